@@ -20,16 +20,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The `concord` program, with everything that it starts beside it.
-fn concord() -> PathBuf {
+/// The `concord-lab` program, with everything that it starts beside it.
+fn concord_lab() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let build = || {
-        let (services, programs) = (
-            binaries(),
-            programs_of(&["concord-cli", "contract-review-panel"]),
-        );
+        let services = binaries();
+        let programs = programs_of(&["concord-lab", "contract-review-panel"]);
         assert_eq!(programs, services);
-        programs.join("concord")
+        programs.join("concord-lab")
     };
     BUILT.get_or_init(build).clone()
 }
@@ -52,9 +50,9 @@ fn python_path() -> std::ffi::OsString {
     std::env::join_paths(std::iter::once(root().join(".tools")).chain(places)).unwrap()
 }
 
-/// Runs `concord demo` with its temporary folder in `temporary`.
+/// Runs `concord-lab demo` with its temporary folder in `temporary`.
 fn demo(temporary: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(concord());
+    let mut command = Command::new(concord_lab());
     command.arg("demo").args(arguments).current_dir(root());
     command
         .env("TMPDIR", temporary)

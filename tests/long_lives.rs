@@ -1,29 +1,31 @@
-//! Aggregates that live long, on a real broker: of hundreds of facts each names its last predecessors only, and still
-//! every process finds all of them, whether it knows none, a few or almost all.
+//! Aggregates with hundreds of events, on a real broker: each event names only its last predecessors, and still every process
+//! finds all of them, whether it knows none, a few or almost all.
 
+use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 
 use concord_domain::aggregates::deadline::{DeadlineMachine, Fire};
 use concord_domain::aggregates::track_record::{Observe, TrackRecordMachine};
-use concord_domain::{Context, Machine, Versioned, assurance::replay};
-use concord_events::Aggregate;
-use concord_events::{Deadline, EARLIER_MAX, FiredBy};
+use concord_domain::assurance::replay;
+use concord_domain::{Context, Machine, Versioned};
+use concord_events::{Aggregate, Deadline, EARLIER_MAX, FiredBy, StoredEvent};
+use concord_runtime::broker::provision;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
-use concord_runtime::{Aggregates, Broker, Consistency, EventStore, Outcome, broker::provision};
+use concord_runtime::{Aggregates, Broker, Consistency, EventStore, Outcome};
 use concord_testkit::TestBroker;
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{self, Source};
 use concord_wire::{AgentId, MessageId, Timestamp, Token};
 
-/// More than two facts together name.
-const FACTS: u64 = 640;
+/// The number of events that one process stores: more than two events together name.
+const EVENTS: u64 = 640;
 
 fn start() -> Timestamp {
     Timestamp::parse("2026-11-21T20:00:00Z").unwrap()
 }
 
-/// The same for the same step, whichever process does it.
+/// The context of a step; the same for the same step, whichever process does it.
 fn context(step: u64) -> Context {
     Context::of_message(
         start().plus_millis(1_000_000 + step),
@@ -31,7 +33,7 @@ fn context(step: u64) -> Context {
     )
 }
 
-async fn ledger(broker: &TestBroker) -> NatsEventStore {
+async fn event_store(broker: &TestBroker) -> NatsEventStore {
     let settings = BrokerSettings {
         servers: broker.url(),
         ..BrokerSettings::default()
@@ -43,92 +45,131 @@ async fn ledger(broker: &TestBroker) -> NatsEventStore {
     NatsEventStore::new(broker).await.unwrap()
 }
 
-/// A process that has nothing in memory.
-fn process<M: Machine>(ledger: &NatsEventStore) -> Aggregates<M, NatsEventStore> {
-    Aggregates::new(ledger.clone(), NonZeroUsize::new(8).unwrap())
+/// One aggregate in the event store, and the input of each step.
+struct Life<M: Machine, F> {
+    store: NatsEventStore,
+    id: Token,
+    input: F,
+    machine: PhantomData<M>,
 }
 
-/// Plays an aggregate of whose inputs each is stored, in one process; then looks at it from others.
+impl<M: Machine, F: Fn(u64) -> M::Input> Life<M, F> {
+    /// A process that has nothing in memory.
+    fn process(&self) -> Aggregates<M, NatsEventStore> {
+        Aggregates::new(self.store.clone(), NonZeroUsize::new(8).unwrap())
+    }
+
+    async fn step(&self, process: &Aggregates<M, NatsEventStore>, step: u64) -> Outcome {
+        process
+            .step(&self.id, &context(step), &(self.input)(step), None)
+            .await
+            .unwrap()
+    }
+
+    /// A step whose event is stored.
+    async fn append(&self, process: &Aggregates<M, NatsEventStore>, step: u64) {
+        let outcome = self.step(process, step).await;
+        assert!(matches!(outcome, Outcome::Appended { .. }), "{outcome:?}");
+    }
+
+    /// The aggregate as a process loads it.
+    async fn load(&self, process: &Aggregates<M, NatsEventStore>) -> Versioned<M> {
+        process.load(&self.id).await.unwrap()
+    }
+
+    /// The stored events after this position.
+    async fn events_after(
+        &self,
+        position: u64,
+        consistency: Consistency,
+    ) -> Vec<StoredEvent<M::Event>> {
+        let loaded = self.store.load(&self.id, position, consistency).await;
+        loaded.unwrap().records
+    }
+
+    /// Processes that know a few events, or none, load the same as one that knows all.
+    async fn check_load(
+        &self,
+        busy: &Aggregates<M, NatsEventStore>,
+        idle: &Aggregates<M, NatsEventStore>,
+    ) {
+        let known = self.load(busy).await;
+        assert_eq!(
+            known.sequences.len(),
+            EARLIER_MAX,
+            "no process keeps a list that grows"
+        );
+        for (which, other) in [
+            ("one that knew a few events", idle),
+            ("one that knew none", &self.process()),
+        ] {
+            let found = self.load(other).await;
+            assert_eq!(found.state, known.state, "{which}");
+            assert_eq!(found.sequences, known.sequences, "{which}");
+        }
+    }
+
+    /// A step of long ago is not done again; a process that did not know it finds its event.
+    async fn check_repetition(&self, busy: &Aggregates<M, NatsEventStore>) {
+        let events = self.events_after(0, Consistency::Leader).await;
+        for process in [&self.process(), busy] {
+            match self.step(process, 7).await {
+                Outcome::Ignored(_) => {}
+                Outcome::Appended { sequence, .. } => assert_eq!(sequence, events[7].sequence),
+                Outcome::Rejected(fault) => panic!("{fault}"),
+            }
+        }
+        assert_eq!(self.events_after(0, Consistency::Leader).await, events);
+    }
+
+    /// The stored events give the state by replaying them, and every process finds those that it does not know.
+    async fn check_events(&self, busy: &Aggregates<M, NatsEventStore>) {
+        let events = self.events_after(0, Consistency::Leader).await;
+        assert_eq!(events.len() as u64, EVENTS + 3);
+        assert_eq!(replay::rebuild::<M>(&events).1, []);
+        assert!(
+            events
+                .iter()
+                .all(|event| event.meta.earlier.len() <= EARLIER_MAX)
+        );
+        let mut rebuilt = Versioned::<M>::default();
+        for event in &events {
+            rebuilt.apply(event.clone());
+        }
+        assert_eq!(rebuilt.state, self.load(busy).await.state);
+        for known in [1, 300, events.len() - 1, events.len()] {
+            let position = events[known - 1].sequence;
+            let new = self.events_after(position, Consistency::Any).await;
+            assert_eq!(new, events[known..], "after {known} events");
+        }
+    }
+}
+
+/// Stores hundreds of events of one aggregate in one process, and then uses it from others.
 async fn lives_long<M: Machine>(input: impl Fn(u64) -> M::Input) {
     let broker = TestBroker::start().await;
-    let (ledger, id) = (ledger(&broker).await, Token::new("a-1").unwrap());
-    let step = async |process: &Aggregates<M, NatsEventStore>, step: u64| {
-        process
-            .step(&id, &context(step), &input(step), None)
-            .await
-            .unwrap()
+    let life = Life::<M, _> {
+        store: event_store(&broker).await,
+        id: Token::new("a-1").unwrap(),
+        input,
+        machine: PhantomData,
     };
-    let is_stored =
-        |outcome: Outcome| assert!(matches!(outcome, Outcome::Appended { .. }), "{outcome:?}");
-
-    let (busy, dozing) = (process::<M>(&ledger), process::<M>(&ledger));
-    for n in 0..FACTS {
-        is_stored(step(&busy, n).await);
-        if n == 2 {
-            dozing.load(&id).await.unwrap();
+    let busy = life.process();
+    let idle = life.process();
+    for step in 0..EVENTS {
+        life.append(&busy, step).await;
+        if step == 2 {
+            life.load(&idle).await;
         }
     }
-    let known = busy.load(&id).await.unwrap();
-    assert_eq!(
-        known.sequences.len(),
-        EARLIER_MAX,
-        "no process keeps a list that grows"
-    );
-    for (who, other) in [
-        ("one that knew a few facts", &dozing),
-        ("one that knew none", &process(&ledger)),
-    ] {
-        let found = other.load(&id).await.unwrap();
-        assert_eq!(found.state, known.state, "{who}");
-        assert_eq!(found.sequences, known.sequences, "{who}");
-    }
+    life.check_load(&busy, &idle).await;
 
-    // Whoever knows nothing, or not the last fact, is told so by the lock, and goes on from the last fact.
-    is_stored(step(&process(&ledger), FACTS).await);
-    is_stored(step(&dozing, FACTS + 1).await);
-    is_stored(step(&busy, FACTS + 2).await);
-    let records = ledger
-        .load::<M::Event>(&id, 0, Consistency::Leader)
-        .await
-        .unwrap()
-        .records;
-    // What was done long ago is not done again; a process that did not know it finds it as its own.
-    for other in [&process(&ledger), &busy] {
-        match step(other, 7).await {
-            Outcome::Ignored(_) => {}
-            Outcome::Appended { sequence, .. } => assert_eq!(sequence, records[7].sequence),
-            Outcome::Rejected(fault) => panic!("{fault}"),
-        }
-    }
-    assert_eq!(
-        ledger
-            .load::<M::Event>(&id, 0, Consistency::Leader)
-            .await
-            .unwrap()
-            .records,
-        records
-    );
-    assert_eq!(records.len() as u64, FACTS + 3);
-    assert_eq!(replay::rebuild::<M>(&records).1, []);
-    assert!(
-        records
-            .iter()
-            .all(|record| record.meta.earlier.len() <= EARLIER_MAX)
-    );
-    let mut rebuilt = Versioned::<M>::default();
-    records
-        .iter()
-        .for_each(|record| rebuilt.apply(record.clone()));
-    assert_eq!(rebuilt.state, busy.load(&id).await.unwrap().state);
-    for known in [1, 300, records.len() - 1, records.len()] {
-        let after = records[known - 1].sequence;
-        let new = ledger
-            .load::<M::Event>(&id, after, Consistency::Any)
-            .await
-            .unwrap()
-            .records;
-        assert_eq!(new, records[known..], "after {known} facts");
-    }
+    // A process that does not know the last event learns so by the lock, and goes on from the last event.
+    life.append(&life.process(), EVENTS).await;
+    life.append(&idle, EVENTS + 1).await;
+    life.append(&busy, EVENTS + 2).await;
+    life.check_repetition(&busy).await;
+    life.check_events(&busy).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
-"""A compliance checker for Concord, as an agent of its own on NATS.
+"""A compliance checker for Concord, an agent that speaks NATS itself.
 
-It needs nothing of Concord but the subjects and the envelope, and no library but nats-py. What it
-thinks of a contract is in `compliance_rules.py`; this file is the way there and back.
+It needs the subjects and the envelope of Concord, and no library but nats-py. The review of a
+contract is in `compliance_rules.py`. This file receives messages and sends the answers.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ FETCH_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 FLUSH_SECONDS = 2.0
 ACK_WAIT_SECONDS = 30.0
-MOST_DELIVERIES = 5
+DELIVERIES_MAX = 5
 
 Json = dict[str, Any]
 log = logging.getLogger(AGENT_ID)
 
 
 def respond(message: Json) -> tuple[str, Json, float] | None:
-    """The answer to a message: its type, its payload and the confidence. None for no answer."""
+    """The answer to a message: type, payload and confidence. None if it needs no answer."""
     if message.get("from_agent") == AGENT_ID or not message.get("requires_response"):
         return None
     kind, payload = message.get("message_type"), message.get("payload") or {}
@@ -59,21 +59,21 @@ def respond(message: Json) -> tuple[str, Json, float] | None:
         if kind == "question":
             reply_type, reply = rules.answer(payload)
             return reply_type, reply, reply["confidence"]
-    except (AttributeError, KeyError, TypeError, ValueError) as why:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         # The sender learns of its mistake; the next message is handled as usual.
-        return invalid(f"{kind} cannot be read: {type(why).__name__}: {why}")
+        return invalid(f"{kind} cannot be read: {type(error).__name__}: {error}")
     return invalid(f"unknown message_type {kind!r}")
 
 
-def invalid(why: str) -> tuple[str, Json, float]:
+def invalid(message: str) -> tuple[str, Json, float]:
     """An `error` message."""
     advice = ["Send a task_assignment of type contract_review, or a question of a debate."]
-    details = {"error_code": "INVALID_REQUEST", "error_message": why, "details": {}, "recovery_suggestions": advice}
+    details = {"error_code": "INVALID_REQUEST", "error_message": message, "details": {}, "recovery_suggestions": advice}
     return "error", details, 1.0
 
 
 def envelope(incoming: Json, kind: str, payload: Json, confidence: float, started: float) -> Json:
-    """The answer's envelope. Its id follows from the question's, so a second answer is a duplicate."""
+    """The envelope of the answer. Its id is derived from the question, so a second answer is a duplicate."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     answer: Json = {
         "message_id": f"{incoming['message_id']}-{AGENT_ID}",
@@ -94,14 +94,14 @@ def envelope(incoming: Json, kind: str, payload: Json, confidence: float, starte
 
 
 class Agent:
-    """The connection, the consumer, and the loop between them."""
+    """Fetches messages of one consumer and answers them."""
 
     def __init__(self, server: str, prefix: str) -> None:
         self.server, self.prefix = server, prefix
         self.stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Work until told to stop, then finish what is in hand."""
+        """Answer messages until told to stop, and finish those already fetched."""
         connection = await self.connect()
         if connection is None:
             return
@@ -114,24 +114,24 @@ class Agent:
                 messages = await self.unless_stopped(subscription.fetch(BATCH, timeout=FETCH_SECONDS))
             except NatsTimeoutError:
                 continue
-            except NatsError as why:
+            except NatsError as error:
                 # The broker is away, or has forgotten the consumer; the client reconnects by itself.
-                log.warning("cannot fetch: %s", why or type(why).__name__)
+                log.warning("cannot fetch: %s", error or type(error).__name__)
                 await self.pause()
                 subscription = await self.bind(context)
                 continue
             await asyncio.gather(*(self.handle(context, message) for message in messages or []))
-        # Not drained: the client would wait for somebody to look at what the broker has sent meanwhile. That comes again,
-        # to whoever runs next; what was handled is acknowledged when it has left this process.
+        # A drain would wait until somebody handles what the broker has sent meanwhile. The broker
+        # delivers that again. The flush sends the acknowledgements of what was handled.
         with contextlib.suppress(NatsError):
             await connection.flush(timeout=FLUSH_SECONDS)
         await connection.close()
 
     async def connect(self) -> Client | None:
-        """Connect, and keep trying while nobody answers."""
+        """Connect to the server, and try again until it answers. None if told to stop."""
         while not self.stopping.is_set():
             try:
-                # The client retries on its own as well, without end, hence the way out.
+                # The client itself retries without end, so the stop has to interrupt it.
                 attempt = nats.connect(
                     self.server,
                     name=AGENT_ID,
@@ -143,39 +143,39 @@ class Agent:
                 )
                 connection: Client | None = await self.unless_stopped(attempt)
                 return connection
-            except (OSError, NatsError) as why:
-                log.info("waiting for %s: %s", self.server, why or type(why).__name__)
+            except (OSError, NatsError) as error:
+                log.info("waiting for %s: %s", self.server, error or type(error).__name__)
                 await self.pause()
         return None
 
     async def bind(self, context: JetStreamContext) -> JetStreamContext.PullSubscription | None:
-        """Create the durable consumer, or find it, as soon as the stream is there."""
+        """Create or find the durable consumer as soon as the stream exists. None if told to stop."""
         inbox = f"{self.prefix}.v1.msg.*.*"
         config = ConsumerConfig(
             durable_name=DURABLE,
             ack_policy=AckPolicy.EXPLICIT,
             ack_wait=ACK_WAIT_SECONDS,
-            max_deliver=MOST_DELIVERIES,
+            max_deliver=DELIVERIES_MAX,
             filter_subjects=[f"{inbox}.{AGENT_ID}.*", f"{inbox}._all.*"],
         )
         while not self.stopping.is_set():
             try:
                 await context.add_consumer(STREAM, config)
                 return await context.pull_subscribe_bind(DURABLE, STREAM)
-            except (OSError, NatsError) as why:
-                log.info("waiting for stream %s: %s", STREAM, why or type(why).__name__)
+            except (OSError, NatsError) as error:
+                log.info("waiting for stream %s: %s", STREAM, error or type(error).__name__)
                 await self.pause()
         return None
 
     async def handle(self, context: JetStreamContext, message: Msg) -> None:
-        """Answer one message. It is acknowledged once the answer is stored, and not before."""
+        """Answer one message, and acknowledge it only after the answer is stored."""
         started = time.monotonic()
         try:
             incoming = json.loads(message.data)
             sender, case = incoming["from_agent"], incoming.get("case_id") or "_"
             incoming["message_id"].strip()
-        except (ValueError, KeyError, TypeError, AttributeError) as why:
-            log.warning("not an envelope on %s: %s", message.subject, why)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            log.warning("not an envelope on %s: %s", message.subject, error)
             await message.term()
             return
         try:
@@ -189,9 +189,9 @@ class Agent:
                 subject = f"{self.prefix}.v1.msg.{case}.{AGENT_ID}.{sender}.{kind}"
                 await context.publish(subject, json.dumps(answer).encode(), headers=headers)
             await message.ack()
-        except (OSError, NatsError) as why:
-            # Not acknowledged, so it will come again; the same id makes a second answer harmless.
-            log.warning("cannot answer %s: %s", incoming["message_id"], why or type(why).__name__)
+        except (OSError, NatsError) as error:
+            # The message is not acknowledged and comes again. The same id makes a second answer harmless.
+            log.warning("cannot answer %s: %s", incoming["message_id"], error or type(error).__name__)
 
     async def unless_stopped(self, work: Any) -> Any:
         """The result of `work`, or None if the agent is told to stop first."""
@@ -211,8 +211,8 @@ class Agent:
             pass
 
 
-async def _log_error(why: Exception) -> None:
-    log.info("connection: %s", why or type(why).__name__)
+async def _log_error(error: Exception) -> None:
+    log.info("connection: %s", error or type(error).__name__)
 
 
 async def serve(server: str, prefix: str) -> None:

@@ -1,4 +1,4 @@
-"""Tests of the compliance checker's reading. Run: python -m unittest test_compliance_rules"""
+"""Tests of the rules of the compliance checker. Run: python -m unittest test_compliance_rules"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def question(
 
 
 class FindingTest(unittest.TestCase):
-    """What a review says."""
+    """The content of a finding."""
 
     def test_clauses_facts_and_evidence(self) -> None:
         finding, confidence = rules.finding("T", [AUDIT, LAW, NOTICE])
@@ -47,12 +47,12 @@ class FindingTest(unittest.TestCase):
 
     def test_non_exclusive_is_not_exclusive(self) -> None:
         for text in ("a non-exclusive licence", "the courts have exclusive jurisdiction"):
-            self.assertNotIn("Exclusivity", rules.read([text]).found)
-        self.assertIn("Exclusivity", rules.read(["an exclusive licence"]).found)
+            self.assertNotIn("Exclusivity", rules.review([text]).found)
+        self.assertIn("Exclusivity", rules.review(["an exclusive licence"]).found)
 
 
 class DebateTest(unittest.TestCase):
-    """What changes its mind, and what does not."""
+    """What changes a position, and what does not."""
 
     def test_a_missed_sentence_that_passes_the_check_does(self) -> None:
         for sentences in ([LAW, QUIET_AUDIT], None):
@@ -69,7 +69,7 @@ class DebateTest(unittest.TestCase):
             self.assertEqual(reply["revised_position"], "mine")
 
     def test_a_score_is_computed_again(self) -> None:
-        before = rules.read([LAW, QUIET_AUDIT]).score
+        before = rules.review([LAW, QUIET_AUDIT]).score
         kind, reply = rules.answer(question("risk_score_disagreement", None, before, [QUIET_AUDIT], [LAW, QUIET_AUDIT]))
         audit = rules.RULES["Audit Rights"]
         self.assertEqual((kind, reply["value"]), ("revision", before + audit.present - audit.missing))

@@ -1,12 +1,11 @@
 //! Answers in a debate that cannot be used.
 
-use concord_events::topology::StreamKind;
-use concord_testkit::{Message, Stored, stored, unique, until};
+use concord_testkit::{Message, message_bodies, unique, wait_for};
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Stage, finding, invalid, over_capacity, unauthorized};
+use crate::stage::{PATIENCE, Stage, finding, invalid, over_capacity, text, unauthorized};
 
-/// A case whose first debate waits for ann and ben; with its questions to them.
+/// Opens a case whose first debate waits for ann and ben: the case, and the questions to ann and to ben.
 async fn debate(stage: &Stage) -> (String, Value, Value) {
     let case = stage.open(&["ann", "ben", "cyd"]).await;
     stage
@@ -24,26 +23,23 @@ async fn debate(stage: &Stage) -> (String, Value, Value) {
             0.9,
         ))
         .await;
-    let (ann, ben) = (
-        question(stage, &case, "ann").await,
-        question(stage, &case, "ben").await,
-    );
-    (case, ann, ben)
+    let to_ann = question(stage, &case, "ann").await;
+    let to_ben = question(stage, &case, "ben").await;
+    (case, to_ann, to_ben)
 }
 
+/// Waits for a question to an agent: the last one.
 async fn question(stage: &Stage, case: &str, agent: &str) -> Value {
     let filter = format!("concord.v1.msg.{case}.debate-facilitator.{agent}.question");
     let what = format!("a question to {agent}");
-    let found = until(&what, PATIENCE, async || {
-        let questions = stored(stage.client(), StreamKind::Messages, &filter).await?;
-        questions
-            .last()
-            .map(Stored::json)
-            .ok_or_else(|| "none".to_owned())
-    });
-    found.await.unwrap_or_else(|error| panic!("{error}"))
+    wait_for(what, PATIENCE, async || {
+        let mut questions = message_bodies(stage.client(), &filter).await?;
+        questions.pop().ok_or_else(|| "none".to_owned())
+    })
+    .await
 }
 
+/// The answer of an agent that keeps its position.
 fn answer(case: &str, agent: &str, question: &Value, answer: Value) -> Message {
     Message::answer(
         case,
@@ -54,43 +50,51 @@ fn answer(case: &str, agent: &str, question: &Value, answer: Value) -> Message {
     )
 }
 
-fn kept() -> Value {
+fn unchanged() -> Value {
     json!({ "reasoning": "I keep my position." })
 }
 
-/// Both parties answer until the case is decided.
-async fn decides(stage: &Stage, case: &str) -> Value {
-    for agent in ["ann", "ben"] {
-        stage
-            .send(&answer(
-                case,
-                agent,
-                &question(stage, case, agent).await,
-                kept(),
-            ))
-            .await;
-    }
-    until("the second round", PATIENCE, async || {
-        let asked = question(stage, case, "ben").await;
+/// Lets an agent keep its position in answer to its last question.
+async fn keeps_position(stage: &Stage, case: &str, agent: &str) {
+    let question = question(stage, case, agent).await;
+    let message = answer(case, agent, &question, unchanged());
+    stage.send(&message).await;
+}
+
+/// Waits until an agent is asked in the second round.
+async fn wait_for_second_round(stage: &Stage, case: &str, agent: &str) {
+    wait_for("the second round", PATIENCE, async || {
+        let asked = question(stage, case, agent).await;
         if asked["round"] == 2 {
             Ok(())
         } else {
             Err(format!("round {}", asked["round"]))
         }
     })
-    .await
-    .unwrap_or_else(|error| panic!("{error}"));
+    .await;
+}
+
+/// Both parties answer until the case is decided.
+async fn decides(stage: &Stage, case: &str) -> Value {
     for agent in ["ann", "ben"] {
-        stage
-            .send(&answer(
-                case,
-                agent,
-                &question(stage, case, agent).await,
-                kept(),
-            ))
-            .await;
+        keeps_position(stage, case, agent).await;
+    }
+    wait_for_second_round(stage, case, "ben").await;
+    for agent in ["ann", "ben"] {
+        keeps_position(stage, case, agent).await;
     }
     stage.decision(case).await
+}
+
+/// The same when ann has answered in the first round already.
+async fn decides_after_ann(stage: &Stage, case: &str) {
+    keeps_position(stage, case, "ben").await;
+    wait_for_second_round(stage, case, "ann").await;
+    stage.settled().await;
+    for agent in ["ann", "ben"] {
+        keeps_position(stage, case, agent).await;
+    }
+    stage.decision(case).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,9 +102,11 @@ async fn an_answer_of_someone_who_is_no_party() {
     let stage = Stage::start().await;
     let (case, ann, _) = debate(&stage).await;
     for stranger in ["cyd", "mallory"] {
-        let sent = stage.send(&answer(&case, stranger, &ann, kept())).await;
         stage
-            .refused(stranger, &sent, &unauthorized("/from_agent"))
+            .send_refused(
+                &answer(&case, stranger, &ann, unchanged()),
+                &unauthorized("/from_agent"),
+            )
             .await;
     }
     decides(&stage, &case).await;
@@ -112,15 +118,14 @@ async fn an_answer_that_is_too_long() {
     let stage = Stage::start().await;
     let (case, ann, _) = debate(&stage).await;
     let long = json!({ "reasoning": "word ".repeat(401) });
-    let sent = stage.send(&answer(&case, "ann", &ann, long)).await;
     let error = stage
-        .refused("ann", &sent, &over_capacity("/payload"))
+        .send_refused(
+            &answer(&case, "ann", &ann, long),
+            &over_capacity("/payload"),
+        )
         .await;
     assert!(
-        error["payload"]["error_message"]
-            .as_str()
-            .unwrap_or_default()
-            .contains("500"),
+        text(&error["payload"]["error_message"]).contains("500"),
         "{error}"
     );
     decides(&stage, &case).await;
@@ -131,10 +136,12 @@ async fn an_answer_that_is_too_long() {
 async fn an_answer_to_no_question() {
     let stage = Stage::start().await;
     let (case, ann, _) = debate(&stage).await;
-    let unasked = |reply_to: &str| Message::answer(&case, "ann", "agreement", reply_to, kept());
+    let unasked =
+        |reply_to: &str| Message::answer(&case, "ann", "agreement", reply_to, unchanged());
     for reply_to in ["no-such-question", "d-000-7-0", "", "a.b-1-0", "*"] {
-        let sent = stage.send(&unasked(reply_to)).await;
-        stage.refused("ann", &sent, &invalid("/reply_to")).await;
+        stage
+            .send_refused(&unasked(reply_to), &invalid("/reply_to"))
+            .await;
     }
     let mut nothing = unasked("");
     nothing
@@ -142,18 +149,17 @@ async fn an_answer_to_no_question() {
         .as_object_mut()
         .expect("an object")
         .remove("reply_to");
-    let sent = stage.send(&nothing).await;
-    stage.refused("ann", &sent, &invalid("/reply_to")).await;
-    let sent = stage
-        .send(
+    stage.send_refused(&nothing, &invalid("/reply_to")).await;
+    stage
+        .send_refused(
             &nothing
                 .with("/message_id", unique("m"))
                 .with("/correlation_id", "d-no-such-debate"),
+            &invalid("/reply_to"),
         )
         .await;
-    stage.refused("ann", &sent, &invalid("/reply_to")).await;
     // An answer may say which debate it belongs to without saying which question it answers.
-    let mut named = Message::answer(&case, "ann", "disagreement", "", kept())
+    let mut named = Message::answer(&case, "ann", "disagreement", "", unchanged())
         .with("/correlation_id", ann["payload"]["debate_id"].clone());
     named
         .body
@@ -166,40 +172,6 @@ async fn an_answer_to_no_question() {
     stage.goes_on().await;
 }
 
-/// Ann has answered in the first round already.
-async fn decides_after_ann(stage: &Stage, case: &str) {
-    stage
-        .send(&answer(
-            case,
-            "ben",
-            &question(stage, case, "ben").await,
-            kept(),
-        ))
-        .await;
-    until("the second round", PATIENCE, async || {
-        let asked = question(stage, case, "ann").await;
-        if asked["round"] == 2 {
-            Ok(())
-        } else {
-            Err(format!("round {}", asked["round"]))
-        }
-    })
-    .await
-    .unwrap_or_else(|error| panic!("{error}"));
-    stage.settled().await;
-    for agent in ["ann", "ben"] {
-        stage
-            .send(&answer(
-                case,
-                agent,
-                &question(stage, case, agent).await,
-                kept(),
-            ))
-            .await;
-    }
-    stage.decision(case).await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_whose_words_are_not_what_they_should_be() {
     let stage = Stage::start().await;
@@ -210,8 +182,9 @@ async fn an_answer_whose_words_are_not_what_they_should_be() {
         (json!({ "agrees_with": "b.en" }), "/payload/agrees_with"),
         (json!({ "reasoning": 7 }), "/payload/reasoning"),
     ] {
-        let sent = stage.send(&answer(&case, "ann", &ann, bad)).await;
-        stage.refused("ann", &sent, &invalid(pointer)).await;
+        stage
+            .send_refused(&answer(&case, "ann", &ann, bad), &invalid(pointer))
+            .await;
     }
     decides(&stage, &case).await;
     stage.goes_on().await;
@@ -221,15 +194,15 @@ async fn an_answer_whose_words_are_not_what_they_should_be() {
 async fn a_second_answer_and_a_late_one() {
     let stage = Stage::start().await;
     let (case, ann, _) = debate(&stage).await;
-    stage.send(&answer(&case, "ann", &ann, kept())).await;
+    stage.send(&answer(&case, "ann", &ann, unchanged())).await;
     stage.settled().await;
-    let sent = stage.send(&answer(&case, "ann", &ann, kept())).await;
+    let sent = stage.send(&answer(&case, "ann", &ann, unchanged())).await;
     assert_eq!(
         stage.error_to("ann", &sent).await["payload"]["error_code"],
         "INVALID_REQUEST"
     );
     decides_after_ann(&stage, &case).await;
-    let sent = stage.send(&answer(&case, "ann", &ann, kept())).await;
+    let sent = stage.send(&answer(&case, "ann", &ann, unchanged())).await;
     assert_eq!(
         stage.error_to("ann", &sent).await["payload"]["error_code"],
         "TIMEOUT"
@@ -237,8 +210,8 @@ async fn a_second_answer_and_a_late_one() {
     stage.goes_on().await;
 }
 
-/// A value is kept in facts, deeper inside than in the message it came in: what a message may hold must not be more
-/// than what a fact can hold and still be read.
+/// Events nest a value deeper than the message does: a message may not hold a value that an event could not hold and still
+/// be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_value_nested_as_deep_as_can_be_read() {
     let stage = Stage::start_with(|plan| plan.with_setting("work.deliveries_max=3")).await;
@@ -249,9 +222,11 @@ async fn a_value_nested_as_deep_as_can_be_read() {
         json!({ "value": value, "reasoning": "Deep." })
     };
     for levels in [126, 100, 33] {
-        let sent = stage.send(&answer(&case, "ann", &ann, deep(levels))).await;
         stage
-            .refused("ann", &sent, &invalid("/payload/value"))
+            .send_refused(
+                &answer(&case, "ann", &ann, deep(levels)),
+                &invalid("/payload/value"),
+            )
             .await;
     }
     for (agent, asked) in [("ann", &ann), ("ben", &ben)] {
@@ -261,15 +236,17 @@ async fn a_value_nested_as_deep_as_can_be_read() {
     stage.goes_on().await;
 }
 
-/// A value is kept in every fact that holds a position, so it counts among the tokens of an answer.
+/// Every event with a position keeps its value, so the value counts among the tokens of an answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_value_as_large_as_a_message_may_be() {
     let stage = Stage::start().await;
     let (case, ann, _) = debate(&stage).await;
     let large = json!({ "value": "x".repeat(1_000_000), "reasoning": "Much." });
-    let sent = stage.send(&answer(&case, "ann", &ann, large)).await;
     stage
-        .refused("ann", &sent, &over_capacity("/payload"))
+        .send_refused(
+            &answer(&case, "ann", &ann, large),
+            &over_capacity("/payload"),
+        )
         .await;
     decides(&stage, &case).await;
     stage.goes_on().await;

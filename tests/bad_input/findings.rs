@@ -1,27 +1,20 @@
 //! Findings that come too late, or twice, or that a case has no room for.
 
-use concord_events::topology::StreamKind;
-use concord_testkit::{Message, stored};
+use concord_testkit::{Message, events};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, finding, invalid, over_capacity};
+use crate::stage::{Stage, finding, invalid, over_capacity, text};
 
-/// An error about something that was recorded and not used: it is no dead letter, for the case keeps it.
+/// Checks an error about a finding that was recorded and not used: it is no dead letter, for the case keeps it.
 fn check_set_aside(error: &Value, code: &str) {
     let report = &error["payload"];
     assert_eq!(report["error_code"], code, "{report}");
     assert!(
-        report["error_message"]
-            .as_str()
-            .unwrap_or_default()
-            .contains("recorded and not used"),
+        text(&report["error_message"]).contains("recorded and not used"),
         "{report}"
     );
     assert!(
-        !report["recovery_suggestions"][0]
-            .as_str()
-            .unwrap_or_default()
-            .is_empty(),
+        !text(&report["recovery_suggestions"][0]).is_empty(),
         "{report}"
     );
 }
@@ -34,7 +27,7 @@ async fn a_finding_after_the_decision() {
         .send(&Message::finding(&case, "alice", finding(10), 0.9))
         .await;
     stage.decision(&case).await;
-    // Whoever has given a finding already repeats it; that is a participant who was too late.
+    // A second finding of alice would be a repetition, so in another case a participant gives its first too late.
     let case = stage
         .open_with(&["alice", "bob"], json!({ "finding_timeout_ms": 1 }))
         .await;
@@ -59,7 +52,7 @@ async fn a_second_finding_of_the_same_agent() {
     stage
         .send(&Message::finding(&case, "alice", finding(10), 0.9))
         .await;
-    // What is sent at once is handled at once: only what has been recorded is surely the first.
+    // Messages that are sent together are handled together: only after the first is recorded is it surely the first.
     stage.settled().await;
     let again = Message::finding(&case, "alice", finding(90), 0.9);
     let sent = stage.send(&again).await;
@@ -93,10 +86,8 @@ async fn more_repetitions_than_a_case_records() {
             .await;
     }
     stage.settled().await;
-    let sent = stage
-        .send(&Message::finding(&case, "alice", finding(90), 0.9))
-        .await;
-    stage.refused("alice", &sent, &over_capacity("")).await;
+    let message = Message::finding(&case, "alice", finding(90), 0.9);
+    stage.send_refused(&message, &over_capacity("")).await;
     stage.goes_on().await;
 }
 
@@ -117,16 +108,14 @@ async fn findings_as_large_as_messages_may_be() {
         .open_with(&NAMES, json!({ "answer_timeout_ms": 200 }))
         .await;
     for (index, name) in (0_u32..).zip(NAMES) {
-        let sent = stage
-            .send(&Message::finding(&case, name, large(index, 900_000), 0.9))
+        let message = Message::finding(&case, name, large(index, 900_000), 0.9);
+        let error = stage
+            .send_refused(&message, &over_capacity("/payload"))
             .await;
-        let error = stage.refused(name, &sent, &over_capacity("/payload")).await;
-        let message = error["payload"]["error_message"]
-            .as_str()
-            .unwrap_or_default();
+        let message = text(&error["payload"]["error_message"]);
         assert!(message.contains("at most 262144 are accepted"), "{message}");
     }
-    // Who is refused may say less.
+    // An agent that is refused may send a shorter finding.
     for (index, name) in (0_u32..).zip(NAMES) {
         stage
             .send(&Message::finding(&case, name, large(index, 1_000), 0.9))
@@ -136,7 +125,7 @@ async fn findings_as_large_as_messages_may_be() {
     stage.goes_on().await;
 }
 
-/// Every fact of a case goes into one message of the broker, and each holds what the agents wrote, more than once.
+/// Every event of a case must fit into one message of the broker, and holds the texts of the agents more than once.
 /// However much a case takes, it ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn findings_as_large_as_a_case_takes() {
@@ -159,19 +148,17 @@ async fn findings_as_large_as_a_case_takes() {
         Some(2),
         "about recommendation and score"
     );
-    let evidence = decision["conflicts"][0]["positions"][0]["evidence"][0]
-        .as_str()
-        .unwrap_or_default();
+    let evidence = text(&decision["conflicts"][0]["positions"][0]["evidence"][0]);
     assert!(
         evidence.ends_with("… [shortened]") && evidence.len() > 3_000,
         "{} bytes",
         evidence.len()
     );
     // The broker of the tests would take more; a usual one takes no more than this, with its headers.
-    let facts = stored(stage.client(), StreamKind::Events, ">")
+    let events = events(stage.client(), ">")
         .await
         .expect("the stream can be read");
-    let largest = facts.iter().map(|fact| fact.payload.len()).max();
+    let largest = events.iter().map(|event| event.payload.len()).max();
     assert!(
         largest.is_some_and(|bytes| bytes > 500_000 && bytes <= 768 * 1024),
         "{largest:?}"
@@ -199,10 +186,8 @@ async fn a_finding_with_more_to_compare_than_a_case_takes() {
         for (field, value) in more.as_object().into_iter().flatten() {
             finding[field] = value.clone();
         }
-        let sent = stage
-            .send(&Message::finding(&case, "alice", finding, 0.9))
-            .await;
-        stage.refused("alice", &sent, &over_capacity(pointer)).await;
+        let message = Message::finding(&case, "alice", finding, 0.9);
+        stage.send_refused(&message, &over_capacity(pointer)).await;
     }
     stage
         .send(&Message::finding(&case, "alice", finding(50), 0.9))
@@ -216,47 +201,18 @@ async fn a_finding_in_the_wrong_place() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
     // The facilitator has no use for findings: nothing follows, and nothing breaks.
-    stage
-        .send(&Message::new(
-            &case,
-            "alice",
-            "debate-facilitator",
-            "finding",
-            finding(50),
-        ))
-        .await;
-    stage
-        .send(&Message::new(
-            &case,
-            "alice",
-            "coordinator",
-            "agreement",
-            json!({}),
-        ))
-        .await;
+    let message = Message::new(&case, "alice", "debate-facilitator", "finding", finding(50));
+    stage.send(&message).await;
+    let message = Message::new(&case, "alice", "coordinator", "agreement", json!({}));
+    stage.send(&message).await;
     let request = json!({ "action": "make_coffee" });
     for service in ["coordinator", "debate-facilitator"] {
-        let sent = stage
-            .send(&Message::new(
-                &case,
-                "alice",
-                service,
-                "request",
-                request.clone(),
-            ))
-            .await;
+        let message = Message::new(&case, "alice", service, "request", request.clone());
         stage
-            .refused("alice", &sent, &invalid("/payload/action"))
+            .send_refused(&message, &invalid("/payload/action"))
             .await;
     }
     stage.settled().await;
-    assert_eq!(
-        stage
-            .errors("alice")
-            .await
-            .expect("the stream can be read")
-            .len(),
-        2
-    );
+    assert_eq!(stage.errors("alice").await.len(), 2);
     stage.decides_a_good_case().await;
 }

@@ -1,20 +1,19 @@
-//! Messages that cannot be read, or not as what they are to be.
+//! Messages whose bytes cannot be read, or not as the type that their subject names.
 
 use concord_events::dead_letter::header;
-use concord_events::topology::StreamKind;
-use concord_testkit::{Message, stored};
+use concord_testkit::{Message, dead_letters};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, finding, invalid, over_capacity};
+use crate::stage::{Stage, finding, invalid, over_capacity, text};
 
-/// Levels of nesting that no reader by recursion survives.
+/// Levels of nesting that no recursive reader survives.
 const LEVELS: usize = 100_000;
 
 fn subject(case: &str) -> String {
     Message::finding(case, "alice", json!({}), 0.5).subject()
 }
 
-/// Bytes that are not even a message are refused as a whole.
+/// Checks that bytes which are no message are refused as a whole.
 async fn unreadable(bytes: &[u8]) {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
@@ -46,7 +45,7 @@ async fn json_that_ends_too_early() {
         let sent = stage
             .send_bytes(subject(&case), whole[..length].to_vec())
             .await;
-        // The place is where reading came to.
+        // The place in the error is where reading stopped, so it differs.
         assert_eq!(
             stage.error_to("alice", &sent).await["payload"]["error_code"],
             "INVALID_REQUEST"
@@ -80,22 +79,17 @@ async fn invalid_utf8() {
     stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn json_of_the_wrong_shape_is_answered_with_the_place() {
-    let stage = Stage::start().await;
-    let case = stage.open(&["alice"]).await;
-    let good = || Message::finding(&case, "alice", finding(50), 0.5);
+/// Findings of alice with one field that is missing or has the wrong shape, each with the place of the fault.
+fn misshapen(case: &str) -> Vec<(Message, &'static str)> {
+    let good = || Message::finding(case, "alice", finding(50), 0.5);
     let without = |field: &str| {
         let mut message = good();
-        message
-            .body
-            .as_object_mut()
-            .expect("an object")
-            .remove(field);
+        let body = message.body.as_object_mut().expect("an object");
+        body.remove(field);
         message
     };
     let claim = json!([{ "subject": "s", "attribute": "a", "value": [1] }]);
-    for (message, pointer) in [
+    vec![
         (without("payload"), ""),
         (without("message_id"), ""),
         (good().with("/message_id", 7), "/message_id"),
@@ -141,9 +135,15 @@ async fn json_of_the_wrong_shape_is_answered_with_the_place() {
         ),
         (good().with("/metadata/version", "2.0"), "/metadata/version"),
         (good().with("/metadata/version", "one"), "/metadata/version"),
-    ] {
-        let sent = stage.send(&message).await;
-        stage.refused("alice", &sent, &invalid(pointer)).await;
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_of_the_wrong_shape_is_answered_with_the_place() {
+    let stage = Stage::start().await;
+    let case = stage.open(&["alice"]).await;
+    for (message, pointer) in misshapen(&case) {
+        stage.send_refused(&message, &invalid(pointer)).await;
     }
     // The fields of an envelope in a list: some readers would take it.
     let list = json!([
@@ -158,7 +158,9 @@ async fn json_of_the_wrong_shape_is_answered_with_the_place() {
         .await;
     stage.refused("alice", &sent, &invalid("")).await;
     // None of it counts: the case still waits for its finding.
-    stage.send(&good()).await;
+    stage
+        .send(&Message::finding(&case, "alice", finding(50), 0.5))
+        .await;
     assert_eq!(stage.decision(&case).await["outcome"]["risk_score"], 50.0);
     stage.goes_on().await;
 }
@@ -168,11 +170,9 @@ async fn confidence_of_more_than_one() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
     for confidence in [1.7, -0.1] {
-        let sent = stage
-            .send(&Message::finding(&case, "alice", finding(50), confidence))
-            .await;
+        let message = Message::finding(&case, "alice", finding(50), confidence);
         stage
-            .refused("alice", &sent, &invalid("/metadata/confidence"))
+            .send_refused(&message, &invalid("/metadata/confidence"))
             .await;
     }
     // JSON has no such number, and some writers write it.
@@ -195,15 +195,11 @@ async fn an_unknown_message_type() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
     for service in ["coordinator", "debate-facilitator"] {
-        let sent = stage
-            .send(&Message::new(&case, "alice", service, "gossip", json!({})))
-            .await;
+        let message = Message::new(&case, "alice", service, "gossip", json!({}));
         let error = stage
-            .refused("alice", &sent, &invalid("/message_type"))
+            .send_refused(&message, &invalid("/message_type"))
             .await;
-        let advice = error["payload"]["recovery_suggestions"][0]
-            .as_str()
-            .unwrap_or_default();
+        let advice = text(&error["payload"]["recovery_suggestions"][0]);
         assert!(
             advice.contains("finding") && advice.contains("agreement"),
             "{advice}"
@@ -222,13 +218,9 @@ async fn five_megabytes() {
         json!({ "summary": "x".repeat(5 << 20) }),
         0.5,
     );
-    let sent = stage.send(&message).await;
-    let error = stage.refused("alice", &sent, &over_capacity("")).await;
+    let error = stage.send_refused(&message, &over_capacity("")).await;
     assert!(
-        error["payload"]["error_message"]
-            .as_str()
-            .unwrap_or_default()
-            .contains("1048576"),
+        text(&error["payload"]["error_message"]).contains("1048576"),
         "{error}"
     );
     stage.goes_on().await;
@@ -245,7 +237,7 @@ async fn the_largest_message_that_the_broker_takes() {
     assert_eq!(error["payload"]["error_code"], "CAPACITY_EXCEEDED");
     stage.settled().await;
     // The letter says where the original is.
-    let letters = stored(stage.client(), StreamKind::Dead, ">")
+    let letters = dead_letters(stage.client())
         .await
         .expect("the stream can be read");
     assert_eq!(letters.len(), 1, "one message, one dead letter");
@@ -266,7 +258,7 @@ async fn the_largest_message_that_the_broker_takes() {
     stage.goes_on().await;
 }
 
-/// Deep inside a field that nobody reads, nesting does no harm: it is skipped without recursion.
+/// Nesting inside a field that no reader needs does no harm: the field is skipped without recursion.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_thousand_levels_of_nesting() {
     let stage = Stage::start().await;
@@ -274,11 +266,11 @@ async fn a_hundred_thousand_levels_of_nesting() {
     let nested = "[".repeat(LEVELS) + &"]".repeat(LEVELS);
     let objects = "{\"a\":".repeat(LEVELS) + "1" + &"}".repeat(LEVELS);
     let good = Message::finding(&case, "alice", json!({ "summary": "HERE" }), 0.5);
-    let deep_fact = good.clone().with(
+    let with_claim = good.clone().with(
         "/payload/facts",
         json!([{ "subject": "s", "attribute": "a", "value": "HERE" }]),
     );
-    let text = |message: &Message, with: &str| {
+    let nesting = |message: &Message, with: &str| {
         message
             .body
             .to_string()
@@ -289,21 +281,19 @@ async fn a_hundred_thousand_levels_of_nesting() {
         (nested.clone().into_bytes(), ""),
         (objects.clone().into_bytes(), ""),
         ("[".repeat(LEVELS).into_bytes(), ""),
-        (text(&good, &nested), "/payload/summary"),
+        (nesting(&good, &nested), "/payload/summary"),
         (
-            text(&good.clone().with("/payload", "HERE"), &nested),
+            nesting(&good.clone().with("/payload", "HERE"), &nested),
             "/payload",
         ),
         (
-            text(&deep_fact.clone().with("/payload/summary", "s"), &objects),
+            nesting(&with_claim.clone().with("/payload/summary", "s"), &objects),
             "/payload/facts/0/value",
         ),
     ] {
         let sent = stage.send_bytes(subject(&case), bytes).await;
         let error = stage.error_to("alice", &sent).await;
-        let found = error["payload"]["details"]["pointer"]
-            .as_str()
-            .unwrap_or_default();
+        let found = text(&error["payload"]["details"]["pointer"]);
         assert!(
             found.starts_with(pointer),
             "{found} is not in {pointer}: {error}"
@@ -316,7 +306,10 @@ async fn a_hundred_thousand_levels_of_nesting() {
         .with("/payload/extra", "HERE")
         .with("/metadata/other", "HERE");
     stage
-        .send_bytes(subject(&case), text(&extra.with("/other", "HERE"), &nested))
+        .send_bytes(
+            subject(&case),
+            nesting(&extra.with("/other", "HERE"), &nested),
+        )
         .await;
     assert_eq!(stage.decision(&case).await["reason"], "no_conflict");
     stage.goes_on().await;

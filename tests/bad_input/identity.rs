@@ -1,38 +1,32 @@
-//! Who says it, of which case, under which id.
+//! Senders, cases and ids that are not what the message says.
 
 use async_nats::HeaderMap;
 use async_nats::jetstream;
-use concord_events::topology::StreamKind;
-use concord_testkit::{Message, stored, unique, until};
+use concord_testkit::{Message, messages, unique, wait_for};
 use serde_json::json;
 
-use crate::stage::{self, PATIENCE, Sent, Stage, finding, invalid, unauthorized};
+use crate::stage::{
+    PATIENCE, Sent, Stage, finding, invalid, opening, request_to_open, unauthorized,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn speaking_for_another() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice", "bob"]).await;
     let message = Message::finding(&case, "alice", finding(50), 0.5).with("/from_agent", "bob");
-    let sent = stage.send(&message).await;
     stage
-        .refused("alice", &sent, &unauthorized("/from_agent"))
+        .send_refused(&message, &unauthorized("/from_agent"))
         .await;
     stage.settled().await;
-    assert!(
-        stage
-            .errors("bob")
-            .await
-            .expect("the stream can be read")
-            .is_empty(),
-        "bob has said nothing"
-    );
+    assert!(stage.errors("bob").await.is_empty(), "bob has said nothing");
     stage.goes_on().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_envelope_that_differs_from_its_subject() {
     let stage = Stage::start().await;
-    let (case, other) = (stage.open(&["alice"]).await, stage.open(&["alice"]).await);
+    let case = stage.open(&["alice"]).await;
+    let other = stage.open(&["alice"]).await;
     let good = || Message::finding(&case, "alice", finding(50), 0.5);
     for (message, pointer) in [
         (good().with("/to_agent", "debate-facilitator"), "/to_agent"),
@@ -46,8 +40,7 @@ async fn an_envelope_that_differs_from_its_subject() {
             "/case_id",
         ),
     ] {
-        let sent = stage.send(&message).await;
-        stage.refused("alice", &sent, &invalid(pointer)).await;
+        stage.send_refused(&message, &invalid(pointer)).await;
     }
     stage.goes_on().await;
 }
@@ -55,14 +48,10 @@ async fn an_envelope_that_differs_from_its_subject() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_case() {
     let stage = Stage::start().await;
-    let sent = stage
-        .send(&Message::finding("no-such-case", "alice", finding(50), 0.5))
-        .await;
-    stage.refused("alice", &sent, &invalid("/case_id")).await;
-    let sent = stage
-        .send(&Message::finding("_", "alice", finding(50), 0.5))
-        .await;
-    stage.refused("alice", &sent, &invalid("/case_id")).await;
+    let message = Message::finding("no-such-case", "alice", finding(50), 0.5);
+    stage.send_refused(&message, &invalid("/case_id")).await;
+    let message = Message::finding("_", "alice", finding(50), 0.5);
+    stage.send_refused(&message, &invalid("/case_id")).await;
     stage.goes_on().await;
 }
 
@@ -70,11 +59,9 @@ async fn an_unknown_case() {
 async fn a_strangers_finding() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
-    let sent = stage
-        .send(&Message::finding(&case, "mallory", finding(50), 1.0))
-        .await;
+    let message = Message::finding(&case, "mallory", finding(50), 1.0);
     stage
-        .refused("mallory", &sent, &unauthorized("/from_agent"))
+        .send_refused(&message, &unauthorized("/from_agent"))
         .await;
     stage.goes_on().await;
 }
@@ -87,15 +74,13 @@ async fn the_same_message_id_with_other_contents() {
     let first = Message::finding(&case, "alice", finding(10), 0.9);
     stage.send(&first).await;
     stage.settled().await;
-    // The same once more changes nothing, and is no reason to complain.
+    // The same message again changes nothing and is no error.
     stage.send(&first).await;
     let other = Message::finding(&case, "alice", finding(90), 0.9).with("/message_id", first.id());
-    let sent = stage.send(&other).await;
-    stage.refused("alice", &sent, &invalid("/message_id")).await;
-    // The same contents of another sender are no repetition either.
+    stage.send_refused(&other, &invalid("/message_id")).await;
+    // The same contents from another sender are not a repetition.
     let taken = Message::finding(&case, "bob", finding(10), 0.9).with("/message_id", first.id());
-    let sent = stage.send(&taken).await;
-    stage.refused("bob", &sent, &invalid("/message_id")).await;
+    stage.send_refused(&taken, &invalid("/message_id")).await;
     stage
         .send(&Message::finding(&case, "bob", finding(10), 0.9))
         .await;
@@ -104,14 +89,7 @@ async fn the_same_message_id_with_other_contents() {
         (&decision["outcome"]["risk_score"], &decision["set_aside"]),
         (&json!(10.0), &json!([]))
     );
-    assert_eq!(
-        stage
-            .errors("alice")
-            .await
-            .expect("the stream can be read")
-            .len(),
-        1
-    );
+    assert_eq!(stage.errors("alice").await.len(), 1);
     stage.goes_on().await;
 }
 
@@ -146,21 +124,19 @@ async fn a_request_to_a_service_that_acts_on_none() {
     let stage = Stage::start().await;
     for service in ["conflict-detector", "escalation-timer"] {
         let request = json!({ "action": "open_case", "parameters": {} });
-        let sent = stage
-            .send(&Message::new("_", "alice", service, "request", request))
-            .await;
-        stage.refused("alice", &sent, &invalid("/to_agent")).await;
-        // Nobody waits for an answer to this.
-        let sent = stage
-            .send(&Message::new("_", "alice", service, "status", json!({})))
-            .await;
+        let message = Message::new("_", "alice", service, "request", request);
+        stage.send_refused(&message, &invalid("/to_agent")).await;
+        // A status needs no answer, so it is not an error.
+        let message = Message::new("_", "alice", service, "status", json!({}));
+        let sent = stage.send(&message).await;
         stage.settled().await;
         assert!(stage.is_alive(&sent).await);
     }
     stage.goes_on().await;
 }
 
-/// Ids of what services say follow from the facts, so they can be foreseen; the broker keeps the first message of an id.
+/// The ids of the services' messages follow from the events, so they can be foreseen; the broker keeps the first message
+/// with an id.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_that_a_service_is_about_to_use() {
     let stage = Stage::start().await;
@@ -169,63 +145,69 @@ async fn an_id_that_a_service_is_about_to_use() {
         .get_stream("CONCORD_EVENTS")
         .await
         .expect("the stream is there");
-    let opening = events
-        .info()
-        .await
-        .expect("the stream answers")
-        .state
-        .last_sequence
-        + 1;
+    let state = &events.info().await.expect("the stream answers").state;
+    let opened_at = state.last_sequence + 1;
     let case = unique("case");
     for place in 0..3 {
         let mut headers = HeaderMap::new();
-        headers.insert("Nats-Msg-Id", format!("{case}-{opening}-{place}"));
+        headers.insert("Nats-Msg-Id", format!("{case}-{opened_at}-{place}"));
         let message = Message::new("_", "mallory", "mallory", "status", json!({}));
         let sent = jetstream
             .publish_with_headers(message.subject(), headers, message.bytes().into())
             .await;
-        assert!(
-            !sent
-                .expect("the message is sent")
-                .await
-                .expect("the broker answers")
-                .duplicate
-        );
+        let stored = sent.expect("the message is sent").await;
+        assert!(!stored.expect("the broker answers").duplicate);
     }
     stage
         .installation()
-        .open_case(&stage::opening(&case, &["alice", "bob"], json!({})))
+        .open_case(&opening(&case, &["alice", "bob"], json!({})))
         .await;
     for agent in ["alice", "bob"] {
         let filter = format!("concord.v1.msg.{case}.coordinator.{agent}.task_assignment");
-        let what = format!("{agent} is given the task");
-        let assigned = until(&what, PATIENCE, async || {
-            stored(stage.client(), StreamKind::Messages, &filter)
-                .await?
-                .pop()
-                .ok_or("nothing yet".to_owned())
-        });
-        assigned.await.unwrap_or_else(|error| panic!("{error}"));
+        let what = format!("{agent} to be given the task");
+        wait_for(what, PATIENCE, async || {
+            let mut tasks = messages(stage.client(), &filter).await?;
+            tasks.pop().ok_or("nothing yet".to_owned())
+        })
+        .await;
     }
     stage.goes_on().await;
+}
+
+/// Texts that are no ids. The last is longer than any id but that of a message may be.
+fn bad_ids() -> Vec<String> {
+    let mut ids = ["a.b", "a b", "*", ">", "_", "_all", "é", "", "a\nb"]
+        .map(str::to_owned)
+        .to_vec();
+    ids.push("x".repeat(65));
+    ids
+}
+
+/// Requests to open a case whose ids are no ids, each with the place of the fault.
+fn openings_with_bad_ids() -> Vec<(Message, &'static str)> {
+    let task = json!({ "type": "t" });
+    let mut requests = Vec::new();
+    for bad in ["a.b", "a b", "*", ">", "_x", ""] {
+        let parameters = json!({ "case_id": bad, "participants": ["alice"], "task": task });
+        requests.push((
+            request_to_open("alice", &parameters),
+            "/payload/parameters/case_id",
+        ));
+        let fresh = unique("case");
+        let parameters = json!({ "case_id": fresh, "participants": ["alice", bad], "task": task });
+        requests.push((
+            request_to_open("alice", &parameters),
+            "/payload/parameters/participants/1",
+        ));
+    }
+    requests
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_with_dots_spaces_and_wildcards_in_the_body() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
-    for bad in [
-        "a.b",
-        "a b",
-        "*",
-        ">",
-        "_",
-        "_all",
-        "é",
-        "",
-        "a\nb",
-        &"x".repeat(65),
-    ] {
+    for bad in bad_ids() {
         for pointer in [
             "/from_agent",
             "/to_agent",
@@ -238,53 +220,18 @@ async fn ids_with_dots_spaces_and_wildcards_in_the_body() {
             if reserved || long {
                 continue;
             }
-            let sent = stage
-                .send(&Message::finding(&case, "alice", finding(50), 0.5).with(pointer, bad))
-                .await;
-            stage.refused("alice", &sent, &invalid(pointer)).await;
+            let good = Message::finding(&case, "alice", finding(50), 0.5);
+            let message = good.with(pointer, bad.as_str());
+            stage.send_refused(&message, &invalid(pointer)).await;
         }
     }
-    let fresh = unique("case");
-    for bad in ["a.b", "a b", "*", ">", "_x", ""] {
-        let parameters =
-            json!({ "case_id": bad, "participants": ["alice"], "task": { "type": "t" } });
-        let request = json!({ "action": "open_case", "parameters": parameters });
-        let sent = stage
-            .send(&Message::new(
-                "_",
-                "alice",
-                "coordinator",
-                "request",
-                request,
-            ))
-            .await;
-        stage
-            .refused("alice", &sent, &invalid("/payload/parameters/case_id"))
-            .await;
-        let parameters =
-            json!({ "case_id": fresh, "participants": ["alice", bad], "task": { "type": "t" } });
-        let request = json!({ "action": "open_case", "parameters": parameters });
-        let sent = stage
-            .send(&Message::new(
-                "_",
-                "alice",
-                "coordinator",
-                "request",
-                request,
-            ))
-            .await;
-        stage
-            .refused(
-                "alice",
-                &sent,
-                &invalid("/payload/parameters/participants/1"),
-            )
-            .await;
+    for (message, pointer) in openings_with_bad_ids() {
+        stage.send_refused(&message, &invalid(pointer)).await;
     }
     stage.goes_on().await;
 }
 
-/// As far as the broker lets one publish them: it takes wildcards and surplus tokens as they are.
+/// Only what the broker lets a client publish: it takes wildcards and surplus tokens as they are.
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_with_dots_and_wildcards_in_the_subject() {
     let stage = Stage::start().await;
@@ -304,7 +251,7 @@ async fn ids_with_dots_and_wildcards_in_the_subject() {
         let sent = stage.send_bytes(subject, body.clone()).await;
         stage.refused("alice", &sent, &invalid("")).await;
     }
-    // Of a sender whose name is none nobody can be told; the message is kept.
+    // A sender whose name is no name cannot be told; the message is kept.
     for sender in ["_alice", "al!ce", "élise"] {
         let sent = stage
             .send_bytes(
@@ -322,14 +269,15 @@ async fn ids_with_dots_and_wildcards_in_the_subject() {
         )
         .await;
     assert_eq!(
-        transcript(&stage, &shifted).await,
+        stored_body(&stage, &shifted).await,
         body,
         "what was said is in the transcript"
     );
     stage.goes_on().await;
 }
 
-async fn transcript(stage: &Stage, sent: &Sent) -> Vec<u8> {
+/// The body of a stored message.
+async fn stored_body(stage: &Stage, sent: &Sent) -> Vec<u8> {
     let jetstream = jetstream::new(stage.client().clone());
     let stream = jetstream
         .get_stream_no_info("CONCORD_MESSAGES")

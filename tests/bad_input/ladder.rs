@@ -1,11 +1,13 @@
-//! The ladder: challenges, rulings and reviews that cannot be used are answered, and change nothing.
+//! The ladder of escalation: challenges, rulings and reviews that cannot be used are refused, and change nothing.
 
 use concord_testkit::{Message, unique};
 use serde_json::{Value, json};
 
-use crate::stage::{Refusal, Stage, finding, invalid, opening, unauthorized};
+use crate::stage::{
+    Stage, finding, invalid, opening, over_capacity, request_to_open, unauthorized,
+};
 
-/// A case at a gate, with the findings of `finance` and `strategy`.
+/// Opens a case and brings it to its gate: the case, and the two agents that have given findings.
 async fn at_gate(stage: &Stage) -> (String, String, String) {
     let (case, finance, strategy) = (unique("case"), unique("finance"), unique("strategy"));
     let mut parameters = opening(&case, &[&finance, &strategy], json!({}));
@@ -20,6 +22,7 @@ async fn at_gate(stage: &Stage) -> (String, String, String) {
     (case, finance, strategy)
 }
 
+/// The payload of a challenge, with the fields of `more` in place of the usual ones.
 fn challenge(challenger: &str, challenged: &str, more: &Value) -> Value {
     let mut challenge = json!({
         "challenge_id": unique("CH"), "challenger": challenger, "challenged": challenged,
@@ -79,116 +82,93 @@ async fn challenges_that_make_no_sense() {
         ),
         (
             json!({ "challenge_basis": long }),
-            Refusal {
-                code: "CAPACITY_EXCEEDED",
-                pointer: "/payload/challenge_basis",
-                reason: "capacity",
-            },
+            over_capacity("/payload/challenge_basis"),
         ),
     ] {
-        let said = challenge(&strategy, &finance, &more);
-        let sent = stage
-            .send(&Message::new(
-                &case,
-                &strategy,
-                "coordinator",
-                "challenge",
-                said,
-            ))
-            .await;
-        stage.refused(&strategy, &sent, &refusal).await;
+        let challenge = challenge(&strategy, &finance, &more);
+        let message = Message::new(&case, &strategy, "coordinator", "challenge", challenge);
+        stage.send_refused(&message, &refusal).await;
     }
     stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_said_to_a_debate_that_does_not_exist() {
-    let stage = Stage::start().await;
-    let zoe = unique("zoe");
-    let debate = "d-none";
-    let ruling = json!({ "debate_id": debate, "digest": "0", "position_id": "p1", "rationale": "So it is." });
-    let outcome = json!({ "debate_id": debate, "held_by": "ann", "explanation": "So it was." });
-    for (kind, payload) in [("ruling", ruling), ("outcome", outcome)] {
-        let sent = stage
-            .send(&Message::new(
-                "_",
-                &zoe,
-                "debate-facilitator",
-                kind,
-                payload,
-            ))
-            .await;
-        stage
-            .refused(&zoe, &sent, &invalid("/payload/debate_id"))
-            .await;
-    }
-    for (payload, pointer) in [
+/// A debate that was never opened.
+const DEBATE: &str = "d-none";
+
+/// Outcomes of a debate that cannot be read, each with the place of the fault.
+fn bad_outcomes() -> [(Value, &'static str); 5] {
+    [
         (
-            json!({ "debate_id": debate, "explanation": "x" }),
+            json!({ "debate_id": DEBATE, "explanation": "x" }),
             "/payload/held_by",
         ),
         (
-            json!({ "debate_id": debate, "held_by": "a", "position": "b", "explanation": "x" }),
+            json!({ "debate_id": DEBATE, "held_by": "a", "position": "b", "explanation": "x" }),
             "/payload/held_by",
         ),
         (
-            json!({ "debate_id": debate, "held_by": "a", "explanation": " " }),
+            json!({ "debate_id": DEBATE, "held_by": "a", "explanation": " " }),
             "/payload/explanation",
         ),
         (
-            json!({ "debate_id": debate, "held_by": "a", "explanation": "x", "at": "soon" }),
+            json!({ "debate_id": DEBATE, "held_by": "a", "explanation": "x", "at": "soon" }),
             "/payload/at",
         ),
         (
-            json!({ "debate_id": debate, "held_by": "a", "explanation": "x", "circumstances": { "weather": "fine" } }),
+            json!({ "debate_id": DEBATE, "held_by": "a", "explanation": "x", "circumstances": { "weather": "fine" } }),
             "/payload/circumstances/weather",
         ),
-    ] {
-        let sent = stage
-            .send(&Message::new(
-                "_",
-                &zoe,
-                "debate-facilitator",
-                "outcome",
-                payload,
-            ))
-            .await;
-        stage.refused(&zoe, &sent, &invalid(pointer)).await;
-    }
-    for (kind, payload) in [
-        ("evidence", json!({ "evidence": ["page 4"] })),
-        ("acknowledgement", json!({})),
-        ("clarification", json!({ "text": "Which year?" })),
-    ] {
-        let message = Message::new("_", &zoe, "debate-facilitator", kind, payload)
-            .with("/correlation_id", debate);
-        let sent = stage.send(&message).await;
-        stage.refused(&zoe, &sent, &invalid("/reply_to")).await;
-    }
-    for (payload, pointer) in [
+    ]
+}
+
+/// Rulings that cannot be read, each with the place of the fault.
+fn bad_rulings() -> [(Value, &'static str); 3] {
+    [
         (
-            json!({ "debate_id": debate, "digest": "0", "rationale": "x" }),
+            json!({ "debate_id": DEBATE, "digest": "0", "rationale": "x" }),
             "/payload/position_id",
         ),
         (
-            json!({ "debate_id": debate, "digest": "0", "position_id": "p1", "rationale": "" }),
+            json!({ "debate_id": DEBATE, "digest": "0", "position_id": "p1", "rationale": "" }),
             "/payload/rationale",
         ),
         (
             json!({ "debate_id": "d.1", "digest": "0", "position_id": "p1", "rationale": "x" }),
             "/payload/debate_id",
         ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_to_a_debate_that_does_not_exist() {
+    let stage = Stage::start().await;
+    let zoe = unique("zoe");
+    let to_facilitator =
+        |kind: &str, payload: Value| Message::new("_", &zoe, "debate-facilitator", kind, payload);
+    let ruling = json!({ "debate_id": DEBATE, "digest": "0", "position_id": "p1", "rationale": "So it is." });
+    let outcome = json!({ "debate_id": DEBATE, "held_by": "ann", "explanation": "So it was." });
+    for message in [
+        to_facilitator("ruling", ruling),
+        to_facilitator("outcome", outcome),
     ] {
-        let sent = stage
-            .send(&Message::new(
-                "_",
-                &zoe,
-                "debate-facilitator",
-                "ruling",
-                payload,
-            ))
-            .await;
-        stage.refused(&zoe, &sent, &invalid(pointer)).await;
+        let refusal = invalid("/payload/debate_id");
+        stage.send_refused(&message, &refusal).await;
+    }
+    for (payload, pointer) in bad_outcomes() {
+        let message = to_facilitator("outcome", payload);
+        stage.send_refused(&message, &invalid(pointer)).await;
+    }
+    for (kind, payload) in [
+        ("evidence", json!({ "evidence": ["page 4"] })),
+        ("acknowledgement", json!({})),
+        ("clarification", json!({ "text": "Which year?" })),
+    ] {
+        let message = to_facilitator(kind, payload).with("/correlation_id", DEBATE);
+        stage.send_refused(&message, &invalid("/reply_to")).await;
+    }
+    for (payload, pointer) in bad_rulings() {
+        let message = to_facilitator("ruling", payload);
+        stage.send_refused(&message, &invalid(pointer)).await;
     }
     stage.goes_on().await;
 }
@@ -230,10 +210,8 @@ async fn reviews_at_the_wrong_gate_or_by_the_wrong_people() {
             invalid("/payload/position"),
         ),
     ] {
-        let sent = stage
-            .send(&Message::new(&case, by, "coordinator", "review", review))
-            .await;
-        stage.refused(by, &sent, &refusal).await;
+        let message = Message::new(&case, by, "coordinator", "review", review);
+        stage.send_refused(&message, &refusal).await;
     }
     stage.goes_on().await;
 }
@@ -241,7 +219,10 @@ async fn reviews_at_the_wrong_gate_or_by_the_wrong_people() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_of_the_ladder_that_cannot_be_kept() {
     let stage = Stage::start().await;
-    let hours = |days: Value, opens: &str, closes: &str, zone: &str| json!({ "calendar": { "time_zone": zone, "days": days, "opens": opens, "closes": closes } });
+    let hours = |days: Value, opens: &str, closes: &str, zone: &str| {
+        let calendar = json!({ "time_zone": zone, "days": days, "opens": opens, "closes": closes });
+        json!({ "calendar": calendar })
+    };
     for (ladder, pointer) in [
         (
             json!({ "times": { "person_ms": 0 } }),
@@ -273,14 +254,10 @@ async fn rules_of_the_ladder_that_cannot_be_kept() {
     ] {
         let (olga, case) = (unique("olga"), unique("case"));
         let parameters = opening(&case, &["ann"], json!({ "ladder": ladder }));
-        let request = json!({ "action": "open_case", "parameters": parameters });
-        let sent = stage
-            .send(&Message::new("_", &olga, "coordinator", "request", request))
-            .await;
+        let message = request_to_open(&olga, &parameters);
         stage
-            .refused(
-                &olga,
-                &sent,
+            .send_refused(
+                &message,
                 &invalid(&format!("/payload/parameters/policy{pointer}")),
             )
             .await;

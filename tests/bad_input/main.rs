@@ -1,5 +1,5 @@
-//! Bad input, on a real broker with real services: whatever a sender writes, it is told what is wrong and where, the
-//! original is kept where it could not be used, and the services go on.
+//! Bad input, on a real broker with real services. Whatever a sender writes, it is told what is wrong and where; a message
+//! that could not be used is kept; and the services go on.
 
 mod answers;
 mod findings;

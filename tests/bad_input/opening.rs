@@ -1,131 +1,100 @@
-//! Requests to open a case that cannot be granted, by message and by request.
+//! Requests to open a case that cannot be granted, by message and by the API.
 
-use concord_events::topology::StreamKind;
-use concord_testkit::{Message, stored, unique};
+use concord_testkit::{Message, messages, unique};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, invalid, opening, over_capacity};
+use crate::stage::{Stage, invalid, opening, over_capacity, request_to_open, text};
 
-fn bad_parameters() -> Vec<(Value, &'static str)> {
-    let good = || opening(&unique("case"), &["alice"], json!({}));
-    let with = |field: &str, value: Value| {
-        let mut parameters = good();
-        parameters[field] = value;
-        parameters
-    };
-    let without = |field: &str| {
-        let mut parameters = good();
-        parameters.as_object_mut().expect("an object").remove(field);
-        parameters
-    };
-    let crowd: Vec<String> = (0..65).map(|n| format!("a{n}")).collect();
-    vec![
-        (with("policy", json!("contract-revue")), "/policy"),
-        (with("policy", json!(7)), "/policy"),
+/// Policies that cannot be followed, each with the place of the fault.
+fn bad_policies() -> [(Value, &'static str); 12] {
+    [
+        (json!("contract-revue"), "/policy"),
+        (json!(7), "/policy"),
+        (json!({ "rounds_max": 11 }), "/policy/rounds_max"),
+        (json!({ "rounds_max": -1 }), "/policy/rounds_max"),
+        (json!({ "answers_min": 1 }), "/policy/answers_min"),
         (
-            with("policy", json!({ "rounds_max": 11 })),
-            "/policy/rounds_max",
-        ),
-        (
-            with("policy", json!({ "rounds_max": -1 })),
-            "/policy/rounds_max",
-        ),
-        (
-            with("policy", json!({ "answers_min": 1 })),
-            "/policy/answers_min",
-        ),
-        (
-            with("policy", json!({ "finding_timeout_ms": 0 })),
+            json!({ "finding_timeout_ms": 0 }),
             "/policy/finding_timeout_ms",
         ),
+        (json!({ "case_timeout_ms": 1 }), "/policy/case_timeout_ms"),
+        (json!({ "vote_rule": "loudest" }), "/policy/vote_rule"),
         (
-            with("policy", json!({ "case_timeout_ms": 1 })),
-            "/policy/case_timeout_ms",
-        ),
-        (
-            with("policy", json!({ "vote_rule": "loudest" })),
-            "/policy/vote_rule",
-        ),
-        (
-            with("policy", json!({ "risk_spread_max": 1e300 })),
+            json!({ "risk_spread_max": 1e300 }),
             "/policy/risk_spread_max",
         ),
+        (json!({ "conflicts_max": 33 }), "/policy/conflicts_max"),
         (
-            with("policy", json!({ "conflicts_max": 33 })),
-            "/policy/conflicts_max",
-        ),
-        (
-            with("policy", json!({ "finding_bytes_max": 524_289 })),
+            json!({ "finding_bytes_max": 524_289 }),
             "/policy/finding_bytes_max",
         ),
         (
-            with("policy", json!({ "caution_order": vec!["stop"; 33] })),
+            json!({ "caution_order": vec!["stop"; 33] }),
             "/policy/caution_order",
         ),
-        (with("participants", json!([])), "/participants"),
-        (with("participants", json!(crowd)), "/participants"),
-        (
-            with("participants", json!(["alice", "alice"])),
-            "/participants/1",
-        ),
-        (
-            with("participants", json!(["alice", "coordinator"])),
-            "/participants/1",
-        ),
-        (with("participants", json!("alice")), "/participants"),
-        (with("participants", json!([7])), "/participants/0"),
-        (with("task", json!("review")), "/task"),
-        (with("task", json!({})), "/task"),
-        (with("colour", json!("red")), "/colour"),
-        (without("participants"), ""),
-        (without("task"), ""),
     ]
+}
+
+/// Values of other parameters that cannot be used, each with the name of the parameter and the place of the fault.
+fn bad_values() -> [(&'static str, Value, &'static str); 9] {
+    let crowd: Vec<String> = (0..65).map(|n| format!("a{n}")).collect();
+    [
+        ("participants", json!([]), "/participants"),
+        ("participants", json!(crowd), "/participants"),
+        ("participants", json!(["alice", "alice"]), "/participants/1"),
+        (
+            "participants",
+            json!(["alice", "coordinator"]),
+            "/participants/1",
+        ),
+        ("participants", json!("alice"), "/participants"),
+        ("participants", json!([7]), "/participants/0"),
+        ("task", json!("review"), "/task"),
+        ("task", json!({}), "/task"),
+        ("colour", json!("red"), "/colour"),
+    ]
+}
+
+/// Parameters of `open_case` with one fault each, and the place of the fault.
+fn bad_parameters() -> Vec<(Value, &'static str)> {
+    let good = || opening(&unique("case"), &["alice"], json!({}));
+    let mut bad = Vec::new();
+    let policies = bad_policies().map(|(policy, pointer)| ("policy", policy, pointer));
+    for (field, value, pointer) in policies.into_iter().chain(bad_values()) {
+        let mut parameters = good();
+        parameters[field] = value;
+        bad.push((parameters, pointer));
+    }
+    for field in ["participants", "task"] {
+        let mut parameters = good();
+        parameters.as_object_mut().expect("an object").remove(field);
+        bad.push((parameters, ""));
+    }
+    bad
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_by_message_that_cannot_be_granted() {
     let stage = Stage::start().await;
     for (parameters, pointer) in bad_parameters() {
-        let request = json!({ "action": "open_case", "parameters": parameters });
-        let sent = stage
-            .send(&Message::new(
-                "_",
-                "alice",
-                "coordinator",
-                "request",
-                request,
-            ))
-            .await;
+        let message = request_to_open("alice", &parameters);
         stage
-            .refused(
-                "alice",
-                &sent,
-                &invalid(&format!("/payload/parameters{pointer}")),
-            )
+            .send_refused(&message, &invalid(&format!("/payload/parameters{pointer}")))
             .await;
     }
     stage.goes_on().await;
 }
 
-/// The task is stored in one fact, with everything else about the case.
+/// The task is stored in one event, with everything else about the case.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_is_too_large() {
     let stage = Stage::start().await;
     let mut parameters = opening(&unique("case"), &["alice"], json!({}));
     parameters["task"]["input"] = json!("x".repeat(700_000));
-    let request = json!({ "action": "open_case", "parameters": parameters });
-    let sent = stage
-        .send(&Message::new(
-            "_",
-            "alice",
-            "coordinator",
-            "request",
-            request,
-        ))
-        .await;
+    let message = request_to_open("alice", &parameters);
     stage
-        .refused("alice", &sent, &over_capacity("/payload/parameters/task"))
+        .send_refused(&message, &over_capacity("/payload/parameters/task"))
         .await;
     stage.goes_on().await;
 }
@@ -140,46 +109,39 @@ async fn a_request_to_the_api_that_cannot_be_granted() {
             .await;
         let error = refused.expect_err("it is refused");
         let report: Value = serde_json::from_str(&error).unwrap_or_else(|_| panic!("{error}"));
-        let found = report["details"]["pointer"].as_str().unwrap_or_default();
+        let found = text(&report["details"]["pointer"]);
         // The API has no envelope around the parameters.
         assert!(
             found == pointer || found == format!("/payload/parameters{pointer}"),
             "{pointer}: {report}"
         );
         assert!(
-            !report["recovery_suggestions"][0]
-                .as_str()
-                .unwrap_or_default()
-                .is_empty(),
+            !text(&report["recovery_suggestions"][0]).is_empty(),
             "{report}"
         );
     }
     stage.goes_on().await;
 }
 
-fn request(parameters: Value) -> Message {
-    Message::new(
-        "_",
-        "alice",
-        "coordinator",
-        "request",
-        json!({ "action": "open_case", "parameters": parameters }),
-    )
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_case_that_exists_already_by_message() {
     let stage = Stage::start().await;
     let case = unique("case");
-    let first = request(opening(&case, &["alice"], json!({})));
+    let first = request_to_open("alice", &opening(&case, &["alice"], json!({})));
     stage.send(&first).await;
     stage.settled().await;
     let sent = [
         stage
-            .send(&request(opening(&case, &["alice"], json!({}))))
+            .send(&request_to_open(
+                "alice",
+                &opening(&case, &["alice"], json!({})),
+            ))
             .await,
         stage
-            .send(&request(opening(&case, &["alice", "bob"], json!({}))))
+            .send(&request_to_open(
+                "alice",
+                &opening(&case, &["alice", "bob"], json!({})),
+            ))
             .await,
     ];
     for sent in &sent {
@@ -193,19 +155,18 @@ async fn a_case_that_exists_already_by_message() {
     }
     stage.send(&first).await;
     stage.settled().await;
-    let errors = stage.errors("alice").await.expect("the stream can be read");
+    let errors = stage.errors("alice").await;
     assert_eq!(
         errors.len(),
         sent.len(),
         "the same request again is no fault"
     );
-    let answers = stored(
+    let answers = messages(
         stage.client(),
-        StreamKind::Messages,
         "concord.v1.msg.*.coordinator.alice.response",
     )
-    .await;
-    let answers = answers.expect("the stream can be read");
+    .await
+    .expect("the stream can be read");
     assert_eq!(
         answers.len(),
         1,
@@ -221,7 +182,10 @@ async fn a_case_that_exists_already_by_request() {
     let case = unique("case");
     let by_message = unique("case");
     stage
-        .send(&request(opening(&by_message, &["alice"], json!({}))))
+        .send(&request_to_open(
+            "alice",
+            &opening(&by_message, &["alice"], json!({})),
+        ))
         .await;
     stage.settled().await;
     let ask = async |case: &str, participants: &[&str]| {
@@ -246,9 +210,7 @@ async fn a_case_that_exists_already_by_request() {
             report["error_message"],
             format!("The case {case} exists already.")
         );
-        let advice = report["recovery_suggestions"][0]
-            .as_str()
-            .unwrap_or_default();
+        let advice = text(&report["recovery_suggestions"][0]);
         assert!(
             advice.contains(&format!("concord case show {case}")),
             "{report}"
@@ -257,7 +219,7 @@ async fn a_case_that_exists_already_by_request() {
     stage.goes_on().await;
 }
 
-/// What a task holds is kept in a fact, deeper inside than in the request.
+/// The event nests the contents of a task deeper than the request does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_nested_as_deep_as_can_be_read() {
     let stage = Stage::start_with(|plan| plan.with_setting("work.deliveries_max=3")).await;
@@ -267,16 +229,8 @@ async fn a_task_nested_as_deep_as_can_be_read() {
         let case = unique("case");
         let mut parameters = opening(&case, &["alice"], json!({}));
         parameters["task"]["input"] = input;
-        let request = json!({ "action": "open_case", "parameters": parameters });
-        let sent = stage
-            .send(&Message::new(
-                "_",
-                "alice",
-                "coordinator",
-                "request",
-                request,
-            ))
-            .await;
+        let message = request_to_open("alice", &parameters);
+        let sent = stage.send(&message).await;
         stage.settled().await;
         // Either it is refused, or the case works.
         if stage.is_alive(&sent).await {

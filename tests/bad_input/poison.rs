@@ -1,18 +1,20 @@
-//! What nobody can process, however often it is tried; and messages that must not be answered.
+//! Messages that cannot be processed however often it is tried, and messages that must not be answered.
 
 use async_nats::jetstream;
 use concord_events::dead_letter::header;
-use concord_testkit::{Message, stored, unique, until};
+use concord_testkit::{Message, dead_letters, unique, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Stage, finding, opening};
+use crate::stage::{
+    PATIENCE, Stage, finding, invalid, opening, request_to_open, text, unauthorized,
+};
 
-/// Appends what is no fact to the facts of a case, as no service ever would.
+/// Appends bytes that are no event to the events of a case, as no service ever would.
 async fn garble(stage: &Stage, case: &str) {
     let subject = format!("concord.v1.event.case.{case}.finding_recorded");
     let sent = jetstream::new(stage.client().clone())
-        .publish(subject, "no fact".into())
+        .publish(subject, "no event".into())
         .await;
     sent.expect("it is sent").await.expect("it is stored");
 }
@@ -28,10 +30,7 @@ async fn what_fails_again_and_again_is_given_up() {
     let error = stage.error_to("alice", &sent).await;
     assert_eq!(error["payload"]["error_code"], "INTERNAL_ERROR");
     assert!(
-        !error["payload"]["recovery_suggestions"][0]
-            .as_str()
-            .unwrap_or_default()
-            .is_empty(),
+        !text(&error["payload"]["recovery_suggestions"][0]).is_empty(),
         "{error}"
     );
     let letter = stage.letter(&sent).await;
@@ -46,7 +45,7 @@ async fn what_fails_again_and_again_is_given_up() {
     stage.decides_a_good_case().await;
 }
 
-/// A case whose facts cannot be read keeps its deadlines open for ever; other cases must not wait behind it.
+/// A case whose events cannot be read keeps its deadlines open for ever; other cases must not wait behind it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_case_that_cannot_be_read_does_not_hold_up_the_deadlines_of_others() {
     let watchdog = [
@@ -71,13 +70,13 @@ async fn a_case_that_cannot_be_read_does_not_hold_up_the_deadlines_of_others() {
     stage.decides_a_good_case().await;
 }
 
-/// Takes everything away that the broker's scheduler holds, once it holds something for each of the two cases.
+/// Deletes everything that the broker's scheduler holds, once it holds a deadline for each of the two cases.
 async fn purge_schedules(stage: &Stage) {
     let stream = jetstream::new(stage.client().clone())
         .get_stream_no_info("CONCORD_TIMERS")
         .await
         .expect("a handle");
-    until(
+    wait_for(
         "the deadlines of two cases to be armed",
         PATIENCE,
         async || {
@@ -93,8 +92,7 @@ async fn purge_schedules(stage: &Stage) {
             }
         },
     )
-    .await
-    .unwrap_or_else(|error| panic!("{error}"));
+    .await;
     stream.purge().await.expect("the stream is purged");
 }
 
@@ -106,15 +104,8 @@ async fn an_error_is_not_answered_by_an_error() {
         json!({ "error_code": "INTERNAL_ERROR", "error_message": "I could not.", "details": {} });
     for service in ["coordinator", "debate-facilitator"] {
         // A good one is read and needs nothing; a bad one is kept, and its sender is not told.
-        stage
-            .send(&Message::new(
-                &case,
-                "alice",
-                service,
-                "error",
-                report.clone(),
-            ))
-            .await;
+        let message = Message::new(&case, "alice", service, "error", report.clone());
+        stage.send(&message).await;
         let bad = Message::new(&case, "alice", service, "error", report.clone())
             .with("/from_agent", "bob");
         let sent = stage.send(&bad).await;
@@ -124,11 +115,7 @@ async fn an_error_is_not_answered_by_an_error() {
     }
     stage.settled().await;
     assert!(
-        stage
-            .errors("alice")
-            .await
-            .expect("the stream can be read")
-            .is_empty(),
+        stage.errors("alice").await.is_empty(),
         "nobody told alice anything"
     );
     stage.goes_on().await;
@@ -151,26 +138,12 @@ async fn a_service_is_not_told() {
     let sent = stage.send(&posing).await;
     stage.letter(&sent).await;
     // An agent that asks for it under its own name is told that it may not.
-    let sent = stage
-        .send(&Message::new(
-            &case,
-            "alice",
-            "debate-facilitator",
-            "request",
-            request,
-        ))
-        .await;
+    let message = Message::new(&case, "alice", "debate-facilitator", "request", request);
     stage
-        .refused("alice", &sent, &crate::stage::unauthorized("/from_agent"))
+        .send_refused(&message, &unauthorized("/from_agent"))
         .await;
     stage.settled().await;
-    assert!(
-        stage
-            .errors("conflict-detector")
-            .await
-            .expect("the stream can be read")
-            .is_empty()
-    );
+    assert!(stage.errors("conflict-detector").await.is_empty());
     stage.decides_a_good_case().await;
 }
 
@@ -191,40 +164,21 @@ async fn a_flood_of_bad_messages() {
     }
     stage.client().flush().await.expect("the broker has it all");
     stage.goes_on().await;
-    assert_eq!(
-        stage
-            .errors("alice")
-            .await
-            .expect("the stream can be read")
-            .len(),
-        BAD
-    );
-    let letters = stored(
-        stage.client(),
-        concord_events::topology::StreamKind::Dead,
-        ">",
-    )
-    .await;
+    assert_eq!(stage.errors("alice").await.len(), BAD);
+    let letters = dead_letters(stage.client()).await;
     assert_eq!(letters.expect("the stream can be read").len(), BAD);
 }
 
-/// An installation's urgent lane takes bad input as its normal lane does.
+/// Bad input is refused on the urgent lane as on the normal one.
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_on_the_urgent_lane() {
     let stage = Stage::start().await;
     let case = unique("case");
     let mut parameters = opening(&case, &["alice"], json!({}));
     parameters["policy"] = json!("none");
-    let request = json!({ "action": "open_case", "parameters": parameters });
-    let message =
-        Message::new("_", "alice", "coordinator", "request", request).with("/priority", "critical");
-    let sent = stage.send(&message).await;
+    let message = request_to_open("alice", &parameters).with("/priority", "critical");
     stage
-        .refused(
-            "alice",
-            &sent,
-            &crate::stage::invalid("/payload/parameters/policy"),
-        )
+        .send_refused(&message, &invalid("/payload/parameters/policy"))
         .await;
     stage.goes_on().await;
 }

@@ -1,13 +1,13 @@
-//! What every test here does: start an installation, send something, look at what became of it, and see that the
+//! The steps of every test here: start an installation, send something, check what became of it, and check that the
 //! services go on.
 
 use std::time::Duration;
 
 use async_nats::jetstream;
 use concord_events::dead_letter::header;
-use concord_events::topology::StreamKind;
 use concord_testkit::{
-    Agent, Message, Plan, Stored, TestInstallation, audit, settled, stored, unique, until,
+    Agent, Message, Plan, Stored, TestInstallation, audit, dead_letters, message_bodies, settled,
+    unique, wait_for,
 };
 use concord_wire::CaseId;
 use concord_wire::subject::Service;
@@ -29,15 +29,17 @@ pub(crate) struct Sent {
     pub(crate) sequence: u64,
 }
 
-/// What is expected to become of a message that cannot be used.
+/// How a message that cannot be used is refused.
 pub(crate) struct Refusal<'a> {
+    /// The code of the error.
     pub(crate) code: &'a str,
+    /// The place that the error names.
     pub(crate) pointer: &'a str,
-    /// Last token of the dead letter's subject.
+    /// The last token of the dead letter's subject.
     pub(crate) reason: &'a str,
 }
 
-/// The message is malformed at this place.
+/// The message is malformed, at this place.
 pub(crate) fn invalid(pointer: &str) -> Refusal<'_> {
     Refusal {
         code: "INVALID_REQUEST",
@@ -46,7 +48,7 @@ pub(crate) fn invalid(pointer: &str) -> Refusal<'_> {
     }
 }
 
-/// The sender may not do this.
+/// The sender may not do this; the place says who or what it named.
 pub(crate) fn unauthorized(pointer: &str) -> Refusal<'_> {
     Refusal {
         code: "UNAUTHORIZED",
@@ -131,47 +133,42 @@ impl Stage {
             "an error to {agent} about {} at {}",
             sent.subject, sent.sequence
         );
-        let found = until(&what, PATIENCE, async || {
-            let errors = self.errors(agent).await?;
-            let about = |error: &&Value| about(error, sent);
+        wait_for(what, PATIENCE, async || {
+            let errors = self.read_errors(agent).await?;
+            let about = |error: &&Value| is_about(error, sent);
             errors
                 .iter()
                 .find(about)
                 .cloned()
                 .ok_or_else(|| format!("{} other errors", errors.len()))
-        });
-        found.await.unwrap_or_else(|error| panic!("{error}"))
+        })
+        .await
     }
 
     /// All errors sent to an agent until now: the envelopes.
-    pub(crate) async fn errors(&self, agent: &str) -> Result<Vec<Value>, String> {
-        let filter = format!("concord.v1.msg.*.*.{agent}.error");
-        Ok(stored(self.client(), StreamKind::Messages, &filter)
-            .await?
-            .iter()
-            .map(Stored::json)
-            .collect())
+    pub(crate) async fn errors(&self, agent: &str) -> Vec<Value> {
+        self.read_errors(agent)
+            .await
+            .expect("the stream can be read")
+    }
+
+    async fn read_errors(&self, agent: &str) -> Result<Vec<Value>, String> {
+        message_bodies(self.client(), &format!("concord.v1.msg.*.*.{agent}.error")).await
     }
 
     /// Waits for the dead letter that keeps `sent`; there is one, and it is the original byte for byte.
     pub(crate) async fn letter(&self, sent: &Sent) -> Stored {
         let what = format!("a dead letter of {} at {}", sent.subject, sent.sequence);
-        let found = until(&what, PATIENCE, async || {
-            let letters = stored(self.client(), StreamKind::Dead, ">").await?;
-            let of_it = |letter: &&Stored| {
-                (
-                    letter.header(header::SUBJECT),
-                    letter.header(header::SEQUENCE),
-                ) == (sent.subject.as_str(), sent.sequence.to_string().as_str())
-            };
-            let mut of_it = letters.iter().filter(of_it);
+        let (letter, others) = wait_for(what, PATIENCE, async || {
+            let letters = dead_letters(self.client()).await?;
+            let mut of_it = letters.iter().filter(|letter| keeps(letter, sent));
             let first = of_it
                 .next()
                 .cloned()
                 .ok_or_else(|| format!("{} other letters", letters.len()))?;
             Ok((first, of_it.count()))
-        });
-        let (letter, others) = found.await.unwrap_or_else(|error| panic!("{error}"));
+        })
+        .await;
         assert_eq!(others, 0, "one message, one dead letter");
         assert!(
             letter.payload == sent.bytes,
@@ -182,19 +179,20 @@ impl Stage {
 
     /// Whether no dead letter keeps `sent`.
     pub(crate) async fn is_alive(&self, sent: &Sent) -> bool {
-        let letters = stored(self.client(), StreamKind::Dead, ">")
+        let letters = dead_letters(self.client())
             .await
             .expect("the stream can be read");
-        let sequence = sent.sequence.to_string();
-        letters.iter().all(|letter| {
-            (
-                letter.header(header::SUBJECT),
-                letter.header(header::SEQUENCE),
-            ) != (&sent.subject, &sequence)
-        })
+        !letters.iter().any(|letter| keeps(letter, sent))
     }
 
-    /// The message was refused: its sender is told what, where and what to do, and the original is kept.
+    /// Sends a message in its sender's name, and checks as [`Self::refused`] does that it is refused: the error.
+    pub(crate) async fn send_refused(&self, message: &Message, expected: &Refusal<'_>) -> Value {
+        let sent = self.send(message).await;
+        self.refused(&message.from, &sent, expected).await
+    }
+
+    /// Checks that a message was refused: its sender is told what is wrong, where, and what to do, and the original is
+    /// kept. Returns the error.
     pub(crate) async fn refused(&self, agent: &str, sent: &Sent, expected: &Refusal<'_>) -> Value {
         let error = self.error_to(agent, sent).await;
         let report = error["payload"].clone();
@@ -203,18 +201,9 @@ impl Stage {
             (&json!(expected.code), &json!(expected.pointer)),
             "{report}"
         );
+        assert!(!text(&report["error_message"]).is_empty(), "{report}");
         assert!(
-            !report["error_message"]
-                .as_str()
-                .unwrap_or_default()
-                .is_empty(),
-            "{report}"
-        );
-        assert!(
-            !report["recovery_suggestions"][0]
-                .as_str()
-                .unwrap_or_default()
-                .is_empty(),
+            !text(&report["recovery_suggestions"][0]).is_empty(),
             "{report}"
         );
         let letter = self.letter(sent).await;
@@ -236,8 +225,8 @@ impl Stage {
             .unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// The services go on: no process has ended, and a good case of new agents is decided. Everything stored keeps
-    /// the invariants.
+    /// Checks that the services go on: no process has ended, a good case of new agents is decided, and everything
+    /// stored keeps the invariants.
     pub(crate) async fn goes_on(&self) {
         self.decides_a_good_case().await;
         self.settled().await;
@@ -246,7 +235,7 @@ impl Stage {
         assert!(report.holds(), "{violations:#?}");
     }
 
-    /// As [`Self::goes_on`], where what is stored cannot be read.
+    /// Checks the same without the invariants, for tests that leave something in a stream that cannot be read.
     pub(crate) async fn decides_a_good_case(&self) {
         let client = self.client();
         let names = [unique("ann"), unique("ben")];
@@ -275,8 +264,20 @@ impl Stage {
     }
 }
 
-/// An error about `sent`: a refusal names subject and place, an error about something set aside the `message_id`.
-fn about(error: &Value, sent: &Sent) -> bool {
+/// A JSON text; empty where there is none.
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Whether a dead letter keeps `sent`.
+fn keeps(letter: &Stored, sent: &Sent) -> bool {
+    letter.header(header::SUBJECT) == sent.subject
+        && letter.header(header::SEQUENCE) == sent.sequence.to_string()
+}
+
+/// Whether an error is about `sent`: a refusal names subject and position, an error about a message that was recorded
+/// and not used names its `message_id`.
+fn is_about(error: &Value, sent: &Sent) -> bool {
     let details = &error["payload"]["details"];
     if details["sequence"].is_u64() {
         return details["sequence"] == sent.sequence && details["subject"] == sent.subject.as_str();
@@ -290,6 +291,12 @@ fn pids(installation: &TestInstallation) -> Vec<(Service, usize, Option<u32>)> {
     processes
         .map(|(service, replica)| (service, replica, installation.pid(service, replica)))
         .collect()
+}
+
+/// The request of an agent to open a case with these parameters.
+pub(crate) fn request_to_open(from: &str, parameters: &Value) -> Message {
+    let request = json!({ "action": "open_case", "parameters": parameters });
+    Message::new("_", from, "coordinator", "request", request)
 }
 
 /// Parameters of `open_case`, with limits that no test reaches.

@@ -1,13 +1,12 @@
-//! What no client library would send and the broker takes all the same: subjects and header blocks that are not what
-//! they should be, written by hand on the wire.
+//! Subjects and header blocks that no client library would send and that the broker takes all the same, written by hand on
+//! the wire.
 
-use concord_events::topology::StreamKind;
-use concord_testkit::{Message, stored, unique, until};
+use concord_testkit::{Message, dead_letters, events, unique, wait_for};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-use crate::stage::{PATIENCE, Stage, finding, opening};
+use crate::stage::{PATIENCE, Stage, finding, opening, request_to_open};
 
 /// A connection to the broker without a client library.
 struct Wire {
@@ -40,7 +39,7 @@ impl Wire {
         let _ = self.stream.get_mut().write_all(bytes).await;
     }
 
-    /// What the broker says next; none when it has closed the connection.
+    /// The next line of the broker; none when it has closed the connection.
     async fn line(&mut self) -> Option<String> {
         let mut line = Vec::new();
         let read = self
@@ -51,7 +50,7 @@ impl Wire {
         (read > 0).then(|| String::from_utf8_lossy(&line).trim().to_owned())
     }
 
-    /// Waits until the broker has taken everything; what it says against it, if anything.
+    /// Waits until the broker has taken everything: its objection, if it has one.
     async fn objection(mut self) -> Option<String> {
         self.write(b"PING\r\n").await;
         let line = self
@@ -61,7 +60,7 @@ impl Wire {
         (line != "PONG").then_some(line)
     }
 
-    /// Publishes with this block of headers, which is not looked at.
+    /// Publishes with this block of headers, as it is: the broker's objection, if it has one.
     async fn publish(stage: &Stage, subject: &[u8], headers: &[u8], body: &[u8]) -> Option<String> {
         let mut wire = Self::connect(stage).await;
         let sizes = if headers.is_empty() {
@@ -94,8 +93,8 @@ async fn published(subject: impl Fn(&str) -> Vec<u8>, headers: &[u8]) -> Stage {
     stage
 }
 
-/// The services are done with it, and go on.
-async fn is_done_with(subject: impl Fn(&str) -> Vec<u8>, headers: &[u8]) {
+/// Checks that the services take such a message out of the way, and go on.
+async fn check_services_go_on_after(subject: impl Fn(&str) -> Vec<u8>, headers: &[u8]) {
     let stage = published(subject, headers).await;
     stage.settled().await;
     stage.decides_a_good_case().await;
@@ -119,17 +118,17 @@ async fn a_subject_with_spaces() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subject_with_wildcards() {
-    is_done_with(|subject| subject.replace("finding", "*").into_bytes(), b"").await;
+    check_services_go_on_after(|subject| subject.replace("finding", "*").into_bytes(), b"").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subject_with_a_full_wildcard() {
-    is_done_with(|subject| subject.replace("finding", ">").into_bytes(), b"").await;
+    check_services_go_on_after(|subject| subject.replace("finding", ">").into_bytes(), b"").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_header_that_looks_like_a_heartbeat_of_the_broker() {
-    is_done_with(
+    check_services_go_on_after(
         |subject| subject.as_bytes().to_vec(),
         b"NATS/1.0 100 Idle Heartbeat\r\n\r\n",
     )
@@ -138,7 +137,7 @@ async fn a_header_that_looks_like_a_heartbeat_of_the_broker() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_header_that_says_that_the_consumer_is_gone() {
-    is_done_with(
+    check_services_go_on_after(
         |subject| subject.as_bytes().to_vec(),
         b"NATS/1.0 409 Consumer Deleted\r\n\r\n",
     )
@@ -147,14 +146,14 @@ async fn a_header_that_says_that_the_consumer_is_gone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn trace_headers_that_are_none() {
-    is_done_with(
+    check_services_go_on_after(
         |subject| subject.as_bytes().to_vec(),
         b"NATS/1.0\r\ntraceparent: x\r\ntracestate: ,,=\r\n\r\n",
     )
     .await;
 }
 
-/// What no client can parse and the broker stores: what is put after the subject, and the block of headers.
+/// Messages that no client can parse and that the broker stores: what follows the subject, and the block of headers.
 const UNPARSABLE: [(&[u8], &[u8]); 5] = [
     (b"\xff", b""),
     ("\u{2003}x".as_bytes(), b"NATS/1.0\r\nA: b\r\n\r\n"),
@@ -177,14 +176,11 @@ async fn services_go_on_beside_what_the_client_cannot_parse() {
             "the broker takes it"
         );
     }
-    // By message, not by request: a request that falls into the moment without a connection is answered by nobody.
+    // The case is opened by a message, not by the API: a service that has no connection for a moment misses a request.
     let case = unique("case");
-    let request =
-        json!({ "action": "open_case", "parameters": opening(&case, &["bob"], json!({})) });
-    stage
-        .send(&Message::new("_", "bob", "coordinator", "request", request))
-        .await;
-    opened(&stage, &case).await;
+    let message = request_to_open("bob", &opening(&case, &["bob"], json!({})));
+    stage.send(&message).await;
+    wait_until_open(&stage, &case).await;
     stage
         .send(&Message::finding(&case, "bob", finding(50), 0.5))
         .await;
@@ -192,20 +188,20 @@ async fn services_go_on_beside_what_the_client_cannot_parse() {
 }
 
 /// Waits until the case is open.
-async fn opened(stage: &Stage, case: &str) {
-    let filter = format!("concord.v1.event.case.{case}.opened");
-    let found = until("the case to be open", PATIENCE, async || {
-        let facts = stored(stage.client(), StreamKind::Events, &filter).await?;
-        if facts.is_empty() {
+async fn wait_until_open(stage: &Stage, case: &str) {
+    let filter = format!("case.{case}.opened");
+    wait_for("the case to be open", PATIENCE, async || {
+        let opened = events(stage.client(), &filter).await?;
+        if opened.is_empty() {
             Err("it is not".to_owned())
         } else {
             Ok(())
         }
-    });
-    found.await.unwrap_or_else(|error| panic!("{error}"));
+    })
+    .await;
 }
 
-/// It is kept as dead, its sender is told, and nobody meets it again.
+/// Such a message becomes a dead letter, its sender is told, and no process is given it again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_client_cannot_parse_is_taken_out() {
     let stage = Stage::start().await;
@@ -218,20 +214,20 @@ async fn what_the_client_cannot_parse_is_taken_out() {
             None,
             "the broker takes it"
         );
-        let letters = until("a dead letter", PATIENCE, async || {
-            let letters = stored(stage.client(), StreamKind::Dead, ">").await?;
+        let letters = wait_for("a dead letter", PATIENCE, async || {
+            let letters = dead_letters(stage.client()).await?;
             if letters.len() == nth {
                 Ok(letters)
             } else {
                 Err(format!("{} letters", letters.len()))
             }
-        });
-        let letters = letters.await.unwrap_or_else(|error| panic!("{error}"));
+        })
+        .await;
         assert!(
             letters[nth - 1].payload == good.bytes(),
             "the dead letter is the original"
         );
-        let errors = stage.errors("alice").await.expect("the stream can be read");
+        let errors = stage.errors("alice").await;
         assert_eq!(
             (errors.len(), &errors[nth - 1]["payload"]["error_code"]),
             (nth, &json!("INVALID_REQUEST"))

@@ -1,4 +1,4 @@
-//! The conformance cases, as everybody but the agent under test sees them.
+//! The conformance cases: what an agent is sent, and what it must send.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::stage::Stage;
 
-/// The file.
+/// The contents of `clients/conformance.json`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Conformance {
@@ -19,35 +19,41 @@ pub(crate) struct Conformance {
     pub(crate) cases: Vec<Case>,
 }
 
+/// One case: a message to the agent, and the messages that follow from the call that its handler makes.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
     pub(crate) name: String,
     #[expect(dead_code, reason = "for readers")]
     why: String,
-    hear: Said,
+    #[serde(rename = "hear")]
+    input: WireMessage,
     pub(crate) call: String,
     pub(crate) arguments: Value,
-    pub(crate) say: Vec<Said>,
+    #[serde(rename = "say")]
+    pub(crate) output: Vec<WireMessage>,
     pub(crate) answer: Option<Value>,
 }
 
+/// A message as it travels.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Said {
+pub(crate) struct WireMessage {
     pub(crate) subject: String,
     pub(crate) message: Value,
-    /// How it is compressed; not at all when absent.
+    /// The encoding in which it is compressed; not compressed when absent.
     pub(crate) encoding: Option<String>,
     /// Whether its payload travels by the object store.
     #[serde(default)]
     pub(crate) stored: bool,
 }
 
+/// The path of the file.
 pub(crate) fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../clients/conformance.json")
 }
 
+/// Reads the file.
 pub(crate) fn read() -> Conformance {
     let mut file = serde_json::from_slice(&std::fs::read(path()).expect("the file")).expect("JSON");
     repeat(&mut file);
@@ -73,8 +79,8 @@ fn repeat(value: &mut Value) {
 pub(crate) async fn play(stage: &mut Stage) {
     for case in read().cases {
         let metadata = json!({ "conformance": case.name });
-        stage.say(&case.hear, metadata).await;
-        for expected in &case.say {
+        stage.send(&case.input, metadata).await;
+        for expected in &case.output {
             let (subject, message) = stage.next(&case.name).await;
             let whole = stage.whole(&message).await;
             assert_eq!(
@@ -83,7 +89,7 @@ pub(crate) async fn play(stage: &mut Stage) {
                 "{}: by the object store",
                 case.name
             );
-            is_said(
+            check_message(
                 &case.name,
                 expected,
                 &subject,
@@ -101,11 +107,16 @@ pub(crate) async fn play(stage: &mut Stage) {
     }
 }
 
-/// Compares a message, given as it was published and with its payload.
-fn is_said(name: &str, expected: &Said, subject: &str, (message, whole): (&Value, &Value)) {
+/// Compares a message with the expected one. It is given as it was published, and with its whole payload.
+fn check_message(
+    name: &str,
+    expected: &WireMessage,
+    subject: &str,
+    (message, whole): (&Value, &Value),
+) {
     assert_eq!(subject, expected.subject, "{name}: {message:#}");
     let parsed = SubjectSpace::default().parse(subject).expect("a subject");
-    // The services would take it.
+    // The services accept it.
     let decoded = Envelope::decode(message.to_string().as_bytes(), &parsed);
     decoded.unwrap_or_else(|fault| panic!("{name}: {fault}: {message:#}"));
     assert_eq!(message["metadata"]["version"], "1.0", "{name}");
@@ -115,7 +126,7 @@ fn is_said(name: &str, expected: &Said, subject: &str, (message, whole): (&Value
             "{name}: {field} is not as expected in {message:#}"
         );
     }
-    // What is not expected has its usual value.
+    // Fields that the case does not name have their usual values.
     for (field, usual) in [
         ("case_id", Value::Null),
         ("correlation_id", Value::Null),
@@ -125,13 +136,13 @@ fn is_said(name: &str, expected: &Said, subject: &str, (message, whole): (&Value
         ("priority", "normal".into()),
         ("requires_response", false.into()),
     ] {
-        let said = message
+        let value = message
             .get(field)
             .filter(|value| !value.is_null())
             .unwrap_or(&usual);
         assert!(
-            expected.message.get(field).is_some() || *said == usual,
-            "{name}: {field} is {said}"
+            expected.message.get(field).is_some() || *value == usual,
+            "{name}: {field} is {value}"
         );
     }
     assert!(
@@ -140,17 +151,17 @@ fn is_said(name: &str, expected: &Said, subject: &str, (message, whole): (&Value
     );
 }
 
-/// Whether a value has everything expected; what else is in it may only be empty.
-fn holds(said: &Value, expected: &Value) -> bool {
-    match (said, expected) {
-        (Value::Object(said), Value::Object(expected)) => {
+/// Whether a value has everything that is expected; anything else in it must be empty.
+fn holds(found: &Value, expected: &Value) -> bool {
+    match (found, expected) {
+        (Value::Object(found), Value::Object(expected)) => {
             let all = expected
                 .iter()
-                .all(|(name, value)| said.get(name).is_some_and(|said| holds(said, value)));
-            let others = said
+                .all(|(name, value)| found.get(name).is_some_and(|found| holds(found, value)));
+            let others = found
                 .iter()
                 .filter(|(name, _)| !expected.contains_key(*name));
-            // An error's code says what it is; its words are the library's own.
+            // The code of an error is expected; its texts are the library's own.
             let own = [
                 "version",
                 "details",
@@ -161,8 +172,8 @@ fn holds(said: &Value, expected: &Value) -> bool {
                 .into_iter()
                 .all(|(name, value)| own.contains(&name.as_str()) || is_empty(value))
         }
-        (Value::Number(said), Value::Number(expected)) => said.as_f64() == expected.as_f64(),
-        (said, expected) => said == expected,
+        (Value::Number(found), Value::Number(expected)) => found.as_f64() == expected.as_f64(),
+        (found, expected) => found == expected,
     }
 }
 

@@ -1,17 +1,15 @@
-//! Payloads over 1 MB: both libraries put them into the object store and fetch them from it.
+//! Payloads over 1 MB: both libraries put them into the object store, and fetch them from it.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use concord_agent::{Agent, AgentId, Error, Message, MessageType};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::python::python;
-use crate::stage::{BUCKET, PATIENCE, Stage};
+use crate::python::Program;
+use crate::stage::{BUCKET, Stage};
 
-/// An agent that answers a request with its parameters.
-async fn echo(url: &str) -> Agent {
+/// Connects an agent that answers a request with its parameters.
+async fn connect_echo(url: &str) -> Agent {
     let builder =
         Agent::builder("bob").on(MessageType::Request, |agent, asked: Message| async move {
             let payload: Value = asked.payload()?;
@@ -34,27 +32,22 @@ async def echo(asked):
 agent.run("URL")
 "#;
 
-async fn exchanged(stage: &mut Stage) {
-    let ann = Agent::builder("ann")
-        .connect(&stage.broker.url())
-        .await
-        .expect("it connects");
-    let bob = AgentId::new("bob").expect("a name");
+/// Sends bob a large request, which comes back whole: the payload of the request, which is a reference, and the size.
+async fn check_large_request(stage: &mut Stage, ann: &Agent, bob: &AgentId) -> (Value, usize) {
     let large = json!({ "text": "The liability is not capped. ".repeat(80_000) });
     let answered = ann
         .request(bob.clone(), "echo", &large)
         .await
         .expect("an answer");
     assert!(answered == large, "it comes back as it went");
-    let (_, said) = stage.next("the request").await;
-    let reference = &said["payload"]["payload_reference"];
-    let size = json!({ "action": "echo", "parameters": large })
-        .to_string()
-        .len();
+    let (_, request) = stage.next("the request").await;
+    let reference = &request["payload"]["payload_reference"];
+    let whole = json!({ "action": "echo", "parameters": large });
+    let size = whole.to_string().len();
     assert_eq!(
         (&reference["bucket"], &reference["size"]),
         (&json!(BUCKET), &json!(size)),
-        "{said:#}"
+        "{request:#}"
     );
     let info = stage
         .store
@@ -62,28 +55,37 @@ async fn exchanged(stage: &mut Stage) {
         .await
         .expect("the object is there");
     assert_eq!(json!(info.digest), reference["digest"]);
+    (request["payload"].clone(), size)
+}
 
-    // Whatever is wrong with a reference is told.
-    let change = |field: &str, to: Value| {
-        let mut changed = said["payload"].clone();
+/// Payloads whose reference differs from a good one, each with the code of the error.
+fn wrong_references(good: &Value, size: usize) -> [(Value, &'static str); 7] {
+    let changed = |field: &str, to: Value| {
+        let mut changed = good.clone();
         changed["payload_reference"][field] = to;
         changed
     };
-    for (payload, code) in [
-        (change("object", json!("nothing")), "INVALID_REQUEST"),
-        (
-            change(
-                "digest",
-                json!("SHA-256=RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o="),
-            ),
-            "INVALID_REQUEST",
-        ),
-        (change("size", json!(size - 1)), "INVALID_REQUEST"),
-        (change("size", json!(size + 1)), "INVALID_REQUEST"),
-        (change("size", json!(100_000_000)), "CAPACITY_EXCEEDED"),
-        (change("bucket", json!("OTHER")), "INVALID_REQUEST"),
-        (change("more", json!(1)), "INVALID_REQUEST"),
-    ] {
+    let other_digest = "SHA-256=RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o=";
+    [
+        (changed("object", json!("nothing")), "INVALID_REQUEST"),
+        (changed("digest", json!(other_digest)), "INVALID_REQUEST"),
+        (changed("size", json!(size - 1)), "INVALID_REQUEST"),
+        (changed("size", json!(size + 1)), "INVALID_REQUEST"),
+        (changed("size", json!(100_000_000)), "CAPACITY_EXCEEDED"),
+        (changed("bucket", json!("OTHER")), "INVALID_REQUEST"),
+        (changed("more", json!(1)), "INVALID_REQUEST"),
+    ]
+}
+
+/// Exchanges large payloads with bob, an agent that answers a request with its parameters.
+async fn check_exchange(stage: &mut Stage) {
+    let ann = Agent::builder("ann")
+        .connect(&stage.broker.url())
+        .await
+        .expect("it connects");
+    let bob = AgentId::new("bob").expect("a name");
+    let (payload, size) = check_large_request(stage, &ann, &bob).await;
+    for (payload, code) in wrong_references(&payload, size) {
         let message = ann
             .message(bob.clone().into(), MessageType::Request, &payload)
             .expect("a message");
@@ -106,8 +108,8 @@ async fn exchanged(stage: &mut Stage) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rust_agent_is_sent_and_sends_what_is_over_a_megabyte() {
     let mut stage = Stage::start().await;
-    let bob = echo(&stage.broker.url()).await;
-    exchanged(&mut stage).await;
+    let bob = connect_echo(&stage.broker.url()).await;
+    check_exchange(&mut stage).await;
     bob.close().await.expect("it is closed");
 }
 
@@ -115,24 +117,7 @@ async fn a_rust_agent_is_sent_and_sends_what_is_over_a_megabyte() {
 async fn a_python_agent_is_sent_and_sends_what_is_over_a_megabyte() {
     let mut stage = Stage::start().await;
     let program = ECHO.replace("URL", &stage.broker.url());
-    let mut bob = python()
-        .arg("-c")
-        .arg(program)
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("python3 runs");
-    let mut log = BufReader::new(bob.stderr.take().expect("its log")).lines();
-    let listening = tokio::time::timeout(PATIENCE, async {
-        while let Some(line) = log.next_line().await.expect("its log can be read") {
-            if line.contains("bob listens") {
-                return;
-            }
-        }
-        panic!("the Python agent has ended");
-    });
-    listening.await.expect("the Python agent listens");
-    let drained = tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
-    exchanged(&mut stage).await;
-    bob.kill().await.expect("it is ended");
-    drained.abort();
+    let bob = Program::start(&program, "bob").await;
+    check_exchange(&mut stage).await;
+    bob.kill().await;
 }

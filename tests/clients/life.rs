@@ -1,4 +1,4 @@
-//! Registering, heartbeats and going.
+//! An agent registers, sends heartbeats, and deregisters.
 
 use concord_agent::protocol::Encoding;
 use concord_agent::{Agent, AgentStatus, Card, Skill};
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::python::Driver;
 use crate::stage::Stage;
 
-/// The coordinator's part, and what is seen of an agent until it listens.
-async fn registers(stage: &mut Stage) {
+/// Plays the coordinator for an agent that registers, and checks its card and its first heartbeats.
+async fn check_registration(stage: &mut Stage) {
     let (subject, request) = stage.next("registration").await;
     assert_eq!(subject, "concord.v1.msg._.ann.coordinator.request");
     let Value::Object(payload) = &request["payload"] else {
@@ -32,11 +32,12 @@ async fn registers(stage: &mut Stage) {
         json!({ "message_type": "response", "payload": { "status": "success", "result": {} } });
     stage.answer(&request, &answer).await;
     for _ in 0..3 {
-        beats(stage, "available").await;
+        check_heartbeat(stage, "available").await;
     }
 }
 
-async fn beats(stage: &mut Stage, status: &str) {
+/// The next message is a heartbeat with this status.
+async fn check_heartbeat(stage: &mut Stage, status: &str) {
     let expected = (
         "concord.v1.beat.ann".to_owned(),
         json!({ "status": status }),
@@ -44,17 +45,18 @@ async fn beats(stage: &mut Stage, status: &str) {
     assert_eq!(stage.next("a heartbeat").await, expected);
 }
 
-/// Heartbeats until it says that it goes, in a heartbeat and to the coordinator.
-async fn goes(stage: &mut Stage) {
-    let (mut is_unavailable, mut is_deregistered) = (false, false);
+/// The agent sends heartbeats until it says that it goes, in a heartbeat and to the coordinator.
+async fn check_going(stage: &mut Stage) {
+    let mut is_unavailable = false;
+    let mut is_deregistered = false;
     while !(is_unavailable && is_deregistered) {
-        let (subject, said) = stage.next("going").await;
+        let (subject, message) = stage.next("going").await;
         if subject == "concord.v1.beat.ann" {
-            is_unavailable = said["status"] == "unavailable";
+            is_unavailable = message["status"] == "unavailable";
         } else {
             let expected =
                 json!({ "action": "deregister_agent", "parameters": { "agent_id": "ann" } });
-            assert_eq!(said["payload"], expected, "{said:#}");
+            assert_eq!(message["payload"], expected, "{message:#}");
             is_deregistered = true;
         }
     }
@@ -76,21 +78,24 @@ async fn a_rust_agent_comes_and_goes() {
             .connect(&url)
             .await
     });
-    registers(&mut stage).await;
+    check_registration(&mut stage).await;
     let agent = connecting.await.expect("it runs").expect("it connects");
     agent
         .status(AgentStatus::Available)
         .await
         .expect("it is said");
     agent.close().await.expect("it is closed");
-    goes(&mut stage).await;
+    check_going(&mut stage).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_python_agent_comes_and_goes() {
     let mut stage = Stage::start().await;
     let url = stage.broker.url();
-    let (driver, ()) = tokio::join!(Driver::start(&url, &["card"]), registers(&mut stage));
+    let (driver, ()) = tokio::join!(
+        Driver::start(&url, &["card"]),
+        check_registration(&mut stage)
+    );
     driver.end().await;
-    goes(&mut stage).await;
+    check_going(&mut stage).await;
 }

@@ -1,5 +1,5 @@
-//! The client libraries: what they say is what `clients/conformance.json` says they do, and so says an agent with nothing
-//! but NATS; the agents of their READMEs decide a case.
+//! The client libraries do what `clients/conformance.json` says, and so does an agent with nothing but a NATS client; the agents
+//! of the libraries' READMEs decide a case.
 
 mod cases;
 mod conformance;

@@ -1,13 +1,14 @@
-//! The Python library, in a process of its own.
+//! The Python library conforms; it runs in a process of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::task::JoinHandle;
 
 use crate::conformance;
-use crate::stage::Stage;
+use crate::stage::{PATIENCE, Stage};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_python_library_conforms() {
@@ -42,7 +43,48 @@ pub(crate) fn python() -> Command {
     command
 }
 
-/// The driver that does what the cases ask for.
+/// A program in Python that is an agent by the library.
+pub(crate) struct Program {
+    process: Child,
+    reading: JoinHandle<()>,
+}
+
+impl Program {
+    /// Starts it; the agent of this name listens when this returns. The program must log at the level INFO.
+    pub(crate) async fn start(program: &str, agent: &str) -> Self {
+        let mut process = python()
+            .arg("-c")
+            .arg(program)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("python3 runs");
+        let mut log = BufReader::new(process.stderr.take().expect("its log")).lines();
+        let listening = tokio::time::timeout(PATIENCE, wait_for_log(&mut log, agent));
+        listening.await.expect("the Python agent listens");
+        // A program whose log nobody reads comes to a halt.
+        let reading = tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
+        Self { process, reading }
+    }
+
+    /// Kills it.
+    pub(crate) async fn kill(mut self) {
+        self.process.kill().await.expect("it is ended");
+        self.reading.abort();
+    }
+}
+
+/// Reads the log until the agent listens.
+async fn wait_for_log(log: &mut Lines<BufReader<ChildStderr>>, agent: &str) {
+    let expected = format!("{agent} listens");
+    while let Some(line) = log.next_line().await.expect("its log can be read") {
+        if line.contains(&expected) {
+            return;
+        }
+    }
+    panic!("the Python agent has ended");
+}
+
+/// A program that makes the calls of the conformance cases.
 pub(crate) struct Driver(Child);
 
 impl Driver {
@@ -52,7 +94,7 @@ impl Driver {
         Self::of("conformance.py", &[&[server, &cases], how].concat()).await
     }
 
-    /// The same of another program in the folder of the library's tests.
+    /// Starts another program in the folder of the library's tests; it listens when this returns.
     pub(crate) async fn of(program: &str, arguments: &[&str]) -> Self {
         let mut command = python();
         command
@@ -66,15 +108,15 @@ impl Driver {
         Self(child)
     }
 
-    /// Ends it at once.
+    /// Kills it.
     pub(crate) async fn kill(mut self) {
         self.0.kill().await.expect("it is ended");
     }
 
-    /// Lets it come to its end, which it must do in good order.
+    /// Lets it come to its end, and checks that it exits with 0.
     pub(crate) async fn end(mut self) {
         drop(self.0.stdin.take());
-        let ended = tokio::time::timeout(crate::stage::PATIENCE, self.0.wait()).await;
+        let ended = tokio::time::timeout(PATIENCE, self.0.wait()).await;
         assert!(ended.expect("it ends").expect("it has a status").success());
     }
 }

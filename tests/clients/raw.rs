@@ -1,4 +1,4 @@
-//! An agent with nothing but a NATS client, which says what the cases say.
+//! An agent with nothing but a NATS client, which sends what the cases expect.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,18 +30,18 @@ async fn raw_nats_conforms() {
     let mut inbox = select_all(inboxes);
     let agent = tokio::spawn(async move {
         while let Some(message) = inbox.next().await {
-            let heard: Value = serde_json::from_slice(&plain(&message).0).expect("JSON");
-            let Some(case) = heard["metadata"]["conformance"]
+            let input: Value = serde_json::from_slice(&plain(&message).0).expect("JSON");
+            let Some(case) = input["metadata"]["conformance"]
                 .as_str()
                 .and_then(|name| cases.get(name))
             else {
                 continue;
             };
-            for said in &case.say {
-                publish(&client, &said.subject, completed(&said.message), said).await;
-                if case.answer.is_some() && said.message["message_type"] == "request" {
+            for output in &case.output {
+                publish(&client, &output.subject, completed(&output.message), output).await;
+                if case.answer.is_some() && output.message["message_type"] == "request" {
                     inbox.next().await.expect("an answer");
-                } else if case.call == "request" && said.message["message_type"] == "request" {
+                } else if case.call == "request" && output.message["message_type"] == "request" {
                     let none = tokio::time::timeout(Duration::from_millis(200), inbox.next()).await;
                     assert!(none.is_err(), "nobody answers");
                 }

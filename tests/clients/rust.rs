@@ -1,4 +1,4 @@
-//! The Rust library.
+//! The Rust library conforms.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,85 +55,75 @@ async fn conforms(durable: bool) {
     agent.close().await.expect("it is closed");
 }
 
+/// Makes the call of a case, in the handler of the message that the agent was sent.
 async fn call(agent: &Agent, message: &Message, case: &Case) -> Result<(), Error> {
-    let text = |name: &str| case.arguments[name].as_str().unwrap_or_default();
-    let conversation = || CaseId::new(text("conversation_id")).expect("a conversation");
+    let arguments = &case.arguments;
+    let text = |name: &str| arguments[name].as_str().unwrap_or_default();
     match case.call.as_str() {
-        "broadcast_query" => {
-            agent
-                .broadcast_query(text("question"), &conversation())
-                .await
-        }
-        "request_group_help" => {
-            agent
-                .request_group_help(text("question"), &conversation())
-                .await
-        }
-        "request_peer_help" => {
-            let preferred = case.arguments["preferred_agents"]
-                .as_array()
-                .into_iter()
-                .flatten();
-            let preferred: Vec<&str> = preferred.filter_map(Value::as_str).collect();
-            agent
-                .request_peer_help(text("request"), &conversation(), &preferred)
-                .await
-        }
-        "offer_expertise" => agent.offer_expertise(text("offer"), &conversation()).await,
-        "publish_task_result" => {
-            agent
-                .publish_task_result(
-                    text("content"),
-                    &conversation(),
-                    case.arguments["confidence"].as_f64(),
-                )
-                .await
-        }
         "finding" => {
-            let confidence = case.arguments["confidence"].as_f64().expect("a number");
-            agent
-                .finding(
-                    message,
-                    &read::<Finding>(&case.arguments["finding"]),
-                    confidence,
-                )
-                .await
+            let confidence = arguments["confidence"].as_f64().expect("a number");
+            let finding: Finding = read(&arguments["finding"]);
+            agent.finding(message, &finding, confidence).await
         }
-        "agree" => agent.agree(message, read::<Answer>(&case.arguments)).await,
-        "disagree" => {
-            agent
-                .disagree(message, read::<Answer>(&case.arguments))
-                .await
-        }
-        "revise" => agent.revise(message, read::<Answer>(&case.arguments)).await,
+        "agree" => agent.agree(message, read::<Answer>(arguments)).await,
+        "disagree" => agent.disagree(message, read::<Answer>(arguments)).await,
+        "revise" => agent.revise(message, read::<Answer>(arguments)).await,
         "acknowledge_and_respond" => {
-            agent
-                .reply(message, MessageType::Acknowledgement, &json!({}))
-                .await?;
-            agent.respond(message, &case.arguments["result"]).await
+            let acknowledgement = MessageType::Acknowledgement;
+            agent.reply(message, acknowledgement, &json!({})).await?;
+            agent.respond(message, &arguments["result"]).await
         }
-        "respond" => agent.respond(message, &case.arguments["result"]).await,
+        "respond" => agent.respond(message, &arguments["result"]).await,
         "refuse" => {
-            let code: ErrorCode = read(&case.arguments["code"]);
-            agent
-                .refuse(
-                    message,
-                    &Fault::new(code, "", text("message"), text("suggestion")),
-                )
-                .await
+            let code: ErrorCode = read(&arguments["code"]);
+            let fault = Fault::new(code, "", text("message"), text("suggestion"));
+            agent.refuse(message, &fault).await
         }
         "fail" => Err(Error::handler("as the case wants it")),
         "request" => request(agent, case).await,
+        _ => call_to_group(agent, case).await,
+    }
+}
+
+/// Makes the call of a case that belongs to a conversation of agents.
+async fn call_to_group(agent: &Agent, case: &Case) -> Result<(), Error> {
+    let arguments = &case.arguments;
+    let text = |name: &str| arguments[name].as_str().unwrap_or_default();
+    let conversation = CaseId::new(text("conversation_id")).expect("a conversation");
+    match case.call.as_str() {
+        "broadcast_query" => {
+            let question = text("question");
+            agent.broadcast_query(question, &conversation).await
+        }
+        "request_group_help" => {
+            let question = text("question");
+            agent.request_group_help(question, &conversation).await
+        }
+        "request_peer_help" => {
+            let preferred = arguments["preferred_agents"].as_array();
+            let preferred = preferred.into_iter().flatten();
+            let preferred: Vec<&str> = preferred.filter_map(Value::as_str).collect();
+            let request = text("request");
+            agent
+                .request_peer_help(request, &conversation, &preferred)
+                .await
+        }
+        "offer_expertise" => agent.offer_expertise(text("offer"), &conversation).await,
+        "publish_task_result" => {
+            let confidence = arguments["confidence"].as_f64();
+            agent
+                .publish_task_result(text("content"), &conversation, confidence)
+                .await
+        }
         other => panic!("no call {other}"),
     }
 }
 
+/// Makes the request of a case, and publishes how it ended.
 async fn request(agent: &Agent, case: &Case) -> Result<(), Error> {
     let to = Recipient::new(case.arguments["to"].as_str().expect("a name")).expect("a recipient");
-    let (action, parameters) = (
-        case.arguments["action"].as_str().expect("a text"),
-        &case.arguments["parameters"],
-    );
+    let action = case.arguments["action"].as_str().expect("a text");
+    let parameters = &case.arguments["parameters"];
     let answered = match case.arguments["timeout"].as_f64() {
         None => agent.request(to, action, parameters).await,
         Some(seconds) => {

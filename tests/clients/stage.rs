@@ -1,4 +1,4 @@
-//! A broker with the streams of messages, and everybody that a client talks to.
+//! A broker with the streams of messages; the test plays everyone that the agent under test exchanges messages with.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,26 +14,27 @@ use futures::stream::{BoxStream, select};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
-use crate::conformance::Said;
+use crate::conformance::WireMessage;
 
 /// Longer than anything here takes, even on a machine that does much else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A broker, and all that the agent `ann` says.
+/// A broker, and a subscription to all messages of the agent `ann`.
 pub(crate) struct Stage {
     pub(crate) broker: TestBroker,
     pub(crate) client: async_nats::Client,
-    /// How the last message of `ann` was compressed.
+    /// The encoding of the last message of `ann`.
     pub(crate) encoding: Option<String>,
-    /// Where large payloads are.
+    /// The object store of large payloads.
     pub(crate) store: ObjectStore,
-    heard: BoxStream<'static, async_nats::Message>,
+    messages: BoxStream<'static, async_nats::Message>,
 }
 
 /// The bucket of large payloads.
 pub(crate) const BUCKET: &str = "CONCORD_PAYLOADS";
 
 impl Stage {
+    /// Starts a broker, and makes the streams of messages and the object store.
     pub(crate) async fn start() -> Self {
         let broker = TestBroker::start().await;
         let client = broker.client().await;
@@ -59,7 +60,7 @@ impl Stage {
             .create_object_store(config)
             .await
             .expect("the bucket is made");
-        let said = client
+        let messages = client
             .subscribe("concord.v1.*.*.ann.>")
             .await
             .expect("a subscription");
@@ -73,15 +74,15 @@ impl Stage {
             client,
             encoding: None,
             store,
-            heard: select(said, beats).boxed(),
+            messages: select(messages, beats).boxed(),
         }
     }
 
-    /// What `ann` says next.
+    /// The next message of `ann`: its subject and its body.
     pub(crate) async fn next(&mut self, what: &str) -> (String, Value) {
-        let message = tokio::time::timeout(PATIENCE, self.heard.next()).await;
+        let message = tokio::time::timeout(PATIENCE, self.messages.next()).await;
         let message = message
-            .unwrap_or_else(|_| panic!("{what}: nothing is said"))
+            .unwrap_or_else(|_| panic!("{what}: nothing is sent"))
             .expect("the broker is there");
         let (body, encoding) = plain(&message);
         self.encoding = encoding;
@@ -89,21 +90,21 @@ impl Stage {
         (message.subject.to_string(), body)
     }
 
-    /// Says something to `ann`, with what a message must have, as it is to travel.
-    pub(crate) async fn say(&self, said: &Said, metadata: Value) {
-        let mut whole = completed(&said.message);
+    /// Sends a message to `ann`, completed by the fields that a message must have.
+    pub(crate) async fn send(&self, message: &WireMessage, metadata: Value) {
+        let mut whole = completed(&message.message);
         whole["metadata"]
             .as_object_mut()
             .expect("an object")
             .extend(metadata.as_object().expect("an object").clone());
-        publish(&self.client, &said.subject, whole, said).await;
+        publish(&self.client, &message.subject, whole, message).await;
         self.client
             .flush()
             .await
             .expect("the broker takes the message");
     }
 
-    /// A message with the payload that it refers to; none where it refers to none.
+    /// The message with the payload to which it refers; none when it refers to none.
     pub(crate) async fn whole(&self, message: &Value) -> Option<Value> {
         let payload = serde_json::value::to_raw_value(&message["payload"]).expect("a payload");
         let reference = PayloadReference::of(&payload).expect("a reference that can be read")?;
@@ -127,20 +128,18 @@ impl Stage {
 
     /// Answers a request.
     pub(crate) async fn answer(&self, request: &Value, answer: &Value) {
-        let (from, kind) = (
-            request["to_agent"].as_str().expect("a name"),
-            answer["message_type"].as_str().expect("a type"),
-        );
+        let from = request["to_agent"].as_str().expect("a name");
+        let kind = answer["message_type"].as_str().expect("a type");
         let message = json!({
             "from_agent": from, "to_agent": "ann", "message_type": kind, "payload": answer["payload"],
             "correlation_id": request["message_id"], "reply_to": request["message_id"],
         });
         let subject = format!("concord.v1.msg._.{from}.ann.{kind}");
-        self.say(
-            &Said {
+        self.send(
+            &WireMessage {
                 subject,
                 message,
-                ..Said::default()
+                ..WireMessage::default()
             },
             json!({}),
         )
@@ -148,7 +147,7 @@ impl Stage {
     }
 }
 
-/// The body of a message as it was written, and how it was compressed.
+/// The body of a message before it was compressed, and its encoding.
 pub(crate) fn plain(message: &async_nats::Message) -> (Vec<u8>, Option<String>) {
     let encoding = message
         .headers
@@ -160,14 +159,14 @@ pub(crate) fn plain(message: &async_nats::Message) -> (Vec<u8>, Option<String>) 
     (body.into_owned(), encoding)
 }
 
-/// Publishes a message as an agent with nothing but NATS does: as `said` says how it is to travel.
+/// Publishes a message as an agent with nothing but a NATS client does, compressed or stored as `form` says.
 pub(crate) async fn publish(
     client: &async_nats::Client,
     subject: &str,
     mut message: Value,
-    said: &Said,
+    form: &WireMessage,
 ) {
-    if said.stored {
+    if form.stored {
         let payload = message["payload"].to_string();
         let id = message["message_id"].as_str().expect("an id");
         let reference = PayloadReference::new(BUCKET, id, payload.as_bytes());
@@ -183,7 +182,7 @@ pub(crate) async fn publish(
             serde_json::to_value(reference.payload().expect("a payload")).expect("JSON");
     }
     let body = message.to_string();
-    let sent = match &said.encoding {
+    let sent = match &form.encoding {
         None => client.publish(subject.to_owned(), body.into()).await,
         Some(encoding) => {
             let mut headers = HeaderMap::new();

@@ -1,4 +1,4 @@
-//! Handlers that wait for answers, that panic, and an agent whose first connection fails.
+//! Handlers that wait for answers or that panic, and agents whose first connection fails.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,15 +12,16 @@ use concord_wire::subject::Lane;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::conformance::Said;
+use crate::conformance::WireMessage;
 use crate::python::Driver;
 use crate::stage::Stage;
 
-/// More than a durable inbox works on at a time.
+/// An agent is sent so many requests: more than a durable inbox works on at a time.
 const MANY: usize = 40;
-/// As many as it does.
+/// A durable inbox works on so many messages at a time.
 const SEATS: usize = 32;
 
+/// Sends ann a request on the normal lane.
 async fn ask(stage: &Stage, id: &str, action: &str) {
     ask_on(stage, Lane::Normal, id, action).await;
 }
@@ -36,20 +37,16 @@ async fn ask_on(stage: &Stage, lane: Lane, id: &str, action: &str) {
         "priority": priority, "payload": { "action": action, "parameters": {} },
     });
     let subject = format!("concord.v1.{}._.zoe.ann.request", lane.as_str());
-    stage
-        .say(
-            &Said {
-                subject,
-                message,
-                ..Said::default()
-            },
-            json!({}),
-        )
-        .await;
+    let request = WireMessage {
+        subject,
+        message,
+        ..WireMessage::default()
+    };
+    stage.send(&request, json!({})).await;
 }
 
-/// The durable inbox of ann, made by somebody else, who bounds it: the library takes it as it is.
-async fn inbox(stage: &Stage, bounds: pull::Config) {
+/// Makes the durable inbox of ann with these bounds, as somebody else may: the library takes it as it is.
+async fn make_inbox(stage: &Stage, bounds: pull::Config) {
     let layout = Layout::default();
     let (stream, name, filter_subject) = layout.agent_inbox(Lane::Normal, &AgentId::fixed("ann"));
     let config = pull::Config {
@@ -65,8 +62,8 @@ async fn inbox(stage: &Stage, bounds: pull::Config) {
         .expect("the consumer is made");
 }
 
-/// What ann says next, to whom: the type and the message.
-async fn said(stage: &mut Stage, to: &str) -> (String, Value) {
+/// The next message of ann to this recipient: its type and its body.
+async fn next_to(stage: &mut Stage, to: &str) -> (String, Value) {
     loop {
         let (subject, message) = stage.next("an answer").await;
         if message["to_agent"] == to {
@@ -78,18 +75,19 @@ async fn said(stage: &mut Stage, to: &str) -> (String, Value) {
     }
 }
 
-/// Every handler asks ben, who answers nobody before all have a seat. What is urgent is answered meanwhile.
-async fn all_are_answered(stage: &mut Stage) {
+/// Each handler asks ben, who answers none before all seats are taken; an urgent request is answered meanwhile. In the end all
+/// requests are answered.
+async fn check_all_are_answered(stage: &mut Stage) {
     for number in 0..MANY {
         ask(stage, &format!("r-{number}"), "think").await;
     }
     let success = json!({ "message_type": "response", "payload": { "status": "success", "result": { "x": 1 } } });
     let mut asked = Vec::new();
     while asked.len() < SEATS {
-        asked.push(said(stage, "ben").await.1);
+        asked.push(next_to(stage, "ben").await.1);
     }
     ask_on(stage, Lane::Urgent, "r-urgent", "answer").await;
-    let (_, urgent) = said(stage, "zoe").await;
+    let (_, urgent) = next_to(stage, "zoe").await;
     assert_eq!(urgent["reply_to"], "r-urgent", "{urgent:#}");
     for request in &asked {
         stage.answer(request, &success).await;
@@ -100,17 +98,18 @@ async fn all_are_answered(stage: &mut Stage) {
         if message["to_agent"] == "ben" {
             stage.answer(&message, &success).await;
         } else {
-            // What a request waited for is handled by nobody else, who would tell of it.
+            // The answer for which a request waits is given to no other handler, which would report it.
             assert_eq!(message["message_type"], "response", "{message:#}");
             answered += 1;
         }
     }
-    // Behind all that was said to it.
+    // This request comes after all others.
     ask(stage, "r-last", "answer").await;
-    let (_, last) = said(stage, "zoe").await;
+    let (_, last) = next_to(stage, "zoe").await;
     assert_eq!(last["reply_to"], "r-last", "{last:#}");
 }
 
+/// Connects an agent of the Rust library whose handlers wait for ben, and checks that all requests are answered.
 async fn rust_handlers_wait(stage: &mut Stage) {
     let builder =
         Agent::builder("ann")
@@ -135,13 +134,14 @@ async fn rust_handlers_wait(stage: &mut Stage) {
         .connect(&stage.broker.url())
         .await
         .expect("it connects");
-    all_are_answered(stage).await;
+    check_all_are_answered(stage).await;
     agent.close().await.expect("it is closed");
 }
 
+/// Does the same with the Python library.
 async fn python_handlers_wait(stage: &mut Stage) {
     let driver = Driver::of("trouble.py", &[&stage.broker.url(), "waiting"]).await;
-    all_are_answered(stage).await;
+    check_all_are_answered(stage).await;
     driver.end().await;
 }
 
@@ -155,9 +155,9 @@ async fn python_handlers_that_wait_do_not_keep_out_what_they_wait_for() {
     python_handlers_wait(&mut Stage::start().await).await;
 }
 
-/// The broker gives out so many that are not acknowledged; its usual bound, a thousand, is as easily reached by what waited
-/// while the agent was away.
-fn full() -> pull::Config {
+/// Bounds by which the broker delivers no more messages than there are seats. Its usual bound, a thousand, can be reached as
+/// well, by messages that waited while the agent was away.
+fn tight_bounds() -> pull::Config {
     pull::Config {
         max_ack_pending: i64::try_from(SEATS).expect("a number"),
         ..pull::Config::default()
@@ -167,20 +167,20 @@ fn full() -> pull::Config {
 #[tokio::test(flavor = "multi_thread")]
 async fn rust_handlers_have_their_answers_when_the_broker_gives_out_no_more() {
     let mut stage = Stage::start().await;
-    inbox(&stage, full()).await;
+    make_inbox(&stage, tight_bounds()).await;
     rust_handlers_wait(&mut stage).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn python_handlers_have_their_answers_when_the_broker_gives_out_no_more() {
     let mut stage = Stage::start().await;
-    inbox(&stage, full()).await;
+    make_inbox(&stage, tight_bounds()).await;
     python_handlers_wait(&mut stage).await;
 }
 
-/// What is said to ann waits, and is given out once: what she has taken and does not begin with is lost.
-async fn many_wait(stage: &Stage) {
-    inbox(
+/// Sends ann many requests that wait in her inbox and are delivered once: one that she takes and does not begin is lost.
+async fn send_many(stage: &Stage) {
+    make_inbox(
         stage,
         pull::Config {
             max_deliver: 1,
@@ -193,10 +193,10 @@ async fn many_wait(stage: &Stage) {
     }
 }
 
-/// Hears that handlers begin until so many requests have been begun with.
-async fn begun(stage: &mut Stage, begun: &mut BTreeSet<String>, count: usize) {
+/// Waits until handlers have begun with so many requests; `begun` holds their ids.
+async fn wait_until_begun(stage: &mut Stage, begun: &mut BTreeSet<String>, count: usize) {
     while begun.len() < count {
-        let (_, message) = said(stage, "observer").await;
+        let (_, message) = next_to(stage, "observer").await;
         begun.insert(message["payload"]["begun"].to_string());
     }
 }
@@ -204,8 +204,9 @@ async fn begun(stage: &mut Stage, begun: &mut BTreeSet<String>, count: usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_rust_agent_has_not_begun_when_it_goes_stays_with_the_broker() {
     let mut stage = Stage::start().await;
-    many_wait(&stage).await;
-    let (gate, mut heard) = (Arc::new(Semaphore::new(0)), BTreeSet::new());
+    send_many(&stage).await;
+    let gate = Arc::new(Semaphore::new(0));
+    let mut begun = BTreeSet::new();
     for count in [SEATS, MANY] {
         let held = Arc::clone(&gate);
         let builder =
@@ -226,8 +227,8 @@ async fn what_a_rust_agent_has_not_begun_when_it_goes_stays_with_the_broker() {
             .connect(&stage.broker.url())
             .await
             .expect("it connects");
-        begun(&mut stage, &mut heard, count).await;
-        // It goes first, and then its handlers come to their ends.
+        wait_until_begun(&mut stage, &mut begun, count).await;
+        // The agent closes first, and then its handlers end.
         let (closed, ()) = tokio::join!(agent.close(), async { gate.add_permits(MANY) });
         closed.expect("it is closed");
     }
@@ -236,11 +237,11 @@ async fn what_a_rust_agent_has_not_begun_when_it_goes_stays_with_the_broker() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_python_agent_has_not_begun_when_it_is_killed_stays_with_the_broker() {
     let mut stage = Stage::start().await;
-    many_wait(&stage).await;
-    let mut heard = BTreeSet::new();
+    send_many(&stage).await;
+    let mut begun = BTreeSet::new();
     for count in [SEATS, MANY] {
         let driver = Driver::of("trouble.py", &[&stage.broker.url(), "holding"]).await;
-        begun(&mut stage, &mut heard, count).await;
+        wait_until_begun(&mut stage, &mut begun, count).await;
         driver.kill().await;
     }
 }
@@ -260,35 +261,35 @@ async fn a_handler_that_panics_is_told_of_and_the_others_go_on() {
             .await
             .expect("it connects");
         ask(&stage, "r-1", "panic").await;
-        let (kind, error) = said(&mut stage, "zoe").await;
+        let (kind, error) = next_to(&mut stage, "zoe").await;
         assert_eq!(
             (kind.as_str(), &error["payload"]["error_code"]),
             ("error", &json!("INTERNAL_ERROR")),
             "{error:#}"
         );
         ask(&stage, "r-2", "think").await;
-        assert_eq!(said(&mut stage, "zoe").await.0, "response");
+        assert_eq!(next_to(&mut stage, "zoe").await.0, "response");
         agent.close().await.expect("it is closed");
     }
 }
 
-/// The coordinator refuses the first registration and takes the second.
-async fn refuses_once(stage: &mut Stage) {
+/// Plays the coordinator, which refuses the first registration and takes the second.
+async fn refuse_once(stage: &mut Stage) {
     let refusal = json!({ "message_type": "error", "payload": { "error_code": "INTERNAL_ERROR", "error_message": "No." } });
     let success =
         json!({ "message_type": "response", "payload": { "status": "success", "result": {} } });
     for answer in [refusal, success] {
-        let (_, request) = said(stage, "coordinator").await;
+        let (_, request) = next_to(stage, "coordinator").await;
         assert_eq!(request["payload"]["action"], "register_agent");
         stage.answer(&request, &answer).await;
     }
 }
 
-/// Each request is handled once: the first connection listens no longer.
-async fn hears_once(stage: &mut Stage) {
+/// Checks that each request is handled once: the first connection listens no longer.
+async fn check_handled_once(stage: &mut Stage) {
     for number in 1..=5 {
         ask(stage, &format!("r-{number}"), "think").await;
-        let (_, message) = said(stage, "zoe").await;
+        let (_, message) = next_to(stage, "zoe").await;
         assert_eq!(
             (&message["payload"]["result"]["heard"], &message["reply_to"]),
             (&json!(number), &json!(format!("r-{number}")))
@@ -300,7 +301,8 @@ async fn hears_once(stage: &mut Stage) {
 async fn a_rust_agent_that_could_not_register_listens_no_longer() {
     let mut stage = Stage::start().await;
     let heard = Arc::new(AtomicUsize::new(0));
-    let (url, counted) = (stage.broker.url(), Arc::clone(&heard));
+    let url = stage.broker.url();
+    let counted = Arc::clone(&heard);
     let connecting = tokio::spawn(async move {
         let builder = || {
             let counted = Arc::clone(&counted);
@@ -315,9 +317,9 @@ async fn a_rust_agent_that_could_not_register_listens_no_longer() {
         assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
         builder().connect(&url).await
     });
-    refuses_once(&mut stage).await;
+    refuse_once(&mut stage).await;
     let agent = connecting.await.expect("it runs").expect("it connects");
-    hears_once(&mut stage).await;
+    check_handled_once(&mut stage).await;
     agent.close().await.expect("it is closed");
 }
 
@@ -328,9 +330,9 @@ async fn a_python_agent_that_could_not_register_listens_no_longer() {
     let arguments = [&*url, "retry"];
     let (driver, ()) = tokio::join!(
         Driver::of("trouble.py", &arguments),
-        refuses_once(&mut stage)
+        refuse_once(&mut stage)
     );
-    hears_once(&mut stage).await;
+    check_handled_once(&mut stage).await;
     driver.end().await;
 }
 
@@ -341,19 +343,22 @@ async fn a_python_agent_that_connects_again_is_available_and_its_heart_beats() {
     let arguments = [&*url, "again"];
     let registered = async {
         for _ in 0..2 {
-            let (_, request) = said(&mut stage, "coordinator").await;
+            let (_, request) = next_to(&mut stage, "coordinator").await;
             assert_eq!(request["payload"]["action"], "register_agent");
             let success = json!({ "message_type": "response", "payload": { "status": "success", "result": {} } });
             stage.answer(&request, &success).await;
             let mut beats = 0;
-            // At once, and twice more where it stays.
+            // The first heartbeat comes at once, and two more as long as the agent stays.
             while beats < 3 {
-                let (_, said) = stage.next("a heartbeat, or that it goes").await;
-                match (said["status"].as_str(), said["payload"]["action"].as_str()) {
+                let (_, message) = stage.next("a heartbeat, or that it goes").await;
+                match (
+                    message["status"].as_str(),
+                    message["payload"]["action"].as_str(),
+                ) {
                     (Some("available"), None) => beats += 1,
                     (Some("unavailable"), None) => {}
                     (None, Some("deregister_agent")) => break,
-                    _ => panic!("{said}"),
+                    _ => panic!("{message}"),
                 }
             }
         }

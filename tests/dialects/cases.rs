@@ -1,154 +1,138 @@
-//! Whole cases.
+//! Whole cases in which the agents speak only a dialect.
 
-use std::time::Duration;
-
-use concord_events::topology::StreamKind;
-use concord_testkit::{TestInstallation, concord, stored, unique, until};
+use async_nats::{Client, Subscriber};
+use concord_testkit::{TestInstallation, concord, dead_letters, events, unique, wait_for};
 use concord_wire::CaseId;
-use concord_wire::subject::Service;
 use futures::StreamExt;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-use crate::speech::{DIALECTS, Heard, Said, finding};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::PATIENCE;
+use crate::dialect_message::{DIALECTS, Incoming, Outgoing};
 
 /// An agent that answers a task with a score, and a question by keeping its position or by agreeing with the other.
-async fn agent(
-    client: &async_nats::Client,
+struct Agent {
+    client: Client,
+    inbox: Subscriber,
     dialect: &'static str,
-    name: &str,
+    name: String,
     score: u32,
     agrees: bool,
-) {
-    let mut inbox = client
-        .subscribe(format!("concord.v1.msg.*.*.{name}.*"))
-        .await
-        .expect("the agent subscribes");
-    client
-        .flush()
-        .await
-        .expect("the broker has the subscription");
-    let (client, name) = (client.clone(), name.to_owned());
-    let (from, to, confidence) = (&*name, "coordinator", None);
-    let content = json!({ "action": "register_agent", "parameters": { "agent_id": name, "dialect": dialect } });
-    Said {
-        dialect,
-        case: "_",
-        from,
-        to,
-        kind: "request",
-        content,
-        confidence,
-        reply_to: None,
-    }
-    .publish(&client)
-    .await;
-    let registered = tokio::time::timeout(PATIENCE, inbox.next())
-        .await
-        .expect("an answer")
-        .expect("the broker is there");
-    assert_eq!(
-        Heard::new(dialect, &registered).kind,
-        "response",
-        "{dialect}"
-    );
-    tokio::spawn(async move {
-        while let Some(message) = inbox.next().await {
-            let heard = Heard::new(dialect, &message);
-            let (kind, (content, confidence), to) = match heard.kind.as_str() {
-                "task_assignment" => (
-                    "finding",
-                    finding(
-                        dialect,
-                        "What was found.",
-                        score,
-                        if agrees { 0.6 } else { 0.9 },
-                    ),
-                    "coordinator",
-                ),
-                "question" => {
-                    let peer = &heard.content["other_positions"][0]["agent_id"];
-                    let kind = if agrees { "agreement" } else { "disagreement" };
-                    let answer =
-                        json!({ "agrees_with_peer": agrees, "reasoning": "I have looked again." });
-                    let agreed = json!({ "agrees_with": peer, "agrees_with_peer": true, "reasoning": "They are right." });
-                    (
-                        kind,
-                        (if agrees { agreed } else { answer }, None),
-                        "debate-facilitator",
-                    )
-                }
-                _ => continue,
-            };
-            let (case, reply_to) = (&*heard.case, Some(heard.reply_with));
-            Said {
-                dialect,
-                case,
-                from: &name,
-                to,
-                kind,
-                content,
-                confidence,
-                reply_to,
+}
+
+impl Agent {
+    /// Subscribes, registers the agent in its dialect, and lets it answer until the test ends.
+    async fn start(client: &Client, dialect: &'static str, name: &str, score: u32, agrees: bool) {
+        let inbox = client
+            .subscribe(format!("concord.v1.msg.*.*.{name}.*"))
+            .await
+            .expect("the agent subscribes");
+        client
+            .flush()
+            .await
+            .expect("the broker has the subscription");
+        let mut agent = Self {
+            client: client.clone(),
+            inbox,
+            dialect,
+            name: name.to_owned(),
+            score,
+            agrees,
+        };
+        agent.register().await;
+        tokio::spawn(async move {
+            while let Some(message) = agent.inbox.next().await {
+                agent.answer(&Incoming::new(dialect, &message)).await;
             }
-            .publish(&client)
+        });
+    }
+
+    async fn register(&mut self) {
+        let card = json!({ "agent_id": self.name, "dialect": self.dialect });
+        let route = (self.name.as_str(), "coordinator");
+        Outgoing::request(self.dialect, route, "register_agent", card)
+            .publish(&self.client)
             .await;
-        }
+        let answer = timeout(PATIENCE, self.inbox.next())
+            .await
+            .expect("an answer")
+            .expect("the broker is there");
+        let answer = Incoming::new(self.dialect, &answer);
+        assert_eq!(answer.kind, "response", "{}", self.dialect);
+    }
+
+    async fn answer(&self, message: &Incoming) {
+        let answer = match message.kind.as_str() {
+            "task_assignment" => self.finding(message),
+            "question" => self.answer_to_question(message),
+            _ => return,
+        };
+        let reply_to = Some(message.reply_with.clone());
+        Outgoing { reply_to, ..answer }.publish(&self.client).await;
+    }
+
+    fn finding<'a>(&'a self, task: &'a Incoming) -> Outgoing<'a> {
+        let confidence = if self.agrees { 0.6 } else { 0.9 };
+        let finding = ("What was found.", self.score, confidence);
+        Outgoing::finding(self.dialect, &task.case, &self.name, finding)
+    }
+
+    fn answer_to_question<'a>(&'a self, question: &'a Incoming) -> Outgoing<'a> {
+        let (kind, content) = if self.agrees {
+            let peer = &question.content["other_positions"][0]["agent_id"];
+            let content = json!({ "agrees_with": peer, "agrees_with_peer": true, "reasoning": "They are right." });
+            ("agreement", content)
+        } else {
+            let content = json!({ "agrees_with_peer": false, "reasoning": "I have looked again." });
+            ("disagreement", content)
+        };
+        let route = (self.name.as_str(), "debate-facilitator");
+        Outgoing::new(self.dialect, &question.case, route, kind, content)
+    }
+}
+
+/// Opens a case of two new agents that speak this dialect: the case, and the agent that agrees with the other.
+async fn open_case(client: &Client, dialect: &'static str) -> (String, String) {
+    let [case, ann, ben] = ["case", "ann", "ben"].map(unique);
+    Agent::start(client, dialect, &ann, 20, false).await;
+    Agent::start(client, dialect, &ben, 90, true).await;
+    let parameters = json!({
+        "case_id": case, "participants": [ann, ben], "task": { "type": "test" },
+        "policy": { "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 },
     });
+    let route = ("opener", "coordinator");
+    Outgoing::request(dialect, route, "open_case", parameters)
+        .publish(client)
+        .await;
+    (case, ben)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_that_speak_nothing_else_decide_a_case_in_each_dialect() {
-    let installation =
-        TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
+    let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
     let mut cases = Vec::new();
     for dialect in DIALECTS {
-        let (case, ann, ben) = (unique("case"), unique("ann"), unique("ben"));
-        agent(client, dialect, &ann, 20, false).await;
-        agent(client, dialect, &ben, 90, true).await;
-        let parameters = json!({
-            "case_id": case, "participants": [ann, ben], "task": { "type": "test" },
-            "policy": { "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 },
-        });
-        let content = json!({ "action": "open_case", "parameters": parameters });
-        let (from, to, confidence) = ("opener", "coordinator", None);
-        Said {
-            dialect,
-            case: "_",
-            from,
-            to,
-            kind: "request",
-            content,
-            confidence,
-            reply_to: None,
-        }
-        .publish(client)
-        .await;
-        cases.push((dialect, case, ben));
+        cases.push((dialect, open_case(client, dialect).await));
     }
-    for (dialect, case, ben) in &cases {
-        let decided = installation
-            .decision(&CaseId::new(case.as_str()).expect("a case id"), PATIENCE)
-            .await;
+    for (dialect, (case, ben)) in &cases {
+        let case_id = CaseId::new(case.as_str()).expect("a case id");
+        let decided = installation.decision(&case_id, PATIENCE).await;
         let decision = &decided["decision"];
         assert_eq!(
             (&decision["reason"], &decision["outcome"]["risk_score"]),
             (&json!("settled"), &json!(20.0)),
             "{dialect}: {decision}"
         );
-        transcript(&installation, dialect, case, ben);
+        check_transcript(&installation, dialect, case, ben);
     }
     installation.holds(PATIENCE).await;
-    let letters = stored(client, StreamKind::Dead, ">")
-        .await
-        .expect("the stream can be read");
+    let letters = dead_letters(client).await.expect("the stream can be read");
     assert!(letters.is_empty(), "{letters:?}");
 }
 
-/// The command shows what was said in a dialect as an envelope, with what was written beside it.
-fn transcript(installation: &TestInstallation, dialect: &str, case: &str, ben: &str) {
+/// `concord case transcript` shows a message of a dialect as an envelope, and beside it the original.
+fn check_transcript(installation: &TestInstallation, dialect: &str, case: &str, ben: &str) {
     let output = concord(&[
         "case",
         "transcript",
@@ -191,31 +175,23 @@ fn transcript(installation: &TestInstallation, dialect: &str, case: &str, ben: &
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_challenge_in_the_format_of_the_specification_is_one() {
-    let installation =
-        TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
+    let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
-    let (case, challenged, challenger) = (unique("case"), "financial_analyst", "strategy_analyst");
+    let case = unique("case");
+    let challenged = "financial_analyst";
+    let challenger = "strategy_analyst";
     let opening = json!({
         "case_id": case, "participants": [challenged, challenger], "task": { "type": "test" }, "gates": ["valuation"],
     });
     installation.open_case(&opening).await;
     for from in [challenged, challenger] {
-        let (content, confidence) = finding("analyst", "Management is effective.", 30, 0.8);
-        let said = Said {
-            dialect: "analyst",
-            case: &case,
-            from,
-            to: "coordinator",
-            kind: "finding",
-            content,
-            confidence,
-            reply_to: None,
-        };
-        said.publish(client).await;
+        let finding = ("Management is effective.", 30, 0.8);
+        Outgoing::finding("analyst", &case, from, finding)
+            .publish(client)
+            .await;
     }
-    installation
-        .decision(&CaseId::new(case.as_str()).expect("a case id"), PATIENCE)
-        .await;
+    let case_id = CaseId::new(case.as_str()).expect("a case id");
+    installation.decision(&case_id, PATIENCE).await;
     let challenge = json!({
         "challenge_id": "CH-001", "challenger": challenger, "challenged": challenged,
         "disputed_finding": "Management effectiveness", "challenge_basis": "ROI declining despite claims",
@@ -227,18 +203,12 @@ async fn a_challenge_in_the_format_of_the_specification_is_one() {
         .publish(subject, challenge.to_string().into())
         .await
         .expect("the challenge is sent");
-    let asked = until("the fact that it was challenged", PATIENCE, async || {
-        let facts = stored(
-            client,
-            StreamKind::Events,
-            &format!("concord.v1.event.case.{case}.challenged"),
-        )
-        .await?;
-        facts
-            .first()
-            .map(concord_testkit::Stored::json)
-            .ok_or_else(|| "none".to_owned())
-    });
-    let fact = asked.await.unwrap_or_else(|error| panic!("{error}"));
-    assert!(fact.to_string().contains("CH-001"), "{fact:#}");
+    let filter = format!("case.{case}.challenged");
+    let event = wait_for("the challenge to be recorded", PATIENCE, async || {
+        let events = events(client, &filter).await?;
+        let first = events.first().map(|event| event.json());
+        first.ok_or_else(|| "none".to_owned())
+    })
+    .await;
+    assert!(event.to_string().contains("CH-001"), "{event:#}");
 }

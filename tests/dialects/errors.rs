@@ -1,18 +1,15 @@
-//! What is wrong is said in the dialect of the sender.
-
-use std::time::Duration;
+//! An error is sent in the dialect of the agent that made it.
 
 use concord_events::dead_letter::header as dead;
-use concord_events::topology::StreamKind;
-use concord_testkit::{Stored, TestInstallation, stored, unique, until};
+use concord_testkit::{Stored, TestInstallation, dead_letters, messages, unique, wait_for};
+use concord_wire::CaseId;
 use concord_wire::header::DIALECT;
-use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::speech::{DIALECTS, Said, finding};
+use crate::PATIENCE;
+use crate::dialect_message::{DIALECTS, Outgoing};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-
+/// An installation with a case that waits for findings.
 struct Stage {
     installation: TestInstallation,
     case: String,
@@ -20,8 +17,7 @@ struct Stage {
 
 impl Stage {
     async fn start(participants: &[&str]) -> Self {
-        let installation =
-            TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
+        let installation = TestInstallation::start_without_adapter().await;
         let case = unique("case");
         let opening =
             json!({ "case_id": case, "participants": participants, "task": { "type": "test" } });
@@ -29,20 +25,19 @@ impl Stage {
         Self { installation, case }
     }
 
-    fn said<'a>(&'a self, dialect: &'a str, from: &'a str) -> Said<'a> {
-        let (content, confidence) = finding(dialect, "What was found.", 20, 0.5);
-        Said {
-            dialect,
-            case: &self.case,
-            from,
-            to: "coordinator",
-            kind: "finding",
-            content,
-            confidence,
-            reply_to: None,
-        }
+    /// The finding of an agent in a dialect.
+    fn finding<'a>(&'a self, dialect: &'a str, from: &'a str) -> Outgoing<'a> {
+        let finding = ("What was found.", 20, 0.5);
+        Outgoing::finding(dialect, &self.case, from, finding)
     }
 
+    /// Waits for the decision of the case.
+    async fn decision(&self) -> Value {
+        let case = CaseId::new(self.case.as_str()).expect("a case id");
+        self.installation.decision(&case, PATIENCE).await["decision"].clone()
+    }
+
+    /// Publishes a body that declares this dialect, or none.
     async fn send(&self, subject: String, body: &Value, declared: Option<&str>) {
         let mut headers = async_nats::HeaderMap::new();
         if let Some(declared) = declared {
@@ -55,13 +50,14 @@ impl Stage {
         sent.expect("the message is sent");
     }
 
+    /// Waits for an error to an agent: the last one.
     async fn error(&self, agent: &str) -> Stored {
-        let found = until(format!("an error to {agent}"), PATIENCE, async || {
-            let filter = format!("concord.v1.msg.*.*.{agent}.error");
-            let errors = stored(self.installation.client(), StreamKind::Messages, &filter).await?;
-            errors.last().cloned().ok_or_else(|| "none".to_owned())
-        });
-        found.await.unwrap_or_else(|error| panic!("{error}"))
+        let filter = format!("concord.v1.msg.*.*.{agent}.error");
+        wait_for(format!("an error to {agent}"), PATIENCE, async || {
+            let mut errors = messages(self.installation.client(), &filter).await?;
+            errors.pop().ok_or_else(|| "none".to_owned())
+        })
+        .await
     }
 }
 
@@ -87,41 +83,37 @@ fn report(dialect: &str, error: &Stored) -> (Value, Value) {
     }
 }
 
+/// A confidence that is too high, in a dialect: the field of the message with it, its value, and the place that the error
+/// names.
+fn bad_confidence(dialect: &str) -> (&'static str, Value, &'static str) {
+    match dialect {
+        "panel" => (
+            "content",
+            json!(r#"{"summary":"x","confidence":7}"#),
+            "/content/confidence",
+        ),
+        "analyst" => (
+            "content",
+            json!({ "finding": "x", "confidence": 7 }),
+            "/content/confidence",
+        ),
+        _ => (
+            "metadata",
+            json!({ "confidence": 7 }),
+            "/metadata/confidence",
+        ),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_told_in_its_own_dialect_what_is_wrong() {
     let stage = Stage::start(&DIALECTS).await;
     for dialect in DIALECTS {
-        let said = stage.said(dialect, dialect);
-        let mut body = said.body();
-        let (place, pointer, wrong) = match dialect {
-            "panel" => (
-                "content",
-                "/content/confidence",
-                json!(r#"{"summary":"x","confidence":7}"#),
-            ),
-            "collaboration" => (
-                "metadata",
-                "/metadata/confidence",
-                json!({ "confidence": 7 }),
-            ),
-            "analyst" => (
-                "content",
-                "/content/confidence",
-                json!({ "finding": "x", "confidence": 7 }),
-            ),
-            "session" => (
-                "metadata",
-                "/metadata/confidence",
-                json!({ "confidence": 7 }),
-            ),
-            _ => (
-                "metadata",
-                "/metadata/confidence",
-                json!({ "confidence": 7 }),
-            ),
-        };
-        body[place] = wrong;
-        stage.send(said.subject(), &body, None).await;
+        let finding = stage.finding(dialect, dialect);
+        let mut body = finding.body();
+        let (field, value, pointer) = bad_confidence(dialect);
+        body[field] = value;
+        stage.send(finding.subject(), &body, None).await;
         let error = stage.error(dialect).await;
         assert_eq!(error.header(DIALECT), dialect);
         let (report, reply_to) = report(dialect, &error);
@@ -130,35 +122,31 @@ async fn an_agent_is_told_in_its_own_dialect_what_is_wrong() {
             (&json!("INVALID_REQUEST"), &json!(pointer)),
             "{dialect}: {report}"
         );
-        let id = body
-            .get("id")
-            .or(body.get("message_id"))
-            .cloned()
-            .unwrap_or_default();
-        assert_eq!(reply_to, id, "{dialect}");
+        let id = body.get("id").or(body.get("message_id"));
+        assert_eq!(reply_to, id.cloned().unwrap_or_default(), "{dialect}");
     }
-    // None of it counts; what is right does.
+    // None of it counts; good findings do.
     for dialect in DIALECTS {
         stage
-            .said(dialect, dialect)
+            .finding(dialect, dialect)
             .publish(stage.installation.client())
             .await;
     }
-    let case = concord_wire::CaseId::new(stage.case.as_str()).expect("a case id");
-    assert_eq!(
-        stage.installation.decision(&case, PATIENCE).await["decision"]["outcome"]["risk_score"],
-        20.0
-    );
+    assert_eq!(stage.decision().await["outcome"]["risk_score"], 20.0);
     stage.installation.holds(PATIENCE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_header_says_which_dialect_it_is() {
     let stage = Stage::start(&["ann", "ben", "cas"]).await;
-    let said = |from| stage.said("exchange", from);
-    // Nobody knows this one.
+    let finding = |from| stage.finding("exchange", from);
+    // No such dialect exists.
     stage
-        .send(said("ann").subject(), &said("ann").body(), Some("latin"))
+        .send(
+            finding("ann").subject(),
+            &finding("ann").body(),
+            Some("latin"),
+        )
         .await;
     let error = stage.error("ann").await;
     let (report, _) = report("exchange", &error);
@@ -174,31 +162,32 @@ async fn the_header_says_which_dialect_it_is() {
             .contains("panel"),
         "{report}"
     );
-    // What is declared is believed, whatever it looks like: the letter keeps the word, for whoever sends it again.
+    // The declared dialect counts, whatever the body looks like. The dead letter keeps the declaration, so that the message
+    // can be sent again as it was.
     stage
-        .send(said("ben").subject(), &said("ben").body(), Some("panel"))
+        .send(
+            finding("ben").subject(),
+            &finding("ben").body(),
+            Some("panel"),
+        )
         .await;
     let error = stage.error("ben").await;
     assert_eq!(error.header(DIALECT), "panel");
-    let letters = stored(stage.installation.client(), StreamKind::Dead, ">")
+    let letters = dead_letters(stage.installation.client())
         .await
         .expect("the stream can be read");
     let letter = letters
         .iter()
         .find(|letter| letter.header(dead::SUBJECT).contains(".ben."));
     assert_eq!(letter.map(|letter| letter.header(DIALECT)), Some("panel"));
-    // And it need not be guessed.
+    // A body from which the dialect could not be guessed is read by its declaration.
     let minimal =
         json!({ "message_type": "response", "payload": { "summary": "fine", "risk_score": 20 } });
     for from in ["ann", "ben", "cas"] {
         stage
-            .send(said(from).subject(), &minimal, Some("exchange"))
+            .send(finding(from).subject(), &minimal, Some("exchange"))
             .await;
     }
-    let case = concord_wire::CaseId::new(stage.case.as_str()).expect("a case id");
-    assert_eq!(
-        stage.installation.decision(&case, PATIENCE).await["decision"]["reason"],
-        "no_conflict"
-    );
+    assert_eq!(stage.decision().await["reason"], "no_conflict");
     stage.installation.holds(PATIENCE).await;
 }

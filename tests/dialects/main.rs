@@ -1,8 +1,13 @@
-//! Agents that speak nothing but a dialect, on a real broker with real services: each takes part in a whole case, and is
-//! told in its own words what is wrong.
+//! Agents that speak nothing but a dialect, on a real broker with real services: each takes part in a whole case, and errors
+//! are sent to it in its dialect.
 
-mod again;
+use std::time::Duration;
+
 mod cases;
+mod dialect_message;
 mod errors;
-mod speech;
-mod written;
+mod repetition;
+mod sending;
+
+/// Longer than anything here takes, even on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,17 +1,18 @@
-//! What the replicas of the adapter count of how agents help each other: each message once, among all of them.
+//! The replicas of the adapter count how agents help each other: together they count each message once.
 
-use concord_testkit::{Message, TestInstallation, until};
+use concord_testkit::{Message, TestInstallation, wait_for};
 use concord_wire::subject::Service;
 use serde_json::json;
 
 use crate::PATIENCE;
-use crate::stage::{becomes, card, names, read, to_coordinator};
+use crate::stage::{http_answers, names, register};
 
-/// The text of `/metrics` of every replica.
-async fn texts(installation: &TestInstallation) -> Vec<String> {
-    read(installation, (Service::AgentAdapter, 2), "/metrics").await
+/// The metrics of every replica.
+async fn metrics(installation: &TestInstallation) -> Vec<String> {
+    http_answers(installation, (Service::AgentAdapter, 2), "/metrics").await
 }
 
+/// The value of a metric, summed over these texts.
 fn sum(texts: &[String], name: &str) -> u64 {
     let values = texts
         .iter()
@@ -42,50 +43,37 @@ async fn each_message_counts_in_one_replica_and_answers_find_their_questions() {
     let client = installation.client();
     for (agent, tags) in [(&ben, json!([])), (&lea, json!(["lead"]))] {
         let skills = json!({ "skills": [{ "name": "work", "tags": tags }] });
-        to_coordinator(agent, "register_agent", card(agent, &skills))
-            .publish(client)
-            .await;
-        becomes(&installation, agent, Some("available")).await;
+        register(&installation, agent, &skills).await;
     }
-    texts(&installation).await;
+    metrics(&installation).await;
     // Each question is a case of its own; every other one is declined.
     for number in 0..20 {
         let case = format!("c-{number}");
-        let asked = Message::new(
-            &case,
-            &ann,
-            &ben,
-            "peer_request",
-            json!({ "content": "Help!" }),
-        );
+        let payload = json!({ "content": "Help!" });
+        let asked = Message::new(&case, &ann, &ben, "peer_request", payload);
         asked.publish(client).await;
         let payload = json!({ "accepted": number % 2 == 0 });
         let answer =
             Message::new(&case, &ben, &ann, "info_update", payload).with("/reply_to", asked.id());
         answer.publish(client).await;
     }
-    Message::new(
-        "_",
-        &lea,
-        &ann,
-        "info_update",
-        json!({ "content": "Go on." }),
-    )
-    .publish(client)
-    .await;
+    let payload = json!({ "content": "Go on." });
+    Message::new("_", &lea, &ann, "info_update", payload)
+        .publish(client)
+        .await;
 
     // 20 requests, and 10 answers that decline none, are collaboration.
     let expected = [40, 1, 30, 21, 20, 10, 10, 10, 10];
-    let counted = until("everything to be counted once", PATIENCE, async || {
-        let texts = texts(&installation).await;
+    let texts = wait_for("everything to be counted once", PATIENCE, async || {
+        let texts = metrics(&installation).await;
         let found = NAMES.map(|name| sum(&texts, name));
         if found == expected {
             Ok(texts)
         } else {
             Err(format!("{found:?}"))
         }
-    });
-    let texts = counted.await.unwrap_or_else(|error| panic!("{error}"));
+    })
+    .await;
     for text in &texts {
         assert!(
             sum(std::slice::from_ref(text), NAMES[0]) > 0,

@@ -1,11 +1,14 @@
-//! The register of agents and their liveness, and requests of agents to agents. Real broker and services.
+//! The register of agents and their liveness, requests of agents to agents, and whom messages wake. Real broker and
+//! services.
 
 use std::time::Duration;
 
+mod backlog;
 mod coordination;
 mod flood;
 mod loops;
 mod payloads;
+mod references;
 mod register;
 mod requests;
 mod stage;

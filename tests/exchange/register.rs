@@ -1,174 +1,148 @@
-//! Cards and liveness.
+//! The register of agents: their cards, and the liveness that their heartbeats show.
 
-use concord_testkit::{Message, settled};
+use std::time::Duration;
+
+use async_nats::Client;
+use concord_testkit::{Message, TestInstallation, event_data, message_bodies, settled};
 use serde_json::{Value, json};
+use tokio::time::interval;
 
 use crate::PATIENCE;
-use crate::stage::{answer_to, becomes, card, facts, names, start, to_coordinator};
+use crate::stage::{answer_to, card, fails, fails_at, names, to_coordinator, wait_for_status};
+
+/// Publishes a registration: what has changed on the register by it.
+async fn change_by(client: &Client, registration: &Message) -> String {
+    registration.publish(client).await;
+    let (kind, answer) = answer_to(client, registration).await;
+    assert_eq!(kind, "response", "{answer}");
+    answer["result"]["change"].as_str().unwrap().to_owned()
+}
+
+/// Sends heartbeats until the coordinator tells that the agent is busy.
+async fn beat_until_busy(installation: &TestInstallation, agent: &str) {
+    let subject = format!("concord.v1.beat.{agent}");
+    let beat = json!({ "status": "busy" }).to_string();
+    let beating = async {
+        let mut every = interval(Duration::from_millis(100));
+        loop {
+            every.tick().await;
+            installation
+                .client()
+                .publish(subject.clone(), beat.clone().into())
+                .await
+                .unwrap();
+        }
+    };
+    tokio::select! {
+        () = wait_for_status(installation, agent, Some("busy")) => {}
+        () = beating => {}
+    }
+}
+
+/// Everybody was told of two arrivals and of each change of status.
+async fn check_announcements(client: &Client) {
+    let announced = message_bodies(client, "concord.v1.msg._.coordinator._all.*")
+        .await
+        .unwrap();
+    let kinds: Vec<String> = announced
+        .iter()
+        .map(|one| one["message_type"].to_string())
+        .collect();
+    let count = |word: &str| kinds.iter().filter(|kind| kind.contains(word)).count();
+    assert_eq!(count("agent_joined"), 2, "{kinds:?}");
+    assert!(count("status") >= 5, "{kinds:?}");
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_registers_itself_is_watched_by_its_heartbeats_and_leaves() {
-    let installation = start().await;
+    let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
     let [ann] = names(["ann"]);
     let register = |more: Value| to_coordinator(&ann, "register_agent", card(&ann, &more));
 
     let early = to_coordinator(&ann, "update_agent", card(&ann, &json!({})));
-    early.publish(client).await;
-    let (kind, told) = answer_to(client, &early).await;
-    assert_eq!(
-        (kind.as_str(), told["error_code"].as_str()),
-        ("error", Some("INVALID_REQUEST"))
-    );
+    fails(client, &early, "INVALID_REQUEST").await;
 
     let first = register(json!({ "heartbeat_ms": 200, "skills": [{ "name": "tax" }] }));
-    first.publish(client).await;
-    let (kind, told) = answer_to(client, &first).await;
-    assert_eq!(
-        (kind.as_str(), told["result"]["change"].as_str()),
-        ("response", Some("joined"))
-    );
-    // It promised heartbeats and sends none.
-    becomes(&installation, &ann, Some("unavailable")).await;
-    let beat = |status: &'static str| {
-        let (client, subject) = (client.clone(), format!("concord.v1.beat.{ann}"));
-        async move {
-            client
-                .publish(subject, json!({ "status": status }).to_string().into())
-                .await
-                .unwrap()
-        }
-    };
-    let beating = async {
-        let mut every = tokio::time::interval(std::time::Duration::from_millis(100));
-        loop {
-            every.tick().await;
-            beat("busy").await;
-        }
-    };
-    tokio::select! {
-        () = becomes(&installation, &ann, Some("busy")) => {}
-        () = beating => {}
-    }
-    // It stops again.
-    becomes(&installation, &ann, Some("unavailable")).await;
+    assert_eq!(change_by(client, &first).await, "joined");
+    // It promised heartbeats and sends none; then it sends some, and stops again.
+    wait_for_status(&installation, &ann, Some("unavailable")).await;
+    beat_until_busy(&installation, &ann).await;
+    wait_for_status(&installation, &ann, Some("unavailable")).await;
 
-    let again = register(json!({ "skills": [{ "name": "tax" }, { "name": "law" }] }));
-    again.publish(client).await;
-    let (_, told) = answer_to(client, &again).await;
+    let skills = json!({ "skills": [{ "name": "tax" }, { "name": "law" }] });
     assert_eq!(
-        told["result"]["change"], "joined",
+        change_by(client, &register(skills.clone())).await,
+        "joined",
         "it was lost, so it is news"
     );
-    let same = register(json!({ "skills": [{ "name": "tax" }, { "name": "law" }] }));
-    same.publish(client).await;
-    let (_, told) = answer_to(client, &same).await;
-    assert_eq!(told["result"]["change"], "same");
+    assert_eq!(change_by(client, &register(skills)).await, "same");
 
-    let says = Message::new(
-        "_",
-        &ann,
-        "coordinator",
-        "status",
-        json!({ "status": "busy", "why": "lunch" }),
-    );
-    says.publish(client).await;
-    becomes(&installation, &ann, Some("busy")).await;
+    let status = json!({ "status": "busy", "why": "lunch" });
+    Message::new("_", &ann, "coordinator", "status", status)
+        .publish(client)
+        .await;
+    wait_for_status(&installation, &ann, Some("busy")).await;
     let leaves = to_coordinator(&ann, "deregister_agent", json!({ "why": "done" }));
     leaves.publish(client).await;
     assert_eq!(answer_to(client, &leaves).await.0, "response");
-    becomes(&installation, &ann, None).await;
+    wait_for_status(&installation, &ann, None).await;
 
     settled(client, PATIENCE).await.unwrap();
-    let told = concord_testkit::stored(
-        client,
-        concord_events::topology::StreamKind::Messages,
-        "concord.v1.msg._.coordinator._all.*",
-    );
-    let told: Vec<String> = told
-        .await
-        .unwrap()
-        .iter()
-        .map(|one| one.json()["message_type"].to_string())
-        .collect();
-    assert_eq!(
-        told.iter()
-            .filter(|kind| kind.contains("agent_joined"))
-            .count(),
-        2,
-        "{told:?}"
-    );
-    assert!(
-        told.iter().filter(|kind| kind.contains("status")).count() >= 5,
-        "{told:?}"
-    );
+    check_announcements(client).await;
     installation.holds(PATIENCE).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn nobody_registers_another_and_a_bad_card_is_refused_at_its_place() {
-    let installation = start().await;
-    let client = installation.client();
-    let [ann, eve] = names(["ann", "eve"]);
-    let many: Vec<Value> = (0..10_000)
+/// Messages of eve that the register refuses, each with the code of the error and the place that it names.
+fn refused(eve: &str, ann: &str) -> [(Message, &'static str, &'static str); 6] {
+    let register = |card: Value| to_coordinator(eve, "register_agent", card);
+    let skills: Vec<Value> = (0..10_000)
         .map(|n| json!({ "name": format!("s{n}") }))
         .collect();
-    for (message, code, pointer) in [
+    let status_of_ann = json!({ "agent_id": ann, "status": "unavailable" });
+    [
         (
-            to_coordinator(&eve, "register_agent", card(&ann, &json!({}))),
+            register(card(ann, &json!({}))),
             "UNAUTHORIZED",
             "/payload/parameters/agent_id",
         ),
         (
-            to_coordinator(&eve, "deregister_agent", json!({ "agent_id": ann })),
+            to_coordinator(eve, "deregister_agent", json!({ "agent_id": ann })),
             "UNAUTHORIZED",
             "/payload/parameters/agent_id",
         ),
         (
-            to_coordinator(
-                &eve,
-                "register_agent",
-                card(&eve, &json!({ "skills": many })),
-            ),
+            register(card(eve, &json!({ "skills": skills }))),
             "CAPACITY_EXCEEDED",
             "/payload/parameters/skills",
         ),
         (
-            to_coordinator(
-                &eve,
-                "register_agent",
-                card(&eve, &json!({ "dialect": "latin" })),
-            ),
+            register(card(eve, &json!({ "dialect": "latin" }))),
             "INVALID_REQUEST",
             "/payload/parameters/dialect",
         ),
         (
-            to_coordinator(&eve, "register_agent", Value::Null),
+            register(Value::Null),
             "INVALID_REQUEST",
             "/payload/parameters",
         ),
         (
-            Message::new(
-                "_",
-                &eve,
-                "coordinator",
-                "status",
-                json!({ "agent_id": ann, "status": "unavailable" }),
-            ),
+            Message::new("_", eve, "coordinator", "status", status_of_ann),
             "UNAUTHORIZED",
             "/payload/parameters/agent_id",
         ),
-    ] {
-        message.publish(client).await;
-        let (kind, told) = answer_to(client, &message).await;
-        assert_eq!(
-            (kind.as_str(), told["error_code"].as_str()),
-            ("error", Some(code)),
-            "{told}"
-        );
-        assert_eq!(told["details"]["pointer"], pointer, "{told}");
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_registers_another_and_a_bad_card_is_refused_at_its_place() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let [ann, eve] = names(["ann", "eve"]);
+    for (message, code, pointer) in refused(&eve, &ann) {
+        fails_at(client, &message, code, pointer).await;
     }
-    // Heartbeats of nobody, and nonsense, change nothing.
+    // Heartbeats of an agent that is not registered change nothing, nor do bytes that are no heartbeat.
     for (agent, beat) in [
         (&ann, "{}"),
         (&eve, "\u{0}nonsense"),
@@ -181,6 +155,7 @@ async fn nobody_registers_another_and_a_bad_card_is_refused_at_its_place() {
     }
     client.flush().await.unwrap();
     settled(client, PATIENCE).await.unwrap();
-    assert_eq!(facts(client, "agent", "*").await, Vec::<Value>::new());
+    let events = event_data(client, "agent.*.*").await.unwrap();
+    assert_eq!(events, Vec::<Value>::new());
     installation.holds(PATIENCE).await;
 }

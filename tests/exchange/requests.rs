@@ -1,136 +1,82 @@
-//! Requests: each ends in exactly one of response or error.
+//! Requests of agents to agents: each ends in exactly one of response or error.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use concord_testkit::{Agent, Message, TestInstallation, settled, until};
+use async_nats::Client;
+use concord_testkit::{Agent, Message, TestInstallation, event_data, settled, wait_for};
 use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
-use crate::stage::{answer_to, answers_to, becomes, card, facts, names, start, to_coordinator};
+use crate::stage::{
+    answer_to, answers_to, card, fails, fails_at, names, register, request, requests_with,
+    response, to_coordinator, wait_for_status,
+};
 
 fn in_millis(millis: u64) -> Timestamp {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     Timestamp::from_unix_millis(i64::try_from(now.as_millis()).unwrap()).plus_millis(millis)
 }
 
-fn request(from: &str, to: &str, action: &str, parameters: Value) -> Message {
-    Message::new(
-        "_",
-        from,
-        to,
-        "request",
-        json!({ "action": action, "parameters": parameters }),
-    )
+/// The response of `from` to a request that `asker` sent.
+fn answer(asker: &str, asked: &Message, from: &str) -> Message {
+    let request = json!({ "from_agent": asker, "message_id": asked.id() });
+    response(&request, from)
 }
 
-fn response(to: &Value, from: &str) -> Message {
-    let asker = to["from_agent"].as_str().unwrap();
-    Message::new(
-        "_",
-        from,
-        asker,
-        "response",
-        json!({ "status": "success", "result": { "done": true } }),
-    )
-    .with("/correlation_id", to["message_id"].clone())
-}
-
-/// An agent that answers every request at once.
-async fn eager(installation: &TestInstallation, name: &str) -> Agent {
-    let me = name.to_owned();
-    Agent::start(installation.client(), name, move |heard| {
-        match heard.kind() {
-            "request" => vec![response(&heard.body, &me)],
-            _ => Vec::new(),
-        }
+/// Starts an agent that answers every request at once.
+async fn start_eager(client: &Client, name: &str) -> Agent {
+    Agent::start(client, name, |heard| match heard.kind() {
+        "request" => vec![response(&heard.body, &heard.agent)],
+        _ => Vec::new(),
     })
     .await
 }
 
-async fn ended(installation: &TestInstallation, fact: &str, count: usize) -> Vec<Value> {
-    let found = until(
-        format!("{count} requests to be {fact}"),
-        PATIENCE,
-        async || {
-            let facts = facts(installation.client(), "request", fact).await;
-            if facts.len() >= count {
-                Ok(facts)
-            } else {
-                Err(format!("{} are", facts.len()))
-            }
-        },
+fn has_suggestions(error: &Value) -> bool {
+    !error["recovery_suggestions"].as_array().unwrap().is_empty()
+}
+
+/// The recorded answer is that of `by` to this request.
+fn check_answered(event: &Value, asked: &Message, by: &str) {
+    assert_eq!(
+        (&event["request"]["request_id"], &event["answer"]["by"]),
+        (&json!(asked.id()), &json!(by))
     );
-    found.await.unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answered_request_ends_with_its_answer_and_one_that_nobody_answers_with_a_timeout() {
-    let installation = start().await;
+    let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
     let [ann, bob, mute] = names(["ann", "bob", "mute"]);
-    let _bob = eager(&installation, &bob).await;
+    let _bob = start_eager(client, &bob).await;
 
     let good = request(&ann, &bob, "run_tests", json!({ "test_suite": "unit" }));
     good.publish(client).await;
     assert_eq!(answer_to(client, &good).await.0, "response");
-    let answered = ended(&installation, "answered", 1).await;
-    assert_eq!(
-        (
-            &answered[0]["request"]["request_id"],
-            &answered[0]["answer"]["by"]
-        ),
-        (&json!(good.id()), &json!(bob))
-    );
+    let answered = requests_with(&installation, "answered", 1).await;
+    check_answered(&answered[0], &good, &bob);
 
-    // Not every dialect's answers say how it went; whoever asked has them already.
-    let odd = request(
-        &ann,
-        &mute,
-        "ponder",
-        json!({ "about": "the form of answers" }),
-    );
+    // The answers of some dialects do not say how it went; the asker has them already.
+    let odd = request(&ann, &mute, "ponder", json!({ "about": "forms" }));
     odd.publish(client).await;
-    let answer = Message::new(
-        "_",
-        &mute,
-        &ann,
-        "response",
-        json!({ "content": ["as it is"] }),
-    );
-    answer
+    let payload = json!({ "content": ["as it is"] });
+    Message::new("_", &mute, &ann, "response", payload)
         .with("/correlation_id", json!(odd.id()))
         .publish(client)
         .await;
-    let answered = ended(&installation, "answered", 2).await;
-    assert_eq!(
-        (
-            &answered[1]["request"]["request_id"],
-            &answered[1]["answer"]["by"]
-        ),
-        (&json!(odd.id()), &json!(mute))
-    );
+    let answered = requests_with(&installation, "answered", 2).await;
+    check_answered(&answered[1], &odd, &mute);
 
     let lost = request(&ann, &mute, "ponder", json!({})).with("/deadline", json!(in_millis(700)));
-    lost.publish(client).await;
-    let (kind, told) = answer_to(client, &lost).await;
-    assert_eq!(
-        (kind.as_str(), told["error_code"].as_str()),
-        ("error", Some("TIMEOUT")),
-        "{told}"
-    );
-    assert!(
-        !told["recovery_suggestions"].as_array().unwrap().is_empty(),
-        "{told}"
-    );
+    let error = fails(client, &lost, "TIMEOUT").await;
+    assert!(has_suggestions(&error), "{error}");
     // The answer comes after all.
-    let late = response(
-        &json!({ "from_agent": ann, "message_id": lost.id() }),
-        &mute,
-    );
+    let late = answer(&ann, &lost, &mute);
     late.publish(client).await;
-    let recorded = ended(&installation, "answered_late", 1).await;
+    let recorded = requests_with(&installation, "answered_late", 1).await;
     assert_eq!(recorded[0]["answer"]["message_id"], json!(late.id()));
 
     settled(client, PATIENCE).await.unwrap();
@@ -145,160 +91,103 @@ async fn an_answered_request_ends_with_its_answer_and_one_that_nobody_answers_wi
     installation.holds(PATIENCE).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_carried_out_fails_at_once_with_its_place() {
-    let installation = start().await;
-    let client = installation.client();
-    let [ann, bob, gone, eve] = names(["ann", "bob", "gone", "eve"]);
-    let enter = to_coordinator(&gone, "register_agent", card(&gone, &json!({})));
-    enter.publish(client).await;
-    becomes(&installation, &gone, Some("available")).await;
-    Message::new(
-        "_",
-        &gone,
-        "coordinator",
-        "status",
-        json!({ "status": "unavailable", "why": "retired" }),
-    )
-    .publish(client)
-    .await;
-    becomes(&installation, &gone, Some("unavailable")).await;
-
-    for (message, code, pointer) in [
+/// Requests that fail at once, each with the code of the error and the place that it names.
+fn impossible(ann: &str, bob: &str, gone: &str) -> [(Message, &'static str, &'static str); 7] {
+    let plain = || request(ann, bob, "x", json!({}));
+    let review = |parameters: Value| request(ann, bob, "review_code", parameters);
+    let past = json!("2020-01-01T00:00:00Z");
+    let strange = json!("ftp://example.org");
+    [
         (
-            request(&ann, &bob, "review_code", json!({ "files": [] })),
+            review(json!({ "files": [] })),
             "INVALID_REQUEST",
             "/payload/parameters",
         ),
         (
-            request(
-                &ann,
-                &bob,
-                "review_code",
-                json!({ "files": [], "review_type": "taste" }),
-            ),
+            review(json!({ "files": [], "review_type": "taste" })),
             "INVALID_REQUEST",
             "/payload/parameters/review_type",
         ),
         (
-            request(&ann, &bob, " ", json!({})),
+            request(ann, bob, " ", json!({})),
             "INVALID_REQUEST",
             "/payload/action",
         ),
+        (plain().with("/deadline", past), "TIMEOUT", "/deadline"),
         (
-            request(&ann, &bob, "x", json!({})).with("/deadline", json!("2020-01-01T00:00:00Z")),
-            "TIMEOUT",
-            "/deadline",
-        ),
-        (
-            request(&ann, &bob, "x", json!({}))
-                .with("/payload/callback_url", json!("ftp://example.org")),
+            plain().with("/payload/callback_url", strange),
             "INVALID_REQUEST",
             "/payload/callback_url",
         ),
         (
-            request(&ann, &gone, "x", json!({})),
+            request(ann, gone, "x", json!({})),
             "AGENT_UNAVAILABLE",
             "/to_agent",
         ),
         (
-            request(&ann, &bob, "batch", json!({ "requests": [] })),
+            request(ann, bob, "batch", json!({ "requests": [] })),
             "CAPACITY_EXCEEDED",
             "/payload/parameters/requests",
         ),
-    ] {
-        message.publish(client).await;
-        let (kind, told) = answer_to(client, &message).await;
-        assert_eq!(
-            (kind.as_str(), told["error_code"].as_str()),
-            ("error", Some(code)),
-            "{told}"
-        );
-        assert_eq!(told["details"]["pointer"], pointer, "{told}");
-        assert!(
-            !told["recovery_suggestions"].as_array().unwrap().is_empty(),
-            "{told}"
-        );
-    }
-    // Whoever was not asked cannot end it.
-    let open = request(&ann, &bob, "x", json!({}));
-    open.publish(client).await;
-    ended(&installation, "opened", 1).await;
-    let meddled = response(&json!({ "from_agent": ann, "message_id": open.id() }), &eve);
-    meddled.publish(client).await;
-    let (kind, told) = answer_to(client, &meddled).await;
-    assert_eq!(
-        (kind.as_str(), told["error_code"].as_str()),
-        ("error", Some("UNAUTHORIZED")),
-        "{told}"
-    );
-    response(&json!({ "from_agent": ann, "message_id": open.id() }), &bob)
-        .publish(client)
-        .await;
-    ended(&installation, "answered", 1).await;
-    installation.holds(PATIENCE).await;
+    ]
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_registers_actions_and_what_does_not_fit_them_is_refused_at_its_place() {
-    let installation = start().await;
+async fn what_cannot_be_carried_out_fails_at_once_with_its_place() {
+    let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
-    let [ann, bob] = names(["ann", "bob"]);
-    let translate = json!({
+    let [ann, bob, gone, eve] = names(["ann", "bob", "gone", "eve"]);
+    register(&installation, &gone, &json!({})).await;
+    let retires = json!({ "status": "unavailable", "why": "retired" });
+    Message::new("_", &gone, "coordinator", "status", retires)
+        .publish(client)
+        .await;
+    wait_for_status(&installation, &gone, Some("unavailable")).await;
+
+    for (message, code, pointer) in impossible(&ann, &bob, &gone) {
+        let error = fails_at(client, &message, code, pointer).await;
+        assert!(has_suggestions(&error), "{error}");
+    }
+    // An agent that was not asked cannot end a request.
+    let open = request(&ann, &bob, "x", json!({}));
+    open.publish(client).await;
+    requests_with(&installation, "opened", 1).await;
+    fails(client, &answer(&ann, &open, &eve), "UNAUTHORIZED").await;
+    answer(&ann, &open, &bob).publish(client).await;
+    requests_with(&installation, "answered", 1).await;
+    installation.holds(PATIENCE).await;
+}
+
+/// An action that an agent names on its card, with the schema of its parameters.
+fn translate() -> Value {
+    json!({
         "name": "translate", "description": "Translates a text.", "result": { "type": "object" },
         "parameters": {
             "type": "object", "required": ["text", "to"], "additionalProperties": false,
             "properties": { "text": { "type": "string", "minLength": 1 }, "to": { "enum": ["de", "fr"] } },
         },
-    });
-    let register = |actions: Value| {
-        to_coordinator(
-            &bob,
-            "register_agent",
-            card(&bob, &json!({ "actions": actions })),
-        )
-    };
-    for (actions, pointer) in [
+    })
+}
+
+/// Lists of actions that no card may have, each with the place of the fault in the request that brings the card.
+fn bad_actions() -> [(Value, &'static str); 2] {
+    let slow = json!({ "properties": { "a": { "pattern": "(a+)+$" } } });
+    [
         (
             json!([{ "name": "run_tests", "parameters": {} }]),
             "/payload/parameters/actions/0/name",
         ),
         (
-            json!([{ "name": "x", "parameters": { "properties": { "a": { "pattern": "(a+)+$" } } } }]),
+            json!([{ "name": "x", "parameters": slow }]),
             "/payload/parameters/actions/0/parameters/properties/a/pattern",
         ),
-    ] {
-        let refused = register(actions);
-        refused.publish(client).await;
-        let (kind, told) = answer_to(client, &refused).await;
-        assert_eq!(
-            (kind.as_str(), told["error_code"].as_str()),
-            ("error", Some("INVALID_REQUEST")),
-            "{told}"
-        );
-        assert_eq!(told["details"]["pointer"], pointer, "{told}");
-    }
-    let enters = register(json!([translate]));
-    enters.publish(client).await;
-    assert_eq!(answer_to(client, &enters).await.0, "response");
-    becomes(&installation, &bob, Some("available")).await;
-    let listed = installation
-        .ask(Service::Coordinator, "agents", &Value::Null)
-        .await
-        .unwrap();
-    let listed = listed
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|one| one["agent_id"] == json!(bob))
-        .unwrap();
-    assert_eq!(
-        listed["actions"],
-        json!([translate]),
-        "it is kept as it was written"
-    );
+    ]
+}
 
-    for (action, parameters, pointer) in [
+/// Requests whose parameters do not fit [`translate`], each with the place of the fault.
+fn bad_parameters() -> [(&'static str, Value, &'static str); 5] {
+    let batched = json!({ "action": "translate", "parameters": { "text": 1, "to": "de" } });
+    [
         (
             "translate",
             json!({ "text": "Hello" }),
@@ -321,73 +210,116 @@ async fn an_agent_registers_actions_and_what_does_not_fit_them_is_refused_at_its
         ),
         (
             "batch",
-            json!({ "requests": [{ "action": "translate", "parameters": { "text": 1, "to": "de" } }] }),
+            json!({ "requests": [batched] }),
             "/payload/parameters/requests/0/parameters/text",
         ),
-    ] {
-        let wrong = request(&ann, &bob, action, parameters);
-        wrong.publish(client).await;
-        let (kind, told) = answer_to(client, &wrong).await;
-        assert_eq!(
-            (kind.as_str(), told["error_code"].as_str()),
-            ("error", Some("INVALID_REQUEST")),
-            "{told}"
-        );
-        assert_eq!(told["details"]["pointer"], pointer, "{told}");
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_registers_actions_and_what_does_not_fit_them_is_refused_at_its_place() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let [ann, bob] = names(["ann", "bob"]);
+    let register = |actions: Value| {
+        let card = card(&bob, &json!({ "actions": actions }));
+        to_coordinator(&bob, "register_agent", card)
+    };
+    for (actions, pointer) in bad_actions() {
+        fails_at(client, &register(actions), "INVALID_REQUEST", pointer).await;
     }
-    // What fits is asked, and what the card does not name is between the agents.
+    let enters = register(json!([translate()]));
+    enters.publish(client).await;
+    assert_eq!(answer_to(client, &enters).await.0, "response");
+    wait_for_status(&installation, &bob, Some("available")).await;
+    let listed = installation
+        .ask(Service::Coordinator, "agents", &Value::Null)
+        .await
+        .unwrap();
+    let mut listed = listed.as_array().unwrap().iter();
+    let listed = listed.find(|one| one["agent_id"] == json!(bob)).unwrap();
+    assert_eq!(
+        listed["actions"],
+        json!([translate()]),
+        "it is kept as it was written"
+    );
+
+    for (action, parameters, pointer) in bad_parameters() {
+        let wrong = request(&ann, &bob, action, parameters);
+        fails_at(client, &wrong, "INVALID_REQUEST", pointer).await;
+    }
+    // A request that fits reaches the agent; actions that the card does not name are between the agents.
+    let fitting = json!({ "text": "Hello", "to": "de" });
     for good in [
-        request(
-            &ann,
-            &bob,
-            "translate",
-            json!({ "text": "Hello", "to": "de" }),
-        ),
+        request(&ann, &bob, "translate", fitting),
         request(&ann, &bob, "ponder", json!({ "text": 1 })),
     ] {
         good.publish(client).await;
-        ended(&installation, "opened", 1).await;
-        response(&json!({ "from_agent": ann, "message_id": good.id() }), &bob)
-            .publish(client)
-            .await;
+        requests_with(&installation, "opened", 1).await;
+        answer(&ann, &good, &bob).publish(client).await;
         assert_eq!(answer_to(client, &good).await.0, "response");
     }
-    ended(&installation, "answered", 2).await;
+    requests_with(&installation, "answered", 2).await;
     installation.holds(PATIENCE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_with_a_callback_is_acknowledged_and_its_completion_is_told() {
-    let installation = start().await;
+    let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
     let [ann, bob] = names(["ann", "bob"]);
     let slow = request(&ann, &bob, "train", json!({}))
         .with("/payload/callback_url", json!("https://example.org/done"));
     slow.publish(client).await;
-    ended(&installation, "opened", 1).await;
-    let acknowledged = Message::new("_", &bob, &ann, "acknowledgement", json!({}))
-        .with("/correlation_id", json!(slow.id()));
-    acknowledged.publish(client).await;
-    ended(&installation, "acknowledged", 1).await;
-    response(&json!({ "from_agent": ann, "message_id": slow.id() }), &bob)
+    requests_with(&installation, "opened", 1).await;
+    Message::new("_", &bob, &ann, "acknowledgement", json!({}))
+        .with("/correlation_id", json!(slow.id()))
         .publish(client)
         .await;
-    let completed = until("the completion to be told", PATIENCE, async || {
+    requests_with(&installation, "acknowledged", 1).await;
+    answer(&ann, &slow, &bob).publish(client).await;
+    let (_, notification) = wait_for("the completion to be told", PATIENCE, async || {
         let answers = answers_to(client, &slow).await;
-        answers
+        let mut notifications = answers
             .into_iter()
-            .find(|(kind, _)| kind == "notification")
-            .ok_or_else(|| "it is not".to_owned())
-    });
-    let (_, told) = completed.await.unwrap_or_else(|error| panic!("{error}"));
+            .filter(|(kind, _)| kind == "notification");
+        notifications.next().ok_or_else(|| "it is not".to_owned())
+    })
+    .await;
+    let result = &notification["data"]["payload"]["result"];
     assert_eq!(
-        (
-            told["event"].as_str(),
-            &told["data"]["payload"]["result"]["done"]
-        ),
+        (notification["event"].as_str(), &result["done"]),
         (Some("request_completed"), &json!(true))
     );
     installation.holds(PATIENCE).await;
+}
+
+/// Sends so many requests, each third to an agent that never answers, and kills processes meanwhile: the requests, and
+/// whether nobody answers them.
+async fn send_under_kills(
+    installation: &TestInstallation,
+    count: usize,
+    [ann, bob, mute]: [&str; 3],
+) -> Vec<(Message, bool)> {
+    let mut sent = Vec::new();
+    for number in 0..count {
+        let to = if number % 3 == 0 { mute } else { bob };
+        let message = request(ann, to, "x", json!({ "number": number }))
+            .with("/deadline", json!(in_millis(3_000)));
+        message.publish(installation.client()).await;
+        sent.push((message, to == mute));
+        if number % 40 == 20 {
+            let service = if number % 80 == 20 {
+                Service::Coordinator
+            } else {
+                Service::EscalationTimer
+            };
+            let replica = number / 40 % 2;
+            installation.kill(service, replica).unwrap();
+            installation.launch(service, replica).unwrap();
+        }
+    }
+    sent
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -401,39 +333,20 @@ async fn every_request_ends_once_whoever_is_killed_meanwhile() {
     .await;
     let client = installation.client();
     let [ann, bob, mute] = names(["ann", "bob", "mute"]);
-    let _bob = eager(&installation, &bob).await;
-    let mut sent = Vec::new();
-    for number in 0..REQUESTS {
-        let to = if number % 3 == 0 { &mute } else { &bob };
-        let message = request(&ann, to, "x", json!({ "number": number }))
-            .with("/deadline", json!(in_millis(3_000)));
-        message.publish(client).await;
-        sent.push((message, to == &mute));
-        if number % 40 == 20 {
-            let service = if number % 80 == 20 {
-                Service::Coordinator
-            } else {
-                Service::EscalationTimer
-            };
-            let replica = number / 40 % 2;
-            installation.kill(service, replica).unwrap();
-            installation.launch(service, replica).unwrap();
+    let _bob = start_eager(client, &bob).await;
+    let sent = send_under_kills(&installation, REQUESTS, [&ann, &bob, &mute]).await;
+
+    let what = "every request to have ended";
+    let (answered, failed) = wait_for(what, Duration::from_secs(120), async || {
+        let answered = event_data(client, "request.*.answered").await?.len();
+        let failed = event_data(client, "request.*.failed").await?.len();
+        if answered + failed == REQUESTS {
+            Ok((answered, failed))
+        } else {
+            Err(format!("{answered} and {failed}"))
         }
-    }
-    let all = until(
-        "every request to have ended",
-        Duration::from_secs(120),
-        async || {
-            let answered = facts(client, "request", "answered").await.len();
-            let failed = facts(client, "request", "failed").await.len();
-            if answered + failed == REQUESTS {
-                Ok((answered, failed))
-            } else {
-                Err(format!("{answered} and {failed}"))
-            }
-        },
-    );
-    let (answered, failed) = all.await.unwrap_or_else(|error| panic!("{error}"));
+    })
+    .await;
     let expected = sent.iter().filter(|(_, unanswered)| *unanswered).count();
     assert_eq!(
         (answered, failed),
@@ -444,12 +357,8 @@ async fn every_request_ends_once_whoever_is_killed_meanwhile() {
     for (message, unanswered) in &sent {
         let answers = answers_to(client, message).await;
         let kinds: Vec<&str> = answers.iter().map(|(kind, _)| kind.as_str()).collect();
-        assert_eq!(
-            kinds,
-            [if *unanswered { "error" } else { "response" }],
-            "{}",
-            message.id()
-        );
+        let expected = if *unanswered { "error" } else { "response" };
+        assert_eq!(kinds, [expected], "{}", message.id());
     }
     installation.holds(PATIENCE).await;
 }

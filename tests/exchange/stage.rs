@@ -1,20 +1,16 @@
-//! An installation, and agents with nothing but a NATS client.
+//! Helpers of the tests in this folder: messages of agents that have only a NATS client, and their answers.
 
 use async_nats::Client;
-use concord_events::topology::StreamKind;
-use concord_testkit::{Instance, Message, TestInstallation, instances, stored, unique, until};
+use concord_testkit::{
+    Instance, Message, TestInstallation, event_data, http_get, instances, message_bodies, unique,
+    wait_for,
+};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::PATIENCE;
 
-/// An installation whose agents speak plain NATS.
-pub(crate) async fn start() -> TestInstallation {
-    TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await
-}
-
-/// A card of an agent, with more besides its id.
+/// The card of an agent: its id, and the fields of `more`.
 pub(crate) fn card(agent: &str, more: &Value) -> Value {
     let mut card = json!({ "agent_id": agent });
     card.as_object_mut()
@@ -23,61 +19,104 @@ pub(crate) fn card(agent: &str, more: &Value) -> Value {
     card
 }
 
-/// A request to the coordinator.
+/// A request of an agent to the coordinator.
 pub(crate) fn to_coordinator(from: &str, action: &str, parameters: Value) -> Message {
-    Message::new(
-        "_",
-        from,
-        "coordinator",
-        "request",
-        json!({ "action": action, "parameters": parameters }),
-    )
+    request(from, "coordinator", action, parameters)
 }
 
-/// The one answer to a message, once there is one: what kind it is, and its payload.
+/// A request of an agent to another.
+pub(crate) fn request(from: &str, to: &str, action: &str, parameters: Value) -> Message {
+    let payload = json!({ "action": action, "parameters": parameters });
+    Message::new("_", from, to, "request", payload)
+}
+
+/// A successful response of `from` to the request with this body.
+pub(crate) fn response(request: &Value, from: &str) -> Message {
+    let asker = request["from_agent"].as_str().unwrap();
+    let payload = json!({ "status": "success", "result": { "done": true } });
+    Message::new("_", from, asker, "response", payload)
+        .with("/correlation_id", request["message_id"].clone())
+}
+
+/// Registers an agent with the fields of `more` on its card, and waits until it is available.
+pub(crate) async fn register(installation: &TestInstallation, agent: &str, more: &Value) {
+    to_coordinator(agent, "register_agent", card(agent, more))
+        .publish(installation.client())
+        .await;
+    wait_for_status(installation, agent, Some("available")).await;
+}
+
+/// Waits for the first answer to a message: its type and its payload.
 pub(crate) async fn answer_to(client: &Client, message: &Message) -> (String, Value) {
-    let found = until(
-        format!("an answer to {}", message.id()),
-        PATIENCE,
-        async || {
-            let answers = answers_to(client, message).await;
-            answers
-                .into_iter()
-                .next()
-                .ok_or_else(|| "there is none".to_owned())
-        },
-    );
-    found.await.unwrap_or_else(|error| panic!("{error}"))
+    let what = format!("an answer to {}", message.id());
+    wait_for(what, PATIENCE, async || {
+        let answers = answers_to(client, message).await;
+        answers
+            .into_iter()
+            .next()
+            .ok_or_else(|| "there is none".to_owned())
+    })
+    .await
 }
 
-/// All answers to a message so far.
+/// The types and payloads of all answers to a message so far.
 pub(crate) async fn answers_to(client: &Client, message: &Message) -> Vec<(String, Value)> {
     let filter = format!("concord.v1.msg.*.*.{}.*", message.from);
-    let said = stored(client, StreamKind::Messages, &filter).await.unwrap();
-    let bodies = said.iter().map(|one| one.json());
-    let answers = bodies.filter(|body| body["correlation_id"].as_str() == Some(message.id()));
+    let mut answers = message_bodies(client, &filter).await.unwrap();
+    answers.retain(|body| body["correlation_id"].as_str() == Some(message.id()));
     answers
+        .into_iter()
         .map(|body| {
-            (
-                body["message_type"].as_str().unwrap().to_owned(),
-                body["payload"].clone(),
-            )
+            let kind = body["message_type"].as_str().unwrap().to_owned();
+            (kind, body["payload"].clone())
         })
         .collect()
 }
 
-/// Facts of one kind, in order.
-pub(crate) async fn facts(client: &Client, aggregate: &str, fact: &str) -> Vec<Value> {
-    let filter = format!("concord.v1.event.{aggregate}.*.{fact}");
-    let stored = stored(client, StreamKind::Events, &filter).await.unwrap();
-    stored
-        .iter()
-        .map(|one| one.json()["data"].clone())
-        .collect()
+/// Publishes a message that is answered by an error with this code: the error's payload.
+pub(crate) async fn fails(client: &Client, message: &Message, code: &str) -> Value {
+    message.publish(client).await;
+    let (kind, error) = answer_to(client, message).await;
+    assert_eq!(
+        (kind.as_str(), error["error_code"].as_str()),
+        ("error", Some(code)),
+        "{error}"
+    );
+    error
 }
 
-/// How the coordinator says that an agent is; none when it is not on the register.
-pub(crate) async fn status(installation: &TestInstallation, agent: &str) -> Option<String> {
+/// The same, where the error must also name this place in the message.
+pub(crate) async fn fails_at(
+    client: &Client,
+    message: &Message,
+    code: &str,
+    pointer: &str,
+) -> Value {
+    let error = fails(client, message, code).await;
+    assert_eq!(error["details"]["pointer"], pointer, "{error}");
+    error
+}
+
+/// Waits until `count` requests have had this event: the contents of these events.
+pub(crate) async fn requests_with(
+    installation: &TestInstallation,
+    event: &str,
+    count: usize,
+) -> Vec<Value> {
+    let what = format!("{count} requests to be {event}");
+    wait_for(what, PATIENCE, async || {
+        let events = event_data(installation.client(), &format!("request.*.{event}")).await?;
+        if events.len() >= count {
+            Ok(events)
+        } else {
+            Err(format!("{} are", events.len()))
+        }
+    })
+    .await
+}
+
+/// The status of an agent as the coordinator tells it; none when the agent is not on the register.
+async fn status(installation: &TestInstallation, agent: &str) -> Option<String> {
     let listed = installation
         .ask(Service::Coordinator, "agents", &Value::Null)
         .await
@@ -90,9 +129,13 @@ pub(crate) async fn status(installation: &TestInstallation, agent: &str) -> Opti
     one["status"].as_str().map(str::to_owned)
 }
 
-/// Waits until an agent has this status.
-pub(crate) async fn becomes(installation: &TestInstallation, agent: &str, expected: Option<&str>) {
-    let reached = until(
+/// Waits until an agent has this status; none is for an agent that is not on the register.
+pub(crate) async fn wait_for_status(
+    installation: &TestInstallation,
+    agent: &str,
+    expected: Option<&str>,
+) {
+    wait_for(
         format!("{agent} to be {expected:?}"),
         PATIENCE,
         async || {
@@ -103,8 +146,8 @@ pub(crate) async fn becomes(installation: &TestInstallation, agent: &str, expect
                 Err(format!("{found:?}"))
             }
         },
-    );
-    reached.await.unwrap_or_else(|error| panic!("{error}"));
+    )
+    .await;
 }
 
 /// Names that no other test has.
@@ -112,8 +155,8 @@ pub(crate) fn names<const N: usize>(names: [&str; N]) -> [String; N] {
     names.map(unique)
 }
 
-/// What each of so many replicas of a service answers to HTTP on this path.
-pub(crate) async fn read(
+/// The HTTP answers of all replicas of a service to this path.
+pub(crate) async fn http_answers(
     installation: &TestInstallation,
     (service, replicas): (Service, usize),
     path: &str,
@@ -124,16 +167,10 @@ pub(crate) async fn read(
     let found = instances(installation.client(), PATIENCE, enough)
         .await
         .expect("all replicas answer");
-    let mut texts = Vec::new();
+    let mut answers = Vec::new();
     for one in found.iter().filter(|one| one.name == name) {
         let address = one.http().expect("it answers HTTP");
-        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let request =
-            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.unwrap();
-        texts.push(text);
+        answers.push(http_get(address, path).await.unwrap());
     }
-    texts
+    answers
 }

@@ -1,11 +1,23 @@
-//! Whom messages wake: decided once, recorded, told to those who wake, and answered by a hosted agent to whoever asked.
+//! A message to the group wakes agents: it is decided once which, the decision is recorded, the woken agents are told, and a
+//! hosted agent answers the asker.
 
-use concord_testkit::{Message, TestInstallation, concord, settled, stored, until};
+use concord_testkit::{
+    Message, TestInstallation, concord, event_data, message_bodies, settled, wait_for,
+    with_adapter_settings,
+};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
-use crate::stage::{answer_to, becomes, card, facts, names, read, to_coordinator};
+use crate::stage::{answer_to, http_answers, names, register, wait_for_status};
+
+/// A program that answers with the reason for which it was woken.
+const ANSWERS: &str = r#"
+import json, sys
+for line in sys.stdin:
+    m = json.loads(line)
+    print(json.dumps({"message_type": "info_update", "payload": {"reason": m.get("reason"), "context": m.get("context")}}), flush=True)
+"#;
 
 fn skills(of: &str) -> Value {
     let examples = match of {
@@ -23,183 +35,164 @@ fn skills(of: &str) -> Value {
     json!({ "skills": [{ "name": of, "examples": examples }] })
 }
 
+/// An installation, and in it an agent `program` that the adapter hosts and that the word coffee wakes.
+async fn start(program: &str) -> TestInstallation {
+    let name = program.to_owned();
+    let installation = TestInstallation::start_with(move |plan| {
+        let file = plan.directory.join("answers.py");
+        std::fs::write(&file, ANSWERS).unwrap();
+        let settings = format!(
+            "[[service.agents]]\nagent_id = {name:?}\ntriggers = [\"coffee\"]\ncommand = [\"python3\", {:?}]\n",
+            file.display().to_string()
+        );
+        with_adapter_settings(plan, &settings)
+    })
+    .await;
+    wait_for_status(&installation, program, Some("available")).await;
+    installation
+}
+
 fn query(from: &str, text: &str) -> Message {
     Message::new("_", from, "_any", "group_query", json!({ "content": text }))
 }
 
-async fn decided(installation: &TestInstallation, message: &Message) -> Value {
-    let found = until(
-        format!("a decision about {}", message.id()),
-        PATIENCE,
-        async || {
-            let all = facts(installation.client(), "wake", "decided").await;
-            all.into_iter()
-                .find(|one| one["said"]["message_id"] == message.id())
-                .ok_or_else(|| "there is none".to_owned())
-        },
-    );
-    found.await.unwrap_or_else(|error| panic!("{error}"))
+/// Publishes a message and waits until it is decided whom it wakes.
+async fn decision(installation: &TestInstallation, message: &Message) -> Value {
+    message.publish(installation.client()).await;
+    let what = format!("a decision about {}", message.id());
+    wait_for(what, PATIENCE, async || {
+        let all = event_data(installation.client(), "wake.*.decided").await?;
+        all.into_iter()
+            .find(|one| one["said"]["message_id"] == message.id())
+            .ok_or_else(|| "there is none".to_owned())
+    })
+    .await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_question_to_the_group_wakes_whom_it_concerns_and_a_mention_wakes_whom_it_names() {
-    let [ann, tax, base, prog] = names(["ann", "tax", "base", "prog"]);
-    let hosted = prog.clone();
-    let installation = TestInstallation::start_with(move |mut plan| {
-        let (program, config) = (plan.directory.join("answers.py"), plan.directory.join("adapter.toml"));
-        std::fs::write(&program, ANSWERS).unwrap();
-        let settings = format!(
-            "[[service.agents]]\nagent_id = {hosted:?}\ntriggers = [\"coffee\"]\ncommand = [\"python3\", {:?}]\n",
-            program.display().to_string()
-        );
-        std::fs::write(&config, settings).unwrap();
-        plan.adapter_config = Some(config);
-        plan
-    })
-    .await;
-    let client = installation.client();
-    for (agent, of) in [(&tax, "tax"), (&base, "database")] {
-        to_coordinator(agent, "register_agent", card(agent, &skills(of)))
-            .publish(client)
-            .await;
-        becomes(&installation, agent, Some("available")).await;
-    }
-    becomes(&installation, &prog, Some("available")).await;
+/// A field of each agent that a decision wakes.
+fn woken<'a>(decision: &'a Value, field: &str) -> Vec<&'a Value> {
+    let woken = decision["woken"].as_array().unwrap();
+    woken.iter().map(|one| &one[field]).collect()
+}
 
-    let about_tax = query(&ann, "Is the value added tax included in the price?");
-    about_tax.publish(client).await;
-    let decision = decided(&installation, &about_tax).await;
-    let woken: Vec<&str> = decision["woken"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| one["agent_id"].as_str().unwrap())
-        .collect();
-    assert_eq!(woken, [tax.as_str()], "{decision}");
-    assert_eq!(decision["woken"][0]["reason"], "semantic:tax");
-    let told = until("the agent to be told", PATIENCE, async || {
-        let filter = format!("concord.v1.msg.*.*.{tax}.notification");
-        let said = stored(
-            client,
-            concord_events::topology::StreamKind::Messages,
-            &filter,
-        );
-        said.await?
+/// A question of ann wakes the agent that knows about tax, which is told of it: the question.
+async fn check_skill(installation: &TestInstallation, ann: &str, tax: &str) -> Message {
+    let question = query(ann, "Is the value added tax included in the price?");
+    let decided = decision(installation, &question).await;
+    assert_eq!(woken(&decided, "agent_id"), [tax], "{decided}");
+    assert_eq!(decided["woken"][0]["reason"], "semantic:tax");
+    let filter = format!("concord.v1.msg.*.*.{tax}.notification");
+    let told = wait_for("the agent to be told", PATIENCE, async || {
+        let notifications = message_bodies(installation.client(), &filter).await?;
+        notifications
             .into_iter()
             .next()
             .ok_or_else(|| "it is not".to_owned())
-    });
-    let told = told.await.unwrap_or_else(|error| panic!("{error}")).json();
-    assert_eq!(
-        told["payload"]["data"]["message"]["message_id"],
-        about_tax.id(),
-        "{told}"
-    );
+    })
+    .await;
+    let message = &told["payload"]["data"]["message"];
+    assert_eq!(message["message_id"], question.id(), "{told}");
+    question
+}
 
-    // A mention wakes the hosted agent, which answers whoever asked and was given what was said before.
-    let thread = query(&ann, &format!("@{prog} what do you say?"))
-        .with("/correlation_id", json!(about_tax.id()));
-    thread.publish(client).await;
-    let (kind, said) = answer_to(client, &about_tax).await;
-    assert_eq!(
-        (kind.as_str(), &said["reason"]),
-        ("info_update", &json!("mention")),
-        "{said}"
-    );
-
-    // By what it matches is said where operators look.
+/// Operators see in the metrics and in the readiness how messages are matched with skills.
+async fn check_matching_is_shown(installation: &TestInstallation) {
     let adapter = (Service::AgentAdapter, 1);
-    let metrics = read(&installation, adapter, "/metrics").await.concat();
+    let metrics = http_answers(installation, adapter, "/metrics")
+        .await
+        .concat();
     for (way, is) in [("letters", 1), ("model", 0), ("server", 0)] {
         assert!(
             metrics.contains(&format!("concord_wake_matching{{by=\"{way}\"}} {is}\n")),
             "{metrics}"
         );
     }
-    let ready = read(&installation, adapter, "/readyz").await.concat();
+    let ready = http_answers(installation, adapter, "/readyz")
+        .await
+        .concat();
     assert!(
         ready.contains(r#""ready":true,"reasons":[],"notes":["there is no model"#),
         "{ready}"
     );
+}
+
+/// `concord wake explain` of a message: its exit code, what it prints and what it prints as an error.
+fn explain(installation: &TestInstallation, message: &str) -> (Option<i32>, String, String) {
+    let server = installation.server_url();
+    let output = concord(&["wake", "explain", message, "--server", server]);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+/// The command tells how each decision was made.
+fn check_explanations(
+    installation: &TestInstallation,
+    coffee: &Message,
+    note: &Message,
+    who: &str,
+) {
+    for (message, how) in [
+        (coffee, "compared by letters, without a model"),
+        (note, "by whom it names"),
+    ] {
+        let (code, text, _) = explain(installation, message.id());
+        assert!(
+            code == Some(0) && text.contains(how) && text.contains(who),
+            "{text}"
+        );
+    }
+    let (code, _, error) = explain(installation, "no-such-message");
+    assert!(
+        code == Some(1) && error.contains("nothing was decided about no-such-message"),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_to_the_group_wakes_whom_it_concerns_and_a_mention_wakes_whom_it_names() {
+    let [ann, tax, base, prog] = names(["ann", "tax", "base", "prog"]);
+    let installation = start(&prog).await;
+    let client = installation.client();
+    register(&installation, &tax, &skills("tax")).await;
+    register(&installation, &base, &skills("database")).await;
+    let about_tax = check_skill(&installation, &ann, &tax).await;
+
+    // A mention wakes the hosted agent. It is given the thread so far, and its answer goes to the asker.
+    query(&ann, &format!("@{prog} what do you say?"))
+        .with("/correlation_id", json!(about_tax.id()))
+        .publish(client)
+        .await;
+    let (kind, answer) = answer_to(client, &about_tax).await;
+    assert_eq!(
+        (kind.as_str(), &answer["reason"]),
+        ("info_update", &json!("mention")),
+        "{answer}"
+    );
+    check_matching_is_shown(&installation).await;
 
     // Without skills that fit, its phrase wakes it.
     let coffee = query(&ann, "Is there any coffee left?");
-    coffee.publish(client).await;
-    let decision = decided(&installation, &coffee).await;
-    let reasons: Vec<&Value> = decision["woken"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| &one["reason"])
-        .collect();
-    assert_eq!(reasons, ["keyword:coffee"], "{decision}");
+    let decided = decision(&installation, &coffee).await;
+    assert_eq!(woken(&decided, "reason"), ["keyword:coffee"], "{decided}");
 
-    // Of whatever type: what everyone hears is observed, and wakes whom it names.
-    let note = Message::new(
-        "_",
-        &ann,
-        "_all",
-        "note",
-        json!({ "text": format!("Done, as @{prog} knows.") }),
-    );
-    note.publish(client).await;
-    let decision = decided(&installation, &note).await;
-    let woken: Vec<&Value> = decision["woken"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| &one["agent_id"])
-        .collect();
+    // A message to everyone, of whatever type, is observed and wakes the agents that it names.
+    let text = json!({ "text": format!("Done, as @{prog} knows.") });
+    let note = Message::new("_", &ann, "_all", "note", text);
+    let decided = decision(&installation, &note).await;
     assert_eq!(
-        (woken, &decision["observing"]),
+        (woken(&decided, "agent_id"), &decided["observing"]),
         (vec![&json!(prog)], &json!(2)),
-        "{decision}"
+        "{decided}"
     );
+    check_explanations(&installation, &coffee, &note, &prog);
 
-    // The command says of each what decided.
-    for (message, how) in [
-        (&coffee, "compared by letters, without a model"),
-        (&note, "by whom it names"),
-    ] {
-        let output = concord(&[
-            "wake",
-            "explain",
-            message.id(),
-            "--server",
-            installation.server_url(),
-        ]);
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success() && said.contains(how) && said.contains(prog.as_str()),
-            "{said}"
-        );
-    }
-    let output = concord(&[
-        "wake",
-        "explain",
-        "no-such-message",
-        "--server",
-        installation.server_url(),
-    ]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.code() == Some(1)
-            && said.contains("nothing was decided about no-such-message"),
-        "{said}"
-    );
-
-    // Everyone is mentioned; so many are woken by it and no more.
+    // A question that concerns nobody wakes nobody.
     let nobody = query(&ann, "Nice weather today, isn't it?");
-    nobody.publish(client).await;
-    assert_eq!(decided(&installation, &nobody).await["woken"], Value::Null);
+    assert_eq!(decision(&installation, &nobody).await["woken"], Value::Null);
     settled(client, PATIENCE).await.unwrap();
     installation.holds(PATIENCE).await;
 }
-
-/// A program that says why it was woken.
-const ANSWERS: &str = r#"
-import json, sys
-for line in sys.stdin:
-    m = json.loads(line)
-    print(json.dumps({"message_type": "info_update", "payload": {"reason": m.get("reason"), "context": m.get("context")}}), flush=True)
-"#;

@@ -1,14 +1,15 @@
-//! A provider's budget is kept to by all replicas together, and outlives the broker.
+//! All replicas together keep to the budget of a provider, and the budget outlives the broker.
 
 use std::time::Duration;
 
-use concord_testkit::{unique, until};
+use concord_testkit::{unique, wait_for};
 use concord_wire::subject::Service;
 
 use crate::stage::{PATIENCE, Server, Stage};
 
 const REPLY: &str = r#"{"status":"success","result":{}}"#;
 
+/// The settings of agents that are one model, which together have this budget.
 fn settings(agents: &[&str], url: &str, budget: &str) -> String {
     let mut settings = format!("[service.budgets.free]\n{budget}\n");
     for agent in agents {
@@ -26,15 +27,8 @@ async fn three_replicas_and_two_agents_share_one_budget() {
     let model = Server::model(REPLY).await;
     let names = [unique("a"), unique("b")];
     let agents = [names[0].as_str(), names[1].as_str()];
-    let stage = Stage::start(
-        3,
-        &settings(
-            &agents,
-            &model.url,
-            &format!("requests_per_minute = {LIMIT}"),
-        ),
-    )
-    .await;
+    let budget = format!("requests_per_minute = {LIMIT}");
+    let stage = Stage::start(3, &settings(&agents, &model.url, &budget)).await;
     for place in 0..30 {
         stage.ask(agents[place % 2], Some(15_000), "normal").await;
     }
@@ -104,7 +98,7 @@ async fn a_budget_goes_on_after_the_broker_was_killed() {
     assert_eq!(model.received().len(), 1);
     stage.installation.kill_broker().unwrap();
     stage.installation.start_broker().await.unwrap();
-    let back = until("the adapter is ready again", PATIENCE, async || {
+    wait_for("the adapter to be ready again", PATIENCE, async || {
         let answer = stage
             .installation
             .ask(Service::AgentAdapter, "status", &serde_json::Value::Null)
@@ -114,13 +108,13 @@ async fn a_budget_goes_on_after_the_broker_was_killed() {
         } else {
             Err(answer.to_string())
         }
-    });
-    back.await.unwrap_or_else(|error| panic!("{error}"));
-    // What was granted before is remembered by the stream: the budget goes on from there.
+    })
+    .await;
+    // The stream remembers what was granted before, and the budget goes on from there.
     let asked = stage.ask(&agent, Some(20_000), "normal").await;
     let answer = stage.answer(&asked).await;
     assert_eq!(answer["message_type"], "response", "{answer}");
-    // The first message may come once more: the broker may have been killed before it wrote down that it was worked on.
+    // The first message may come once more: the broker may have been killed before it stored the acknowledgement.
     let calls = model.received().len();
     assert!((2..=3).contains(&calls), "{calls} calls");
 }

@@ -1,62 +1,60 @@
-//! Hosted agents that know nothing but a dialect: they are spoken to in it, and understood in it.
+//! Hosted agents that know nothing but a dialect: the adapter translates what they are sent and what they answer.
 
-use concord_events::topology::StreamKind;
-use concord_testkit::{Message, stored, unique, until};
+use concord_testkit::{Message, http_post, message_bodies, unique, until, wait_for};
 use serde_json::{Value, json};
 
-use crate::journey::post;
-use crate::stage::{PATIENCE, Received, Server, Stage, callback};
+use crate::stage::{PATIENCE, Received, Server, Stage, callback_settings};
 
-/// A program that speaks as a panel of reviewers does.
+/// A program that takes part in a case in the dialect `panel`.
 const PANEL: &str = r#"
 import json, sys
 for line in sys.stdin:
-    heard = json.loads(line)
-    content = json.loads(heard["content"])
-    if heard["messageType"] == "taskAssignment":
-        kind, said = "finding", {"summary": "Usual.", "riskScore": 20, "recommendation": "sign", "confidence": 0.6}
+    message = json.loads(line)
+    content = json.loads(message["content"])
+    if message["messageType"] == "taskAssignment":
+        kind, reply = "finding", {"summary": "Usual.", "riskScore": 20, "recommendation": "sign", "confidence": 0.6}
     else:
         assert content["task"]["title"] == "Lease", content
-        kind, said = "disagreement", {"agrees_with_peer": False, "reasoning": "It is usual."}
+        kind, reply = "disagreement", {"agrees_with_peer": False, "reasoning": "It is usual."}
     print(json.dumps({
-        "id": "own-" + heard["id"], "round": heard["round"], "sender": heard["recipients"][0],
-        "recipients": [heard["sender"]], "messageType": kind, "content": json.dumps(said), "replyTo": heard["id"],
+        "id": "own-" + message["id"], "round": message["round"], "sender": message["recipients"][0],
+        "recipients": [message["sender"]], "messageType": kind, "content": json.dumps(reply), "replyTo": message["id"],
     }), flush=True)
 "#;
 
-/// A program that answers every request in the dialect that it is told, after it has found the request in it.
+/// A program that answers every request in the dialect of its argument, after it has checked the request in it.
 const EACH: &str = r#"
 import json, sys
 dialect = sys.argv[1]
 for line in sys.stdin:
-    heard = json.loads(line)
+    message = json.loads(line)
     if dialect == "panel":
-        assert heard["messageType"] == "request" and json.loads(heard["content"])["action"] == "say", heard
-        said = {"sender": heard["recipients"][0], "recipients": [heard["sender"]], "messageType": "response",
+        assert message["messageType"] == "request" and json.loads(message["content"])["action"] == "say", message
+        reply = {"sender": message["recipients"][0], "recipients": [message["sender"]], "messageType": "response",
                 "content": json.dumps({"said": dialect})}
     elif dialect == "collaboration":
-        assert heard["message_type"] == "REQUEST" and heard["content"]["action"] == "say", heard
-        said = {"id": "own", "sender_id": heard["receiver_id"], "receiver_id": heard["sender_id"],
-                "message_type": "RESPONSE", "content": {"said": dialect}, "metadata": {}, "reply_to": heard["id"]}
+        assert message["message_type"] == "REQUEST" and message["content"]["action"] == "say", message
+        reply = {"id": "own", "sender_id": message["receiver_id"], "receiver_id": message["sender_id"],
+                "message_type": "RESPONSE", "content": {"said": dialect}, "metadata": {}, "reply_to": message["id"]}
     elif dialect == "analyst":
-        assert heard["message_type"] == "request" and heard["content"]["action"] == "say", heard
-        said = {"from_agent": heard["to_agent"], "to_agent": heard["from_agent"], "message_type": "response",
+        assert message["message_type"] == "request" and message["content"]["action"] == "say", message
+        reply = {"from_agent": message["to_agent"], "to_agent": message["from_agent"], "message_type": "response",
                 "priority": "normal", "content": {"said": dialect}, "requires_response": False}
     elif dialect == "session":
-        assert heard["interaction_type"] == "REQUEST" and json.loads(heard["content"])["action"] == "say", heard
-        said = {"interaction_type": "RESPONSE", "source_agent_id": heard["target_agent_id"],
-                "target_agent_id": heard["source_agent_id"], "content": json.dumps({"said": dialect}),
-                "reply_to_message_id": heard["message_id"], "metadata": {}}
+        assert message["interaction_type"] == "REQUEST" and json.loads(message["content"])["action"] == "say", message
+        reply = {"interaction_type": "RESPONSE", "source_agent_id": message["target_agent_id"],
+                "target_agent_id": message["source_agent_id"], "content": json.dumps({"said": dialect}),
+                "reply_to_message_id": message["message_id"], "metadata": {}}
     else:
-        assert heard["message_type"] == "request" and heard["payload"]["action"] == "say", heard
-        said = {"from_agent": heard["to_agent"], "to_agent": heard["from_agent"], "message_type": "response",
-                "correlation_id": heard["message_id"], "payload": {"said": dialect}}
-    print(json.dumps(said), flush=True)
+        assert message["message_type"] == "request" and message["payload"]["action"] == "say", message
+        reply = {"from_agent": message["to_agent"], "to_agent": message["from_agent"], "message_type": "response",
+                "correlation_id": message["message_id"], "payload": {"said": dialect}}
+    print(json.dumps(reply), flush=True)
 "#;
 
 const DIALECTS: [&str; 5] = ["panel", "collaboration", "analyst", "session", "exchange"];
 
-/// The settings of a program in Python.
+/// The settings of an agent that is a program in Python.
 fn program(name: &str, dialect: &str, code: &str) -> String {
     format!(
         "[[service.agents]]\nagent_id = \"{name}\"\ndialect = \"{dialect}\"\n\
@@ -64,7 +62,7 @@ fn program(name: &str, dialect: &str, code: &str) -> String {
     )
 }
 
-/// Those of a server.
+/// The settings of an agent that is a server.
 fn server(name: &str, dialect: &str, url: &str) -> String {
     format!(
         "[[service.agents]]\nagent_id = \"{name}\"\ndialect = \"{dialect}\"\nhttp = {{ url = \"{url}/x\" }}\n"
@@ -73,37 +71,40 @@ fn server(name: &str, dialect: &str, url: &str) -> String {
 
 /// An answer as `create_reply` of specification 2 makes it.
 fn reply(received: &Received, content: &Value) -> String {
-    let heard = &received.body;
+    let request = &received.body;
     assert_eq!(received.headers["concord-dialect"], "collaboration");
-    assert_eq!(heard["message_type"], "REQUEST", "{heard}");
+    assert_eq!(request["message_type"], "REQUEST", "{request}");
     json!({
-        "id": unique("own"), "sender_id": heard["receiver_id"], "receiver_id": heard["sender_id"],
-        "message_type": "RESPONSE", "content": content, "metadata": {}, "reply_to": heard["id"],
+        "id": unique("own"), "sender_id": request["receiver_id"], "receiver_id": request["sender_id"],
+        "message_type": "RESPONSE", "content": content, "metadata": {}, "reply_to": request["id"],
     })
     .to_string()
 }
 
-/// A server that has a finding at once, and answers all else later.
-async fn collaborator() -> Server {
+/// Starts a server that answers a task at once, and everything else later.
+async fn start_collaborator() -> Server {
     Server::start(|received| async move {
-        if received.body["content"].get("conflict").is_none()
-            && received.body["content"].get("action").is_none()
-        {
+        let content = &received.body["content"];
+        if content.get("conflict").is_none() && content.get("action").is_none() {
             let finding =
                 json!({ "summary": "Risky.", "risk_score": 70, "recommendation": "reject" });
             return (200, reply(&received, &finding));
         }
-        let said = reply(
-            &received,
-            &json!({ "agrees_with_peer": false, "reasoning": "I stay." }),
-        );
+        let content = json!({ "agrees_with_peer": false, "reasoning": "I stay." });
+        let answer = reply(&received, &content);
         let url = received.headers["concord-callback-url"]
             .to_str()
             .expect("an address")
             .to_owned();
         tokio::spawn(async move {
-            assert_eq!(post(&url, r#"{"foo":1}"#).await, 400, "that is no answer");
-            assert_eq!(post(&url, &said).await, 200);
+            let status = http_post(&url, r#"{"foo":1}"#).await;
+            assert_eq!(
+                status.expect("the adapter answers"),
+                400,
+                "that is no answer"
+            );
+            let status = http_post(&url, &answer).await;
+            assert_eq!(status.expect("the adapter answers"), 200);
         });
         (202, String::new())
     })
@@ -112,10 +113,10 @@ async fn collaborator() -> Server {
 
 #[tokio::test]
 async fn a_program_and_a_server_decide_a_case_each_in_its_own_dialect() {
-    let collaborator = collaborator().await;
+    let collaborator = start_collaborator().await;
     let (careful, quick) = (unique("careful"), unique("quick"));
     let settings = [
-        callback(),
+        callback_settings(),
         program(&quick, "panel", PANEL),
         server(&careful, "collaboration", &collaborator.url),
     ];
@@ -134,51 +135,133 @@ async fn a_program_and_a_server_decide_a_case_each_in_its_own_dialect() {
             || decision.contains("recommendation_conflict"),
         "{decision}"
     );
-    for (agent, words, score) in [(&careful, "Risky.", 70.0), (&quick, "Usual.", 20.0)] {
-        let said = said_by(&stage, agent).await;
-        let finding = said
-            .iter()
-            .find(|said| said["message_type"] == "finding")
-            .expect("a finding");
-        let payload = &finding["payload"];
-        assert_eq!(
-            (&payload["summary"], payload["risk_score"].as_f64()),
-            (&json!(words), Some(score)),
-            "{finding}"
-        );
-        let answers: Vec<_> = said
-            .iter()
-            .filter(|said| said["to_agent"] == "debate-facilitator")
-            .collect();
-        assert!(
-            !answers.is_empty()
-                && answers
-                    .iter()
-                    .all(|said| said["message_type"] == "disagreement"),
-            "{said:#?}"
-        );
-    }
-    let confidence = &said_by(&stage, &quick).await[0]["metadata"]["confidence"];
+    check_part_in_case(&stage, &careful, "Risky.", 70.0).await;
+    check_part_in_case(&stage, &quick, "Usual.", 20.0).await;
+    let confidence = &messages_of(&stage, &quick).await[0]["metadata"]["confidence"];
     assert_eq!(confidence, 0.6);
     stage.installation.holds(PATIENCE).await;
 }
 
-async fn said_by(stage: &Stage, agent: &str) -> Vec<Value> {
-    let subject = format!("concord.v1.msg.*.{agent}.*.*");
-    let said = stored(stage.installation.client(), StreamKind::Messages, &subject)
+/// An agent has given this finding, and has disagreed whenever it was asked.
+async fn check_part_in_case(stage: &Stage, agent: &str, summary: &str, score: f64) {
+    let messages = messages_of(stage, agent).await;
+    let finding = messages
+        .iter()
+        .find(|message| message["message_type"] == "finding")
+        .expect("a finding");
+    let payload = &finding["payload"];
+    assert_eq!(
+        (&payload["summary"], payload["risk_score"].as_f64()),
+        (&json!(summary), Some(score)),
+        "{finding}"
+    );
+    let answers: Vec<_> = messages
+        .iter()
+        .filter(|message| message["to_agent"] == "debate-facilitator")
+        .collect();
+    assert!(!answers.is_empty());
+    assert!(
+        answers
+            .iter()
+            .all(|message| message["message_type"] == "disagreement"),
+        "{messages:#?}"
+    );
+}
+
+/// The messages of an agent, without its registration.
+async fn messages_of(stage: &Stage, agent: &str) -> Vec<Value> {
+    let filter = format!("concord.v1.msg.*.{agent}.*.*");
+    let mut messages = message_bodies(stage.installation.client(), &filter)
         .await
         .expect("the stream can be read");
-    let said = said.iter().map(|stored| stored.json());
-    said.filter(|said| said["payload"]["action"] != "register_agent")
-        .collect()
+    messages.retain(|message| message["payload"]["action"] != "register_agent");
+    messages
+}
+
+/// The message of an error that has this code.
+fn error_message<'a>(error: &'a Value, code: &str) -> &'a str {
+    assert_eq!(error["payload"]["error_code"], code, "{error}");
+    error["payload"]["error_message"].as_str().unwrap()
+}
+
+/// A request is answered in each dialect.
+async fn check_every_dialect(stage: &Stage, names: &[String; 5]) {
+    for (name, dialect) in names.iter().zip(DIALECTS) {
+        let asked = stage.ask(name, None, "normal").await;
+        let answer = stage.answer(&asked).await;
+        assert_eq!(answer["message_type"], "response", "{dialect}: {answer}");
+        assert_eq!(answer["payload"], json!({ "said": dialect }), "{answer}");
+        assert_eq!(answer["correlation_id"], asked.as_str(), "{answer}");
+    }
+}
+
+/// An answer that is none in any dialect is an error of the agent.
+async fn check_no_dialect(stage: &Stage, agent: &str) {
+    let asked = stage.ask(agent, None, "normal").await;
+    let error = stage.answer(&asked).await;
+    let why = error_message(&error, "INTERNAL_ERROR");
+    assert!(
+        why.contains("none of the dialects") || why.contains("cannot be used"),
+        "{why}"
+    );
+}
+
+/// Sends an agent a request that cannot be translated into its dialect: the error that answers it.
+async fn untranslatable(stage: &Stage, agent: &str, request: Value) -> Value {
+    let message =
+        Message::new("_", &stage.asker, agent, "request", request).with("/requires_response", true);
+    message.publish(stage.installation.client()).await;
+    stage.answer(message.id()).await
+}
+
+/// A request that the dialect panel has no place for, and one that outgrows a message in it, being JSON in JSON.
+async fn check_untranslatable_requests(stage: &Stage, panel: &str) {
+    let request = json!({ "action": "say", "parameters": {}, "concord": { "round": 7 } });
+    let error = untranslatable(stage, panel, request).await;
+    let why = error_message(&error, "INVALID_REQUEST");
+    assert!(
+        why.contains("cannot be said in its dialect panel, at /payload/concord"),
+        "{why}"
+    );
+
+    let request = json!({ "action": "say", "parameters": { "text": "\"".repeat(300_000) } });
+    let error = untranslatable(stage, panel, request).await;
+    let why = error_message(&error, "CAPACITY_EXCEEDED");
+    assert!(
+        why.contains("cannot be said in its dialect panel: The message has 1"),
+        "{why}"
+    );
+    assert!(
+        why.contains(" bytes; at most 1048576 are accepted"),
+        "{why}"
+    );
+    let advice = &error["payload"]["recovery_suggestions"][0];
+    assert!(advice.as_str().unwrap().starts_with("Send less"), "{error}");
+}
+
+/// A task that outgrows a message in the dialect panel: the coordinator is told, and need not wait.
+async fn check_untranslatable_task(stage: &Stage, panel: &str) {
+    let task = json!({ "type": "test", "input": { "text": "\"".repeat(300_000) } });
+    let opening = json!({ "participants": [panel], "task": task });
+    let case = stage.installation.open_case(&opening).await;
+    let filter = format!("concord.v1.msg.{case}.{panel}.coordinator.error");
+    let error = wait_for("the coordinator to be told", PATIENCE, async || {
+        let errors = message_bodies(stage.installation.client(), &filter).await?;
+        errors
+            .into_iter()
+            .next()
+            .ok_or_else(|| "not yet".to_owned())
+    })
+    .await;
+    let why = error_message(&error, "CAPACITY_EXCEEDED");
+    assert!(why.contains("cannot be said in the dialect panel"), "{why}");
 }
 
 #[tokio::test]
 async fn every_dialect_is_spoken_and_what_is_none_or_cannot_be_said_ends_in_an_error() {
     let names = DIALECTS.map(unique);
     let strange = Server::start(|_| async { (200, r#"{"foo":1,"bar":[2]}"#.to_owned()) }).await;
-    // Declares what its answer is in, whatever its card says.
-    let (odd, odd_program) = (unique("odd"), unique("oddprogram"));
+    let [odd, odd_program] = ["odd", "oddprogram"].map(unique);
     let mut settings: Vec<_> = names
         .iter()
         .zip(DIALECTS)
@@ -188,94 +271,20 @@ async fn every_dialect_is_spoken_and_what_is_none_or_cannot_be_said_ends_in_an_e
     let foo = "\nimport sys\nfor line in sys.stdin:\n    print('{\"foo\":1}', flush=True)\n";
     settings.push(program(&odd_program, "panel", foo));
     let stage = Stage::start(1, &settings.concat()).await;
-    for (name, dialect) in names.iter().zip(DIALECTS) {
-        let asked = stage.ask(name, None, "normal").await;
-        let answer = stage.answer(&asked).await;
-        assert_eq!(answer["message_type"], "response", "{dialect}: {answer}");
-        assert_eq!(answer["payload"], json!({ "said": dialect }), "{answer}");
-        assert_eq!(answer["correlation_id"], asked.as_str(), "{answer}");
-    }
+    check_every_dialect(&stage, &names).await;
     for agent in [&odd, &odd_program] {
-        let asked = stage.ask(agent, None, "normal").await;
-        let answer = stage.answer(&asked).await;
-        assert_eq!(
-            answer["payload"]["error_code"], "INTERNAL_ERROR",
-            "{answer}"
-        );
-        let why = answer["payload"]["error_message"].as_str().unwrap();
-        assert!(
-            why.contains("none of the dialects") || why.contains("cannot be used"),
-            "{why}"
-        );
+        check_no_dialect(&stage, agent).await;
     }
-
-    // Said by an agent: what the dialect has no place for.
-    let request = json!({ "action": "say", "parameters": {}, "concord": { "round": 7 } });
-    let message = Message::new("_", &stage.asker, &names[0], "request", request)
-        .with("/requires_response", true);
-    message.publish(stage.installation.client()).await;
-    let answer = stage.answer(message.id()).await;
-    assert_eq!(
-        answer["payload"]["error_code"], "INVALID_REQUEST",
-        "{answer}"
-    );
-    let why = answer["payload"]["error_message"].as_str().unwrap();
-    assert!(
-        why.contains("cannot be said in its dialect panel, at /payload/concord"),
-        "{why}"
-    );
-
-    // And what outgrows a message in it, being JSON in JSON.
-    let request = json!({ "action": "say", "parameters": { "text": "\"".repeat(300_000) } });
-    let message = Message::new("_", &stage.asker, &names[0], "request", request)
-        .with("/requires_response", true);
-    message.publish(stage.installation.client()).await;
-    let answer = stage.answer(message.id()).await;
-    assert_eq!(
-        answer["payload"]["error_code"], "CAPACITY_EXCEEDED",
-        "{answer}"
-    );
-    let why = answer["payload"]["error_message"].as_str().unwrap();
-    assert!(
-        why.contains("cannot be said in its dialect panel: The message has 1"),
-        "{why}"
-    );
-    assert!(
-        why.contains(" bytes; at most 1048576 are accepted"),
-        "{why}"
-    );
-    let advice = answer["payload"]["recovery_suggestions"][0]
-        .as_str()
-        .unwrap();
-    assert!(advice.starts_with("Send less"), "{answer}");
-
-    // Said by a service: JSON in JSON that outgrows a message. The service is told, and need not wait.
-    let task = json!({ "type": "test", "input": { "text": "\"".repeat(300_000) } });
-    let case = stage
-        .installation
-        .open_case(&json!({ "participants": [names[0]], "task": task }))
-        .await;
-    let subject = format!("concord.v1.msg.{case}.{}.coordinator.error", names[0]);
-    let told = until("the coordinator is told", PATIENCE, async || {
-        let told = stored(stage.installation.client(), StreamKind::Messages, &subject).await?;
-        told.first()
-            .map(|stored| stored.json())
-            .ok_or_else(|| "not yet".to_owned())
-    });
-    let told = told
-        .await
-        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
-    let why = told["payload"]["error_message"].as_str().unwrap();
-    assert!(why.contains("cannot be said in the dialect panel"), "{why}");
-    assert_eq!(told["payload"]["error_code"], "CAPACITY_EXCEEDED", "{told}");
+    check_untranslatable_requests(&stage, &names[0]).await;
+    check_untranslatable_task(&stage, &names[0]).await;
 }
 
 #[tokio::test]
 async fn an_answer_that_comes_later_is_heard_in_whatever_dialect_its_asker_speaks() {
-    let collaborator = collaborator().await;
+    let collaborator = start_collaborator().await;
     let agent = unique("later");
     let settings = [
-        callback(),
+        callback_settings(),
         server(&agent, "collaboration", &collaborator.url),
     ];
     let stage = Stage::start(1, &settings.concat()).await;
@@ -284,7 +293,7 @@ async fn an_answer_that_comes_later_is_heard_in_whatever_dialect_its_asker_speak
     Message::new("_", &stage.asker, "coordinator", "request", request)
         .publish(stage.installation.client())
         .await;
-    let speaks = until("the asker is known to speak it", PATIENCE, async || {
+    wait_for("the asker is known to speak it", PATIENCE, async || {
         let asked = stage.ask(&agent, None, "normal").await;
         until("an answer", PATIENCE, async || {
             let answers = stage.answers().await?;
@@ -299,10 +308,8 @@ async fn an_answer_that_comes_later_is_heard_in_whatever_dialect_its_asker_speak
         .map_err(|error| error.to_string())?
         .then_some(())
         .ok_or_else(|| "it was answered in the canonical form".to_owned())
-    });
-    speaks
-        .await
-        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    })
+    .await;
     // The adapter has heard it, and waits for nothing more.
-    stage.is_done_with(&agent).await;
+    stage.wait_until_done(&agent).await;
 }

@@ -1,15 +1,14 @@
-//! Messages are matched by the vectors of a server, by letters while it fails, and by vectors again when it is back.
+//! Messages are matched with skills by the vectors of a server, by letters while it fails, and by vectors again after that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use concord_events::topology::StreamKind;
-use concord_testkit::{Message, stored, unique, until};
+use concord_testkit::{Message, event_data, unique, until, wait_for};
 use serde_json::{Value, json};
 
 use crate::stage::{PATIENCE, Received, Server, Stage};
 
-/// A direction for each thing that can be meant, in whatever words.
+/// The vector of a text: one direction for each topic, whatever the words.
 fn vector(text: &str) -> [f32; 4] {
     let text = text.to_lowercase();
     let means = |words: &[&str]| {
@@ -27,7 +26,7 @@ fn vector(text: &str) -> [f32; 4] {
     ]
 }
 
-/// What the server says of whatever it is sent with these words in it.
+/// The server refuses a text with these words.
 const UNWANTED: &str = "far too long";
 
 fn vectors(received: &Received) -> (u16, String) {
@@ -45,60 +44,36 @@ fn vectors(received: &Received) -> (u16, String) {
     (200, json!({ "data": data }).to_string())
 }
 
-/// Asks the group something that nobody has asked before; what is decided about it.
+/// Asks the group something that nobody has asked before: the decision about it.
 async fn decision(stage: &Stage, words: &str) -> Result<Value, String> {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     let text = format!("{words} ({})", ASKED.fetch_add(1, Ordering::Relaxed));
-    let message = Message::new(
-        "_",
-        &stage.asker,
-        "_any",
-        "group_query",
-        json!({ "content": text }),
-    );
+    let payload = json!({ "content": text });
+    let message = Message::new("_", &stage.asker, "_any", "group_query", payload);
     message.publish(stage.installation.client()).await;
-    let decided = until(
-        format!("a decision about {}", message.id()),
-        PATIENCE,
-        async || {
-            let all = stored(
-                stage.installation.client(),
-                StreamKind::Events,
-                "concord.v1.event.wake.*.decided",
-            )
-            .await?;
-            let mut all = all.iter().map(|one| one.json()["data"].clone());
-            all.find(|one| one["said"]["message_id"] == message.id())
-                .ok_or_else(|| "there is none".to_owned())
-        },
-    );
-    decided.await.map_err(|error| error.to_string())
+    let what = format!("a decision about {}", message.id());
+    until(what, PATIENCE, async || {
+        let all = event_data(stage.installation.client(), "wake.*.decided").await?;
+        all.into_iter()
+            .find(|one| one["said"]["message_id"] == message.id())
+            .ok_or_else(|| "there is none".to_owned())
+    })
+    .await
+    .map_err(|error| error.to_string())
 }
 
-/// Asks until vectors have a part in what is decided, or have none.
-async fn decided(stage: &Stage, words: &str, with_model: bool) -> Value {
-    let reached = until(
-        format!(
-            "matching {}",
-            if with_model {
-                "by vectors"
-            } else {
-                "by letters"
-            }
-        ),
-        PATIENCE,
-        async || {
-            let decided = decision(stage, words).await?;
-            if decided["with_model"].as_bool().unwrap_or(false) == with_model {
-                Ok(decided)
-            } else {
-                Err(decided.to_string())
-            }
-        },
-    );
-    reached
-        .await
-        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()))
+/// Asks until a decision is made with vectors, or without them: that decision.
+async fn decision_by(stage: &Stage, words: &str, vectors: bool) -> Value {
+    let way = if vectors { "vectors" } else { "letters" };
+    wait_for(format!("matching by {way}"), PATIENCE, async || {
+        let decided = decision(stage, words).await?;
+        if decided["with_model"].as_bool().unwrap_or(false) == vectors {
+            Ok(decided)
+        } else {
+            Err(decided.to_string())
+        }
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,7 +91,7 @@ async fn a_server_makes_the_vectors_and_letters_decide_while_it_fails() {
         }
     })
     .await;
-    // Has nothing to say to anything.
+    // The agents answer nothing.
     let silent = Server::start(|_| async { (200, "{}".to_owned()) }).await;
     let [tax, base, long] = ["tax", "base", "long"].map(unique);
     let agent = |name: &str, skill: &str, example: &str| {
@@ -131,13 +106,13 @@ async fn a_server_makes_the_vectors_and_letters_decide_while_it_fails() {
         model.url,
         agent(&tax, "tax", "Who bears the value added tax?"),
         agent(&base, "database", "Which indexes does this database need?"),
-        // What the server does not want of one agent concerns no other.
+        // A text of one agent that the server refuses does not affect the others.
         agent(&long, "essays", &format!("An essay that is {UNWANTED}.")),
     );
     let stage = Stage::start(2, &settings).await;
 
-    // No letters of a word in common with the skill: only what it means tells.
-    let by_vectors = decided(&stage, "Qui paie la TVA", true).await;
+    // It has no word in common with the skill: only its meaning fits.
+    let by_vectors = decision_by(&stage, "Qui paie la TVA", true).await;
     let woken: Vec<&Value> = by_vectors["woken"]
         .as_array()
         .unwrap()
@@ -148,7 +123,7 @@ async fn a_server_makes_the_vectors_and_letters_decide_while_it_fails() {
     assert_eq!(by_vectors["woken"][0]["reason"], "semantic:tax");
 
     fails.store(true, Ordering::Relaxed);
-    let by_letters = decided(&stage, "Who bears the value added tax", false).await;
+    let by_letters = decision_by(&stage, "Who bears the value added tax", false).await;
     assert_eq!(
         by_letters["woken"][0]["agent_id"],
         tax.as_str(),
@@ -156,7 +131,7 @@ async fn a_server_makes_the_vectors_and_letters_decide_while_it_fails() {
     );
 
     fails.store(false, Ordering::Relaxed);
-    let again = decided(&stage, "Welche Tabelle fehlt", true).await;
+    let again = decision_by(&stage, "Welche Tabelle fehlt", true).await;
     assert_eq!(again["woken"][0]["agent_id"], base.as_str(), "{again}");
     stage.installation.holds(PATIENCE).await;
 }

@@ -1,119 +1,129 @@
-//! Agents that do not do what they should: their askers are told, once each, and others are not concerned.
+//! Hosted agents that fail: each asker is told once, and other agents are not affected.
 
-use concord_testkit::{free_address, unique, until};
-use serde_json::json;
+use concord_testkit::{free_address, unique, wait_for};
+use serde_json::{Value, json};
 
 use crate::stage::{PATIENCE, Server, Stage, completion};
 
-fn code(answer: &serde_json::Value) -> &str {
+/// The code of an error.
+fn code(answer: &Value) -> &str {
     answer["payload"]["error_code"].as_str().unwrap_or_default()
 }
 
 /// An address where nobody listens.
-fn nobody() -> String {
+fn unreachable_url() -> String {
     format!("http://{}", free_address())
+}
+
+/// Servers that fail, each in its own way, and one that does not.
+struct Servers {
+    /// A model whose words are no JSON.
+    garbage: Server,
+    /// A server that is no model.
+    html: Server,
+    /// A model that never answers.
+    silent: Server,
+    /// A server that refuses the key, and repeats in its error what it was sent.
+    leaky: Server,
+    /// A model that answers well.
+    good: Server,
+    /// A server that promises an answer for later.
+    later: Server,
+}
+
+impl Servers {
+    async fn start() -> Self {
+        Self {
+            garbage: Server::model("I am sorry, Dave.").await,
+            html: Server::start(|_| async { (200, "<html>It works!</html>".to_owned()) }).await,
+            silent: Server::silent().await,
+            leaky: Server::start(|received| async move {
+                let key = received.headers.get("authorization");
+                (401, format!("wrong key: {key:?}"))
+            })
+            .await,
+            good: Server::model(r#"{"status":"success","result":{"said":"yes"}}"#).await,
+            later: Server::start(|_| async { (202, String::new()) }).await,
+        }
+    }
+
+    /// The settings of an agent for each server, and of one whose server cannot be reached.
+    fn settings(&self, names: &[String; 7]) -> String {
+        let [garbage, html, silent, leaky, gone, good, later] = names;
+        let model = |name: &str, url: &str, more: &str| {
+            format!(
+                "[[service.agents]]\nagent_id = \"{name}\"\ntimeout_ms = 1000\n{more}\n\
+                 openai = {{ base_url = \"{url}/v1\", model = \"m\", api_key_file = \"{{key}}\" }}\n"
+            )
+        };
+        let breaker =
+            |failures: usize| format!("breaker = {{ failures_max = {failures}, open_ms = 60000 }}");
+        [
+            model(garbage, &self.garbage.url, ""),
+            model(html, &self.html.url, ""),
+            model(silent, &self.silent.url, &breaker(2)),
+            model(leaky, &self.leaky.url, ""),
+            model(gone, &unreachable_url(), &breaker(3)),
+            model(good, &self.good.url, ""),
+            format!(
+                "[[service.agents]]\nagent_id = \"{later}\"\nhttp = {{ url = \"{}/x\" }}\n",
+                self.later.url
+            ),
+        ]
+        .join("\n")
+    }
+}
+
+/// Asks an agent something that is answered by an error with this code, whose message contains `part`.
+async fn check_failure(stage: &Stage, agent: &str, expected: &str, part: &str) {
+    let asked = stage.ask(agent, None, "normal").await;
+    let answer = stage.answer(&asked).await;
+    assert_eq!(
+        (code(&answer), &answer["message_type"]),
+        (expected, &json!("error")),
+        "{agent}: {answer}"
+    );
+    let report = &answer["payload"];
+    assert!(
+        report["error_message"].as_str().unwrap().contains(part),
+        "{agent}: {answer}"
+    );
+    let suggestions = report["recovery_suggestions"].as_array().unwrap();
+    assert!(!suggestions.is_empty(), "{answer}");
 }
 
 #[tokio::test]
 async fn each_failure_is_told_to_the_asker_and_concerns_nobody_else() {
-    let garbage = Server::model("I am sorry, Dave.").await;
-    let no_completion =
-        Server::start(|_| async { (200, "<html>It works!</html>".to_owned()) }).await;
-    let silent = Server::start(|_| async {
-        std::future::pending::<()>().await;
-        (200, String::new())
-    })
-    .await;
-    let leaky = Server::start(|received| async move {
-        // Some servers say in their errors what they were sent.
-        (
-            401,
-            format!("wrong key: {:?}", received.headers.get("authorization")),
-        )
-    })
-    .await;
-    let good = Server::model(r#"{"status":"success","result":{"said":"yes"}}"#).await;
-    let later = Server::start(|_| async { (202, String::new()) }).await;
+    let servers = Servers::start().await;
     let names = [
         "garbage", "html", "silent", "leaky", "gone", "good", "later",
     ]
     .map(unique);
-    let [garbled, html, hangs, leaks, gone, works, promises] = &names;
-    let model = |name: &str, url: &str, more: &str| {
-        format!(
-            "[[service.agents]]\nagent_id = \"{name}\"\ntimeout_ms = 1000\n{more}\n\
-             openai = {{ base_url = \"{url}/v1\", model = \"m\", api_key_file = \"{{key}}\" }}\n"
-        )
-    };
-    let nobody = nobody();
-    let settings = [
-        model(garbled, &garbage.url, ""),
-        model(html, &no_completion.url, ""),
-        model(
-            hangs,
-            &silent.url,
-            "breaker = { failures_max = 2, open_ms = 60000 }",
-        ),
-        model(leaks, &leaky.url, ""),
-        model(
-            gone,
-            &nobody,
-            "breaker = { failures_max = 3, open_ms = 60000 }",
-        ),
-        model(works, &good.url, ""),
-        format!(
-            "[[service.agents]]\nagent_id = \"{promises}\"\nhttp = {{ url = \"{}/x\" }}\n",
-            later.url
-        ),
-    ]
-    .join("\n");
-    let stage = Stage::start(1, &settings).await;
-
+    let [garbage, html, silent, leaky, gone, good, later] = &names;
+    let stage = Stage::start(1, &servers.settings(&names)).await;
     for (agent, expected, part) in [
-        (garbled, "INTERNAL_ERROR", "nor that to a second asking"),
+        (garbage, "INTERNAL_ERROR", "nor that to a second asking"),
         (html, "INTERNAL_ERROR", "no chat completion"),
-        (hangs, "TIMEOUT", "no end within 1000 ms"),
-        (hangs, "TIMEOUT", "no end within 1000 ms"),
-        (leaks, "INTERNAL_ERROR", "401"),
+        (silent, "TIMEOUT", "no end within 1000 ms"),
+        (silent, "TIMEOUT", "no end within 1000 ms"),
+        (leaky, "INTERNAL_ERROR", "401"),
         (gone, "AGENT_UNAVAILABLE", "could not connect"),
-        (promises, "INTERNAL_ERROR", "service.callback.listen"),
-        // Both have failed often enough: not asked any more.
-        (hangs, "AGENT_UNAVAILABLE", "circuit breaker"),
+        (later, "INTERNAL_ERROR", "service.callback.listen"),
+        // Both have failed often enough: they are not asked any more.
+        (silent, "AGENT_UNAVAILABLE", "circuit breaker"),
         (gone, "AGENT_UNAVAILABLE", "circuit breaker"),
     ] {
-        let asked = stage.ask(agent, None, "normal").await;
-        let answer = stage.answer(&asked).await;
-        assert_eq!(
-            (code(&answer), &answer["message_type"]),
-            (expected, &json!("error")),
-            "{agent}: {answer}"
-        );
-        assert!(
-            answer["payload"]["error_message"]
-                .as_str()
-                .unwrap()
-                .contains(part),
-            "{agent}: {answer}"
-        );
-        assert!(
-            !answer["payload"]["recovery_suggestions"]
-                .as_array()
-                .unwrap()
-                .is_empty(),
-            "{answer}"
-        );
+        check_failure(&stage, agent, expected, part).await;
     }
-    assert_eq!(garbage.received().len(), 2, "asked once more, and no more");
-    assert_eq!(
-        silent.received().len(),
-        2,
-        "what may have arrived is not sent again"
-    );
-    let stands = stage.agent(hangs).await;
-    assert_eq!(stands["breaker"], "open", "{stands}");
-    assert!(stands["refuses_until"].is_string(), "{stands}");
+    let calls = servers.garbage.received().len();
+    assert_eq!(calls, 2, "asked once more, and no more");
+    let calls = servers.silent.received().len();
+    assert_eq!(calls, 2, "what may have arrived is not sent again");
+    let state = stage.agent(silent).await;
+    assert_eq!(state["breaker"], "open", "{state}");
+    assert!(state["refuses_until"].is_string(), "{state}");
 
-    let asked = stage.ask(works, None, "critical").await;
+    let asked = stage.ask(good, None, "critical").await;
     let answer = stage.answer(&asked).await;
     assert_eq!(
         answer["payload"]["result"],
@@ -147,15 +157,15 @@ async fn over_the_bound_the_rest_is_told_so_at_once_and_urgent_messages_go_first
     );
     let stage = Stage::start(1, &settings).await;
     let waiting = async |count: usize| {
-        let seen = until(format!("{count} that wait"), PATIENCE, async || {
-            let stands = stage.agent(&agent).await;
-            if stands["working"] == 1 && stands["waiting"] == count {
+        wait_for(format!("{count} that wait"), PATIENCE, async || {
+            let state = stage.agent(&agent).await;
+            if state["working"] == 1 && state["waiting"] == count {
                 Ok(())
             } else {
-                Err(stands.to_string())
+                Err(state.to_string())
             }
-        });
-        seen.await.unwrap_or_else(|error| panic!("{error}"));
+        })
+        .await;
     };
     let first = stage.ask(&agent, None, "normal").await;
     waiting(0).await;
@@ -170,13 +180,13 @@ async fn over_the_bound_the_rest_is_told_so_at_once_and_urgent_messages_go_first
     let urgent = stage.ask(&agent, None, "critical").await;
     assert_eq!(code(&stage.answer(&normal[2]).await), "CAPACITY_EXCEEDED");
     waiting(3).await;
-    // One whose time is over while it waits is told so.
+    // A request whose deadline passes while it waits is answered by an error.
     let late = stage.ask(&agent, Some(400), "critical").await;
     assert_eq!(code(&stage.answer(&late).await), "TIMEOUT");
 
     release.send_replace(true);
     stage.all_answers(7).await;
-    // It had taken the place of one more of those that are not urgent.
+    // That request, too, had taken the place of one that is not urgent.
     assert_eq!(code(&stage.answer(&normal[1]).await), "CAPACITY_EXCEEDED");
     let answers = stage.answers().await.unwrap();
     let order: Vec<_> = answers

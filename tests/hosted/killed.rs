@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use concord_testkit::{settled, unique, until};
+use concord_testkit::{http_post, settled, unique, wait_for};
 use concord_wire::subject::Service;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::journey::try_post;
-use crate::stage::{PATIENCE, Server, Stage, callback};
+use crate::stage::{PATIENCE, Received, Server, Stage, callback_settings};
 
 const ADAPTERS: usize = 3;
 const REQUESTS: usize = 120;
-/// One request in so many is followed by a kill.
+/// A process is killed after each so many requests.
 const KILLED_EVERY: usize = 12;
+/// Requests of the model in a minute.
 const BUDGET: usize = 15;
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -26,67 +26,40 @@ for number, line in enumerate(sys.stdin, 1):
     print(json.dumps({"message_type": "response", "payload": {"status": "success", "result": {}}}), flush=True)
 "#;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_request_is_answered_once_while_adapters_are_killed_and_no_budget_is_exceeded() {
-    let model = Server::model(r#"{"status":"success","result":{}}"#).await;
-    let hangs = Server::start(|_| async {
-        std::future::pending::<()>().await;
-        (200, String::new())
-    })
-    .await;
-    let names = ["paid", "crashing", "hanging"].map(unique);
-    let [paid, crashing, hanging] = &names;
-    let settings = format!(
+/// The settings of three agents: a model with a budget, a program that crashes, and a server that never answers.
+fn settings(names: &[String; 3], model: &Server, silent: &Server) -> String {
+    let [paid, crashing, hanging] = names;
+    format!(
         "[service.budgets.free]\nrequests_per_minute = {BUDGET}\n\
          [[service.agents]]\nagent_id = \"{paid}\"\nprovider = \"free\"\ninstances = 4\n\
          openai = {{ base_url = \"{}/v1\", model = \"m\", max_tokens = 100 }}\n\
          [[service.agents]]\nagent_id = \"{crashing}\"\ncommand = [\"python3\", \"-c\", {CRASHES:?}]\n\
          [[service.agents]]\nagent_id = \"{hanging}\"\ntimeout_ms = 300\nhttp = {{ url = \"{}/x\" }}\n",
-        model.url, hangs.url
-    );
-    let stage = Stage::start(ADAPTERS, &settings).await;
+        model.url, silent.url
+    )
+}
+
+/// Asks the agents by turns while adapters are killed: the ids of the requests.
+async fn ask_under_kills(stage: &Stage, names: &[String]) -> Vec<String> {
     let mut asked = Vec::new();
     for number in 0..REQUESTS {
-        // A minute is longer than any of it takes, and shorter than until the budget has room for all.
-        asked.push(
-            stage
-                .ask(&names[number % names.len()], Some(30_000), "normal")
-                .await,
-        );
+        let agent = &names[number % names.len()];
+        // Longer than any of it takes, and shorter than until the budget has room for all.
+        asked.push(stage.ask(agent, Some(30_000), "normal").await);
         if number % KILLED_EVERY == KILLED_EVERY / 2 {
             let replica = number / KILLED_EVERY % ADAPTERS;
-            stage
-                .installation
-                .kill(Service::AgentAdapter, replica)
-                .unwrap();
-            stage
-                .installation
-                .launch(Service::AgentAdapter, replica)
-                .unwrap();
+            let adapter = Service::AgentAdapter;
+            stage.installation.kill(adapter, replica).unwrap();
+            stage.installation.launch(adapter, replica).unwrap();
         }
     }
-    let ended = until("every request to be answered", 2 * PATIENCE, async || {
-        let answers = stage.answers().await?;
-        let missing = asked
-            .iter()
-            .filter(|id| !answers.iter().any(|answer| answer["reply_to"] == **id))
-            .count();
-        if missing == 0 {
-            Ok(())
-        } else {
-            Err(format!("{missing} of {REQUESTS} are not"))
-        }
-    });
-    ended
-        .await
-        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
-    settled(stage.installation.client(), PATIENCE)
-        .await
-        .unwrap();
+    asked
+}
 
-    let answers = stage.answers().await.unwrap();
+/// Each request has one response or one error with advice, and there are responses.
+fn check_answers(answers: &[Value], asked: &[String]) {
     let mut responses = 0;
-    for id in &asked {
+    for id in asked {
         let ends: Vec<_> = answers
             .iter()
             .filter(|answer| answer["reply_to"] == **id)
@@ -96,27 +69,52 @@ async fn every_request_is_answered_once_while_adapters_are_killed_and_no_budget_
         };
         match end["message_type"].as_str() {
             Some("response") => responses += 1,
-            Some("error") => assert!(
-                !end["payload"]["recovery_suggestions"]
-                    .as_array()
-                    .unwrap()
-                    .is_empty(),
-                "{end}"
-            ),
+            Some("error") => {
+                let suggestions = &end["payload"]["recovery_suggestions"];
+                assert!(!suggestions.as_array().unwrap().is_empty(), "{end}");
+            }
             _ => panic!("{end}"),
         }
     }
     assert!(responses > 0, "{answers:#?}");
-    // In whichever minute one looks, all replicas together have kept to the budget.
-    let calls: Vec<_> = model.received().iter().map(|call| call.at).collect();
-    for (first, at) in calls.iter().enumerate() {
+}
+
+/// In whichever minute one looks, all replicas together have kept to the budget.
+fn check_budget(calls: &[Received]) {
+    for (first, call) in calls.iter().enumerate() {
         let within = calls[first..]
             .iter()
-            .filter(|later| later.duration_since(*at) < MINUTE)
+            .filter(|later| later.at.duration_since(call.at) < MINUTE)
             .count();
         assert!(within <= BUDGET, "{within} calls within a minute");
     }
     assert!(!calls.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_request_is_answered_once_while_adapters_are_killed_and_no_budget_is_exceeded() {
+    let model = Server::model(r#"{"status":"success","result":{}}"#).await;
+    let silent = Server::silent().await;
+    let names = ["paid", "crashing", "hanging"].map(unique);
+    let stage = Stage::start(ADAPTERS, &settings(&names, &model, &silent)).await;
+    let asked = ask_under_kills(&stage, &names).await;
+    let what = "every request to be answered";
+    wait_for(what, 2 * PATIENCE, async || {
+        let answers = stage.answers().await?;
+        let is_answered = |id: &String| answers.iter().any(|answer| answer["reply_to"] == **id);
+        let missing = asked.iter().filter(|id| !is_answered(id)).count();
+        if missing == 0 {
+            Ok(())
+        } else {
+            Err(format!("{missing} of {REQUESTS} are not"))
+        }
+    })
+    .await;
+    settled(stage.installation.client(), PATIENCE)
+        .await
+        .unwrap();
+    check_answers(&stage.answers().await.unwrap(), &asked);
+    check_budget(&model.received());
     stage.installation.holds(PATIENCE).await;
 }
 
@@ -135,7 +133,7 @@ async fn what_was_answered_while_its_replica_was_gone_is_not_asked_again() {
     let agent = unique("later");
     let settings = format!(
         "[work]\nack_wait_ms = 5000\n{}[[service.agents]]\nagent_id = \"{agent}\"\nhttp = {{ url = \"{}/x\" }}\n",
-        callback(),
+        callback_settings(),
         server.url
     );
     let stage = Stage::start(1, &settings).await;
@@ -147,17 +145,18 @@ async fn what_was_answered_while_its_replica_was_gone_is_not_asked_again() {
     stage.installation.kill(Service::AgentAdapter, 0).unwrap();
     stage.installation.launch(Service::AgentAdapter, 0).unwrap();
     // Before the broker misses the acknowledgement, and as soon as the replica listens.
-    let posted = until("the answer to be taken", PATIENCE, async || {
+    wait_for("the answer to be taken", PATIENCE, async || {
         let answer = r#"{"message_type":"response","payload":{"status":"success","result":{}}}"#;
-        match try_post(&address, answer).await? {
+        match http_post(&address, answer)
+            .await
+            .map_err(|error| error.to_string())?
+        {
             200 => Ok(()),
             status => Err(status.to_string()),
         }
-    });
-    posted
-        .await
-        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
-    stage.is_done_with(&agent).await;
+    })
+    .await;
+    stage.wait_until_done(&agent).await;
     assert_eq!(server.received().len(), 1, "it was asked again");
     let [answer] = &stage.answers().await.unwrap()[..] else {
         panic!("{:#?}", stage.answers().await)

@@ -1,11 +1,11 @@
-//! Two agents that answer each other's answers, at least one of them hosted: stopped, and told so once.
+//! Two agents that answer each other's answers, at least one of them hosted, are stopped and are told so once.
 
-use concord_events::topology::StreamKind;
-use concord_testkit::{Agent, Message, settled, stored, unique, until};
+use concord_testkit::{Agent, Message, message_bodies, settled, unique, wait_for};
 use serde_json::{Value, json};
 
 use crate::stage::{PATIENCE, Stage};
 
+/// How many messages may answer each other before the thread is stopped.
 const DEPTH: usize = 8;
 
 /// A program that answers everything by asking back.
@@ -27,44 +27,35 @@ async fn start(adapters: usize, hosted: &[&String]) -> Stage {
 }
 
 fn ask(from: &str, to: &str) -> Message {
-    Message::new(
-        "_",
-        from,
-        to,
-        "peer_request",
-        json!({ "content": "What do you say?" }),
-    )
+    let payload = json!({ "content": "What do you say?" });
+    Message::new("_", from, to, "peer_request", payload)
 }
 
-/// What an agent was told, of one type.
-async fn told(stage: &Stage, agent: &str, kind: &str) -> Vec<Value> {
+/// The bodies of the messages of one type to an agent.
+async fn messages_to(stage: &Stage, agent: &str, kind: &str) -> Vec<Value> {
     let filter = format!("concord.v1.msg.*.*.{agent}.{kind}");
-    let said = stored(stage.installation.client(), StreamKind::Messages, &filter)
+    message_bodies(stage.installation.client(), &filter)
         .await
-        .unwrap();
-    said.iter().map(|one| one.json()).collect()
+        .unwrap()
 }
 
-/// Waits until both are told that they are stopped, and all is quiet; each is told once.
-async fn stopped(stage: &Stage, ann: &str, ben: &str, thread: &str) {
-    let both = until("both to be told", PATIENCE, async || {
-        let (ann, ben) = (
-            told(stage, ann, "notification").await,
-            told(stage, ben, "notification").await,
-        );
-        if ann.is_empty() || ben.is_empty() {
-            Err(format!("{ann:?} {ben:?}"))
+/// Waits until both agents are told that they are stopped, and nothing is under way; each is told once.
+async fn check_stopped(stage: &Stage, ann: &str, ben: &str, thread: &str) {
+    wait_for("both to be told", PATIENCE, async || {
+        let to_ann = messages_to(stage, ann, "notification").await;
+        let to_ben = messages_to(stage, ben, "notification").await;
+        if to_ann.is_empty() || to_ben.is_empty() {
+            Err(format!("{to_ann:?} {to_ben:?}"))
         } else {
             Ok(())
         }
-    });
-    both.await
-        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    })
+    .await;
     settled(stage.installation.client(), PATIENCE)
         .await
         .unwrap();
     for (agent, other) in [(ann, ben), (ben, ann)] {
-        let told = told(stage, agent, "notification").await;
+        let told = messages_to(stage, agent, "notification").await;
         let [one] = &told[..] else {
             panic!("{agent} is told once, not {told:?}")
         };
@@ -85,10 +76,10 @@ async fn two_programs_that_ask_each_other_back_are_stopped_and_answer_others() {
     let client = stage.installation.client();
     let first = ask(&ann, &ben);
     first.publish(client).await;
-    stopped(&stage, &ann, &ben, first.id()).await;
+    check_stopped(&stage, &ann, &ben, first.id()).await;
     let between = [
-        told(&stage, &ann, "peer_request").await,
-        told(&stage, &ben, "peer_request").await,
+        messages_to(&stage, &ann, "peer_request").await,
+        messages_to(&stage, &ben, "peer_request").await,
     ]
     .concat();
     assert!(
@@ -96,10 +87,10 @@ async fn two_programs_that_ask_each_other_back_are_stopped_and_answer_others() {
         "{} messages",
         between.len()
     );
-    // Whoever spoke last waits for an answer, and is told why there is none.
+    // The agent that sent the last message waits for an answer, and is told why there is none.
     let errors = [
-        told(&stage, &ann, "error").await,
-        told(&stage, &ben, "error").await,
+        messages_to(&stage, &ann, "error").await,
+        messages_to(&stage, &ben, "error").await,
     ]
     .concat();
     assert!(!errors.is_empty());
@@ -116,24 +107,24 @@ async fn two_programs_that_ask_each_other_back_are_stopped_and_answer_others() {
             "{error}"
         );
     }
-    // Another thread of the same two, and another agent, are none of this.
+    // Another thread and another agent are not affected.
     let other = ask(&stage.asker, &ann);
     other.publish(client).await;
-    let answered = until("another to be answered", PATIENCE, async || {
-        let answers = told(&stage, &stage.asker, "peer_request").await;
+    wait_for("another to be answered", PATIENCE, async || {
+        let answers = messages_to(&stage, &stage.asker, "peer_request").await;
         if answers.iter().any(|one| one["reply_to"] == other.id()) {
             Ok(())
         } else {
             Err("it is not".into())
         }
-    });
-    answered.await.unwrap_or_else(|error| panic!("{error}"));
+    })
+    .await;
     stage.installation.holds(PATIENCE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_and_an_agent_of_nats_that_ask_each_other_back_are_stopped() {
-    // It names nothing but the message that it answers.
+    // Its messages name only the message that they answer, and no thread.
     are_stopped(|answer| answer).await;
 }
 
@@ -142,6 +133,8 @@ async fn who_calls_the_conversation_another_name_with_each_turn_is_stopped_as_we
     are_stopped(|answer| answer.with("/correlation_id", json!(unique("talk")))).await;
 }
 
+/// Plays the program against an agent with a NATS client, whose answers go through `named`, and checks that both are
+/// stopped.
 async fn are_stopped(named: impl Fn(Message) -> Message + Send + Sync + 'static) {
     let [ann, ben] = ["ann", "ben"].map(unique);
     let stage = start(1, &[&ann]).await;
@@ -158,10 +151,10 @@ async fn are_stopped(named: impl Fn(Message) -> Message + Send + Sync + 'static)
     .await;
     let first = ask(&ben, &ann);
     first.publish(client).await;
-    stopped(&stage, &ann, &ben, first.id()).await;
+    check_stopped(&stage, &ann, &ben, first.id()).await;
     let between = [
-        told(&stage, &ann, "peer_request").await,
-        told(&stage, &ben, "peer_request").await,
+        messages_to(&stage, &ann, "peer_request").await,
+        messages_to(&stage, &ben, "peer_request").await,
     ]
     .concat();
     assert!(
@@ -169,7 +162,7 @@ async fn are_stopped(named: impl Fn(Message) -> Message + Send + Sync + 'static)
         "{} messages",
         between.len()
     );
-    let errors = told(&stage, &ben, "error").await;
+    let errors = messages_to(&stage, &ben, "error").await;
     assert_eq!(errors.len(), 1, "an error is not answered: {errors:?}");
     stage.installation.holds(PATIENCE).await;
 }

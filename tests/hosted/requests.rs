@@ -1,7 +1,7 @@
-//! Requests to hosted agents: acknowledged where they are to be, ended once, and not carried out when they are refused.
+//! Requests to hosted agents: acknowledged when they have a callback, ended once, and not carried out when they are refused.
 
-use concord_events::topology::StreamKind;
-use concord_testkit::{Message, settled, stored, unique, until};
+use concord_testkit::{Message, event_data, events, message_bodies, settled, unique, wait_for};
+use concord_wire::Timestamp;
 use serde_json::{Value, json};
 
 use crate::stage::{PATIENCE, Server, Stage};
@@ -9,22 +9,26 @@ use crate::stage::{PATIENCE, Server, Stage};
 const DONE: &str =
     r#"{"message_type":"response","payload":{"status":"success","result":{"done":true}}}"#;
 
-/// A stage with one agent that is a server.
-async fn hosted(agent: &str, server: &Server) -> Stage {
+/// Starts a stage with one agent that is a server.
+async fn start_hosting(agent: &str, server: &Server) -> Stage {
     let url = &server.url;
-    Stage::start(
-        1,
-        &format!("[[service.agents]]\nagent_id = \"{agent}\"\nhttp = {{ url = \"{url}/x\" }}\n"),
-    )
-    .await
+    let settings =
+        format!("[[service.agents]]\nagent_id = \"{agent}\"\nhttp = {{ url = \"{url}/x\" }}\n");
+    Stage::start(1, &settings).await
 }
 
 fn request(stage: &Stage, agent: &str, payload: Value) -> Message {
     Message::new("_", &stage.asker, agent, "request", payload)
 }
 
-/// The type, and the message that is answered, of all that the asker was told.
-async fn told(stage: &Stage) -> Vec<(String, String)> {
+/// A deadline that passes before the agents of these tests answer.
+fn soon() -> Timestamp {
+    let now = concord_runtime::service::clock::now().unix_millis();
+    Timestamp::from_unix_millis(now + 1_500)
+}
+
+/// Each answer that the asker was given: its type, and the message that it answers.
+async fn answers(stage: &Stage) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let answers = stage.answers().await.unwrap();
     answers
@@ -45,55 +49,41 @@ async fn a_request_with_a_callback_is_acknowledged_before_the_agent_answers() {
     })
     .await;
     let agent = unique("slow");
-    let stage = hosted(&agent, &server).await;
+    let stage = start_hosting(&agent, &server).await;
     let client = stage.installation.client();
     let payload =
         json!({ "action": "train", "parameters": {}, "callback_url": "https://example.org/done" });
     let slow = request(&stage, &agent, payload);
     slow.publish(client).await;
-    let acknowledged = until("it to be acknowledged", PATIENCE, async || {
+    wait_for("it to be acknowledged", PATIENCE, async || {
         // Each type has a consumer of its own, so the request may be heard after its acknowledgement.
-        let mut facts = stored(
-            client,
-            StreamKind::Events,
-            "concord.v1.event.request.*.acknowledged",
-        )
-        .await?;
-        facts.extend(
-            stored(
-                client,
-                StreamKind::Events,
-                "concord.v1.event.request.*.heard_early",
-            )
-            .await?,
-        );
-        if facts.len() == 1 {
+        let count = events(client, "request.*.acknowledged").await?.len()
+            + events(client, "request.*.heard_early").await?.len();
+        if count == 1 {
             Ok(())
         } else {
-            Err(format!("{}", facts.len()))
+            Err(format!("{count}"))
         }
-    });
-    acknowledged
-        .await
-        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    })
+    .await;
     assert_eq!(
-        told(&stage).await,
+        answers(&stage).await,
         [("acknowledgement".to_owned(), slow.id().to_owned())]
     );
     release.send(true).unwrap();
-    let completed = until("the completion to be told", PATIENCE, async || {
-        let told = told(&stage).await;
-        if told.iter().any(|(kind, _)| kind == "notification") {
-            Ok(told)
+    let given = wait_for("the completion to be told", PATIENCE, async || {
+        let given = answers(&stage).await;
+        if given.iter().any(|(kind, _)| kind == "notification") {
+            Ok(given)
         } else {
-            Err(format!("{told:?}"))
+            Err(format!("{given:?}"))
         }
-    });
-    let told = completed.await.unwrap_or_else(|error| panic!("{error}"));
+    })
+    .await;
     assert_eq!(
-        told.iter().filter(|(kind, _)| kind == "response").count(),
+        given.iter().filter(|(kind, _)| kind == "response").count(),
         1,
-        "{told:?}"
+        "{given:?}"
     );
     stage.installation.holds(PATIENCE).await;
 }
@@ -108,12 +98,10 @@ async fn what_the_coordinator_ends_is_ended_once_and_what_it_refuses_is_not_carr
     })
     .await;
     let agent = unique("bob");
-    let stage = hosted(&agent, &server).await;
+    let stage = start_hosting(&agent, &server).await;
     let client = stage.installation.client();
     // The deadline in the payload, as specification 5 has it.
-    let due = concord_wire::Timestamp::from_unix_millis(
-        concord_runtime::service::clock::now().unix_millis() + 1_500,
-    );
+    let due = soon();
     let late = request(
         &stage,
         &agent,
@@ -140,7 +128,7 @@ async fn what_the_coordinator_ends_is_ended_once_and_what_it_refuses_is_not_carr
     settled(client, PATIENCE).await.unwrap();
     let ended = |message: &Message, kind: &str| (kind.to_owned(), message.id().to_owned());
     assert_eq!(
-        told(&stage).await,
+        answers(&stage).await,
         [
             ended(&late, "error"),
             ended(&wrong, "error"),
@@ -161,7 +149,7 @@ async fn what_the_coordinator_ends_is_ended_once_and_what_it_refuses_is_not_carr
     stage.installation.holds(PATIENCE).await;
 }
 
-/// A program that answers, or ends, when there is a file.
+/// A program that waits for a file, and then answers or ends.
 const HELD: &str = r#"import json, os, sys, time
 for line in sys.stdin:
     asked = json.loads(line)
@@ -182,16 +170,11 @@ async fn what_a_program_says_or_fails_after_the_time_is_recorded_and_whoever_ask
     );
     let stage = Stage::start(1, &settings).await;
     let client = stage.installation.client();
-    let due = || {
-        concord_wire::Timestamp::from_unix_millis(
-            concord_runtime::service::clock::now().unix_millis() + 1_500,
-        )
-    };
     let [says, fails] = ["ponder", "fail"].map(|action| {
         request(
             &stage,
             &agent,
-            json!({ "action": action, "parameters": {}, "deadline": due() }),
+            json!({ "action": action, "parameters": {}, "deadline": soon() }),
         )
     });
     for asked in [&says, &fails] {
@@ -202,46 +185,37 @@ async fn what_a_program_says_or_fails_after_the_time_is_recorded_and_whoever_ask
         assert_eq!(error["payload"]["error_code"], "TIMEOUT", "{error}");
     }
     std::fs::write(&file, "").unwrap();
-    stage.is_done_with(&agent).await;
+    stage.wait_until_done(&agent).await;
     settled(client, PATIENCE).await.unwrap();
-    let mut told = told(&stage).await;
-    told.sort();
+    let mut given = answers(&stage).await;
+    given.sort();
     let mut once = [&says, &fails].map(|asked| ("error".to_owned(), asked.id().to_owned()));
     once.sort();
-    assert_eq!(told, once);
-    let late = stored(
-        client,
-        StreamKind::Events,
-        "concord.v1.event.request.*.answered_late",
-    )
-    .await
-    .unwrap();
+    assert_eq!(given, once);
+    let late = event_data(client, "request.*.answered_late").await.unwrap();
     let [late] = &late[..] else {
         panic!("{} answers are recorded as late", late.len())
     };
-    let answer = late.json()["data"]["answer"].clone();
+    let answer = &late["answer"];
     assert_eq!(
         (&answer["by"], &answer["form"]),
         (&json!(agent), &json!("response")),
         "{answer}"
     );
     let notices = format!("concord.v1.msg._.{agent}.coordinator.notification");
-    let kept = stored(client, StreamKind::Messages, &notices)
-        .await
-        .unwrap();
+    let kept = message_bodies(client, &notices).await.unwrap();
     let [kept] = &kept[..] else {
         panic!("{} notifications of the coordinator", kept.len())
     };
-    assert_eq!(kept.json()["message_id"], answer["message_id"]);
+    assert_eq!(kept["message_id"], answer["message_id"]);
     assert_eq!(
-        kept.json()["payload"]["data"]["message"]["payload"]["result"]["after"],
-        "all",
+        kept["payload"]["data"]["message"]["payload"]["result"]["after"], "all",
         "what it said is kept"
     );
     stage.installation.holds(PATIENCE).await;
 }
 
-/// A program that says something before it is asked, and repeats what it is asked then.
+/// A program that prints a line before it is asked, and names in each answer the request that it answers.
 const CHATTY: &str = r#"import json, sys
 print("ready", flush=True)
 for line in sys.stdin:

@@ -11,11 +11,15 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use concord_events::topology::StreamKind;
-use concord_testkit::{Message, TestInstallation, free_address, layout, stored, unique, until};
+use concord_testkit::{
+    Message, TestInstallation, consumer_is_done, free_address, layout, message_bodies, stored,
+    unique, wait_for, with_adapter_settings,
+};
 use concord_wire::subject::{Lane, Service};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+/// Longer than anything here takes, even on a machine that does much else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The key that the adapter is given for the models. It must not be found anywhere else.
 pub(crate) const KEY: &str = "sk-9f8e7d6c5b4a-not-to-be-seen";
@@ -29,28 +33,28 @@ pub(crate) struct Received {
 }
 
 type Answer = Pin<Box<dyn Future<Output = (u16, String)> + Send>>;
-type Give = Arc<dyn Fn(Received) -> Answer + Send + Sync>;
+type Respond = Arc<dyn Fn(Received) -> Answer + Send + Sync>;
 
-/// A server of the test.
+/// An HTTP server of the test, with the calls that it received.
 #[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) url: String,
     received: Arc<Mutex<Vec<Received>>>,
-    give: Give,
+    respond: Respond,
 }
 
 impl Server {
-    /// One on a port of its own that answers as `give` says: a status and a body.
+    /// Starts one on a port of its own that answers with the status and the body that `respond` returns.
     pub(crate) async fn start<F: Future<Output = (u16, String)> + Send + 'static>(
-        give: impl Fn(Received) -> F + Send + Sync + 'static,
+        respond: impl Fn(Received) -> F + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let give: Give = Arc::new(move |received| Box::pin(give(received)));
+        let respond: Respond = Arc::new(move |received| Box::pin(respond(received)));
         let server = Self {
             url,
             received: Arc::default(),
-            give,
+            respond,
         };
         let router = Router::new()
             .fallback(post(receive))
@@ -59,11 +63,21 @@ impl Server {
         server
     }
 
-    /// A model that says the same words to everything.
+    /// Starts a model that answers every call with the same words.
     pub(crate) async fn model(words: &'static str) -> Self {
         Self::start(move |_| async move { (200, completion(words)) }).await
     }
 
+    /// Starts a server that takes calls and never answers.
+    pub(crate) async fn silent() -> Self {
+        Self::start(|_| async {
+            std::future::pending::<()>().await;
+            (200, String::new())
+        })
+        .await
+    }
+
+    /// All calls so far.
     pub(crate) fn received(&self) -> Vec<Received> {
         self.received.lock().expect("no panic").clone()
     }
@@ -81,18 +95,18 @@ async fn receive(State(server): State<Server>, headers: HeaderMap, body: String)
         .lock()
         .expect("no panic")
         .push(received.clone());
-    let (status, body) = (server.give)(received).await;
+    let (status, body) = (server.respond)(received).await;
     (StatusCode::from_u16(status).expect("a status"), body).into_response()
 }
 
-/// What an OpenAI-compatible API answers.
+/// The body with which an OpenAI-compatible API answers these words.
 pub(crate) fn completion(words: &str) -> String {
     let choice = json!({ "index": 0, "message": { "role": "assistant", "content": words }, "finish_reason": "stop" });
     json!({ "id": "x", "object": "chat.completion", "choices": [choice], "usage": { "total_tokens": 50 } }).to_string()
 }
 
-/// The contents of the user's and the system's message of a call of a model.
-pub(crate) fn said_to(received: &Received, role: &str) -> String {
+/// The text of the message with this role (`user` or `system`) in a call of a model.
+pub(crate) fn prompt(received: &Received, role: &str) -> String {
     let messages = received.body["messages"].as_array().expect("messages");
     let one = messages
         .iter()
@@ -101,8 +115,8 @@ pub(crate) fn said_to(received: &Received, role: &str) -> String {
     one["content"].as_str().expect("words").to_owned()
 }
 
-/// Settings of where answers are posted that come later.
-pub(crate) fn callback() -> String {
+/// Settings of the address at which the adapter takes answers that come later.
+pub(crate) fn callback_settings() -> String {
     let free = free_address();
     format!(
         "[service.callback]\nlisten = \"{free}\"\npublic_url = \"http://{free}\"\n\
@@ -110,24 +124,21 @@ pub(crate) fn callback() -> String {
     )
 }
 
-/// A running installation.
+/// A running installation, and the name of an agent that asks the hosted ones.
 pub(crate) struct Stage {
     pub(crate) installation: TestInstallation,
     pub(crate) asker: String,
 }
 
 impl Stage {
-    /// With so many adapters, whose settings are this TOML; `{key}` in it is the file with the key.
+    /// Starts an installation with so many adapters, whose settings are this TOML; `{key}` in it is the file with the key.
     pub(crate) async fn start(adapters: usize, settings: &str) -> Self {
         let settings = settings.to_owned();
-        let installation = TestInstallation::start_with(move |mut plan| {
+        let installation = TestInstallation::start_with(move |plan| {
             let key = plan.directory.join("key");
             std::fs::write(&key, KEY).expect("the key is written");
-            let config = plan.directory.join("adapter.toml");
             let settings = settings.replace("{key}", &key.display().to_string());
-            std::fs::write(&config, settings).expect("the configuration is written");
-            plan.adapter_config = Some(config);
-            plan.with_replicas(Service::AgentAdapter, adapters)
+            with_adapter_settings(plan, &settings).with_replicas(Service::AgentAdapter, adapters)
         });
         Self {
             installation: installation.await,
@@ -135,7 +146,7 @@ impl Stage {
         }
     }
 
-    /// Asks an agent something; the id of the message.
+    /// Asks an agent something, with a deadline in so many milliseconds if there is one: the id of the message.
     pub(crate) async fn ask(
         &self,
         agent: &str,
@@ -155,67 +166,47 @@ impl Stage {
         message.id().to_owned()
     }
 
-    /// Everything that the agents have answered so far.
+    /// The bodies of all answers so far.
     pub(crate) async fn answers(&self) -> Result<Vec<Value>, String> {
         let filter = format!("concord.v1.msg.*.*.{}.*", self.asker);
-        let said = stored(self.installation.client(), StreamKind::Messages, &filter).await?;
-        Ok(said.iter().map(|said| said.json()).collect())
+        message_bodies(self.installation.client(), &filter).await
     }
 
-    /// The answers, when there are so many.
+    /// Waits for so many answers: all answers.
     pub(crate) async fn all_answers(&self, count: usize) -> Vec<Value> {
-        let all = until(format!("{count} answers"), PATIENCE, async || {
+        wait_for(format!("{count} answers"), PATIENCE, async || {
             let answers = self.answers().await?;
             if answers.len() >= count {
                 Ok(answers)
             } else {
                 Err(format!("{} answers", answers.len()))
             }
-        });
-        all.await
-            .unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()))
+        })
+        .await
     }
 
-    /// The answer to one message.
+    /// Waits for the answer to one message.
     pub(crate) async fn answer(&self, to: &str) -> Value {
-        let found = until(format!("the answer to {to}"), PATIENCE, async || {
+        wait_for(format!("the answer to {to}"), PATIENCE, async || {
             let answers = self.answers().await?;
             answers
                 .into_iter()
                 .find(|answer| answer["reply_to"] == to)
                 .ok_or_else(|| "none yet".to_owned())
-        });
-        found
-            .await
-            .unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()))
+        })
+        .await
     }
 
-    /// Waits until an agent's messages are done with.
-    pub(crate) async fn is_done_with(&self, agent: &str) {
+    /// Waits until all messages to an agent are acknowledged.
+    pub(crate) async fn wait_until_done(&self, agent: &str) {
         let (stream, name, _) = layout().agent_inbox(Lane::Normal, &agent.parse().expect("a name"));
-        let jetstream = async_nats::jetstream::new(self.installation.client().clone());
-        let acknowledged = until("the messages are done with", PATIENCE, async || {
-            let stream = jetstream
-                .get_stream(layout().stream_name(stream))
-                .await
-                .map_err(|error| error.to_string())?;
-            let info = stream
-                .consumer_info(&name)
-                .await
-                .map_err(|error| error.to_string())?;
-            let left = (info.num_pending, info.num_ack_pending);
-            if left == (0, 0) {
-                Ok(())
-            } else {
-                Err(format!("{left:?} wait and are under way"))
-            }
-        });
-        acknowledged
-            .await
-            .unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()));
+        wait_for("the messages to be done with", PATIENCE, async || {
+            consumer_is_done(self.installation.client(), stream, &name).await
+        })
+        .await;
     }
 
-    /// How a hosted agent stands, as `concord agents` shows it.
+    /// The state of a hosted agent, as `concord agents` shows it.
     pub(crate) async fn agent(&self, name: &str) -> Value {
         let agents = self
             .installation
@@ -228,7 +219,7 @@ impl Stage {
             .expect("it is hosted")
     }
 
-    /// The key stands in no log and in no message or fact.
+    /// Checks that the key is in no log, in no message and in no event.
     pub(crate) async fn keeps_its_secrets(&self) {
         for (service, replica) in self.installation.processes().collect::<Vec<_>>() {
             let log = self.installation.log(service, replica).expect("a log");

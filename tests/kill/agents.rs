@@ -1,4 +1,4 @@
-//! Agents that miss nothing: each reads its messages by a durable consumer, and a message is done when its answer is
+//! Agents that miss no message: each reads its messages by a durable consumer, and acknowledges a message when its answer is
 //! stored. They live in the test's process and outlive the broker.
 
 use std::time::Duration;
@@ -9,8 +9,8 @@ use concord_testkit::{Heard, Message};
 use futures::TryStreamExt;
 use tokio::task::JoinSet;
 
-/// What an agent says to what it hears; the same whenever, and however often, it hears it.
-pub(crate) type Says = fn(&Heard) -> Vec<Message>;
+/// The answers of an agent to a message; the same whenever, and however often, it receives the message.
+pub(crate) type Answers = fn(&Heard) -> Vec<Message>;
 
 /// Agents that answer until they are dropped.
 pub(crate) struct Agents {
@@ -18,17 +18,19 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
+    /// Starts an agent for each name.
     pub(crate) fn start(
         client: &async_nats::Client,
         names: &'static [&'static str],
-        says: Says,
+        answers: Answers,
     ) -> Self {
         let mut tasks = JoinSet::new();
         for name in names {
             let jetstream = jetstream::new(client.clone());
             tasks.spawn(async move {
-                // Whatever fails, what was not acknowledged is delivered again. A request waits for the broker.
-                while let Err(error) = listen(&jetstream, name, says).await {
+                // After any failure, messages that were not acknowledged are delivered again. A request waits for the
+                // broker.
+                while let Err(error) = listen(&jetstream, name, answers).await {
                     println!("{name} begins again: {error}");
                 }
             });
@@ -40,7 +42,7 @@ impl Agents {
 async fn listen(
     jetstream: &jetstream::Context,
     name: &str,
-    says: Says,
+    answers: Answers,
 ) -> Result<(), async_nats::Error> {
     let config = pull::Config {
         durable_name: Some(format!("test-agent-{name}")),
@@ -56,10 +58,10 @@ async fn listen(
         .heartbeat(Duration::from_secs(2))
         .messages()
         .await?;
-    // Many at a time, for an agent that waits for each answer to be stored would be what everyone waits for.
+    // Many at a time: an agent that waits for each answer to be stored would hold up everyone.
     messages
         .map_err(async_nats::Error::from)
-        .try_for_each_concurrent(32, |message| answer(jetstream, name, says, message))
+        .try_for_each_concurrent(32, |message| answer(jetstream, name, answers, message))
         .await?;
     Err("the subscription ended".into())
 }
@@ -67,7 +69,7 @@ async fn listen(
 async fn answer(
     jetstream: &jetstream::Context,
     name: &str,
-    says: Says,
+    answers: Answers,
     message: jetstream::Message,
 ) -> Result<(), async_nats::Error> {
     let body = serde_json::from_slice(&message.payload)?;
@@ -76,8 +78,8 @@ async fn answer(
         subject: message.subject.to_string(),
         body,
     };
-    for said in says(&heard) {
-        publish(jetstream, &said).await?;
+    for answer in answers(&heard) {
+        publish(jetstream, &answer).await?;
     }
     message.ack().await
 }

@@ -1,5 +1,5 @@
-//! Processes are killed and started again, and the broker is away for a moment: by how far a run has come, so that the same
-//! seed gives the same blows.
+//! Blows: processes are killed and started again, and the broker is away for a moment. They fall at numbers of stored events, so
+//! that the same seed gives the same blows.
 
 use async_nats::jetstream;
 use concord_testkit::{Plan, SERVICES, TestInstallation, with_hosted_agent};
@@ -9,10 +9,10 @@ use crate::random::Random;
 
 /// Processes of each service.
 const REPLICAS: usize = 2;
-/// How often each process is killed.
+/// Each process is killed so often.
 const KILLS: u64 = 3;
 
-/// What happens when a run has come so far.
+/// What happens to an installation at some point of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Blow {
     /// One process is killed and started again.
@@ -23,18 +23,18 @@ pub(crate) enum Blow {
     Broker,
 }
 
-/// Blows by the number of facts at which they fall, in order.
-pub(crate) fn plan(random: &mut Random, facts: u64) -> Vec<(u64, Blow)> {
+/// Blows for a run of so many events, each with the number of events at which it falls, in order.
+pub(crate) fn plan(random: &mut Random, events: u64) -> Vec<(u64, Blow)> {
     let mut blows = Vec::new();
     for service in SERVICES {
         for replica in 0..REPLICAS {
             blows.extend(
-                (0..KILLS).map(|_| (random.between(1, facts), Blow::Process(service, replica))),
+                (0..KILLS).map(|_| (random.between(1, events), Blow::Process(service, replica))),
             );
         }
-        blows.push((random.between(1, facts), Blow::Service(service)));
+        blows.push((random.between(1, events), Blow::Service(service)));
     }
-    blows.push((random.between(facts / 4, facts / 2), Blow::Broker));
+    blows.push((random.between(events / 4, events / 2), Blow::Broker));
     blows.sort_by_key(|(at, _)| *at);
     blows
 }
@@ -67,7 +67,7 @@ pub(crate) async fn strike(installation: &TestInstallation, blow: Blow) {
 /// An installation of two processes of each service.
 pub(crate) async fn start() -> TestInstallation {
     TestInstallation::start_with(|plan: Plan| {
-        // What a killed process had in hand is delivered to another after this time.
+        // A message that a killed process was working on is delivered to another after this time.
         let plan = with_hosted_agent(plan).with_setting("work.ack_wait_ms=2000");
         SERVICES
             .iter()
@@ -76,8 +76,8 @@ pub(crate) async fn start() -> TestInstallation {
     .await
 }
 
-/// How far a run has come.
-pub(crate) async fn last_fact(jetstream: &jetstream::Context) -> Result<u64, String> {
+/// The position of the last stored event.
+pub(crate) async fn last_event(jetstream: &jetstream::Context) -> Result<u64, String> {
     let stream = jetstream
         .get_stream("CONCORD_EVENTS")
         .await

@@ -1,10 +1,12 @@
-//! The cases that are decided twice, once undisturbed: what agents find and answer follows from the message alone.
+//! The cases that are decided twice, once undisturbed: the findings and answers of the agents follow from the message alone.
 
-use concord_events::topology::StreamKind;
-use concord_testkit::{Heard, Message, Stored, stored};
+use std::time::Duration;
+
+use async_nats::Client;
+use concord_testkit::{Heard, Message, Stored, events, wait_for};
 use serde_json::{Value, json};
 
-/// Who takes part in every case. The last is hosted by the agent adapter.
+/// The participants of every case. The last is hosted by the agent adapter.
 pub(crate) const AGENTS: [&str; 5] = ["ann", "ben", "cyd", "dan", "hosted"];
 
 /// The id of a case by number.
@@ -12,7 +14,7 @@ pub(crate) fn case_id(number: usize) -> String {
     format!("case-{number}")
 }
 
-/// A number that follows from words alone: FNV-1a.
+/// A hash of words: FNV-1a.
 fn hash(words: &[&str]) -> u64 {
     let bytes = words.iter().flat_map(|word| word.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -20,7 +22,7 @@ fn hash(words: &[&str]) -> u64 {
     })
 }
 
-/// One of `of` numbers, by chance that follows from words alone.
+/// A number below `of` that follows from words alone, and differs by them as if by chance.
 pub(crate) fn chance(words: &[&str], of: usize) -> usize {
     usize::try_from(hash(words) % of as u64).unwrap_or(0)
 }
@@ -40,8 +42,8 @@ pub(crate) fn opening(number: usize) -> Message {
         .with("/message_id", format!("open-{case}"))
 }
 
-/// What an agent says to what it hears; the same whenever, and however often, it hears it.
-pub(crate) fn says(heard: &Heard) -> Vec<Message> {
+/// The answers of an agent to a message; the same whenever, and however often, it receives the message.
+pub(crate) fn answers(heard: &Heard) -> Vec<Message> {
     let asked = heard.body["message_id"].as_str().unwrap_or_default();
     let answer = match heard.kind() {
         "task_assignment" => heard.finding(
@@ -61,7 +63,7 @@ fn confidence(case: &str, agent: &str) -> f64 {
     [0.5, 0.6, 0.7, 0.8, 0.9][chance(&[case, agent, "confidence"], 5)]
 }
 
-/// Scores, recommendations, severities, clauses and facts that agree or not by chance.
+/// A finding whose scores, recommendations, severities, clauses and facts agree with those of others by chance.
 fn finding(case: &str, agent: &str) -> Value {
     if agent == "hosted" {
         return json!({ "summary": "Said by a program.", "risk_score": 50, "recommendation": "negotiate" });
@@ -78,11 +80,10 @@ fn finding(case: &str, agent: &str) -> Value {
     })
 }
 
+/// The answer to a question: its type and its payload.
 fn answer(case: &str, agent: &str, question: &Value) -> (&'static str, Value) {
-    let (subject, round) = (
-        question["conflict"]["subject"].to_string(),
-        question["round"].to_string(),
-    );
+    let subject = question["conflict"]["subject"].to_string();
+    let round = question["round"].to_string();
     match chance(&[case, agent, &subject, &round], 4) {
         0 | 1 => {
             let peers = question["other_positions"]
@@ -110,7 +111,7 @@ fn answer(case: &str, agent: &str, question: &Value) -> (&'static str, Value) {
     }
 }
 
-/// What of a decision must not depend on what happened to the processes: everything but the time.
+/// The parts of a decision that must not depend on what happened to the processes: everything but the time.
 fn lasting(decided: &Value) -> Value {
     let mut decision = decided["data"]["decision"].clone();
     for outcome in decision["outcomes"].as_array_mut().into_iter().flatten() {
@@ -129,20 +130,32 @@ fn lasting(decided: &Value) -> Value {
     decision
 }
 
-/// All decisions, by case.
-pub(crate) async fn decisions(client: &async_nats::Client) -> Result<Vec<(String, Value)>, String> {
-    let facts = stored(
-        client,
-        StreamKind::Events,
-        "concord.v1.event.case.*.decided",
-    )
-    .await?;
-    let mut decisions: Vec<_> = facts.iter().map(decision).collect();
+/// All decisions so far, ordered by case.
+async fn decisions(client: &Client) -> Result<Vec<(String, Value)>, String> {
+    let events = events(client, "case.*.decided").await?;
+    let mut decisions: Vec<_> = events.iter().map(decision).collect();
     decisions.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(decisions)
 }
 
-fn decision(fact: &Stored) -> (String, Value) {
-    let case = fact.subject.split('.').nth(4).unwrap_or_default();
-    (case.to_owned(), lasting(&fact.json()))
+/// Waits until so many cases are decided: the decisions, ordered by case.
+pub(crate) async fn wait_for_decisions(
+    client: &Client,
+    count: usize,
+    patience: Duration,
+) -> Vec<(String, Value)> {
+    wait_for("all decisions", patience, async || {
+        let decisions = decisions(client).await?;
+        if decisions.len() == count {
+            Ok(decisions)
+        } else {
+            Err(format!("{} decisions", decisions.len()))
+        }
+    })
+    .await
+}
+
+fn decision(event: &Stored) -> (String, Value) {
+    let case = event.subject.split('.').nth(4).unwrap_or_default();
+    (case.to_owned(), lasting(&event.json()))
 }

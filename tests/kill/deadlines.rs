@@ -1,64 +1,41 @@
-//! Deadlines that matter, while whoever keeps them is killed and the broker is away.
+//! Deadlines fire once while the escalation timer is killed and the broker is away.
 
 use std::time::Duration;
 
 use async_nats::jetstream;
 use concord_events::topology::StreamKind;
-use concord_testkit::{Message, Stored, TestInstallation, audit, settled, stored, until};
+use concord_testkit::{Message, TestInstallation, event_data, stored, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::cases::decisions;
+use crate::cases::wait_for_decisions;
 use crate::random::Random;
 
 const CASES: usize = 40;
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The contents of the events of all deadlines that have elapsed.
 async fn elapsed(client: &async_nats::Client) -> Result<Vec<Value>, String> {
-    let facts = stored(client, StreamKind::Events, "concord.v1.event.deadline.*.*").await?;
-    Ok(facts
-        .iter()
-        .map(|fact| Stored::json(fact)["data"].clone())
-        .collect())
+    event_data(client, "deadline.*.*").await
 }
 
-async fn elapsed_at_least(client: &async_nats::Client, count: usize) {
-    let what = format!("{count} deadlines to elapse");
-    let reached = until(&what, PATIENCE, async || {
-        let found = elapsed(client).await?.len();
-        if found >= count {
-            Ok(())
-        } else {
-            Err(format!("{found} have"))
-        }
-    });
-    reached.await.unwrap_or_else(|error| panic!("{error}"));
+async fn wait_for_elapsed(client: &async_nats::Client, count: usize) {
+    wait_for(
+        format!("{count} deadlines to elapse"),
+        PATIENCE,
+        async || {
+            let found = elapsed(client).await?.len();
+            if found >= count {
+                Ok(())
+            } else {
+                Err(format!("{found} have"))
+            }
+        },
+    )
+    .await;
 }
 
-async fn decided(client: &async_nats::Client, count: usize) -> Vec<(String, Value)> {
-    let found = until("all decisions", PATIENCE, async || {
-        let decisions = decisions(client).await?;
-        if decisions.len() == count {
-            Ok(decisions)
-        } else {
-            Err(format!("{} decisions", decisions.len()))
-        }
-    });
-    found.await.unwrap_or_else(|error| panic!("{error}"))
-}
-
-async fn holds(installation: &TestInstallation) {
-    settled(installation.client(), PATIENCE)
-        .await
-        .unwrap_or_else(|error| panic!("{error}"));
-    let report = audit(installation.client())
-        .await
-        .expect("the streams can be read");
-    let violations: Vec<_> = report.violations().collect();
-    assert!(report.holds(), "{violations:#?}");
-}
-
-/// Half of the cases get no finding, the others conflicting ones about which nobody answers.
+/// Opens a case. Half of the cases get no finding, the others conflicting ones about which no agent answers.
 async fn open(installation: &TestInstallation, random: &mut Random, number: usize) {
     let case = format!("case-{number}");
     let policy = json!({
@@ -76,6 +53,27 @@ async fn open(installation: &TestInstallation, random: &mut Random, number: usiz
                 .publish(installation.client())
                 .await;
         }
+    }
+}
+
+/// Kills both processes of the timer and starts them again; in between, the broker too if `with_broker`.
+async fn kill_timers(installation: &TestInstallation, with_broker: bool) {
+    for replica in 0..2 {
+        installation
+            .kill(Service::EscalationTimer, replica)
+            .expect("a process");
+    }
+    if with_broker {
+        installation.stop_broker().await.expect("the broker stops");
+        installation
+            .start_broker()
+            .await
+            .expect("the broker starts again");
+    }
+    for replica in 0..2 {
+        installation
+            .launch(Service::EscalationTimer, replica)
+            .expect("it starts again");
     }
 }
 
@@ -98,26 +96,10 @@ async fn deadlines_that_fall_due_while_their_keeper_is_dead_fire_once() {
         random.between(5, 20),
         random.between(20, 30),
     ] {
-        elapsed_at_least(client, usize::try_from(count).unwrap_or(1)).await;
-        for replica in 0..2 {
-            installation
-                .kill(Service::EscalationTimer, replica)
-                .expect("a process");
-        }
-        if (5..20).contains(&count) {
-            installation.stop_broker().await.expect("the broker stops");
-            installation
-                .start_broker()
-                .await
-                .expect("the broker starts again");
-        }
-        for replica in 0..2 {
-            installation
-                .launch(Service::EscalationTimer, replica)
-                .expect("it starts again");
-        }
+        wait_for_elapsed(client, usize::try_from(count).unwrap_or(1)).await;
+        kill_timers(&installation, (5..20).contains(&count)).await;
     }
-    let decisions = decided(client, CASES).await;
+    let decisions = wait_for_decisions(client, CASES, PATIENCE).await;
     for (case, decision) in &decisions {
         let number: usize = case.trim_start_matches("case-").parse().expect("a number");
         let expected = if number.is_multiple_of(2) {
@@ -127,10 +109,10 @@ async fn deadlines_that_fall_due_while_their_keeper_is_dead_fire_once() {
         };
         assert_eq!(decision["reason"], expected, "{case}");
     }
-    // Never before it was due, and never twice, is among what the audit looks at.
-    holds(&installation).await;
+    // The audit also checks that no deadline has fired twice or before it was due.
+    installation.holds(PATIENCE).await;
     let fired = elapsed(client).await.expect("the stream can be read");
-    // One for each case without findings, and one for each of the two rounds of the others.
+    // Each case without findings has one such deadline, and each other case one in each of its two rounds.
     assert_eq!(fired.len(), CASES / 2 + 2 * (CASES / 2));
 }
 
@@ -147,17 +129,17 @@ async fn the_watchdog_fires_a_deadline_whose_schedule_is_lost() {
     let parameters =
         json!({ "participants": ["ann"], "policy": policy, "task": { "type": "test" } });
     let case = installation.open_case(&parameters).await;
-    // Only the near one: the broker is not told of a far one as long as it may close soon.
+    // Only the near deadline: a far one is not armed in the broker as long as it may be closed soon.
     let armed = format!("concord.v1.timer.armed.case.{case}.findings");
-    let held = until("the deadline to be armed", PATIENCE, async || {
+    wait_for("the deadline to be armed", PATIENCE, async || {
         let armed = stored(installation.client(), StreamKind::Timers, &armed).await?;
         if armed.is_empty() {
             Err("it is not".to_owned())
         } else {
             Ok(())
         }
-    });
-    held.await.unwrap_or_else(|error| panic!("{error}"));
+    })
+    .await;
     let timers = jetstream::new(installation.client().clone())
         .get_stream_no_info("CONCORD_TIMERS")
         .await;
@@ -173,8 +155,8 @@ async fn the_watchdog_fires_a_deadline_whose_schedule_is_lost() {
         .expect("the stream can be read");
     let names: Vec<_> = fired
         .iter()
-        .map(|fact| (&fact["name"], &fact["fired_by"]))
+        .map(|event| (&event["name"], &event["fired_by"]))
         .collect();
     assert_eq!(names, [(&json!("findings"), &json!("watchdog"))]);
-    holds(&installation).await;
+    installation.holds(PATIENCE).await;
 }

@@ -1,21 +1,22 @@
-//! SIGTERM: a process ends what it has in hand, leaves the rest to others at once, and exits with 0.
+//! After SIGTERM a process ends its current work, leaves the rest to others at once, and exits with 0.
 
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
-use concord_testkit::{SERVICES, TestInstallation, until};
+use concord_testkit::{SERVICES, TestInstallation, wait_for};
 use concord_wire::subject::Service;
 
 use crate::agents::{Agents, publish};
-use crate::cases::{self, AGENTS, case_id, decisions, opening};
+use crate::cases::{self, AGENTS, opening, wait_for_decisions};
 
 const CASES: usize = 60;
-/// The stated time, `work.drain_ms`.
+/// The documented time of draining, `work.drain_ms`.
 const DRAIN: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(90);
-/// After this time the broker gives to another what a process had and did not acknowledge.
+/// After this time the broker delivers to another process what one did not acknowledge.
 const ACK_WAIT: Duration = Duration::from_secs(120);
 
+/// Sends SIGTERM to a process and waits until it has exited with 0.
 async fn terminate(installation: &TestInstallation, service: Service, replica: usize) {
     let pid = installation.pid(service, replica).expect("it runs");
     let asked = std::process::Command::new("kill")
@@ -25,7 +26,7 @@ async fn terminate(installation: &TestInstallation, service: Service, replica: u
     assert!(asked.success(), "the process is there");
     let begun = Instant::now();
     let what = format!("{service}-{replica} to end");
-    let ended = until(&what, DRAIN + Duration::from_secs(5), async || {
+    let status = wait_for(what, DRAIN + Duration::from_secs(5), async || {
         let ended = installation
             .exited()
             .into_iter()
@@ -33,8 +34,8 @@ async fn terminate(installation: &TestInstallation, service: Service, replica: u
         ended
             .map(|(_, _, status)| status)
             .ok_or_else(|| "it runs".to_owned())
-    });
-    let status = ended.await.unwrap_or_else(|error| panic!("{error}"));
+    })
+    .await;
     assert_eq!(status.code(), Some(0), "{service}: {status}");
     println!(
         "{service} has drained in {:.2} s",
@@ -42,7 +43,8 @@ async fn terminate(installation: &TestInstallation, service: Service, replica: u
     );
 }
 
-/// Whatever a drained process had fetched is done by it or by another long before the broker would notice.
+/// The messages that a drained process had fetched are handled, by it or by another, long before the broker would deliver them
+/// again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drained_process_leaves_nothing_that_has_to_be_missed_first() {
     let installation = TestInstallation::start_with(|plan| {
@@ -55,7 +57,7 @@ async fn a_drained_process_leaves_nothing_that_has_to_be_missed_first() {
     .await;
     let client = installation.client().clone();
     let jetstream = jetstream::new(client.clone());
-    let _agents = Agents::start(&client, &AGENTS, cases::says);
+    let _agents = Agents::start(&client, &AGENTS, cases::answers);
     for number in 0..CASES {
         publish(&jetstream, &opening(number))
             .await
@@ -68,18 +70,6 @@ async fn a_drained_process_leaves_nothing_that_has_to_be_missed_first() {
     {
         terminate(&installation, service, 0).await;
     }
-    let decided = until("all decisions", PATIENCE, async || {
-        let decisions = decisions(&client).await?;
-        let open = (0..CASES)
-            .map(case_id)
-            .filter(|case| !decisions.iter().any(|(decided, _)| decided == case))
-            .count();
-        if open == 0 {
-            Ok(())
-        } else {
-            Err(format!("{open} cases are open"))
-        }
-    });
-    decided.await.unwrap_or_else(|error| panic!("{error}"));
+    wait_for_decisions(&client, CASES, PATIENCE).await;
     assert!(begun.elapsed() < ACK_WAIT, "it took {:?}", begun.elapsed());
 }

@@ -6,39 +6,39 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
 use concord_events::dead_letter::header;
-use concord_events::topology::StreamKind;
-use concord_testkit::{Message, Stored, TestInstallation, audit, now, settled, stored, until};
-use concord_wire::subject::Service;
+use concord_testkit::{
+    Message, Stored, TestInstallation, audit, dead_letters, now, settled, wait_for,
+};
 use serde_json::{Value, json};
 
 use crate::agents::{Agents, publish};
 use crate::blows::{Blow, plan, start, strike};
-use crate::facts::{AggregateEvent, Fact, text};
+use crate::events::{Event, EventLog, text};
 use crate::parties::{self, CASES, CHALLENGES, EXPERTS, FIRST, SPEAKERS};
 use crate::random::Random;
 
-/// Facts of a run, at least: the measure of how far it has come.
-const FACTS: u64 = 4_000;
-/// Rulings on the first challenges by which later ones are mediated: both parties need 15 data points.
+/// How many events a run has at least: the measure of its progress.
+const EVENTS: u64 = 4_000;
+/// How many rulings on the first challenges are needed to mediate later ones: both parties need 15 data points.
 const RULINGS: usize = 20;
-/// How long nothing may happen.
+/// The longest time in which nothing may happen.
 const QUIET_MAX: Duration = Duration::from_secs(60);
-/// How long all of it may take, on a machine that does other things too.
+/// The longest time of a run, on a machine that does other things too.
 const PATIENCE: Duration = Duration::from_secs(500);
 
-/// A run, and what people have to know of it to do their part.
+/// A run, with what people must remember of it to do their part.
 struct Run {
     installation: TestInstallation,
     jetstream: jetstream::Context,
-    facts: AggregateEvent,
+    events: EventLog,
     begun: Instant,
-    /// By debate, the case that has recorded its provisional decision.
+    /// For each debate with a provisional decision, the case that has recorded it.
     provisional: BTreeMap<String, String>,
     /// Debates that wait for their gate.
     at_gate: BTreeSet<String>,
-    /// Debates that take up another.
+    /// Debates that take up another debate again.
     again: BTreeSet<String>,
-    /// What `ida` was shown of the debates that she lets pass.
+    /// The digests that `ida` was shown of the debates that she lets pass.
     shown: BTreeMap<String, Value>,
     settled: BTreeSet<String>,
     decided: usize,
@@ -46,22 +46,19 @@ struct Run {
 }
 
 impl Run {
+    /// Starts the installation, registers the experts and opens the cases.
     async fn begin() -> Self {
         let begun = Instant::now();
         let installation = start().await;
         for (expert, domain) in EXPERTS {
-            let request =
-                json!({ "expert": { "agent_id": expert, "domains": [domain] }, "by": "olga" });
-            let answer = installation
-                .ask(Service::DebateFacilitator, "register_expert", &request)
-                .await;
-            assert_eq!(answer.expect("an answer")["fact"], "expert_registered");
+            let expert = json!({ "agent_id": expert, "domains": [domain] });
+            installation.register_expert(&expert).await;
         }
         let jetstream = jetstream::new(installation.client().clone());
         let run = Self {
             installation,
             jetstream,
-            facts: AggregateEvent::default(),
+            events: EventLog::default(),
             begun,
             provisional: BTreeMap::new(),
             at_gate: BTreeSet::new(),
@@ -72,42 +69,43 @@ impl Run {
             rulings: 0,
         };
         for case in 0..CASES {
-            run.say(&parties::opening(case)).await;
+            run.store(&parties::opening(case)).await;
         }
         run
     }
 
-    /// Stores a message, once, however often the broker is away.
-    async fn say(&self, message: &Message) {
-        let stored = until(message.id(), QUIET_MAX, async || {
+    /// Stores a message once, however often the broker is away.
+    async fn store(&self, message: &Message) {
+        wait_for(message.id(), QUIET_MAX, async || {
             publish(&self.jetstream, message)
                 .await
                 .map_err(|error| error.to_string())
-        });
-        stored.await.unwrap_or_else(|error| panic!("{error}"));
+        })
+        .await;
     }
 
-    /// What has happened since.
-    async fn news(&mut self) -> Vec<Fact> {
+    /// Waits for events that were stored since.
+    async fn new_events(&mut self) -> Vec<Event> {
         let status = self.status();
         let client = self.installation.client().clone();
-        let facts = until("another fact", QUIET_MAX, async || {
-            let new = self.facts.read_on(&client).await?;
+        wait_for("another event", QUIET_MAX, async || {
+            let new = self.events.read_on(&client).await?;
             if new.is_empty() {
                 Err(status.clone())
             } else {
                 Ok(new)
             }
-        });
-        facts.await.unwrap_or_else(|error| panic!("{error}"))
+        })
+        .await
     }
 
+    /// The progress so far, as a line of text.
     fn status(&self) -> String {
-        let count = |name| self.facts.count(name);
+        let count = |name| self.events.count(name);
         format!(
-            "{:6.2} s: {} facts, {} challenges, {} debates opened, {} resolved, {} settled, {} rulings recorded",
+            "{:6.2} s: {} events, {} challenges, {} debates opened, {} resolved, {} settled, {} rulings recorded",
             self.begun.elapsed().as_secs_f64(),
-            self.facts.last(),
+            self.events.last(),
             count("case.challenged"),
             count("debate.opened"),
             count("debate.resolved"),
@@ -116,10 +114,11 @@ impl Run {
         )
     }
 
-    /// Does what people do because of a fact.
-    async fn react(&mut self, fact: &Fact) {
-        let (data, id) = (fact.data(), fact.id().to_owned());
-        match fact.name.as_str() {
+    /// Does what people do because of an event.
+    async fn react(&mut self, event: &Event) {
+        let data = event.data();
+        let id = event.id().to_owned();
+        match event.name.as_str() {
             "case.decided" => {
                 self.decided += 1;
                 if self.decided == CASES {
@@ -140,7 +139,7 @@ impl Run {
             }
             "debate.fell_back" => {
                 if let Some(digest) = self.shown.get(&id) {
-                    self.say(&parties::late_ruling(
+                    self.store(&parties::late_ruling(
                         text(&data["case_id"]),
                         "ida",
                         &id,
@@ -166,20 +165,21 @@ impl Run {
         }
     }
 
+    /// Sends these challenges.
     async fn challenge(&self, numbers: std::ops::Range<usize>) {
         println!("{}: challenges {numbers:?}", self.status());
         for number in numbers {
-            self.say(&parties::challenge(number)).await;
+            self.store(&parties::challenge(number)).await;
         }
     }
 
-    /// Reviews what the case has recorded as provisional, when its time has come.
+    /// Reviews a provisional decision of a case, when its time has come.
     async fn review(&self, debate: &str) {
         let Some(case) = self.provisional.get(debate) else {
             return;
         };
         if parties::is_reviewed_at_once(debate) || self.at_gate.contains(debate) {
-            self.say(&parties::review(case, debate, self.again.contains(debate)))
+            self.store(&parties::review(case, debate, self.again.contains(debate)))
                 .await;
         }
     }
@@ -187,27 +187,27 @@ impl Run {
     /// Whether all debates have ended and their cases know it.
     fn is_finished(&self) -> bool {
         let debates = CHALLENGES + self.again.len();
-        self.facts.count("case.challenged") == CHALLENGES
-            && self.facts.count("case.gate_reviewed") == self.provisional.len()
+        self.events.count("case.challenged") == CHALLENGES
+            && self.events.count("case.gate_reviewed") == self.provisional.len()
             && [
-                self.facts.count("debate.opened"),
-                self.facts.count("debate.resolved"),
+                self.events.count("debate.opened"),
+                self.events.count("debate.resolved"),
                 self.settled.len(),
             ]
             .iter()
             .all(|count| *count == debates)
     }
 
-    /// Until all debates have ended and all gates are passed, under these blows.
+    /// Runs under these blows until all debates have ended and all gates are passed.
     async fn drive(&mut self, blows: &[(u64, Blow)]) {
         let mut blows = blows.iter().peekable();
         while !self.is_finished() {
-            for fact in self.news().await {
-                self.react(&fact).await;
+            for event in self.new_events().await {
+                self.react(&event).await;
             }
-            while let Some((at, blow)) = blows.next_if(|(at, _)| *at <= self.facts.last()) {
+            while let Some((at, blow)) = blows.next_if(|(at, _)| *at <= self.events.last()) {
                 println!(
-                    "{:6.2} s: fact {at}: {blow:?}",
+                    "{:6.2} s: event {at}: {blow:?}",
                     self.begun.elapsed().as_secs_f64()
                 );
                 strike(&self.installation, *blow).await;
@@ -217,23 +217,24 @@ impl Run {
         println!("{}", self.status());
         assert!(blows.next().is_none(), "not all blows have fallen");
         for case in 0..CASES {
-            self.say(&parties::pass(&parties::case_id(case))).await;
+            self.store(&parties::pass(&parties::case_id(case))).await;
         }
-        while self.facts.count("case.gate_passed") < CASES {
-            self.news().await;
+        while self.events.count("case.gate_passed") < CASES {
+            self.new_events().await;
         }
         settled(self.installation.client(), QUIET_MAX)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
-        self.facts
+        self.events
             .read_on(self.installation.client())
             .await
             .expect("the stream can be read");
         println!("{}: all is done", self.status());
     }
 
+    /// Checks what all debates came to, and that nothing was lost.
     async fn check(&self) {
-        let endings = self.facts.endings();
+        let endings = self.events.endings();
         println!("ended: {endings:?}");
         for status in [
             "accepted",
@@ -245,8 +246,8 @@ impl Run {
         ] {
             assert!(endings.contains_key(status), "none ended as {status}");
         }
-        self.facts.levels_rise();
-        let most = self.facts.most_held();
+        self.events.check_levels_rise();
+        let most = self.events.most_held();
         println!("most debates at a time: {most:?}");
         assert!(
             EXPERTS.iter().all(|(expert, _)| most.contains_key(*expert)),
@@ -254,16 +255,16 @@ impl Run {
         );
         println!(
             "deadlines elapsed, and closed before: {:?}",
-            self.facts.deadlines(now())
+            self.events.deadlines(now())
         );
         let aside = self
-            .facts
+            .events
             .all
             .iter()
-            .filter(|fact| fact.name == "debate.ruling_set_aside");
-        let reasons: BTreeSet<&str> = aside.map(|fact| text(&fact.data()["reason"])).collect();
+            .filter(|event| event.name == "debate.ruling_set_aside");
+        let reasons: BTreeSet<&str> = aside.map(|event| text(&event.data()["reason"])).collect();
         assert_eq!(reasons, ["second", "timed_out"].into());
-        self.check_the_dead().await;
+        self.check_dead_letters().await;
         let report = audit(self.installation.client())
             .await
             .expect("the streams can be read");
@@ -280,9 +281,9 @@ impl Run {
         );
     }
 
-    /// Nothing had to be given up. What is refused is an acknowledgement that comes when the agents are no longer at it.
-    async fn check_the_dead(&self) {
-        let letters = stored(self.installation.client(), StreamKind::Dead, ">")
+    /// No message had to be given up. Only acknowledgements are refused that come when the debate has left the agents.
+    async fn check_dead_letters(&self) {
+        let letters = dead_letters(self.installation.client())
             .await
             .expect("the stream can be read");
         let late = |letter: &&Stored| {
@@ -293,7 +294,7 @@ impl Run {
             letter
                 .header(header::SUBJECT)
                 .ends_with(".debate-facilitator.acknowledgement")
-                && self.facts.had_left_the_agents(&debate, letter.at)
+                && self.events.had_left_the_agents(&debate, letter.at)
         };
         let (late, others): (Vec<_>, Vec<_>) = letters.iter().partition(late);
         let others: Vec<_> = others
@@ -313,13 +314,13 @@ async fn every_challenge_is_settled_once_on_whatever_level() {
     let mut random = Random::seeded();
     let mut run = Run::begin().await;
     let client = run.installation.client().clone();
-    let _agents = Agents::start(&client, &SPEAKERS, parties::says);
-    // To see how long it takes by itself, and how many facts there are.
+    let _agents = Agents::start(&client, &SPEAKERS, parties::answers);
+    // Without blows, to see how long a run takes by itself and how many events it has.
     let undisturbed = std::env::var_os("CONCORD_UNDISTURBED").is_some();
     let blows = if undisturbed {
         Vec::new()
     } else {
-        plan(&mut random, FACTS)
+        plan(&mut random, EVENTS)
     };
     run.drive(&blows).await;
     run.check().await;

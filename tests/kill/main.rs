@@ -1,12 +1,12 @@
-//! Real processes, killed and started again: nothing is lost, nothing is done twice, and every case comes to the same
-//! decision as if nothing had happened.
+//! Real processes are killed and started again: nothing is lost, nothing is done twice, and every case comes to the same
+//! decision as without the kills.
 
 mod agents;
 mod blows;
 mod cases;
 mod deadlines;
 mod drain;
-mod facts;
+mod events;
 mod ladder;
 mod parties;
 mod random;

@@ -1,27 +1,27 @@
-//! The challenges of the ladder's storm, and what challengers, challenged and experts say: it follows from the message
-//! alone.
+//! The challenges of the ladder's storm, and the messages of challengers, challenged and experts, which follow from the message
+//! that they answer alone.
 
 use concord_testkit::{Heard, Message};
 use serde_json::{Value, json};
 
 use crate::cases::chance;
 
-/// Challenges, spread evenly over the cases.
+/// The number of challenges, spread evenly over the cases.
 pub(crate) const CHALLENGES: usize = 300;
-/// Those that come first: people rule on them, and so `sure` and `rash` get the track records by which later ones are
-/// mediated.
+/// The number of challenges that come first: people rule on them, and so `sure` and `rash` get the track records by which
+/// later ones are mediated.
 pub(crate) const FIRST: usize = 60;
-/// Cases.
+/// The number of cases.
 pub(crate) const CASES: usize = 20;
 /// The gate of every case.
 pub(crate) const GATE: &str = "valuation";
-/// Who reviews at the gates.
+/// The person who reviews at the gates.
 pub(crate) const REVIEWER: &str = "gail";
 /// Everyone who speaks. The analysts come first, then the experts.
 pub(crate) const SPEAKERS: [&str; 11] = [
     "ann", "ben", "cyd", "dan", "sure", "rash", "eve", "fay", "hal", "gil", "ida",
 ];
-/// Those of them who take part in the cases; one more is hosted by the agent adapter.
+/// The speakers that take part in the cases; one more participant is hosted by the agent adapter.
 const ANALYSTS: &[&str] = SPEAKERS.split_at(6).0;
 /// The experts and what they know about. `eve` and `fay` rule at once, `hal` twice; `gil` never does, `ida` too late.
 pub(crate) const EXPERTS: [(&str, &str); 5] = [
@@ -80,7 +80,7 @@ pub(crate) fn challenge(number: usize) -> Message {
     message.with("/message_id", format!("challenge-{number}"))
 }
 
-/// What becomes of a challenge between two who do not know better.
+/// The course of a challenge between parties that have no rule of their own.
 enum Manner {
     /// Evidence is given and accepted.
     Settled,
@@ -94,6 +94,7 @@ enum Manner {
     Unevaluated,
 }
 
+/// The manner of a debate, which follows from its id.
 fn manner(debate: &str) -> Manner {
     match chance(&[debate, "manner"], 6) {
         0 | 1 => Manner::Settled,
@@ -104,10 +105,10 @@ fn manner(debate: &str) -> Manner {
     }
 }
 
-/// What one of the speakers says.
-pub(crate) fn says(heard: &Heard) -> Vec<Message> {
+/// The answers of one of the speakers to a message.
+pub(crate) fn answers(heard: &Heard) -> Vec<Message> {
     let asked = heard.body["message_id"].as_str().unwrap_or_default();
-    let said = match heard.kind() {
+    let answers = match heard.kind() {
         "task_assignment" => {
             let finding = json!({ "summary": "What all found.", "risk_score": 50, "recommendation": "negotiate" });
             vec![heard.finding(finding, 0.8)]
@@ -117,12 +118,15 @@ pub(crate) fn says(heard: &Heard) -> Vec<Message> {
         "request" if heard.payload()["action"] == "rule" => expert(heard),
         _ => Vec::new(),
     };
-    let named = said.into_iter().enumerate();
+    let named = answers.into_iter().enumerate();
     named
-        .map(|(place, said)| said.with("/message_id", format!("{asked}-{}-{place}", heard.agent)))
+        .map(|(place, answer)| {
+            answer.with("/message_id", format!("{asked}-{}-{place}", heard.agent))
+        })
         .collect()
 }
 
+/// A message to the facilitator in the debate of another message.
 fn in_debate(heard: &Heard, kind: &str, payload: Value) -> Message {
     let debate = heard.body["correlation_id"].clone();
     Message::new(
@@ -135,6 +139,7 @@ fn in_debate(heard: &Heard, kind: &str, payload: Value) -> Message {
     .with("/correlation_id", debate)
 }
 
+/// The answers of a challenged agent.
 fn challenged(heard: &Heard) -> Vec<Message> {
     if heard.agent == "rash" {
         return Vec::new();
@@ -150,6 +155,7 @@ fn challenged(heard: &Heard) -> Vec<Message> {
     }
 }
 
+/// The answers of a challenger to a question.
 fn challenger(heard: &Heard) -> Vec<Message> {
     match manner(heard.payload()["debate_id"].as_str().unwrap_or_default()) {
         Manner::Settled => {
@@ -163,6 +169,7 @@ fn challenger(heard: &Heard) -> Vec<Message> {
     }
 }
 
+/// The rulings of an expert.
 fn expert(heard: &Heard) -> Vec<Message> {
     let parameters = &heard.payload()["parameters"];
     let held_by_sure = |position: &&Value| position.to_string().contains("\"agent_id\":\"sure\"");

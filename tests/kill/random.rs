@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// From `CONCORD_SEED`, or else the clock; the seed is printed.
+    /// Seeded by `CONCORD_SEED`, or by the clock where it is not set; the seed is printed.
     pub(crate) fn seeded() -> Self {
         let clock = || {
             SystemTime::now()
@@ -21,6 +21,7 @@ impl Random {
         Self(seed)
     }
 
+    /// The next number.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -1,28 +1,29 @@
-//! The broker goes away and comes back: the services stay, say that they are not ready, and go on.
+//! When the broker goes away, the services stay and say that they are not ready; when it comes back, they go on.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use concord_testkit::{Agent, Instance, TestInstallation, instances, nats_server, until};
+use concord_testkit::{Agent, Instance, TestInstallation, instances, nats_server, wait_for};
 use concord_wire::subject::Service;
 use serde_json::json;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// An orchestrator takes a process out of service, or back, that soon.
+/// An orchestrator needs to know within this time whether a process is ready.
 const PROMPTLY: Duration = Duration::from_secs(15);
 
-async fn readiness(instances: &[Instance], ready: bool) {
+/// Waits until all these processes are ready, or all are not because the broker does not answer.
+async fn wait_for_readiness(instances: &[Instance], ready: bool) {
     for instance in instances {
         let what = format!("{} to be ready: {ready}", instance.name);
-        let seen = until(&what, PROMPTLY, async || {
+        let found = wait_for(what, PROMPTLY, async || {
             let found = instance.readiness().await;
             if found.is_ok() == ready {
                 Ok(found)
             } else {
                 Err(format!("{found:?}"))
             }
-        });
-        let found = seen.await.unwrap_or_else(|error| panic!("{error}"));
+        })
+        .await;
         if let Err(reasons) = found {
             assert!(
                 reasons.contains("the broker does not answer"),
@@ -31,6 +32,22 @@ async fn readiness(instances: &[Instance], ready: bool) {
             );
         }
     }
+}
+
+/// A case of two agents with a connection of their own is decided.
+async fn decides_a_case(installation: &TestInstallation, round: u32) {
+    let client = async_nats::connect(installation.server_url())
+        .await
+        .expect("the broker answers");
+    let names = [format!("ann-{round}"), format!("ben-{round}")];
+    let low = json!({"summary": "low", "risk_score": 20});
+    let high = json!({"summary": "high", "risk_score": 90});
+    let _ann = Agent::steadfast(&client, &names[0], low, 0.9).await;
+    let _ben = Agent::steadfast(&client, &names[1], high, 0.6).await;
+    let parameters = json!({ "participants": names, "task": { "type": "test" } });
+    let case = installation.open_case(&parameters).await;
+    let decided = installation.decision(&case, PATIENCE).await;
+    assert_eq!(decided["decision"]["reason"], "settled");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,7 +68,7 @@ async fn services_outlive_the_broker() {
     .await;
     let all = all.expect("the broker answers");
     assert_eq!(all.len(), services.len());
-    readiness(&all, true).await;
+    wait_for_readiness(&all, true).await;
     for round in 0..2 {
         if round == 0 {
             assert!(
@@ -61,31 +78,10 @@ async fn services_outlive_the_broker() {
         } else {
             installation.kill_broker().expect("it is ours");
         }
-        readiness(&all, false).await;
+        wait_for_readiness(&all, false).await;
         installation.start_broker().await.expect("it starts again");
-        readiness(&all, true).await;
-        let client = async_nats::connect(installation.server_url())
-            .await
-            .expect("the broker answers");
-        let names = [format!("ann-{round}"), format!("ben-{round}")];
-        let _ann = Agent::steadfast(
-            &client,
-            &names[0],
-            json!({"summary": "low", "risk_score": 20}),
-            0.9,
-        )
-        .await;
-        let _ben = Agent::steadfast(
-            &client,
-            &names[1],
-            json!({"summary": "high", "risk_score": 90}),
-            0.6,
-        )
-        .await;
-        let parameters = json!({ "participants": names, "task": { "type": "test" } });
-        let case = installation.open_case(&parameters).await;
-        let decided = installation.decision(&case, PATIENCE).await;
-        assert_eq!(decided["decision"]["reason"], "settled");
+        wait_for_readiness(&all, true).await;
+        decides_a_case(&installation, round).await;
     }
     assert_eq!(pids(), before, "no process was started again");
     assert!(
@@ -118,11 +114,10 @@ impl Drop for Streamless {
     }
 }
 
-/// As while a broker is being started again: it can be reached, and has no streams yet.
+/// While a broker starts, it may be reached before it has its streams.
 #[tokio::test(flavor = "multi_thread")]
 async fn services_that_start_wait_for_the_streams_of_the_broker() {
-    let installation =
-        TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
+    let installation = TestInstallation::start_without_adapter().await;
     let services: Vec<_> = installation.processes().collect();
     for (service, replica) in &services {
         installation
@@ -140,7 +135,7 @@ async fn services_that_start_wait_for_the_streams_of_the_broker() {
             .expect("it has a log")
             .to_owned();
         let what = format!("{service} to say that it waits");
-        let waits = until(&what, PATIENCE, async || {
+        wait_for(what, PATIENCE, async || {
             assert!(
                 installation.exited().is_empty(),
                 "{:?}",
@@ -152,8 +147,8 @@ async fn services_that_start_wait_for_the_streams_of_the_broker() {
             } else {
                 Err("it does not".to_owned())
             }
-        });
-        waits.await.unwrap_or_else(|error| panic!("{error}"));
+        })
+        .await;
     }
     drop(streamless);
     installation.start_broker().await.expect("it starts again");

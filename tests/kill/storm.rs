@@ -4,58 +4,48 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
 use concord_events::dead_letter::header;
-use concord_events::topology::StreamKind;
-use concord_testkit::{TestInstallation, audit, settled, stored, until};
+use concord_testkit::{TestInstallation, audit, dead_letters, settled, wait_for};
 use serde_json::Value;
 
 use crate::agents::{Agents, publish};
-use crate::blows::{Blow, last_fact, plan, start, strike};
-use crate::cases::{self, AGENTS, decisions, opening};
+use crate::blows::{Blow, last_event, plan, start, strike};
+use crate::cases::{self, AGENTS, opening, wait_for_decisions};
 use crate::random::Random;
 
 const CASES: usize = 200;
-/// Facts of an undisturbed run, at least: the measure of how far a run has come.
-const FACTS_OF_A_CASE: u64 = 8;
+/// How many events an undisturbed case has at least.
+const EVENTS_OF_A_CASE: u64 = 8;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs all cases under these blows: what was decided, and how many facts it took.
+/// Runs all cases under these blows: the decisions, and how many events there were.
 async fn run(blows: &[(u64, Blow)]) -> (Vec<(String, Value)>, u64) {
     let begun = Instant::now();
     let installation = start().await;
     let client = installation.client().clone();
     let jetstream = jetstream::new(client.clone());
-    let _agents = Agents::start(&client, &AGENTS[..4], cases::says);
+    let _agents = Agents::start(&client, &AGENTS[..4], cases::answers);
     for number in 0..CASES {
         publish(&jetstream, &opening(number))
             .await
             .expect("the request is stored");
     }
     for (at, blow) in blows {
-        let what = format!("fact {at}");
-        let reached = until(&what, PATIENCE, async || {
-            let last = last_fact(&jetstream).await?;
+        wait_for(format!("event {at}"), PATIENCE, async || {
+            let last = last_event(&jetstream).await?;
             if last >= *at {
                 Ok(())
             } else {
-                Err(format!("fact {last}"))
+                Err(format!("event {last}"))
             }
-        });
-        reached.await.unwrap_or_else(|error| panic!("{error}"));
+        })
+        .await;
         println!(
-            "{:6.2} s: fact {at}: {blow:?}",
+            "{:6.2} s: event {at}: {blow:?}",
             begun.elapsed().as_secs_f64()
         );
         strike(&installation, *blow).await;
     }
-    let decided = until("all decisions", PATIENCE, async || {
-        let decisions = decisions(&client).await?;
-        if decisions.len() == CASES {
-            Ok(decisions)
-        } else {
-            Err(format!("{} decisions", decisions.len()))
-        }
-    });
-    let decided = decided.await.unwrap_or_else(|error| panic!("{error}"));
+    let decided = wait_for_decisions(&client, CASES, PATIENCE).await;
     settled(&client, PATIENCE)
         .await
         .unwrap_or_else(|error| panic!("{error}"));
@@ -63,13 +53,13 @@ async fn run(blows: &[(u64, Blow)]) -> (Vec<(String, Value)>, u64) {
     check(&installation).await;
     (
         decided,
-        last_fact(&jetstream).await.expect("the stream is there"),
+        last_event(&jetstream).await.expect("the stream is there"),
     )
 }
 
-/// The invariants hold, replaying gives what is stored, and nothing had to be given up.
+/// Checks that the invariants hold, that replaying gives what is stored, and that no message had to be given up.
 async fn check(installation: &TestInstallation) {
-    let letters = stored(installation.client(), StreamKind::Dead, ">")
+    let letters = dead_letters(installation.client())
         .await
         .expect("the stream can be read");
     let errors: Vec<_> = letters
@@ -108,12 +98,12 @@ async fn every_case_comes_to_the_decision_of_an_undisturbed_run() {
         return println!("left out: CONCORD_QUICK is set");
     }
     let mut random = Random::seeded();
-    let (undisturbed, facts) = run(&[]).await;
+    let (undisturbed, events) = run(&[]).await;
     assert!(
-        facts >= CASES as u64 * FACTS_OF_A_CASE,
-        "only {facts} facts"
+        events >= CASES as u64 * EVENTS_OF_A_CASE,
+        "only {events} events"
     );
-    let (disturbed, _) = run(&plan(&mut random, facts * 9 / 10)).await;
+    let (disturbed, _) = run(&plan(&mut random, events * 9 / 10)).await;
     for (expected, found) in undisturbed.iter().zip(&disturbed) {
         assert_eq!(expected, found);
     }

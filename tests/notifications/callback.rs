@@ -1,10 +1,11 @@
-//! The completion of a request with a callback is posted, signed and tried again; nobody is called who is not listed.
+//! The completion of a request with a callback is posted to its address, signed, and tried again. An address that the
+//! settings do not list is not called.
 
 use std::collections::BTreeSet;
 
 use async_nats::jetstream;
 use concord_events::topology::StreamKind;
-use concord_testkit::{Message, layout, settled, unique, until};
+use concord_testkit::{Message, layout, settled, unique, wait_for};
 use serde_json::json;
 
 use crate::PATIENCE;
@@ -34,7 +35,7 @@ async fn a_completion_is_posted_to_whom_the_settings_allow_until_it_is_taken() {
     })
     .await;
     let client = stage.installation.client();
-    let (ann, bob) = (unique("ann"), unique("bob"));
+    let [ann, bob] = ["ann", "bob"].map(unique);
 
     let good = ask(&ann, &bob, &format!("http://127.0.0.1:{port}/done"));
     good.publish(client).await;
@@ -51,7 +52,7 @@ async fn a_completion_is_posted_to_whom_the_settings_allow_until_it_is_taken() {
         (&json!(good.id()), &json!(0.25))
     );
 
-    // An address inside the network that the installation does not list.
+    // An address inside the network that the settings do not list.
     let bad = ask(&ann, &bob, "http://169.254.169.254/latest/meta-data");
     bad.publish(client).await;
     answer(&bad, &bob).publish(client).await;
@@ -64,7 +65,7 @@ async fn a_completion_is_posted_to_whom_the_settings_allow_until_it_is_taken() {
     );
     assert_eq!(
         server
-            .given()
+            .received()
             .iter()
             .filter(|call| call["body"]["type"] == "request.answered")
             .count(),
@@ -72,13 +73,13 @@ async fn a_completion_is_posted_to_whom_the_settings_allow_until_it_is_taken() {
     );
 }
 
-/// Completions that wait for one that is slow.
+/// How many completions wait for a slow receiver.
 const WAITING: usize = 8;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn however_slow_its_receiver_is_a_completion_that_is_taken_is_posted_once() {
     let port = free_port();
-    // The last waits for much longer than the broker does.
+    // The last completion waits for much longer than the broker waits for an acknowledgement.
     let server = Server::webhook_with(port, &["--answers", "204", "--takes", "1"]).await;
     let work = "in_flight_max = 1\nack_wait_ms = 1000";
     let stage = Stage::start(&Channels {
@@ -88,7 +89,7 @@ async fn however_slow_its_receiver_is_a_completion_that_is_taken_is_posted_once(
     })
     .await;
     let client = stage.installation.client();
-    let (ann, bob) = (unique("ann"), unique("bob"));
+    let [ann, bob] = ["ann", "bob"].map(unique);
     for _ in 0..WAITING {
         let asked = ask(&ann, &bob, &format!("http://127.0.0.1:{port}/done"));
         asked.publish(client).await;
@@ -99,7 +100,7 @@ async fn however_slow_its_receiver_is_a_completion_that_is_taken_is_posted_once(
         .get_stream(layout().stream_name(StreamKind::Events))
         .await
         .unwrap();
-    let done = until("all to be posted", PATIENCE, async || {
+    wait_for("all to be posted", PATIENCE, async || {
         let info = stream
             .consumer_info(ANSWERED)
             .await
@@ -110,16 +111,15 @@ async fn however_slow_its_receiver_is_a_completion_that_is_taken_is_posted_once(
         } else {
             Err(format!("{left:?} are left"))
         }
-    });
-    done.await
-        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
-    let given = server.given();
-    let ids: BTreeSet<&str> = given
+    })
+    .await;
+    let calls = server.received();
+    let ids: BTreeSet<&str> = calls
         .iter()
         .filter_map(|call| call["id"].as_str())
         .collect();
     assert_eq!(
-        (ids.len(), given.len()),
+        (ids.len(), calls.len()),
         (WAITING, WAITING),
         "completions, and calls"
     );

@@ -1,23 +1,23 @@
-//! The servers that people are told by: real ones, each a small program in Python that says what it was given.
+//! The servers by which people are notified: small programs in Python that print what they receive.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use concord_testkit::{free_address, until};
+use concord_testkit::{free_address, wait_for};
 use serde_json::Value;
 
 use crate::PATIENCE;
 
-/// The key of all webhooks here.
+/// The key with which the adapter signs webhooks.
 pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Where Python finds aiosmtpd, which is installed there when it is missing.
+/// The directory where Python finds aiosmtpd, which is installed there when it is missing.
 fn python_path() -> PathBuf {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
@@ -42,18 +42,21 @@ pub(crate) fn free_port() -> u16 {
 /// A server that runs until it is dropped.
 pub(crate) struct Server {
     process: Child,
-    said: Arc<Mutex<Vec<Value>>>,
+    printed: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Server {
+    /// Starts an SMTP server.
     pub(crate) async fn smtp(port: u16, arguments: &[&str]) -> Self {
         Self::start("smtp_server.py", port, arguments).await
     }
 
+    /// Starts a receiver of webhooks that answers with these statuses in turn, the last of them for ever.
     pub(crate) async fn webhook(port: u16, answers: &str) -> Self {
         Self::webhook_with(port, &["--answers", answers]).await
     }
 
+    /// Starts a receiver of webhooks with these arguments.
     pub(crate) async fn webhook_with(port: u16, arguments: &[&str]) -> Self {
         Self::start(
             "webhook_server.py",
@@ -75,8 +78,8 @@ impl Server {
             .stdout(Stdio::piped());
         let mut process = python.spawn().expect("python3 runs");
         let output = process.stdout.take().expect("its output is a pipe");
-        let said = Arc::<Mutex<Vec<Value>>>::default();
-        let lines = Arc::clone(&said);
+        let printed = Arc::<Mutex<Vec<Value>>>::default();
+        let lines = Arc::clone(&printed);
         // Ends with the process, whose output it reads.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -86,14 +89,16 @@ impl Server {
                     .push(serde_json::from_str(&line).expect("a line is JSON"));
             }
         });
-        let server = Self { process, said };
-        server.said(program, |line| line["listening"] == port).await;
+        let server = Self { process, printed };
+        server
+            .printed(program, |line| line["listening"] == port)
+            .await;
         server
     }
 
-    /// Everything it was given so far.
-    pub(crate) fn given(&self) -> Vec<Value> {
-        self.said
+    /// Everything that it has received so far, in order.
+    pub(crate) fn received(&self) -> Vec<Value> {
+        self.printed
             .lock()
             .unwrap()
             .iter()
@@ -102,29 +107,30 @@ impl Server {
             .collect()
     }
 
-    /// Waits until it says this.
-    pub(crate) async fn said(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-        let found = until(what, PATIENCE, async || {
-            let said = self.said.lock().unwrap().clone();
-            said.iter()
+    /// Waits until it prints a line for which `is_it` is true; `what` names what is awaited.
+    pub(crate) async fn printed(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        wait_for(what, PATIENCE, async || {
+            let printed = self.printed.lock().unwrap().clone();
+            printed
+                .iter()
                 .find(|line| is_it(line))
                 .cloned()
-                .ok_or_else(|| format!("{said:#?}"))
-        });
-        found.await.unwrap_or_else(|error| panic!("{error}"))
+                .ok_or_else(|| format!("{printed:#?}"))
+        })
+        .await
     }
 
-    /// Waits for the mail whose subject begins so.
+    /// Waits for a mail whose subject begins so.
     pub(crate) async fn mail(&self, beginning: &str) -> Value {
-        self.said(beginning, |line| {
+        self.printed(beginning, |line| {
             header(line, "subject").starts_with(beginning)
         })
         .await
     }
 
-    /// Waits for the call of this type that was answered so.
+    /// Waits for a call of this type that was answered with this status.
     pub(crate) async fn call(&self, kind: &str, status: u16) -> Value {
-        self.said(kind, |line| {
+        self.printed(kind, |line| {
             line["body"]["type"] == kind && line["status"] == status
         })
         .await

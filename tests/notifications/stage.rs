@@ -4,30 +4,63 @@ use std::path::PathBuf;
 
 use concord_events::topology::{Channel, ConsumerKind, StreamKind};
 use concord_testkit::{
-    Message, Stored, TestInstallation, instances, layout, stored, unique, until,
+    Message, Stored, TestInstallation, consumer_is_done, http_get, instances, layout, stored,
+    unique, wait_for, with_adapter_settings,
 };
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
-use crate::server::SECRET;
+use crate::server::{SECRET, Server, free_port};
 
-/// A running installation.
+/// A running installation, with the names of its case and of the person who can rule.
 pub(crate) struct Stage {
     pub(crate) installation: TestInstallation,
     pub(crate) case: String,
     pub(crate) expert: String,
 }
 
-/// Where the adapter sends; what is absent is off.
+/// The channels by which the adapter notifies people; one that is absent is off.
 #[derive(Default)]
 pub(crate) struct Channels {
     pub(crate) smtp: Option<u16>,
     pub(crate) webhook: Option<u16>,
-    /// With TLS, by this certificate, and for mails with a user name and the password in this file.
+    /// Both channels use TLS with this certificate, and mails a user name with the password in this file.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     /// The adapter's section `work`.
     pub(crate) work: &'static str,
+}
+
+/// The address of eve's webhook, on a server of the test. It holds what may be a secret.
+pub(crate) fn webhook_url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/eve?key=t0ken")
+}
+
+/// Servers of both channels, which take everything.
+pub(crate) struct Servers {
+    pub(crate) smtp: Server,
+    pub(crate) webhook: Server,
+    pub(crate) webhook_port: u16,
+}
+
+impl Servers {
+    /// Starts them, and an installation whose adapter uses both; webhooks are answered with this status.
+    pub(crate) async fn start(status: &str) -> (Stage, Self) {
+        let smtp_port = free_port();
+        let webhook_port = free_port();
+        let servers = Self {
+            smtp: Server::smtp(smtp_port, &[]).await,
+            webhook: Server::webhook(webhook_port, status).await,
+            webhook_port,
+        };
+        let stage = Stage::start(&Channels {
+            smtp: Some(smtp_port),
+            webhook: Some(webhook_port),
+            ..Channels::default()
+        })
+        .await;
+        (stage, servers)
+    }
 }
 
 impl Channels {
@@ -61,12 +94,8 @@ impl Channels {
 
 impl Stage {
     pub(crate) async fn start(channels: &Channels) -> Self {
-        let installation = TestInstallation::start_with(|mut plan| {
-            let config = plan.directory.join("adapter.toml");
-            std::fs::write(&config, channels.toml()).expect("the configuration is written");
-            plan.adapter_config = Some(config);
-            plan
-        });
+        let installation =
+            TestInstallation::start_with(|plan| with_adapter_settings(plan, &channels.toml()));
         Self {
             installation: installation.await,
             case: unique("case"),
@@ -74,19 +103,20 @@ impl Stage {
         }
     }
 
-    /// Registers the person who can rule.
+    /// Registers the person who can rule, with these ways to reach them.
     pub(crate) async fn register(&self, contact: Value) {
-        let request =
-            json!({ "expert": { "agent_id": self.expert, "contact": contact }, "by": "olga" });
-        let answer = self
-            .installation
-            .ask(Service::DebateFacilitator, "register_expert", &request)
-            .await;
-        assert_eq!(answer.expect("an answer")["fact"], "expert_registered");
+        let expert = json!({ "agent_id": self.expert, "contact": contact });
+        self.installation.register_expert(&expert).await;
     }
 
-    /// A challenge that comes to a person at once, who has `person_ms`; then it stands provisionally for
-    /// `provisional_ms`.
+    /// Registers that person with a mailbox and this webhook.
+    pub(crate) async fn register_eve(&self, webhook: &str) {
+        self.register(json!({ "email": "eve@example.org", "webhook": webhook }))
+            .await;
+    }
+
+    /// Sends a challenge that comes to a person at once. The person has `person_ms`; then there is a provisional decision
+    /// for `provisional_ms`.
     pub(crate) async fn challenge(&self, topic: &str, person_ms: u64, provisional_ms: u64) {
         let (finance, strategy) = (unique("finance"), unique("strategy"));
         let times = json!({ "acknowledge_ms": 1, "person_ms": person_ms, "provisional_ms": provisional_ms });
@@ -96,103 +126,72 @@ impl Stage {
         });
         self.installation.open_case(&opening).await;
         for agent in [&finance, &strategy] {
-            self.send(&Message::finding(
-                &self.case,
-                agent,
-                json!({ "summary": "Seen." }),
-                0.8,
-            ))
-            .await;
+            let finding = json!({ "summary": "Seen." });
+            Message::finding(&self.case, agent, finding, 0.8)
+                .store(self.installation.client())
+                .await;
         }
-        self.fact("case", "decided").await;
+        self.event("case", "decided").await;
         let challenge = json!({
             "challenge_id": "CH-001", "challenger": strategy, "challenged": finance, "disputed_finding": topic,
             "challenge_basis": "ROI declining despite claims", "required_evidence": ["Peer comparison"],
             "priority": "critical-path", "metric": "operating margin", "challenged_value": 25, "position": "30 %",
             "value": 30,
         });
-        self.send(&Message::new(
-            &self.case,
-            &strategy,
-            "coordinator",
-            "challenge",
-            challenge,
-        ))
-        .await;
-    }
-
-    async fn send(&self, message: &Message) {
-        let context = async_nats::jetstream::new(self.installation.client().clone());
-        let stored = context
-            .publish(message.subject(), message.bytes().into())
+        Message::new(&self.case, &strategy, "coordinator", "challenge", challenge)
+            .store(self.installation.client())
             .await;
-        stored
-            .expect("the message is sent")
-            .await
-            .expect("the message is stored");
     }
 
-    async fn found(
+    /// Waits for a stored message for which `is_it` is true.
+    async fn wait_for_stored(
         &self,
         kind: StreamKind,
         filter: &str,
         is_it: impl Fn(&Stored) -> bool,
     ) -> Stored {
-        let found = until(filter, PATIENCE, async || {
+        wait_for(filter, PATIENCE, async || {
             let all = stored(self.installation.client(), kind, filter).await?;
             let number = all.len();
             all.into_iter()
                 .find(|one| is_it(one))
                 .ok_or_else(|| format!("{number} others"))
-        });
-        found.await.unwrap_or_else(|error| panic!("{error}"))
+        })
+        .await
     }
 
-    /// Waits for a fact: its contents.
-    pub(crate) async fn fact(&self, aggregate: &str, fact: &str) -> Value {
-        let filter = format!("concord.v1.event.{aggregate}.*.{fact}");
-        self.found(StreamKind::Events, &filter, |_| true)
+    /// Waits for an event: its contents.
+    pub(crate) async fn event(&self, aggregate: &str, event: &str) -> Value {
+        let filter = format!("concord.v1.event.{aggregate}.*.{event}");
+        self.wait_for_stored(StreamKind::Events, &filter, |_| true)
             .await
             .json()["data"]
             .clone()
     }
 
-    /// Waits for the dead letter of a consumer: why.
+    /// Waits for the dead letter that a consumer has made for this reason.
     pub(crate) async fn dead(&self, reason: &str, consumer: &str) -> Stored {
         let filter = format!("concord.v1.dead.agent-adapter.{reason}");
-        self.found(StreamKind::Dead, &filter, |letter| {
+        self.wait_for_stored(StreamKind::Dead, &filter, |letter| {
             letter.header("Concord-Dead-Consumer") == consumer
         })
         .await
     }
 
-    /// Waits until the adapter has seen every fact that people are told of, by both channels.
-    pub(crate) async fn told(&self) {
-        let context = async_nats::jetstream::new(self.installation.client().clone());
+    /// Waits until the adapter has handled every event that people are told of, for both channels.
+    pub(crate) async fn wait_until_all_are_told(&self) {
         for channel in Channel::ALL {
             for consumer in layout().consumers_of(ConsumerKind::Notices(channel)) {
-                let done = until(&consumer.name, PATIENCE, async || {
-                    let stream = context
-                        .get_stream_no_info(&consumer.stream)
-                        .await
-                        .map_err(|error| error.to_string())?;
-                    let info = stream
-                        .consumer_info(&consumer.name)
-                        .await
-                        .map_err(|error| error.to_string())?;
-                    let left = (info.num_pending, info.num_ack_pending);
-                    if left == (0, 0) {
-                        Ok(())
-                    } else {
-                        Err(format!("{left:?} are left"))
-                    }
-                });
-                done.await.unwrap_or_else(|error| panic!("{error}"));
+                wait_for(&consumer.name, PATIENCE, async || {
+                    let client = self.installation.client();
+                    consumer_is_done(client, StreamKind::Events, &consumer.name).await
+                })
+                .await;
             }
         }
     }
 
-    /// How often the adapter has counted this result of a channel.
+    /// How many notifications of a channel had this result, by the adapter's metrics.
     pub(crate) async fn counted(&self, channel: &str, result: &str) -> u64 {
         let is_adapter = |name: &str| name == "concord-agent-adapter";
         let client = self.installation.client();
@@ -205,14 +204,15 @@ impl Stage {
             .iter()
             .find(|one| is_adapter(&one.name))
             .expect("the adapter answers");
-        let metrics = http_get(adapter.http().expect("it answers HTTP"), "/metrics").await;
+        let address = adapter.http().expect("it answers HTTP");
+        let metrics = http_get(address, "/metrics").await.expect("an answer");
         let name =
             format!("concord_notifications_total{{channel=\"{channel}\",result=\"{result}\"}} ");
         let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
         line.map_or(0, |count| count.trim().parse().expect("a number"))
     }
 
-    /// What the adapter has logged.
+    /// The log of the adapter.
     pub(crate) fn log(&self) -> String {
         let log = self
             .installation
@@ -221,7 +221,7 @@ impl Stage {
         std::fs::read_to_string(log).expect("the log is read")
     }
 
-    /// The invariants hold, all services live, and no log shows a secret.
+    /// Checks that the invariants hold, that all services live, and that the log shows no key.
     pub(crate) async fn holds(&self) {
         self.installation.holds(PATIENCE).await;
         assert!(
@@ -229,23 +229,4 @@ impl Stage {
             "the key of the webhooks is in the log"
         );
     }
-}
-
-async fn http_get(address: &str, path: &str) -> String {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    let mut stream = tokio::net::TcpStream::connect(address)
-        .await
-        .expect("the adapter listens");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream
-        .write_all(request.as_bytes())
-        .await
-        .expect("the request is sent");
-    let mut answer = String::new();
-    stream
-        .read_to_string(&mut answer)
-        .await
-        .expect("the answer is text");
-    answer
 }

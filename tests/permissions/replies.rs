@@ -1,23 +1,32 @@
-//! The broker does not check the reply subject that a user names, and stores its acknowledgement there. Whoever does that in the
-//! place of facts, deadlines and messages hinders nobody.
+//! The broker does not check the reply subject that a user names, and stores its acknowledgement there. An agent that names
+//! subjects of events, deadlines and messages hinders nobody.
 
+use async_nats::Client;
 use concord_events::Aggregate;
 use concord_events::non_event::is_acknowledgement;
-use concord_testkit::concord;
+use concord_events::topology::StreamKind;
+use concord_testkit::{
+    Message, Stored, TestInstallation, events, message_bodies, stored, unique, wait_for,
+};
+use concord_wire::AgentId;
 use concord_wire::subject::Service;
+use serde_json::{Value, json};
 
-use super::*;
+use crate::PATIENCE;
+use crate::command::printed;
+use crate::user::{User, agents, users};
 
-/// A user that names whatever it likes as the subject of its replies.
-struct Mallory<'a> {
-    installation: &'a TestInstallation,
-    client: Client,
-    own: String,
+/// A user that names subjects of others for the replies to its messages.
+pub(crate) struct Mallory<'a> {
+    pub(crate) installation: &'a TestInstallation,
+    pub(crate) client: Client,
+    /// The subject of its messages.
+    pub(crate) own: String,
 }
 
 impl Mallory<'_> {
-    /// Has the broker's acknowledgement sent to each of these subjects, and waits until the broker has stored the last of them.
-    async fn names(&self, kind: StreamKind, subjects: &[String]) {
+    /// Makes the broker send an acknowledgement to each of these subjects, and waits until the last is stored in this stream.
+    pub(crate) async fn names(&self, kind: StreamKind, subjects: &[String]) {
         for subject in subjects {
             let sent = self
                 .client
@@ -26,71 +35,52 @@ impl Mallory<'_> {
             sent.expect("it is sent");
         }
         let Some(last) = subjects.last() else { return };
-        let stored = until(
-            format!("an acknowledgement on {last}"),
-            PATIENCE,
-            async || {
-                let stored = stored(self.installation.client(), kind, last).await?;
-                let found = stored
-                    .iter()
-                    .any(|stored| is_acknowledgement(&stored.payload));
-                found
-                    .then_some(())
-                    .ok_or_else(|| format!("{} others", stored.len()))
-            },
-        );
-        stored.await.unwrap_or_else(|error| panic!("{error}"));
+        let what = format!("an acknowledgement on {last}");
+        wait_for(what, PATIENCE, async || {
+            let stored = stored(self.installation.client(), kind, last).await?;
+            let found = stored
+                .iter()
+                .any(|stored| is_acknowledgement(&stored.payload));
+            found
+                .then_some(())
+                .ok_or_else(|| format!("{} others", stored.len()))
+        })
+        .await;
     }
 
-    /// The same on every fact of an aggregate, known or not.
-    async fn names_facts(&self, aggregate: Aggregate, id: &str) -> u64 {
-        let facts = aggregate
+    /// The same with the subject of every event of an aggregate, known or not: how many subjects there are.
+    async fn names_events(&self, aggregate: Aggregate, id: &str) -> u64 {
+        let names = aggregate
             .events()
             .iter()
             .map(|info| info.name)
             .chain(["unheard_of"]);
-        let subjects: Vec<String> = facts
-            .map(|fact| format!("concord.v1.event.{aggregate}.{id}.{fact}"))
+        let subjects: Vec<String> = names
+            .map(|name| format!("concord.v1.event.{aggregate}.{id}.{name}"))
             .collect();
         self.names(StreamKind::Events, &subjects).await;
         subjects.len() as u64
     }
 }
 
-/// What a verb of the command prints as JSON; it must succeed.
-fn printed(installation: &TestInstallation, arguments: &[&str]) -> Value {
-    let output = concord(
-        &[
-            arguments,
-            &["--json", "--server", installation.server_url()],
-        ]
-        .concat(),
-    );
-    let (out, err) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert!(output.status.success(), "{arguments:?}: {out}{err}");
-    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {out}"))
-}
-
-/// Waits for the first message of this kind to `agent`.
-async fn told(installation: &TestInstallation, case: &str, agent: &AgentId, kind: &str) -> Value {
+/// Waits for the first message of this type to `agent`.
+pub(crate) async fn message_to(
+    installation: &TestInstallation,
+    case: &str,
+    agent: &AgentId,
+    kind: &str,
+) -> Value {
     let filter = format!("concord.v1.msg.{case}.*.{agent}.{kind}");
-    let found = until(&filter, PATIENCE, async || {
-        let messages = stored(installation.client(), StreamKind::Messages, &filter).await?;
-        messages
-            .first()
-            .map(Stored::json)
-            .ok_or_else(|| "none".to_owned())
-    });
-    found.await.unwrap_or_else(|error| panic!("{error}"))
+    wait_for(&filter, PATIENCE, async || {
+        let messages = message_bodies(installation.client(), &filter).await?;
+        messages.into_iter().next().ok_or_else(|| "none".to_owned())
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn acknowledgements_in_the_place_of_facts_are_passed_over() {
-    let [eva, mallory, sam] =
-        ["eva", "mallory", "sam"].map(|name| AgentId::new(unique(name)).expect("an id"));
+    let [eva, mallory, sam] = agents(["eva", "mallory", "sam"]);
     let config = users(&[&eva, &mallory]);
     let installation = TestInstallation::start_with(|mut plan| {
         plan.nats_config = config;
@@ -99,64 +89,61 @@ async fn acknowledgements_in_the_place_of_facts_are_passed_over() {
     })
     .await;
     let case = unique("case");
-    let (client, _refused) = client(&installation, &mallory).await;
-    let own = format!("concord.v1.msg.{case}.{mallory}.{mallory}.note");
+    let user = User::connect(&installation, &mallory).await;
     let his = Mallory {
         installation: &installation,
-        client,
-        own,
+        client: user.client.clone(),
+        own: format!("concord.v1.msg.{case}.{mallory}.{mallory}.note"),
     };
 
-    // Before the case is there, and while its findings come in.
-    let mut foreign = his.names_facts(Aggregate::Case, &case).await;
+    // Before the case exists, while its findings come in, in its debate, and after its decision.
+    let mut foreign = his.names_events(Aggregate::Case, &case).await;
     let opening = json!({
         "case_id": case, "participants": [eva, mallory, sam], "task": { "type": "test" },
         "policy": { "finding_timeout_ms": 10_000, "answer_timeout_ms": 600_000, "rounds_max": 1 },
     });
     installation.open_case(&opening).await;
-    foreign += his.names_facts(Aggregate::Case, &case).await;
-    foreign += his.names_facts(Aggregate::Detection, &case).await;
-    let said = |agent: &AgentId, score: u32| {
-        let finding = json!({ "summary": "Seen.", "risk_score": score, "severity": "high", "recommendation": "negotiate" });
-        Message::finding(&case, agent.as_str(), finding, 0.8)
+    foreign += his.names_events(Aggregate::Case, &case).await;
+    foreign += his.names_events(Aggregate::Detection, &case).await;
+    let finding = |agent: &AgentId, score: u32| {
+        let payload = json!({ "summary": "Seen.", "risk_score": score, "severity": "high", "recommendation": "negotiate" });
+        Message::finding(&case, agent.as_str(), payload, 0.8)
     };
-    said(&eva, 20).publish(installation.client()).await;
-    foreign += his.names_facts(Aggregate::Case, &case).await;
-    said(&mallory, 90).publish(installation.client()).await;
+    finding(&eva, 20).publish(installation.client()).await;
+    foreign += his.names_events(Aggregate::Case, &case).await;
+    finding(&mallory, 90).publish(installation.client()).await;
 
-    findings_close(&his, &case, &eva).await;
-    let (debate, more) = debated(&his, &case, [&eva, &mallory]).await;
+    close_findings(&his, &case, &eva).await;
+    let (debate, more) = hold_debate(&his, &case, [&eva, &mallory]).await;
     foreign += more;
-    let decided = until("the decision", PATIENCE, async || {
-        let filter = format!("concord.v1.event.case.{case}.decided");
-        let facts = stored(installation.client(), StreamKind::Events, &filter).await?;
-        let fact = facts.iter().find(|fact| !is_acknowledgement(&fact.payload));
-        fact.map(Stored::json).ok_or_else(|| "not yet".to_owned())
-    });
-    let decided = decided
-        .await
-        .unwrap_or_else(|error| panic!("{error}\n{}", installation.log_tails()));
+    let filter = format!("case.{case}.decided");
+    let decided = wait_for("the decision", PATIENCE, async || {
+        let events = events(installation.client(), &filter).await?;
+        let is_event = |stored: &&Stored| !is_acknowledgement(&stored.payload);
+        let event = events.iter().find(is_event).map(Stored::json);
+        event.ok_or_else(|| "not yet".to_owned())
+    })
+    .await;
     assert_eq!(
         decided["data"]["decision"]["missing"],
         json!([sam]),
         "{decided:#}"
     );
-    foreign += his.names_facts(Aggregate::Case, &case).await;
+    foreign += his.names_events(Aggregate::Case, &case).await;
     installation.holds(PATIENCE).await;
-    reads(&installation, &case, &debate, foreign);
+    check_readers(&installation, &case, &debate, foreign);
 }
 
-/// The findings close by their deadline, since one participant says nothing; and the broker no longer holds it.
-async fn findings_close(his: &Mallory<'_>, case: &str, eva: &AgentId) {
+/// Waits for the deadline that closes the findings, since one participant gives none, and overwrites its schedule in the
+/// broker with acknowledgements.
+async fn close_findings(his: &Mallory<'_>, case: &str, eva: &AgentId) {
     let armed = format!("concord.v1.timer.armed.case.{case}.findings");
-    let is_armed = until(&armed, PATIENCE, async || {
+    wait_for(&armed, PATIENCE, async || {
         let armed = stored(his.installation.client(), StreamKind::Timers, &armed).await?;
-        armed
-            .first()
-            .map(|_| ())
-            .ok_or_else(|| "not yet".to_owned())
-    });
-    is_armed.await.unwrap_or_else(|error| panic!("{error}"));
+        let first = armed.first().map(|_| ());
+        first.ok_or_else(|| "not yet".to_owned())
+    })
+    .await;
     his.names(
         StreamKind::Timers,
         &[format!("concord.v1.timer.due.case.{case}.findings"), armed],
@@ -182,23 +169,19 @@ async fn findings_close(his: &Mallory<'_>, case: &str, eva: &AgentId) {
     .await;
 }
 
-/// A debate in which both keep their positions: which one, and how many acknowledgements stand in it.
-async fn debated(his: &Mallory<'_>, case: &str, agents: [&AgentId; 2]) -> (String, u64) {
-    let (installation, [eva, mallory]) = (his.installation, agents);
-    let question = told(installation, case, eva, "question").await;
-    let debates = stored(
-        installation.client(),
-        StreamKind::Events,
-        "concord.v1.event.debate.*.opened",
-    )
-    .await;
-    let debates = debates.expect("the facts can be read");
+/// A debate in which both keep their positions: its id, and how many acknowledgements were stored meanwhile.
+async fn hold_debate(his: &Mallory<'_>, case: &str, agents: [&AgentId; 2]) -> (String, u64) {
+    let installation = his.installation;
+    let [eva, mallory] = agents;
+    let question = message_to(installation, case, eva, "question").await;
+    let debates = events(installation.client(), "debate.*.opened").await;
+    let debates = debates.expect("the stream can be read");
     let debate = debates.first().expect("a debate").json()["id"]
         .as_str()
         .expect("an id")
         .to_owned();
-    let mut foreign = his.names_facts(Aggregate::Debate, &debate).await;
-    foreign += his.names_facts(Aggregate::Case, case).await;
+    let mut foreign = his.names_events(Aggregate::Debate, &debate).await;
+    foreign += his.names_events(Aggregate::Case, case).await;
     let keeps = json!({ "reasoning": "I keep my position." });
     let answer = |agent: &AgentId, question: &Value| {
         let question = question["message_id"].as_str().expect("an id");
@@ -211,14 +194,14 @@ async fn debated(his: &Mallory<'_>, case: &str, agents: [&AgentId; 2]) -> (Strin
         )
     };
     answer(eva, &question).publish(installation.client()).await;
-    foreign += his.names_facts(Aggregate::Debate, &debate).await;
-    let asked = told(installation, case, mallory, "question").await;
+    foreign += his.names_events(Aggregate::Debate, &debate).await;
+    let asked = message_to(installation, case, mallory, "question").await;
     answer(mallory, &asked).publish(installation.client()).await;
     (debate, foreign)
 }
 
-/// Every reader passes over what is no fact, and whoever checks is told.
-fn reads(installation: &TestInstallation, case: &str, debate: &str, foreign: u64) {
+/// Every reader of the command passes over the acknowledgements, and `concord check` counts them.
+fn check_readers(installation: &TestInstallation, case: &str, debate: &str, foreign: u64) {
     let check = printed(installation, &["check"]);
     assert_eq!(check["holds"], true, "{check:#}");
     assert!(
@@ -269,104 +252,4 @@ fn reads(installation: &TestInstallation, case: &str, debate: &str, foreign: u64
     printed(installation, &["dead", "list"]);
     printed(installation, &["deadlines"]);
     printed(installation, &["metrics"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_card_that_is_hidden_is_found_and_a_copy_is_no_fact_whatever_it_says() {
-    let eva = AgentId::new(unique("eva")).expect("an id");
-    let installation = TestInstallation::start().await;
-    let (case, client) = (unique("case"), installation.client().clone());
-    let register = json!({ "action": "register_agent", "parameters": { "agent_id": eva } });
-    Message::new("_", eva.as_str(), "coordinator", "request", register)
-        .publish(&client)
-        .await;
-    told(&installation, "_", &eva, "response").await;
-    let own = format!("concord.v1.msg.{case}.{eva}.{eva}.note");
-    let hers = Mallory {
-        installation: &installation,
-        client: client.clone(),
-        own: own.clone(),
-    };
-    hers.names(
-        StreamKind::Events,
-        &[format!("concord.v1.event.agent.{eva}.registered")],
-    )
-    .await;
-    let opening = json!({
-        "case_id": case, "participants": [eva], "task": { "type": "test" }, "policy": { "finding_timeout_ms": 600_000 },
-    });
-    installation.open_case(&opening).await;
-
-    // Whoever may ask for a message directly can have any body stored: here, that of a fact.
-    let filter = format!("concord.v1.event.case.{case}.*");
-    let opened = stored(&client, StreamKind::Events, &filter)
-        .await
-        .expect("the facts can be read");
-    let fact = opened.first().expect("the case is open").payload.clone();
-    let jetstream = async_nats::jetstream::new(client.clone());
-    let sequence = jetstream
-        .publish(own, fact)
-        .await
-        .expect("sent")
-        .await
-        .expect("stored")
-        .sequence;
-    let decided = format!("concord.v1.event.case.{case}.decided");
-    let ask = json!({ "seq": sequence }).to_string();
-    let asked = client.publish_with_reply(
-        "$JS.API.DIRECT.GET.CONCORD_MESSAGES",
-        decided.clone(),
-        ask.into(),
-    );
-    asked.await.expect("sent");
-    let facts = async |number: usize| {
-        let all = until(
-            format!("{number} messages on {decided}"),
-            PATIENCE,
-            async || {
-                let all = stored(&client, StreamKind::Events, &decided).await?;
-                if all.len() == number {
-                    Ok(all)
-                } else {
-                    Err(format!("{}", all.len()))
-                }
-            },
-        );
-        all.await
-            .unwrap_or_else(|error| panic!("{error}\n{}", installation.log_tails()))
-    };
-    facts(1).await;
-
-    // A coordinator that remembers nothing.
-    installation
-        .restart(Service::Coordinator, 0)
-        .await
-        .expect("it starts");
-    installation.ready().await.expect("it is ready");
-    let agents = installation
-        .ask(Service::Coordinator, "agents", &Value::Null)
-        .await
-        .expect("an answer");
-    assert!(agents.to_string().contains(eva.as_str()), "{agents:#}");
-    Message::finding(&case, eva.as_str(), json!({ "summary": "Seen." }), 0.8)
-        .publish(&client)
-        .await;
-    let facts = facts(2).await;
-    assert_eq!(
-        facts[1].json()["data"]["decision"]["findings"][0]["agent_id"],
-        eva.as_str(),
-        "{:#}",
-        facts[1].json()
-    );
-    installation.holds(PATIENCE).await;
-    let check = printed(&installation, &["check"]);
-    assert_eq!(
-        (&check["holds"], &check["foreign"]["number"]),
-        (&json!(true), &json!(2)),
-        "{check:#}"
-    );
-    assert_eq!(
-        printed(&installation, &["replay", &case])["identical"],
-        true
-    );
 }

@@ -1,28 +1,25 @@
-//! Two cases, each with a debate, a hosted agent and a deadline that passes; one is opened and answered by agents with
+//! Two cases, each with a debate, a hosted agent and a deadline that passes. In one of them the opener and an agent have
 //! traces of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use axum::http::StatusCode;
-use concord_events::topology::StreamKind;
 use concord_testkit::{
-    Agent, Heard, Message, Plan, Stored, TestInstallation, settled, stored, unique, until,
-    with_hosted_agent,
+    Agent, Heard, Message, Plan, Stored, TestInstallation, events, messages, settled, unique,
+    wait_for, with_hosted_agent,
 };
 use concord_wire::CaseId;
 use concord_wire::subject::Service;
 use concord_wire::trace::traceparent_of_case;
 use serde_json::{Value, json};
 
+use crate::PATIENCE;
 use crate::collector::{Collector, Span, end};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// TraceContext that have nothing to do with any case: that of who opens it, and that of an agent that begins its own.
+/// Traces (trace and span) that belong to no case: that of the opener, and that of an agent that begins its own.
 const OPENER: (&str, &str) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
 pub(crate) const STRANGER: (&str, &str) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
-/// The span of an agent that goes on with what it was sent.
+/// The span of an agent that continues the trace of the message that it was sent.
 const ANN_SPAN: &str = "00000000000a4242";
 
 async fn start(collector: &Collector) -> TestInstallation {
@@ -32,7 +29,7 @@ async fn start(collector: &Collector) -> TestInstallation {
     .await
 }
 
-/// Eve never says anything, so that the deadline of the findings passes.
+/// The parameters of a case. Eve never answers, so the deadline of the findings passes.
 fn parameters(case: &str) -> Value {
     json!({
         "case_id": case, "participants": ["ann", "ben", "dan", "eve", "hosted"], "task": { "type": "test" },
@@ -40,6 +37,7 @@ fn parameters(case: &str) -> Value {
     })
 }
 
+/// Publishes a message with this trace context.
 pub(crate) async fn publish(client: &async_nats::Client, message: &Message, traceparent: &str) {
     let mut headers = async_nats::HeaderMap::new();
     headers.insert("traceparent", traceparent);
@@ -50,36 +48,37 @@ pub(crate) async fn publish(client: &async_nats::Client, message: &Message, trac
     client.flush().await.expect("the broker takes the message");
 }
 
-/// The task that an agent was given, as it is delivered.
-async fn task(client: &async_nats::Client, case: &str, agent: &str) -> (Heard, Stored) {
+/// Waits for the task of an agent: as the agent reads it, and its trace context.
+async fn task(client: &async_nats::Client, case: &str, agent: &str) -> (Heard, String) {
     let filter = format!("concord.v1.msg.{case}.coordinator.{agent}.task_assignment");
-    let found = until(format!("the task of {agent}"), PATIENCE, async || {
-        let tasks = stored(client, StreamKind::Messages, &filter).await?;
+    let task = wait_for(format!("the task of {agent}"), PATIENCE, async || {
+        let tasks = messages(client, &filter).await?;
         tasks.into_iter().next().ok_or_else(|| "none".to_owned())
-    });
-    let task = found.await.unwrap_or_else(|error| panic!("{error}"));
-    (
-        Heard {
-            agent: agent.to_owned(),
-            subject: task.subject.clone(),
-            body: task.json(),
-        },
-        task,
-    )
+    })
+    .await;
+    let traceparent = task.header("traceparent").to_owned();
+    let heard = Heard {
+        agent: agent.to_owned(),
+        subject: task.subject.clone(),
+        body: task.json(),
+    };
+    (heard, traceparent)
 }
 
+/// The trace and the span of a trace context.
 pub(crate) fn trace_and_span(traceparent: &str) -> (String, String) {
     let parts: Vec<&str> = traceparent.split('-').collect();
     assert_eq!(parts.len(), 4, "{traceparent:?} is no traceparent");
     (parts[1].to_owned(), parts[2].to_owned())
 }
 
+/// The trace of a case.
 pub(crate) fn trace_of(case: &str) -> String {
     trace_and_span(&traceparent_of_case(&CaseId::new(case).expect("a case id"))).0
 }
 
-/// Keeps its position when it is asked, and says nothing else by itself.
-async fn listener(client: &async_nats::Client, name: &str) -> Agent {
+/// Starts an agent that keeps its position when it is asked, and sends nothing else.
+async fn start_listener(client: &async_nats::Client, name: &str) -> Agent {
     Agent::start(client, name, |heard| match heard.kind() {
         "question" => vec![heard.answer(
             "disagreement",
@@ -90,49 +89,58 @@ async fn listener(client: &async_nats::Client, name: &str) -> Agent {
     .await
 }
 
-/// Runs both cases to their decisions, and gives what was stored about each. The services have ended, and so have sent
+/// The finding of an agent that was given a task.
+fn finding(task: &Heard) -> Message {
+    match task.agent.as_str() {
+        "ann" => task.finding(json!({ "summary": "low", "risk_score": 20 }), 0.9),
+        _ => task.finding(json!({ "summary": "low", "risk_score": 25 }), 0.8),
+    }
+}
+
+/// Sends the findings of ann and dan in both cases, each with another trace context.
+async fn send_findings(client: &async_nats::Client, cases: [&str; 2]) {
+    for case in cases {
+        let (task, traceparent) = task(client, case, "ann").await;
+        let (trace, _) = trace_and_span(&traceparent);
+        // Ann records no spans of the first case, and says so: the services record the case nevertheless.
+        let sampled = if case == cases[0] { "00" } else { "01" };
+        let context = format!("00-{trace}-{ANN_SPAN}-{sampled}");
+        publish(client, &finding(&task), &context).await;
+    }
+    let (of_first, _) = task(client, cases[0], "dan").await;
+    let (trace, span) = STRANGER;
+    let context = format!("00-{trace}-{span}-01");
+    publish(client, &finding(&of_first), &context).await;
+    let (of_second, _) = task(client, cases[1], "dan").await;
+    publish(client, &finding(&of_second), "this is no trace context").await;
+}
+
+/// All messages and events of a case.
+async fn stored_about(client: &async_nats::Client, case: &str) -> Vec<Stored> {
+    let messages = messages(client, &format!("concord.v1.msg.{case}.>")).await;
+    let mut stored = messages.expect("the stream can be read");
+    let events = events(client, &format!("case.{case}.*")).await;
+    stored.extend(events.expect("the stream can be read"));
+    stored
+}
+
+/// Runs both cases to their decisions: everything that is stored about each. The services have ended then, and so have sent
 /// all their spans.
 async fn run(collector: &Collector, cases: [&str; 2]) -> BTreeMap<String, Vec<Stored>> {
     let installation = start(collector).await;
     let client = installation.client();
+    let high = json!({ "summary": "high", "risk_score": 90 });
     let _agents = [
-        listener(client, "ann").await,
-        listener(client, "dan").await,
-        Agent::agreeable(
-            client,
-            "ben",
-            json!({ "summary": "high", "risk_score": 90 }),
-            0.6,
-        )
-        .await,
+        start_listener(client, "ann").await,
+        start_listener(client, "dan").await,
+        Agent::agreeable(client, "ben", high, 0.6).await,
     ];
     let request = json!({ "action": "open_case", "parameters": parameters(cases[0]) });
     let (trace, span) = OPENER;
     let opening = Message::new("_", "opener", "coordinator", "request", request);
     publish(client, &opening, &format!("00-{trace}-{span}-01")).await;
     installation.open_case(&parameters(cases[1])).await;
-    for case in cases {
-        let (heard, task) = task(client, case, "ann").await;
-        let (trace, _) = trace_and_span(task.header("traceparent"));
-        let finding = heard.finding(json!({ "summary": "low", "risk_score": 20 }), 0.9);
-        // Ann records no spans of the first case, and says so: that is no reason not to record the case.
-        publish(
-            client,
-            &finding,
-            &format!(
-                "00-{trace}-{ANN_SPAN}-{}",
-                if case == cases[0] { "00" } else { "01" }
-            ),
-        )
-        .await;
-    }
-    let (heard, _) = task(client, cases[0], "dan").await;
-    let (trace, span) = STRANGER;
-    let finding = heard.finding(json!({ "summary": "low", "risk_score": 25 }), 0.8);
-    publish(client, &finding, &format!("00-{trace}-{span}-01")).await;
-    let (heard, _) = task(client, cases[1], "dan").await;
-    let finding = heard.finding(json!({ "summary": "low", "risk_score": 25 }), 0.8);
-    publish(client, &finding, "this is no trace context").await;
+    send_findings(client, cases).await;
     for case in cases {
         installation
             .decision(&CaseId::new(case).expect("a case id"), PATIENCE)
@@ -143,29 +151,13 @@ async fn run(collector: &Collector, cases: [&str; 2]) -> BTreeMap<String, Vec<St
         .unwrap_or_else(|error| panic!("{error}"));
     let mut found = BTreeMap::new();
     for case in cases {
-        let mut about = stored(
-            client,
-            StreamKind::Messages,
-            &format!("concord.v1.msg.{case}.>"),
-        )
-        .await
-        .expect("messages");
-        about.extend(
-            stored(
-                client,
-                StreamKind::Events,
-                &format!("concord.v1.event.case.{case}.*"),
-            )
-            .await
-            .expect("facts"),
-        );
-        found.insert(case.to_owned(), about);
+        found.insert(case.to_owned(), stored_about(client, case).await);
     }
     end(&installation).await;
     found
 }
 
-/// Spans by trace.
+/// The spans of each trace.
 fn by_trace(spans: Vec<Span>) -> BTreeMap<String, Vec<Span>> {
     let mut traces: BTreeMap<String, Vec<Span>> = BTreeMap::new();
     for span in spans {
@@ -179,7 +171,7 @@ async fn one_case_is_one_trace_and_two_cases_are_two() {
     let collector = Collector::start(StatusCode::OK).await;
     let cases = [unique("case"), unique("case")];
     let stored = run(&collector, [&cases[0], &cases[1]]).await;
-    // A hosted agent that is entered on the register belongs to no case.
+    // The registration of a hosted agent belongs to no case.
     let of_cases = |span: &Span| span.attribute("deliberation.aggregate") != "agent";
     let traces = by_trace(collector.spans().into_iter().filter(of_cases).collect());
     let expected: BTreeSet<String> = cases.iter().map(|case| trace_of(case)).collect();
@@ -187,10 +179,10 @@ async fn one_case_is_one_trace_and_two_cases_are_two() {
     assert_eq!(found, expected, "{traces:#?}");
     for case in &cases {
         let spans = &traces[&trace_of(case)];
-        every_service_takes_part(spans);
-        whatever_is_sent_carries_it(spans, &trace_of(case), &stored[case]);
-        it_is_one_tree(spans);
-        the_hosted_agent_has_its_turns(spans, &stored[case]);
+        check_every_service(spans);
+        check_contexts(spans, &trace_of(case), &stored[case]);
+        check_one_tree(spans);
+        check_turns_of_hosted_agent(spans, &stored[case]);
         let continued = spans.iter().filter(|span| span.parent_id == ANN_SPAN);
         let continued: Vec<_> = continued
             .map(|span| (span.service.as_str(), span.name.as_str()))
@@ -215,7 +207,8 @@ async fn one_case_is_one_trace_and_two_cases_are_two() {
     }
 }
 
-fn every_service_takes_part(spans: &[Span]) {
+/// Each service has recorded spans, and the spans show how the case went.
+fn check_every_service(spans: &[Span]) {
     let services: BTreeSet<&str> = spans.iter().map(|span| span.service.as_str()).collect();
     let expected = [
         Service::Coordinator,
@@ -248,8 +241,8 @@ fn every_service_takes_part(spans: &[Span]) {
     }
 }
 
-/// What the services and the hosted agent send carries the context of a span that was recorded.
-fn whatever_is_sent_carries_it(spans: &[Span], trace: &str, stored: &[Stored]) {
+/// Each message of the services and of the hosted agent carries the context of a recorded span.
+fn check_contexts(spans: &[Span], trace: &str, stored: &[Stored]) {
     let known: BTreeSet<&str> = spans.iter().map(|span| span.span_id.as_str()).collect();
     let plain = [".ann.", ".ben.", ".dan.", ".opener."];
     let is_sent_by = |stored: &Stored, agent: &str| {
@@ -278,7 +271,7 @@ fn whatever_is_sent_carries_it(spans: &[Span], trace: &str, stored: &[Stored]) {
 }
 
 /// Every span but the first follows from another; so a viewer shows the case from its opening on.
-fn it_is_one_tree(spans: &[Span]) {
+fn check_one_tree(spans: &[Span]) {
     let known: BTreeSet<&str> = spans
         .iter()
         .map(|span| span.span_id.as_str())
@@ -301,8 +294,8 @@ fn it_is_one_tree(spans: &[Span]) {
     assert!(orphans.is_empty(), "{orphans:#?}");
 }
 
-/// Each message that the hosted agent answered has a turn that follows from what said it; the answer follows from the turn.
-fn the_hosted_agent_has_its_turns(spans: &[Span], stored: &[Stored]) {
+/// Each message that the hosted agent answered has a turn that follows from the message; the answer follows from the turn.
+fn check_turns_of_hosted_agent(spans: &[Span], stored: &[Stored]) {
     let answers = stored
         .iter()
         .filter(|stored| stored.subject.split('.').nth(4) == Some("hosted"));

@@ -17,7 +17,7 @@ use prost::Message;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A span that was sent.
+/// A span that a service has sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Span {
     /// `service.name` of the sender.
@@ -75,7 +75,7 @@ struct Received {
     status: AtomicU16,
 }
 
-/// A collector on a free port until it is dropped.
+/// A collector that listens on a free port until it is dropped.
 pub(crate) struct Collector {
     pub(crate) address: String,
     received: Arc<Received>,
@@ -113,7 +113,7 @@ impl Collector {
         setting(&self.address)
     }
 
-    /// What it answers from now on.
+    /// Answers with this status from now on.
     pub(crate) fn answer(&self, status: StatusCode) {
         self.received
             .status

@@ -1,24 +1,24 @@
-//! A collector that is away, refuses or says nothing: cases are decided as if it were there, and each service says once
+//! A collector that is away, refuses or never answers: cases are decided as if it were there, and each service logs once
 //! what is wrong.
 
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use concord_testkit::{Agent, TestInstallation, free_address, unique, until};
+use concord_testkit::{Agent, TestInstallation, free_address, unique, wait_for};
 use concord_wire::CaseId;
 use concord_wire::subject::Service;
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use crate::PATIENCE;
 use crate::collector::{Collector, end, setting};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long one attempt to send spans may take: what waits for one is slower than this.
+/// The longest time of one attempt to send spans. A case that waits for an attempt takes longer than this.
 const ATTEMPT_MAX: Duration = Duration::from_secs(5);
-/// What services without work need at most to end, a second for their last spans included.
+/// The longest time in which services without work end, with a second for their last spans.
 const END_MAX: Duration = Duration::from_secs(4);
 
-/// What a service says when its spans are not taken, and when they are again.
+/// A service logs the first when its spans are not taken, and the second when they are taken again.
 const FAILS: &str = "Spans cannot be sent";
 const MENDED: &str = "Spans are being sent again";
 
@@ -31,24 +31,14 @@ async fn start(setting: String) -> TestInstallation {
     .await
 }
 
-/// A case with a debate, decided before any attempt to send spans could have come to an end.
+/// A case with a debate is decided before any attempt to send spans could have come to an end.
 async fn decides_a_case(installation: &TestInstallation) {
     let client = installation.client();
     let names = [unique("ann"), unique("ben")];
-    let _ann = Agent::steadfast(
-        client,
-        &names[0],
-        json!({ "summary": "low", "risk_score": 20 }),
-        0.9,
-    )
-    .await;
-    let _ben = Agent::agreeable(
-        client,
-        &names[1],
-        json!({ "summary": "high", "risk_score": 90 }),
-        0.6,
-    )
-    .await;
+    let low = json!({ "summary": "low", "risk_score": 20 });
+    let high = json!({ "summary": "high", "risk_score": 90 });
+    let _ann = Agent::steadfast(client, &names[0], low, 0.9).await;
+    let _ben = Agent::agreeable(client, &names[1], high, 0.6).await;
     let begun = Instant::now();
     let policy = json!({ "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 });
     let case = json!({ "policy": policy, "participants": names, "task": { "type": "test" } });
@@ -61,21 +51,23 @@ async fn decides_a_case(installation: &TestInstallation) {
     );
 }
 
+/// The log of a service.
 fn log(installation: &TestInstallation, service: Service) -> String {
     let path = installation.log(service, 0).expect("a process of the plan");
     std::fs::read_to_string(path).expect("its log")
 }
 
-async fn until_it_says(installation: &TestInstallation, service: Service, what: &str) {
-    let said = until(format!("{service} to say {what:?}"), PATIENCE, async || {
+/// Waits until a service has logged this.
+async fn wait_for_log(installation: &TestInstallation, service: Service, what: &str) {
+    wait_for(format!("{service} to say {what:?}"), PATIENCE, async || {
         let log = log(installation, service);
         if log.contains(what) { Ok(()) } else { Err(log) }
-    });
-    said.await.unwrap_or_else(|error| panic!("{error}"));
+    })
+    .await;
 }
 
-/// Every service ends in time, however long an attempt may take, and none has said it more than once.
-async fn ends_having_said_it_once(installation: &TestInstallation) {
+/// Every service ends in time, however long an attempt may take, and has logged the failure once.
+async fn check_end_and_one_warning(installation: &TestInstallation) {
     let begun = Instant::now();
     end(installation).await;
     assert!(
@@ -96,9 +88,9 @@ async fn ends_having_said_it_once(installation: &TestInstallation) {
 async fn goes_on_without(address: &str) {
     let installation = start(setting(address)).await;
     decides_a_case(&installation).await;
-    until_it_says(&installation, Service::Coordinator, FAILS).await;
+    wait_for_log(&installation, Service::Coordinator, FAILS).await;
     decides_a_case(&installation).await;
-    ends_having_said_it_once(&installation).await;
+    check_end_and_one_warning(&installation).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,28 +111,28 @@ async fn a_collector_that_refuses_until_it_is_mended() {
     let installation = start(collector.setting()).await;
     for attempts in 1..=2 {
         decides_a_case(&installation).await;
-        let attempted = until(format!("attempt {attempts}"), PATIENCE, async || {
+        wait_for(format!("attempt {attempts}"), PATIENCE, async || {
             let found = collector.requests_of("concord-coordinator");
             if found >= attempts {
                 Ok(())
             } else {
                 Err(format!("{found} attempts"))
             }
-        });
-        attempted.await.unwrap_or_else(|error| panic!("{error}"));
+        })
+        .await;
     }
-    // All of them: one whose first attempt were the next would have nothing to say.
+    // All services: one that made its first attempt only after the collector is mended would log no failure.
     for service in [
         Service::Coordinator,
         Service::ConflictDetector,
         Service::DebateFacilitator,
     ] {
-        until_it_says(&installation, service, FAILS).await;
+        wait_for_log(&installation, service, FAILS).await;
     }
     assert!(collector.spans().is_empty());
     collector.answer(StatusCode::OK);
     decides_a_case(&installation).await;
-    until_it_says(&installation, Service::Coordinator, MENDED).await;
+    wait_for_log(&installation, Service::Coordinator, MENDED).await;
     assert!(!collector.spans().is_empty());
-    ends_having_said_it_once(&installation).await;
+    check_end_and_one_warning(&installation).await;
 }

@@ -1,37 +1,39 @@
-//! Hosted agents that are servers and models: their turns are in the trace of what was said to them, and it goes on with them.
+//! Hosted agents that are servers and models: their turns are in the trace of the messages that they were sent, and the
+//! trace goes on with them.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use concord_events::topology::StreamKind;
 use concord_testkit::{
-    Message, Plan, Stored, TestInstallation, free_address, stored, unique, until,
+    Message, Plan, Stored, TestInstallation, free_address, http_post, messages, unique, wait_for,
+    with_adapter_settings,
 };
+use concord_wire::CaseId;
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
+use crate::PATIENCE;
 use crate::case::{STRANGER, publish, trace_and_span, trace_of};
 use crate::collector::{Collector, Span, end};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The key of the model. It must not be in any span.
 const KEY: &str = "sk-1a2b3c-not-to-be-seen";
-/// Stands in everything that is said.
+/// A text in every message. It must not be in any span.
 const CONTENT: &str = "a-secret-clause";
 
-/// What a server was sent in which trace: the path and the header.
+/// The calls of a server: the path, and the header with the trace.
 type Received = Arc<Mutex<Vec<(String, String)>>>;
 
-/// A server and a model that answer, a server that fails, and one that never answers.
-async fn server() -> (String, Received) {
+/// Starts a server that answers each path in another way: well, with a failure, never, later, or as a model does. Returns
+/// its address and its calls.
+async fn start_server() -> (String, Received) {
     let received = Received::default();
     let seen = Arc::clone(&received);
-    let give = async move |uri: Uri, headers: HeaderMap| -> Response {
+    let respond = async move |uri: Uri, headers: HeaderMap| -> Response {
         let trace = headers
             .get("traceparent")
             .map(|trace| trace.to_str().expect("a text").to_owned());
@@ -50,8 +52,12 @@ async fn server() -> (String, Received) {
                     .to_str()
                     .expect("an address")
                     .to_owned();
-                let said = json!({ "message_type": "response", "payload": { "status": "success", "result": {} } });
-                tokio::spawn(async move { answer_at(&url, &said.to_string()).await });
+                let answer = json!({ "message_type": "response", "payload": { "status": "success", "result": {} } });
+                // Plain HTTP, so without a trace.
+                tokio::spawn(async move {
+                    let status = http_post(&url, &answer.to_string()).await;
+                    status.expect("the adapter listens");
+                });
                 StatusCode::ACCEPTED.into_response()
             }
             _ => {
@@ -64,38 +70,13 @@ async fn server() -> (String, Received) {
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(post(give))).await });
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(post(respond))).await });
     (url, received)
 }
 
-/// A plain POST, without a trace.
-async fn answer_at(url: &str, body: &str) {
-    let (host, path) = url
-        .strip_prefix("http://")
-        .expect("http")
-        .split_once('/')
-        .expect("a path");
-    let mut stream = TcpStream::connect(host).await.expect("the adapter listens");
-    let head = format!(
-        "POST /{path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
-    stream
-        .write_all((head + body).as_bytes())
-        .await
-        .expect("it is sent");
-    let mut answer = String::new();
-    stream
-        .read_to_string(&mut answer)
-        .await
-        .expect("it is answered");
-}
-
-fn with_agents(mut plan: Plan, url: &str, callback: SocketAddr) -> Plan {
-    let (config, key) = (
-        plan.directory.join("adapter.toml"),
-        plan.directory.join("key"),
-    );
+/// The plan with an agent for each path of the server.
+fn with_agents(plan: Plan, url: &str, callback: SocketAddr) -> Plan {
+    let key = plan.directory.join("key");
     std::fs::write(&key, KEY).expect("the key is written");
     let settings = format!(
         r#"
@@ -132,31 +113,24 @@ fn with_agents(mut plan: Plan, url: &str, callback: SocketAddr) -> Plan {
         "#,
         key.display()
     );
-    std::fs::write(&config, settings).expect("the settings are written");
-    plan.adapter_config = Some(config);
-    plan
+    with_adapter_settings(plan, &settings)
 }
 
-/// Asks an agent something outside of any case, in a trace; its answer.
+/// Asks an agent something outside of any case, in a trace: its answer.
 async fn ask(installation: &TestInstallation, agent: &str) -> Stored {
-    let (client, asker) = (installation.client(), unique("asker"));
+    let client = installation.client();
+    let asker = unique("asker");
     let request = json!({ "action": "say", "parameters": { "text": CONTENT } });
     let request =
         Message::new("_", &asker, agent, "request", request).with("/requires_response", true);
     let (trace, span) = STRANGER;
     publish(client, &request, &format!("00-{trace}-{span}-01")).await;
-    let found = until(format!("the answer of {agent}"), PATIENCE, async || {
-        let said = stored(
-            client,
-            StreamKind::Messages,
-            &format!("concord.v1.msg._.{agent}.{asker}.*"),
-        )
-        .await?;
-        said.into_iter().next().ok_or_else(|| "none".to_owned())
-    });
-    found
-        .await
-        .unwrap_or_else(|error| panic!("{error}\n{}", installation.log_tails()))
+    let filter = format!("concord.v1.msg._.{agent}.{asker}.*");
+    wait_for(format!("the answer of {agent}"), PATIENCE, async || {
+        let answers = messages(client, &filter).await?;
+        answers.into_iter().next().ok_or_else(|| "none".to_owned())
+    })
+    .await
 }
 
 /// The spans of this name within another.
@@ -167,20 +141,21 @@ fn within<'a>(spans: &'a [Span], outer: &Span, name: &str) -> Vec<&'a Span> {
         .collect()
 }
 
+/// How the step of a span ended.
 fn outcome(span: &Span) -> &str {
     span.attribute("deliberation.outcome")
 }
 
-/// What was stored on this subject, one message.
+/// The one message that is stored on this subject.
 async fn only(installation: &TestInstallation, filter: String) -> Stored {
-    let mut found = stored(installation.client(), StreamKind::Messages, &filter)
+    let mut found = messages(installation.client(), &filter)
         .await
-        .expect("messages");
+        .expect("the stream can be read");
     assert_eq!(found.len(), 1, "{filter}");
     found.remove(0)
 }
 
-/// The one turn of an agent in a trace.
+/// The turns of an agent, all in this trace.
 fn turns<'a>(spans: &'a [Span], trace: &str, agent: &str) -> Vec<&'a Span> {
     let turns = spans
         .iter()
@@ -195,9 +170,133 @@ fn turns<'a>(spans: &'a [Span], trace: &str, agent: &str) -> Vec<&'a Span> {
     turns
 }
 
+/// The one turn of an agent in a trace.
+fn only_turn<'a>(spans: &'a [Span], trace: &str, agent: &str) -> &'a Span {
+    let turns = turns(spans, trace, agent);
+    let [turn] = turns[..] else {
+        panic!("{agent} has not had one turn: {turns:#?}")
+    };
+    turn
+}
+
+/// The one span of this name within another.
+fn only_within<'a>(spans: &'a [Span], outer: &Span, name: &str) -> &'a Span {
+    let inner = within(spans, outer, name);
+    let [span] = inner[..] else {
+        panic!("there is not one {name}: {inner:#?}")
+    };
+    span
+}
+
+/// A participant of the case: its kind, the path of the server that it is, its task and its finding.
+struct Participant {
+    agent: &'static str,
+    kind: &'static str,
+    path: &'static str,
+    task: Stored,
+    finding: Stored,
+}
+
+impl Participant {
+    async fn of(
+        installation: &TestInstallation,
+        case: &CaseId,
+        (agent, kind, path): (&'static str, &'static str, &'static str),
+    ) -> Self {
+        let task = format!("concord.v1.msg.{case}.coordinator.{agent}.task_assignment");
+        let finding = format!("concord.v1.msg.{case}.{agent}.coordinator.finding");
+        Self {
+            agent,
+            kind,
+            path,
+            task: only(installation, task).await,
+            finding: only(installation, finding).await,
+        }
+    }
+
+    /// Its turn follows from its task, and its finding follows from the turn; its server was called within the turn.
+    fn check(&self, spans: &[Span], trace: &str, received: &[(String, String)]) {
+        let turn = only_turn(spans, trace, self.agent);
+        let task = trace_and_span(self.task.header("traceparent"));
+        assert_eq!(turn.parent_id, task.1);
+        assert_eq!(
+            (turn.attribute("agent.kind"), outcome(turn)),
+            (self.kind, "answered")
+        );
+        assert_eq!(
+            trace_and_span(self.finding.header("traceparent")),
+            (turn.trace_id.clone(), turn.span_id.clone())
+        );
+        assert_eq!(outcome(only_within(spans, turn, "queue")), "let_in");
+        let call = only_within(spans, turn, "call");
+        assert_eq!(
+            (call.attribute("agent.kind"), outcome(call)),
+            (self.kind, "answered")
+        );
+        // The agent can record its own spans below the call.
+        let traces: Vec<_> = received
+            .iter()
+            .filter(|(path, _)| path == self.path)
+            .map(|(_, trace)| trace.as_str())
+            .collect();
+        assert_eq!(
+            traces,
+            [format!("00-{}-{}-01", call.trace_id, call.span_id)]
+        );
+        assert_eq!(
+            within(spans, turn, "budget").len(),
+            usize::from(self.agent == "model")
+        );
+    }
+}
+
+/// Turns that failed say why, and the errors that answer the asker come from them.
+fn check_failures(spans: &[Span], errors: &[Stored]) {
+    let (trace, asker) = STRANGER;
+    let broken = turns(spans, trace, "broken");
+    let mut outcomes: Vec<_> = broken
+        .iter()
+        .map(|turn| (outcome(turn), within(spans, turn, "call").len()))
+        .collect();
+    outcomes.sort_unstable();
+    assert_eq!(outcomes, [("breaker_open", 0), ("unavailable", 1)]);
+    let silent = only_turn(spans, trace, "silent");
+    assert_eq!(outcome(silent), "timeout");
+    let failed: Vec<&Span> = broken.into_iter().chain([silent]).collect();
+    assert!(failed.iter().all(|turn| turn.parent_id == asker));
+    for error in errors {
+        let (found, span) = trace_and_span(error.header("traceparent"));
+        assert!(
+            found == trace && failed.iter().any(|turn| turn.span_id == span),
+            "{}",
+            error.subject
+        );
+    }
+}
+
+/// An answer that comes later, from an agent that knows nothing of traces, follows from the turn.
+fn check_later_answer(spans: &[Span], answer: &Stored) {
+    let (trace, asker) = STRANGER;
+    let turn = only_turn(spans, trace, "later");
+    assert_eq!(
+        (turn.parent_id.as_str(), outcome(turn)),
+        (asker, "answered_later")
+    );
+    let answered = only_within(spans, turn, "later_answer");
+    assert_eq!(
+        (answered.attribute("agent.id"), outcome(answered)),
+        ("later", "answered")
+    );
+    assert_eq!(
+        trace_and_span(answer.header("traceparent")).1,
+        answered.span_id
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_trace_goes_on_with_agents_that_are_servers_and_models() {
-    let (collector, (url, received)) = (Collector::start(StatusCode::OK).await, server().await);
+    let collector = Collector::start(StatusCode::OK).await;
+    let (url, received) = start_server().await;
     let callback = free_address();
     let installation = TestInstallation::start_with(|plan| {
         with_agents(plan, &url, callback).with_setting(collector.setting())
@@ -207,122 +306,31 @@ async fn the_trace_goes_on_with_agents_that_are_servers_and_models() {
         json!({ "participants": ["good", "model"], "task": { "type": "test", "input": CONTENT } });
     let case = installation.open_case(&opening).await;
     installation.decision(&case, PATIENCE).await;
-    let mut said = Vec::new();
-    for agent in ["good", "model"] {
-        let task = only(
+    let participants = [
+        Participant::of(&installation, &case, ("good", "http", "/good")).await,
+        Participant::of(
             &installation,
-            format!("concord.v1.msg.{case}.coordinator.{agent}.task_assignment"),
+            &case,
+            ("model", "openai", "/v1/chat/completions"),
         )
-        .await;
-        let finding = only(
-            &installation,
-            format!("concord.v1.msg.{case}.{agent}.coordinator.finding"),
-        )
-        .await;
-        said.push((agent, task, finding));
-    }
-    let refusals = [
-        ask(&installation, "broken").await,
-        ask(&installation, "broken").await,
+        .await,
     ];
-    let (late, promised) = (
+    let errors = [
+        ask(&installation, "broken").await,
+        ask(&installation, "broken").await,
         ask(&installation, "silent").await,
-        ask(&installation, "later").await,
-    );
+    ];
+    let later = ask(&installation, "later").await;
     end(&installation).await;
 
-    let (spans, received) = (
-        collector.spans(),
-        received.lock().expect("no panic").clone(),
-    );
-    for ((agent, task, finding), (kind, path)) in said
-        .iter()
-        .zip([("http", "/good"), ("openai", "/v1/chat/completions")])
-    {
-        let turns = turns(&spans, &trace_of(case.as_str()), agent);
-        let [turn] = turns[..] else {
-            panic!("{turns:#?}")
-        };
-        assert_eq!(turn.parent_id, trace_and_span(task.header("traceparent")).1);
-        assert_eq!(
-            (turn.attribute("agent.kind"), outcome(turn)),
-            (kind, "answered")
-        );
-        assert_eq!(
-            trace_and_span(finding.header("traceparent")),
-            (turn.trace_id.clone(), turn.span_id.clone())
-        );
-        let [waited] = within(&spans, turn, "queue")[..] else {
-            panic!("it has waited once")
-        };
-        assert_eq!(outcome(waited), "let_in");
-        let [call] = within(&spans, turn, "call")[..] else {
-            panic!("it was called once")
-        };
-        assert_eq!(
-            (call.attribute("agent.kind"), outcome(call)),
-            (kind, "answered")
-        );
-        // What the agent records goes on from the call.
-        let sent: Vec<_> = received
-            .iter()
-            .filter(|(at, _)| at == path)
-            .map(|(_, trace)| trace.as_str())
-            .collect();
-        assert_eq!(sent, [format!("00-{}-{}-01", call.trace_id, call.span_id)]);
-        assert_eq!(
-            within(&spans, turn, "budget").len(),
-            usize::from(*agent == "model")
-        );
+    let spans = collector.spans();
+    let received = received.lock().expect("no panic").clone();
+    let trace = trace_of(case.as_str());
+    for participant in &participants {
+        participant.check(&spans, &trace, &received);
     }
-
-    let (trace, span) = STRANGER;
-    let broken = turns(&spans, trace, "broken");
-    let mut outcomes: Vec<_> = broken
-        .iter()
-        .map(|turn| (outcome(turn), within(&spans, turn, "call").len()))
-        .collect();
-    outcomes.sort_unstable();
-    assert_eq!(outcomes, [("breaker_open", 0), ("unavailable", 1)]);
-    let silent = turns(&spans, trace, "silent");
-    assert_eq!(
-        silent.iter().map(|turn| outcome(turn)).collect::<Vec<_>>(),
-        ["timeout"]
-    );
-    for turn in broken.iter().chain(&silent) {
-        assert_eq!(turn.parent_id, span);
-    }
-    for error in refusals.iter().chain([&late]) {
-        let (found, span) = trace_and_span(error.header("traceparent"));
-        assert!(
-            found == trace
-                && broken
-                    .iter()
-                    .chain(&silent)
-                    .any(|turn| turn.span_id == span),
-            "{}",
-            error.subject
-        );
-    }
-    // An answer that comes later, from an agent that knows nothing of traces, goes on from the turn.
-    let [turn] = turns(&spans, trace, "later")[..] else {
-        panic!("it had one turn")
-    };
-    assert_eq!(
-        (turn.parent_id.as_str(), outcome(turn)),
-        (span, "answered_later")
-    );
-    let [answered] = within(&spans, turn, "later_answer")[..] else {
-        panic!("it answered once")
-    };
-    assert_eq!(
-        (answered.attribute("agent.id"), outcome(answered)),
-        ("later", "answered")
-    );
-    assert_eq!(
-        trace_and_span(promised.header("traceparent")).1,
-        answered.span_id
-    );
-    let shown = format!("{spans:?}");
-    assert!(!shown.contains(CONTENT) && !shown.contains(KEY), "{shown}");
+    check_failures(&spans, &errors);
+    check_later_answer(&spans, &later);
+    let text = format!("{spans:?}");
+    assert!(!text.contains(CONTENT) && !text.contains(KEY), "{text}");
 }

@@ -1,12 +1,11 @@
-//! A collector under TLS: its certificate is checked.
+//! A collector behind TLS: the services check its certificate.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::http::StatusCode;
-use concord_testkit::{TestInstallation, until};
+use concord_testkit::{TestInstallation, wait_for};
 use concord_wire::subject::Service;
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -14,11 +13,10 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
+use crate::PATIENCE;
 use crate::collector::{Collector, end};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// TLS in front of a collector: its address, and its certificate (PEM).
+/// Puts TLS in front of a collector: the address, and the certificate (PEM).
 async fn tls_before(collector: &Collector) -> (SocketAddr, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -31,22 +29,20 @@ async fn tls_before(collector: &Collector) -> (SocketAddr, String) {
         .with_single_cert(vec![made.cert.der().clone()], key);
     let acceptor = TlsAcceptor::from(Arc::new(config.expect("the certificate can be used")));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let (address, behind) = (
-        listener.local_addr().expect("an address"),
-        collector.address.clone(),
-    );
+    let address = listener.local_addr().expect("an address");
+    let behind = collector.address.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let (acceptor, behind) = (acceptor.clone(), behind.clone());
             tokio::spawn(async move {
-                // Who does not believe the certificate goes away.
+                // A client that does not trust the certificate ends the connection.
                 let Ok(mut outside) = acceptor.accept(stream).await else {
                     return;
                 };
                 let mut inside = TcpStream::connect(behind)
                     .await
                     .expect("the collector listens");
-                // What one side ends, the other sees as its end.
+                // When one side ends the connection, so does the other.
                 let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
             });
         }
@@ -54,8 +50,8 @@ async fn tls_before(collector: &Collector) -> (SocketAddr, String) {
     (address, made.cert.pem())
 }
 
-/// Services that send their spans to this address under TLS, and the case that was opened: the coordinator has spans.
-async fn a_case(address: SocketAddr, authority: Option<String>) -> TestInstallation {
+/// Starts services that send their spans to this address by TLS, and opens a case so that the coordinator has spans.
+async fn start_with_case(address: SocketAddr, authority: Option<String>) -> TestInstallation {
     let installation = TestInstallation::start_with(move |mut plan| {
         plan = plan
             .with_replicas(Service::AgentAdapter, 0)
@@ -78,7 +74,7 @@ async fn a_case(address: SocketAddr, authority: Option<String>) -> TestInstallat
 async fn spans_go_to_a_collector_under_tls_whose_certificate_is_believed() {
     let collector = Collector::start(StatusCode::OK).await;
     let (address, certificate) = tls_before(&collector).await;
-    let installation = a_case(address, Some(certificate)).await;
+    let installation = start_with_case(address, Some(certificate)).await;
     end(&installation).await;
     assert!(
         collector.spans().iter().any(|span| span.name == "case"),
@@ -91,17 +87,17 @@ async fn spans_go_to_a_collector_under_tls_whose_certificate_is_believed() {
 async fn no_span_goes_to_one_whose_certificate_is_not() {
     let collector = Collector::start(StatusCode::OK).await;
     let (address, _) = tls_before(&collector).await;
-    let installation = a_case(address, None).await;
+    let installation = start_with_case(address, None).await;
     let log = installation.log(Service::Coordinator, 0).expect("a log");
-    let said = until("the coordinator to say why", PATIENCE, async || {
+    wait_for("the coordinator to say why", PATIENCE, async || {
         let log = std::fs::read_to_string(log).expect("its log");
         if log.contains("Spans cannot be sent") && log.contains("speak TLS") {
             Ok(())
         } else {
             Err(log)
         }
-    });
-    said.await.unwrap_or_else(|error| panic!("{error}"));
+    })
+    .await;
     end(&installation).await;
     assert!(collector.spans().is_empty());
 }

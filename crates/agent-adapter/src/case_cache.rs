@@ -1,70 +1,59 @@
-//! What is read of cases: their tasks, which a program without memory must be given beside a question, and who takes part.
+//! The opening events of cases, kept in memory: who takes part, and the task, which an agent without memory is given beside a
+//! question.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use concord_events::Aggregate;
-use concord_events::subject::SystemSubject;
-use concord_events::{AggregateEvent, CaseEvent, CaseOpened, StoredEvent};
+use concord_events::{AggregateEvent, CaseEvent, CaseOpened};
+use concord_runtime::Ports;
 use concord_runtime::delivery::HandleError;
-use concord_runtime::event_store::nats::NatsEventStore;
-use concord_runtime::service::ServiceContext;
-use concord_wire::{CaseId, Token};
+use concord_wire::CaseId;
 use lru::LruCache;
 
 /// Cases kept in memory.
 const CACHED_MAX: usize = 512;
+/// The name of the event that opens a case.
+const OPENED: &str = "opened";
 
-/// The opening facts of cases.
-pub(crate) struct Cases {
-    ledger: NatsEventStore,
-    shell: ServiceContext,
+/// The opening events of the cases that were read last.
+pub struct CaseCache<P> {
+    ports: P,
     cached: Mutex<LruCache<CaseId, Arc<CaseOpened>>>,
 }
 
-impl Cases {
-    pub(crate) async fn new(
-        shell: &ServiceContext,
-    ) -> Result<Self, concord_runtime::event_store::Error> {
+impl<P: Ports> CaseCache<P> {
+    /// An empty cache.
+    pub fn new(ports: P) -> Self {
+        debug_assert!(
+            CaseEvent::EVENTS.iter().any(|info| info.name == OPENED),
+            "no event of a case has the name \"{OPENED}\""
+        );
         let cached = LruCache::new(NonZeroUsize::new(CACHED_MAX).unwrap_or(NonZeroUsize::MIN));
-        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
-        Ok(Self {
-            ledger,
-            shell: shell.clone(),
+        Self {
+            ports,
             cached: Mutex::new(cached),
-        })
+        }
     }
 
-    /// The opening of a case; none when the case is not known.
-    pub(crate) async fn of(&self, case: &CaseId) -> Result<Option<Arc<CaseOpened>>, HandleError> {
-        if let Some(opened) = self
-            .cached
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(case)
-        {
+    fn cached(&self) -> MutexGuard<'_, LruCache<CaseId, Arc<CaseOpened>>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The opening event of a case. None when no such case is stored.
+    pub(crate) async fn opening_of(
+        &self,
+        case: &CaseId,
+    ) -> Result<Option<Arc<CaseOpened>>, HandleError> {
+        if let Some(opened) = self.cached().get(case) {
             return Ok(Some(Arc::clone(opened)));
         }
-        let fact = Token::fixed("opened");
-        let subject = SystemSubject::Event {
-            aggregate: Aggregate::Case,
-            id: case.token(),
-            event: fact,
-        };
-        debug_assert!(CaseEvent::EVENTS.iter().any(|info| info.name == "opened"));
-        let subject = self.shell.broker.subjects().build(&subject);
-        let Some(message) = self.ledger.last_on(&subject).await? else {
-            return Ok(None);
-        };
-        let record = StoredEvent::<CaseEvent>::decode(&message.payload, message.sequence)?;
-        let CaseEvent::Opened(opened) = record.event else {
+        let id = case.token();
+        let stored = self.ports.last_named::<CaseEvent>(&id, OPENED);
+        let Some(CaseEvent::Opened(opened)) = stored.await?.map(|stored| stored.event) else {
             return Ok(None);
         };
         let opened = Arc::new(opened);
-        self.cached
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .put(case.clone(), Arc::clone(&opened));
+        self.cached().put(case.clone(), Arc::clone(&opened));
         Ok(Some(opened))
     }
 }

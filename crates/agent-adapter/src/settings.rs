@@ -10,13 +10,29 @@ use concord_wire::{AgentId, Dialect, Token};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::coordination::CoordinationSettings;
-use crate::notify::settings::NotifySettings;
-use crate::wake::settings::WakeSettings;
-
-pub(crate) mod check;
+mod callback;
+mod check;
+pub(crate) mod coordination;
+mod email;
+mod endpoint;
+mod error;
+pub(crate) mod notify;
+pub(crate) mod prompts;
 #[cfg(test)]
 mod tests;
+pub(crate) mod wake;
+mod webhook;
+
+pub(crate) use callback::CallbackConfig;
+pub use callback::CallbackSettings;
+pub(crate) use check::{CheckedAgent, CheckedSettings, RunnerConfig, parse};
+pub use coordination::CoordinationSettings;
+pub(crate) use email::EmailConfig;
+pub(crate) use endpoint::{EndpointConfig, KeySource, read_key};
+pub use error::Error;
+pub use notify::{EmailSettings, NotifySettings, Tls, WebhookSettings};
+pub use wake::{EmbeddingServer, WakeSettings};
+pub(crate) use webhook::WebhookConfig;
 
 /// Settings of the agent adapter alone.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -282,35 +298,6 @@ pub struct BudgetSettings {
     pub requests_per_minute: Option<u64>,
     /// Tokens a minute, of prompts and replies; no limit when absent.
     pub tokens_per_minute: Option<u64>,
-}
-
-/// Where hosted agents that answer a message with status 202 give their answer later.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct CallbackSettings {
-    /// Where to listen, for example `0.0.0.0:8090`; nobody can answer later when absent.
-    pub listen: Option<String>,
-    /// How agents reach that, for example `https://concord.example.org/callback`; any replica may be behind it.
-    pub public_url: Option<String>,
-    /// Key of the addresses that agents are given, at least 32 characters, the same for all replicas; best given by the
-    /// environment or by `secret_file`.
-    pub secret: Option<Secret>,
-    /// File with the key.
-    pub secret_file: Option<PathBuf>,
-    /// How long such an address can be used at most, in milliseconds; never beyond the message's own deadline.
-    pub lifetime_ms: u64,
-}
-
-impl Default for CallbackSettings {
-    fn default() -> Self {
-        Self {
-            listen: None,
-            public_url: None,
-            secret: None,
-            secret_file: None,
-            lifetime_ms: 600_000,
-        }
-    }
 }
 
 /// The defaults of fields whose structs have required ones.

@@ -7,12 +7,11 @@ use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_events::EventMeta;
 use concord_events::topology::ConsumerKind;
-use concord_runtime::Aggregates;
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::settings::NoSettings;
-use concord_runtime::service::{Run, ServiceContext};
+use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
+use concord_runtime::{Aggregates, Ports};
 use concord_wire::CaseId;
 use concord_wire::subject::Service;
 
@@ -27,54 +26,60 @@ impl Run for ConflictDetector {
     type Own = NoSettings;
 
     async fn start(
-        shell: ServiceContext,
+        mut runner: ServiceRunner,
         _: NoSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
-        let detections = Arc::new(Aggregates::new(ledger.clone(), shell.work.cached_max));
-        let closed = Closed {
-            shell: shell.clone(),
-            ledger: ledger.clone(),
-            detections,
-        };
-        shell.consume(ConsumerKind::Events(Self::SERVICE), closed);
-        shell.consume(
-            ConsumerKind::Effects(Self::SERVICE),
-            EffectHandler::<DetectionMachine>::new(&shell, ledger),
-        );
-        shell.consume_no_messages();
+        let service = runner.context().clone();
+        bind(&service, &mut runner);
         Ok(())
     }
 }
 
-/// Looks for conflicts when the findings of a case have closed.
-struct Closed {
-    shell: ServiceContext,
-    ledger: NatsEventStore,
-    detections: Arc<Aggregates<DetectionMachine, NatsEventStore>>,
+/// Binds the service's handlers to its consumers.
+pub fn bind<P: Ports>(service: &ServiceContext<P>, binder: &mut impl Binder) {
+    let detections = Arc::new(Aggregates::new(
+        service.ports.clone(),
+        service.work.cached_max,
+    ));
+    let closed = FindingsClosed {
+        service: service.clone(),
+        detections,
+    };
+    binder.handle(ConsumerKind::Events(Service::ConflictDetector), closed);
+    binder.handle(
+        ConsumerKind::Effects(Service::ConflictDetector),
+        EffectHandler::<P, DetectionMachine>::new(service),
+    );
+    binder.handle_no_messages(service);
 }
 
-impl Handler for Closed {
+/// Looks for conflicts when the findings of a case have closed.
+struct FindingsClosed<P> {
+    service: ServiceContext<P>,
+    detections: Arc<Aggregates<DetectionMachine, P>>,
+}
+
+impl<P: Ports> Handler for FindingsClosed<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let (_, id) = handlers::aggregate_of(&self.shell, delivery)?;
-        let case_id =
-            CaseId::new(id.as_str()).map_err(|error| HandleError::Failed(error.into()))?;
+        let (_, id) = handlers::aggregate_of(&self.service, delivery)?;
+        let case_id = CaseId::new(id.as_str()).map_err(HandleError::retry)?;
         let meta = EventMeta::decode(&delivery.payload)?;
-        // The case as it was when its findings closed: the closing fact leads to all before it.
-        let facts = self
-            .ledger
+        // The case as it was when its findings closed: the closing event leads to all before it.
+        let events = self
+            .service
+            .ports
             .history(&delivery.payload, delivery.sequence, 0)
             .await?;
         let mut case = Versioned::<CaseMachine>::default();
-        facts.into_iter().for_each(|fact| case.apply(fact));
+        events.into_iter().for_each(|event| case.apply(event));
         let Some(input) = route::from_case(&case_id, &case.state) else {
-            return Err(HandleError::Failed(
-                "the case of a closing fact could not be read".into(),
+            return Err(HandleError::retry(
+                "the case of a closing fact could not be read",
             ));
         };
-        let context = ServiceContext::fact_context(meta.event_id);
+        let context = self.service.of_event(meta.event_id);
         handlers::step(
-            &self.shell,
+            &self.service,
             &self.detections,
             id,
             context,

@@ -6,77 +6,84 @@ use std::sync::Arc;
 
 use concord_domain::aggregates::request::admissibility::refusal_of;
 use concord_domain::aggregates::request::{
-    Refusal, RequestInput, RequestMachine, Said, id_of, is_asked,
+    Refusal, Reply, RequestInput, RequestMachine, id_of, is_asked,
 };
 use concord_events::topology::{EXCHANGED, StreamKind};
 use concord_events::{HeardAnswer, RequestOpened};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{
-    Aggregates, Directory, broker::message_lookup, codec::dialect, delivery::handlers,
-};
+use concord_runtime::{Aggregates, Directory, Ports, delivery::handlers};
 use concord_wire::payload::AgentStatus;
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipient, Token};
 
-use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, unfit};
+use crate::route::exchange::{
+    RequestPosition, answer_input, is_between_agents, read_answer, read_request, refusal_by_card,
+};
 
 /// Hears what agents ask each other for.
-pub(crate) struct Exchange {
-    shell: ServiceContext,
-    requests: Arc<Aggregates<RequestMachine, NatsEventStore>>,
+pub(crate) struct Exchange<P> {
+    service: ServiceContext<P>,
+    requests: Arc<Aggregates<RequestMachine, P>>,
     directory: Arc<Directory>,
 }
 
-impl Exchange {
+impl<P: Ports> Exchange<P> {
     pub(crate) fn new(
-        shell: &ServiceContext,
-        requests: &Arc<Aggregates<RequestMachine, NatsEventStore>>,
+        service: &ServiceContext<P>,
+        requests: &Arc<Aggregates<RequestMachine, P>>,
         directory: &Arc<Directory>,
     ) -> Self {
         Self {
-            shell: shell.clone(),
+            service: service.clone(),
             requests: Arc::clone(requests),
             directory: Arc::clone(directory),
         }
     }
 }
 
-impl Handler for Exchange {
+impl<P: Ports> Handler for Exchange<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         // What a service says or is told is its own affair, and most of what there is: it is not even read.
-        let subject = self.shell.broker.subjects().parse(&delivery.subject).ok();
+        let subject = self.service.ports.subjects().parse(&delivery.subject).ok();
         if !subject.is_some_and(|subject| is_between_agents(&subject)) {
-            self.shell.count_ignored("not_between_agents");
+            self.service.count_ignored("not_between_agents");
             return Ok(Ack::Acknowledge);
         }
-        let envelope = dialect::envelope(&self.shell, delivery).await?;
-        let heard = match &envelope.message_type {
+        let envelope = delivery.read(&self.service).await?;
+        let input = match &envelope.message_type {
             MessageType::Request => Some(self.ask(&envelope, delivery)?),
-            _ => hear(&envelope, delivery.stored_at)?,
+            _ => answer_input(&envelope, delivery.stored_at)?,
         };
-        let Some((id, input)) = heard else {
-            self.shell.count_ignored("answers_no_request");
+        let Some((id, input)) = input else {
+            self.service.count_ignored("answers_no_request");
             return Ok(Ack::Acknowledge);
         };
-        handlers::step_of_message(&self.shell, &self.requests, id, envelope, &input, delivery).await
+        handlers::step_of_message(
+            &self.service,
+            &self.requests,
+            id,
+            envelope,
+            &input,
+            delivery,
+        )
+        .await
     }
 }
 
-impl Exchange {
+impl<P: Ports> Exchange<P> {
     fn ask(
         &self,
         envelope: &Envelope,
         delivery: &Delivery,
     ) -> Result<(Token, RequestInput), Fault> {
-        let urgent = delivery.stream == self.shell.broker.layout.stream_name(StreamKind::Urgent);
-        let place = Place {
+        let urgent = delivery.stream == self.service.ports.layout().stream_name(StreamKind::Urgent);
+        let position = RequestPosition {
             sequence: delivery.sequence,
             urgent,
             at: delivery.stored_at,
         };
-        let (opened, refusal) = read_request(envelope, &place)?;
+        let (opened, refusal) = read_request(envelope, &position)?;
         let over_limit = delivery.over_limit.as_deref().cloned().map(refusal_of);
         let refusal = match over_limit.or(refusal) {
             None => self.refused_by(&opened.to, envelope)?,
@@ -102,7 +109,7 @@ impl Exchange {
             return Ok(None);
         };
         if let Some(card) = &known.card
-            && let Some(refusal) = unfit(card, envelope)?
+            && let Some(refusal) = refusal_by_card(card, envelope)?
         {
             return Ok(Some(refusal));
         }
@@ -124,8 +131,8 @@ impl Exchange {
 }
 
 /// An answer that is stored and was not handled when the request ran out of time.
-pub(crate) async fn unread(
-    shell: &ServiceContext,
+pub(crate) async fn find_unread_answer<P: Ports>(
+    ports: &P,
     opened: &RequestOpened,
 ) -> Result<Option<HeardAnswer>, HandleError> {
     let answers = EXCHANGED
@@ -136,23 +143,20 @@ pub(crate) async fn unread(
         Recipient::Any | Recipient::All => None,
     };
     let id = id_of(&opened.from, opened.request_id.as_str());
-    let answer = |envelope: &Envelope, stored_at| match heard(envelope, stored_at) {
-        Ok(Some((of, Said::Answer(answer)))) => Some(answer)
+    let answer = |envelope: &Envelope, stored_at| match read_answer(envelope, stored_at) {
+        Ok(Some((of, Reply::Answer(answer)))) => Some(answer)
             .filter(|answer| of == id && answer.at <= opened.due && is_asked(opened, &answer.by)),
         _ => None,
     };
     for kind in answers {
         for lane in Lane::ALL {
-            let filter = shell
-                .broker
+            let filter = ports
                 .subjects()
                 .between(lane, from, &opened.from, &kind.token());
             // Of the other lane only its own sequences are known, and there is little on it between two agents.
             let own_lane = opened.urgent == (lane == Lane::Urgent);
             let first = if own_lane { opened.sequence } else { 1 };
-            if let Some(answer) =
-                message_lookup::find(&shell.broker, lane, &filter, first, answer).await?
-            {
+            if let Some(answer) = ports.find_message(lane, &filter, first, answer).await? {
                 return Ok(Some(answer));
             }
         }

@@ -7,20 +7,18 @@ use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::request::RequestMachine;
 use concord_events::topology::ConsumerKind;
-use concord_runtime::Aggregates;
-use concord_runtime::Directory;
 use concord_runtime::delivery::handlers::MessageHandler;
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::operator_api;
 use concord_runtime::service::settings::NoSettings;
-use concord_runtime::service::{Run, ServiceContext};
+use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
+use concord_runtime::{Aggregates, Directory, Ports};
 use concord_wire::subject::Service;
 
 mod cancel_case;
+mod events;
 mod exchange;
-mod facts;
+mod inbox;
 mod liveness;
-mod mail;
 mod open_case;
 mod register;
 pub mod route;
@@ -34,59 +32,61 @@ impl Run for Coordinator {
     type Own = NoSettings;
 
     async fn start(
-        shell: ServiceContext,
+        mut runner: ServiceRunner,
         _: NoSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
-        let cases = Arc::new(Aggregates::<CaseMachine, _>::new(
-            ledger.clone(),
-            shell.work.cached_max,
-        ));
-        let agents = Arc::new(Aggregates::<AgentMachine, _>::new(
-            ledger.clone(),
-            shell.work.cached_max,
-        ));
-        let requests = Arc::new(Aggregates::<RequestMachine, _>::new(
-            ledger.clone(),
-            shell.work.cached_max,
-        ));
-        let directory = Directory::follow(&shell);
+        let directory = Directory::follow(&runner);
         directory.loaded().await;
-        let messages = || {
-            mail::Mail::new(
-                &shell,
-                &agents,
-                &requests,
-                MessageHandler::new(&shell, &cases, route::from_message),
-            )
-        };
-        shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());
-        shell.consume(ConsumerKind::UrgentInbox(Self::SERVICE), messages());
-        shell.consume(
-            ConsumerKind::Events(Self::SERVICE),
-            facts::Others::new(&shell, &cases, &requests),
-        );
-        shell.consume(
-            ConsumerKind::Effects(Self::SERVICE),
-            facts::Own::new(&shell, &directory, ledger),
-        );
-        let exchange = exchange::Exchange::new(&shell, &requests, &directory);
-        shell.consume(ConsumerKind::Exchange, exchange);
-        let beats = liveness::Liveness::start(&shell, &agents, &directory).await?;
-        shell.answer("agents", liveness::verb(&directory, &beats));
-        shell.answer(
-            "register_agent",
-            operator_api::verb(&shell, &agents, register::read_card),
-        );
-        shell.answer(
-            "deregister_agent",
-            operator_api::verb(&shell, &agents, register::read_departure),
-        );
-        shell.answer("open_case", open_case::verb(&shell, &cases));
-        shell.answer(
-            "cancel_case",
-            operator_api::verb(&shell, &cases, cancel_case::read),
-        );
+        let service = runner.context().clone();
+        let agents = bind(&service, &directory, &mut runner);
+        let beats = liveness::Liveness::start(&runner, &agents, &directory).await?;
+        runner.answer("agents", liveness::verb(&directory, &beats));
         Ok(())
     }
+}
+
+/// Binds the service's handlers to its consumers, and its verbs to its API. Returns the agents that it knows.
+pub fn bind<P: Ports>(
+    service: &ServiceContext<P>,
+    directory: &Arc<Directory>,
+    binder: &mut impl Binder,
+) -> Arc<Aggregates<AgentMachine, P>> {
+    const SERVICE: Service = Service::Coordinator;
+    let ports = &service.ports;
+    let cached_max = service.work.cached_max;
+    let cases = Arc::new(Aggregates::<CaseMachine, P>::new(ports.clone(), cached_max));
+    let agents = Arc::new(Aggregates::<AgentMachine, P>::new(
+        ports.clone(),
+        cached_max,
+    ));
+    let requests = Arc::new(Aggregates::<RequestMachine, P>::new(
+        ports.clone(),
+        cached_max,
+    ));
+    let messages = || {
+        let of_cases = MessageHandler::new(service, &cases, route::from_message);
+        inbox::InboxHandler::new(service, &agents, &requests, of_cases)
+    };
+    binder.handle(ConsumerKind::Inbox(SERVICE), messages());
+    binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
+    binder.handle(
+        ConsumerKind::Events(SERVICE),
+        events::OthersEvents::new(service, &cases, &requests),
+    );
+    binder.handle(
+        ConsumerKind::Effects(SERVICE),
+        events::OwnEvents::new(service, directory),
+    );
+    binder.handle(
+        ConsumerKind::Exchange,
+        exchange::Exchange::new(service, &requests, directory),
+    );
+    let register = operator_api::verb(service, &agents, register::read_card);
+    binder.answer("register_agent", register);
+    let deregister = operator_api::verb(service, &agents, register::read_departure);
+    binder.answer("deregister_agent", deregister);
+    binder.answer("open_case", open_case::verb(service, &cases));
+    let cancel = operator_api::verb(service, &cases, cancel_case::read);
+    binder.answer("cancel_case", cancel);
+    agents
 }

@@ -1,16 +1,15 @@
-//! Heartbeats: every replica hears them all and concludes how agents are; what one concludes is a fact, once.
+//! Heartbeats: every replica hears them all and concludes how agents are; what one concludes is an event, once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_domain::aggregates::agent::liveness::{Heard, conclude};
+use concord_domain::aggregates::agent::liveness::{Heartbeats, conclude};
 use concord_domain::aggregates::agent::{AgentInput, AgentMachine, AgentState};
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::event_store::nats::NatsEventStore;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::api::{Answer, Verb, answer};
-use concord_runtime::{Aggregates, Directory, service::clock};
+use concord_runtime::{Aggregates, Directory, NatsPorts, Ports, service::clock};
 use concord_wire::payload::{AgentStatus, Beat, Card};
 use concord_wire::subject::Subject;
 use concord_wire::{AgentId, MessageId, Timestamp};
@@ -21,12 +20,12 @@ use serde::Serialize;
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What this replica has heard of each registered agent.
-pub(crate) type Beats = Arc<Mutex<BTreeMap<AgentId, Heard>>>;
+pub(crate) type Beats = Arc<Mutex<BTreeMap<AgentId, Heartbeats>>>;
 
 /// Listens for heartbeats and says what follows from them.
 pub(crate) struct Liveness {
-    shell: ServiceContext,
-    agents: Arc<Aggregates<AgentMachine, NatsEventStore>>,
+    runner: ServiceRunner,
+    agents: Arc<Aggregates<AgentMachine, NatsPorts>>,
     directory: Arc<Directory>,
     beats: Beats,
 }
@@ -34,68 +33,69 @@ pub(crate) struct Liveness {
 impl Liveness {
     /// Listens until the service stops.
     pub(crate) async fn start(
-        shell: &ServiceContext,
-        agents: &Arc<Aggregates<AgentMachine, NatsEventStore>>,
+        runner: &ServiceRunner,
+        agents: &Arc<Aggregates<AgentMachine, NatsPorts>>,
         directory: &Arc<Directory>,
     ) -> Result<Beats, async_nats::SubscribeError> {
         let beats = Beats::default();
-        let (shell, agents, directory) = (shell.clone(), Arc::clone(agents), Arc::clone(directory));
-        let mut heard = shell
+        let (runner, agents, directory) =
+            (runner.clone(), Arc::clone(agents), Arc::clone(directory));
+        let mut heard = runner
             .broker
             .client
-            .subscribe(shell.broker.subjects().beats())
+            .subscribe(runner.broker.subjects().beats())
             .await?;
         let liveness = Self {
-            shell: shell.clone(),
+            runner: runner.clone(),
             agents,
             directory,
             beats: Arc::clone(&beats),
         };
-        shell.spawn(async move {
+        runner.spawn(async move {
             let mut look = tokio::time::interval(LOOK_INTERVAL);
             look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 tokio::select! {
-                    Some(message) = heard.next() => liveness.hear(&message),
-                    _ = look.tick() => liveness.look().await,
-                    () = liveness.shell.stop.cancelled() => return,
+                    Some(message) = heard.next() => liveness.record_beat(&message),
+                    _ = look.tick() => liveness.check_agents().await,
+                    () = liveness.runner.stop.cancelled() => return,
                 }
             }
         });
         Ok(beats)
     }
 
-    fn beats(&self) -> std::sync::MutexGuard<'_, BTreeMap<AgentId, Heard>> {
+    fn beats(&self) -> std::sync::MutexGuard<'_, BTreeMap<AgentId, Heartbeats>> {
         self.beats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One heartbeat. Those of agents that are not registered are not kept, so that nobody can fill the memory.
-    fn hear(&self, message: &async_nats::Message) {
-        let subject = self.shell.broker.subjects().parse(&message.subject).ok();
+    fn record_beat(&self, message: &async_nats::Message) {
+        let subject = self.runner.broker.subjects().parse(&message.subject).ok();
         let Some(Subject::Beat { agent }) = subject else {
-            return self.shell.count_ignored("bad_heartbeat");
+            return self.runner.count_ignored("bad_heartbeat");
         };
         let Some(beat) = Beat::decode(&message.payload) else {
-            return self.shell.count_ignored("bad_heartbeat");
+            return self.runner.count_ignored("bad_heartbeat");
         };
         if self.directory.agent(&agent).is_none() {
-            return self.shell.count_ignored("heartbeat_of_nobody");
+            return self.runner.count_ignored("heartbeat_of_nobody");
         }
         let now = clock::now();
         self.beats()
             .entry(agent)
-            .or_insert_with(|| Heard::nothing(now))
+            .or_insert_with(|| Heartbeats::none(now))
             .beat(now, beat.status);
     }
 
     /// Looks at every agent once.
-    async fn look(&self) {
+    async fn check_agents(&self) {
         let now = clock::now();
         let mut changes = Vec::new();
         let mut left = std::mem::take(&mut *self.beats());
         let mut kept = BTreeMap::new();
         self.directory.each(|agent, state| {
-            let mut heard = left.remove(agent).unwrap_or_else(|| Heard::nothing(now));
+            let mut heard = left.remove(agent).unwrap_or_else(|| Heartbeats::none(now));
             if let Some((status, why)) = conclude(state, &heard, now) {
                 heard.changed_at = Some(now);
                 changes.push((agent.clone(), status, why));
@@ -104,12 +104,12 @@ impl Liveness {
         });
         *self.beats() = kept;
         for (agent, status, why) in changes {
-            self.say(agent, status, why).await;
+            self.store_status(agent, status, why).await;
         }
     }
 
-    async fn say(&self, agent_id: AgentId, status: AgentStatus, why: String) {
-        let cause = MessageId::of_operator_request(&uuid::Uuid::now_v7().to_string());
+    async fn store_status(&self, agent_id: AgentId, status: AgentStatus, why: String) {
+        let cause = MessageId::of_operator_request(&self.runner.ports.unique_id());
         let id = agent_id.token();
         let input = AgentInput::Status {
             agent_id,
@@ -118,10 +118,10 @@ impl Liveness {
         };
         match self
             .agents
-            .step(&id, &ServiceContext::message_context(cause), &input, None)
+            .step(&id, &self.runner.of_message(cause), &input, None)
             .await
         {
-            Ok(outcome) => self.shell.count_step::<AgentMachine>(&outcome),
+            Ok(outcome) => self.runner.count_step::<AgentMachine>(&outcome),
             // It is concluded again when the broker is back.
             Err(error) => {
                 tracing::warn!(agent = %id, error = %ErrorChain(&error), "A status could not be stored.")

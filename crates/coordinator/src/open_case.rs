@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use concord_domain::aggregates::case::{CaseInput, CaseMachine, OpenRequest};
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::service::api::{Answer, Verb, answer};
-use concord_runtime::{Aggregates, Outcome, Trace};
+use concord_runtime::{Aggregates, Outcome, Ports, Trace};
 use concord_wire::payload::OpenCase;
 use concord_wire::policy::Policy;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Token};
@@ -16,26 +15,30 @@ use serde_json::json;
 /// Who opens a case that is opened through the API: the requester is known to the broker, not to the message.
 const OPERATOR: &str = "operator";
 
-type Cases = Arc<Aggregates<CaseMachine, NatsEventStore>>;
+type Cases<P> = Arc<Aggregates<CaseMachine, P>>;
 
 /// Answers `open_case`: the parameters of the request of the same name; the answer is `{"case_id": ...}`. The same
 /// parameters again get the same answer, others for a case that exists are refused.
-pub(super) fn verb(shell: &ServiceContext, cases: &Cases) -> Verb {
-    let (shell, cases) = (shell.clone(), Arc::clone(cases));
+pub(super) fn verb<P: Ports>(service: &ServiceContext<P>, cases: &Cases<P>) -> Verb {
+    let (service, cases) = (service.clone(), Arc::clone(cases));
     Arc::new(move |request: Bytes| {
-        let (shell, cases) = (shell.clone(), Arc::clone(&cases));
-        let opened: Answer = Box::pin(async move { open(&shell, &cases, &request).await });
+        let (service, cases) = (service.clone(), Arc::clone(&cases));
+        let opened: Answer = Box::pin(async move { open(&service, &cases, &request).await });
         opened
     })
 }
 
-async fn open(shell: &ServiceContext, cases: &Cases, request: &[u8]) -> Result<Bytes, Fault> {
+async fn open<P: Ports>(
+    service: &ServiceContext<P>,
+    cases: &Cases<P>,
+    request: &[u8],
+) -> Result<Bytes, Fault> {
     let request: OpenCase = concord_wire::envelope::from_json(request, "")?;
     let policy = Policy::resolve(&request.policy, "/policy")?;
     // A request without an id is a new case each time it is sent; one with an id may be repeated.
     let case_id = match &request.case_id {
         Some(case_id) => case_id.clone(),
-        None => CaseId::derived(&uuid::Uuid::now_v7().to_string()),
+        None => CaseId::derived(&service.ports.unique_id()),
     };
     let request_id = MessageId::of_api_request(&case_id);
     let opened_by = AgentId::fixed(OPERATOR);
@@ -45,7 +48,7 @@ async fn open(shell: &ServiceContext, cases: &Cases, request: &[u8]) -> Result<B
         request,
         policy,
     }));
-    let context = ServiceContext::message_context(request_id);
+    let context = service.of_message(request_id);
     let id: Token = case_id.token();
     let outcome = cases.step(&id, &context, &input, Some(&Trace::of_case(&case_id))).await.map_err(|error| {
         Fault::new(
@@ -55,7 +58,7 @@ async fn open(shell: &ServiceContext, cases: &Cases, request: &[u8]) -> Result<B
             "Send the request again with the same case_id; a case that was opened is not opened twice.",
         )
     })?;
-    shell.count_step::<CaseMachine>(&outcome);
+    service.count_step::<CaseMachine>(&outcome);
     match outcome {
         Outcome::Rejected(fault) => Err(fault),
         Outcome::Appended { .. } | Outcome::Ignored(_) => answer(&json!({ "case_id": case_id })),

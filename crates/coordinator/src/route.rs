@@ -1,4 +1,4 @@
-//! Which messages and facts are inputs for which case.
+//! Which messages and events are inputs for which case.
 
 use concord_domain::aggregates::case::{CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview};
 use concord_events::Aggregate;
@@ -157,8 +157,8 @@ pub fn open_case(envelope: &Envelope, request: OpenCase) -> Result<(CaseId, Case
     ))
 }
 
-/// A fact of another service.
-pub fn from_fact(
+/// An event of another service.
+pub fn from_event(
     aggregate: Aggregate,
     bytes: &[u8],
     sequence: u64,

@@ -3,20 +3,19 @@
 
 use concord_domain::aggregates::debate::DebateMachine;
 use concord_events::topology::ConsumerKind;
-use concord_runtime::Directory;
 use concord_runtime::delivery::handlers::{EffectHandler, MessageHandler};
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::settings::NoSettings;
-use concord_runtime::service::{Run, ServiceContext};
+use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
+use concord_runtime::{Directory, Ports};
 use concord_wire::subject::Service;
 
-mod follow;
-mod operate;
+mod follow_ups;
+mod operator_verbs;
 pub mod route;
 mod stores;
 mod verdicts;
 
-use follow::Follow;
+use follow_ups::FollowUpHandler;
 use stores::Stores;
 
 /// The service.
@@ -28,28 +27,34 @@ impl Run for DebateFacilitator {
     type Own = NoSettings;
 
     async fn start(
-        shell: ServiceContext,
+        mut runner: ServiceRunner,
         _: NoSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
-        let stores = Stores::new(&shell, &ledger);
         // Parties are asked in the dialects of their cards.
-        Directory::follow(&shell).loaded().await;
-        let messages = || {
-            MessageHandler::new(&shell, &stores.debates, route::from_message)
-                .prepared_by(stores.clone())
-        };
-        shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());
-        shell.consume(ConsumerKind::UrgentInbox(Self::SERVICE), messages());
-        shell.consume(
-            ConsumerKind::Events(Self::SERVICE),
-            Follow::new(&shell, &stores),
-        );
-        shell.consume(
-            ConsumerKind::Effects(Self::SERVICE),
-            EffectHandler::<DebateMachine>::new(&shell, ledger),
-        );
-        operate::answer_operators(&shell, &stores);
+        Directory::follow(&runner).loaded().await;
+        let service = runner.context().clone();
+        bind(&service, &mut runner);
         Ok(())
     }
+}
+
+/// Binds the service's handlers to its consumers, and its verbs to its API.
+pub fn bind<P: Ports>(service: &ServiceContext<P>, binder: &mut impl Binder) {
+    const SERVICE: Service = Service::DebateFacilitator;
+    let stores = Stores::new(service);
+    let messages = || {
+        MessageHandler::new(service, &stores.debates, route::from_message)
+            .prepared_by(stores.clone())
+    };
+    binder.handle(ConsumerKind::Inbox(SERVICE), messages());
+    binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
+    binder.handle(
+        ConsumerKind::Events(SERVICE),
+        FollowUpHandler::new(service, &stores),
+    );
+    binder.handle(
+        ConsumerKind::Effects(SERVICE),
+        EffectHandler::<P, DebateMachine>::new(service),
+    );
+    operator_verbs::bind(service, &stores, binder);
 }

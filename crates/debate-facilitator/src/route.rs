@@ -1,9 +1,8 @@
-//! Which messages and facts are inputs for which debate.
+//! Which messages and events are inputs for which debate.
 
 use concord_domain::aggregates::debate::{
-    DebateInput, GivenAnswer, Opening, Standing, ToldOutcome,
+    AnswerMessage, DebateInput, Eligibility, LadderMessage, MessageBody, Opening, OutcomeMessage,
 };
-use concord_domain::aggregates::escalation::{Said, Word};
 use concord_domain::effect;
 use concord_runtime::Routed;
 use concord_runtime::delivery::route::{digest_of, unknown_type};
@@ -13,9 +12,9 @@ use concord_wire::payload::{
 use concord_wire::subject::Service;
 use concord_wire::{DebateId, Envelope, ErrorCode, Fault, MessageType, Token};
 
-mod follows;
+mod follow_ups;
 
-pub use follows::{FollowUp, follows};
+pub use follow_ups::{FollowUp, follow_ups};
 
 /// A message addressed to the debate facilitator.
 pub fn from_message(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
@@ -39,7 +38,7 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     answer.check()?;
     let question = question_of(envelope);
     let id = debate_of(envelope)?;
-    let given = GivenAnswer {
+    let given = AnswerMessage {
         agent_id: envelope.from_agent.clone(),
         message_id: envelope.message_id.clone(),
         digest: digest_of(envelope),
@@ -57,7 +56,7 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     })
 }
 
-/// The debate and the fact of the question that is answered. Specification 5 names the question by `correlation_id`, for want
+/// The debate and the event of the question that is answered. Specification 5 names the question by `correlation_id`, for want
 /// of a `reply_to`.
 fn question_of(envelope: &Envelope) -> Option<(&str, u64)> {
     let named = [
@@ -87,27 +86,27 @@ fn debate_of(envelope: &Envelope) -> Result<DebateId, Fault> {
 
 /// What parties and the mediator say on the ladder.
 fn spoken(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
-    let word = match &envelope.message_type {
+    let body = match &envelope.message_type {
         MessageType::Acknowledgement => {
             let acknowledgement: Acknowledgement = envelope.payload()?;
-            Word::Acknowledgement {
+            MessageBody::Acknowledgement {
                 commit_by: acknowledgement.commit_by,
             }
         }
         MessageType::Clarification => {
             let clarification: Clarification = envelope.payload()?;
             clarification.check()?;
-            Word::Clarification {
+            MessageBody::Clarification {
                 text: clarification.text,
             }
         }
         _ => {
             let evidence: Evidence = envelope.payload()?;
             evidence.check()?;
-            Word::Evidence(evidence)
+            MessageBody::Evidence(evidence)
         }
     };
-    Ok(said(debate_of(envelope)?, envelope, word))
+    Ok(said(debate_of(envelope)?, envelope, body))
 }
 
 fn ruling(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
@@ -116,7 +115,7 @@ fn ruling(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     Ok(said(
         ruling.debate_id.clone(),
         envelope,
-        Word::Ruling(Box::new(ruling)),
+        MessageBody::Ruling(Box::new(ruling)),
     ))
 }
 
@@ -124,13 +123,13 @@ fn outcome(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     let report: OutcomeReport = envelope.payload()?;
     report.check()?;
     let id = report.debate_id.token();
-    let told = ToldOutcome {
+    let told = OutcomeMessage {
         agent_id: envelope.from_agent.clone(),
         message_id: envelope.message_id.clone(),
         digest: digest_of(envelope),
         case_id: envelope.case_id.clone(),
         report,
-        standing: Standing::default(),
+        eligibility: Eligibility::default(),
     };
     Ok(Routed::Step {
         id,
@@ -138,16 +137,16 @@ fn outcome(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     })
 }
 
-fn said(debate: DebateId, envelope: &Envelope, word: Word) -> Routed<DebateInput> {
-    let said = Said {
+fn said(debate: DebateId, envelope: &Envelope, body: MessageBody) -> Routed<DebateInput> {
+    let said = LadderMessage {
         agent_id: envelope.from_agent.clone(),
         message_id: envelope.message_id.clone(),
         digest: digest_of(envelope),
-        word,
+        body,
     };
     Routed::Step {
         id: debate.token(),
-        input: DebateInput::Said(Box::new(said)),
+        input: DebateInput::Message(Box::new(said)),
     }
 }
 

@@ -6,20 +6,18 @@ use std::sync::Arc;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::debate::verdicts::domain_of;
 use concord_domain::aggregates::debate::{
-    DebateInput, DebateMachine, Known, Opening, Standing, ToldOutcome,
+    DebateInput, DebateMachine, Eligibility, Opening, OutcomeMessage, PriorKnowledge, strategy,
 };
 use concord_domain::aggregates::precedent::{self, PrecedentMachine};
 use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
 use concord_domain::aggregates::track_record::{TrackRecordMachine, credibility_of};
 use concord_runtime::delivery::HandleError;
 use concord_runtime::delivery::handlers::Prepare;
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, event_store::step};
+use concord_runtime::{Aggregates, Ports, event_store::step};
 use concord_wire::Timestamp;
 use concord_wire::payload::OpenDebate;
 use concord_wire::payload::track_record::{Credibility, Query};
-use concord_wire::policy::{ConflictHandling, VoteRule};
 
 /// Debates kept in memory for each other aggregate. Thousands may have a deadline at one instant, in the order in which
 /// they were opened; of as many as do not fit, each would have been let go just before its turn, and be read again then.
@@ -28,31 +26,46 @@ const DEBATES_KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
 /// Earlier debates that are shown to those who decide.
 const PRECEDENTS_SHOWN: usize = 5;
 
-type Of<M> = Arc<Aggregates<M, NatsEventStore>>;
+type Of<M, P> = Arc<Aggregates<M, P>>;
 
 /// Everything the facilitator owns.
-#[derive(Clone)]
-pub(crate) struct Stores {
-    pub(crate) debates: Of<DebateMachine>,
-    pub(crate) queue: Of<ReviewQueueMachine>,
-    pub(crate) records: Of<TrackRecordMachine>,
-    pub(crate) precedents: Of<PrecedentMachine>,
+pub(crate) struct Stores<P> {
+    ports: P,
+    pub(crate) debates: Of<DebateMachine, P>,
+    pub(crate) queue: Of<ReviewQueueMachine, P>,
+    pub(crate) records: Of<TrackRecordMachine, P>,
+    pub(crate) precedents: Of<PrecedentMachine, P>,
     /// Cases are the coordinator's: they are only read, to know who opened them.
-    cases: Of<CaseMachine>,
+    cases: Of<CaseMachine, P>,
 }
 
-impl Stores {
-    pub(crate) fn new(shell: &ServiceContext, ledger: &NatsEventStore) -> Self {
-        let cached_max = shell.work.cached_max;
+impl<P: Clone> Clone for Stores<P> {
+    fn clone(&self) -> Self {
         Self {
+            ports: self.ports.clone(),
+            debates: Arc::clone(&self.debates),
+            queue: Arc::clone(&self.queue),
+            records: Arc::clone(&self.records),
+            precedents: Arc::clone(&self.precedents),
+            cases: Arc::clone(&self.cases),
+        }
+    }
+}
+
+impl<P: Ports> Stores<P> {
+    pub(crate) fn new(context: &ServiceContext<P>) -> Self {
+        let cached_max = context.work.cached_max;
+        let ports = &context.ports;
+        Self {
+            ports: ports.clone(),
             debates: Arc::new(Aggregates::new(
-                ledger.clone(),
+                ports.clone(),
                 cached_max.saturating_mul(DEBATES_KEPT),
             )),
-            queue: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
-            records: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
-            precedents: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
-            cases: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
+            queue: Arc::new(Aggregates::new(ports.clone(), cached_max)),
+            records: Arc::new(Aggregates::new(ports.clone(), cached_max)),
+            precedents: Arc::new(Aggregates::new(ports.clone(), cached_max)),
+            cases: Arc::new(Aggregates::new(ports.clone(), cached_max)),
         }
     }
 
@@ -62,10 +75,11 @@ impl Stores {
         request: OpenDebate,
         now: Timestamp,
     ) -> Result<Opening, step::Error> {
-        if !needs_the_past(&request) {
+        let strategy = strategy::of_debate(&request.policy, &request.terms);
+        if !strategy.needs_prior_knowledge(&request.policy) {
             return Ok(Opening::of(request));
         }
-        let mut known = Known::default();
+        let mut known = PriorKnowledge::default();
         let ladder = &request.policy.ladder;
         for position in &request.conflict.positions {
             let record = self.records.load(&position.agent_id.token()).await?;
@@ -94,17 +108,20 @@ impl Stores {
             .into_iter()
             .cloned()
             .collect();
-        Ok(Opening { request, known })
+        Ok(Opening {
+            request,
+            prior_knowledge: known,
+        })
     }
 
     /// Whether somebody's word on what proved right counts, besides what the policy says.
-    async fn standing(&self, told: &ToldOutcome) -> Result<Standing, step::Error> {
+    async fn eligibility(&self, told: &OutcomeMessage) -> Result<Eligibility, step::Error> {
         let queue = self.queue.load(&review_queue::id()).await?;
         let case = match &told.case_id {
             Some(case) => Some(self.cases.load(&case.token()).await?),
             None => None,
         };
-        Ok(Standing::of(
+        Ok(Eligibility::of(
             &told.agent_id,
             case.as_ref().map(|case| &case.state),
             &queue.state,
@@ -112,27 +129,18 @@ impl Stores {
     }
 }
 
-fn needs_the_past(request: &OpenDebate) -> bool {
-    let policy = &request.policy;
-    policy.conflict_handling != ConflictHandling::Vote
-        || policy.vote_rule == VoteRule::Credibility
-        || request.terms.challenge.is_some()
-}
-
-impl Prepare<DebateInput> for Stores {
+impl<P: Ports> Prepare<DebateInput> for Stores<P> {
     async fn prepare(&self, input: DebateInput) -> Result<DebateInput, HandleError> {
         match input {
             DebateInput::Open(opening) => {
                 // Boxed, as few inputs need it and all would have to have room for it.
-                let opening =
-                    Box::pin(self.opening(opening.request, concord_runtime::service::clock::now()))
-                        .await?;
+                let opening = Box::pin(self.opening(opening.request, self.ports.now())).await?;
                 Ok(DebateInput::Open(Box::new(opening)))
             }
             DebateInput::Outcome(told) => {
-                let standing = Box::pin(self.standing(&told)).await?;
-                Ok(DebateInput::Outcome(Box::new(ToldOutcome {
-                    standing,
+                let eligibility = Box::pin(self.eligibility(&told)).await?;
+                Ok(DebateInput::Outcome(Box::new(OutcomeMessage {
+                    eligibility,
                     ..*told
                 })))
             }

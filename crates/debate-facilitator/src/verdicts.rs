@@ -4,19 +4,19 @@
 use concord_domain::aggregates::debate::verdicts::{self, Verdict};
 use concord_domain::{Context, aggregates::precedent};
 use concord_events::{DebateResolved, OutcomeKnown};
-use concord_runtime::Trace;
 use concord_runtime::delivery::HandleError;
 use concord_runtime::delivery::handlers;
 use concord_runtime::service::ServiceContext;
+use concord_runtime::{Ports, Trace};
 use concord_wire::Token;
 use concord_wire::payload::Precedent;
 
 use crate::stores::Stores;
 
 /// Enters the end of a debate.
-pub(crate) async fn enter(
-    shell: &ServiceContext,
-    stores: &Stores,
+pub(crate) async fn enter<P: Ports>(
+    service: &ServiceContext<P>,
+    stores: &Stores<P>,
     context: &Context,
     trace: &Option<Trace>,
     resolved: &DebateResolved,
@@ -32,7 +32,7 @@ pub(crate) async fn enter(
         .as_ref()
         .and_then(|ladder| ladder.provisional.as_ref());
     record(
-        shell,
+        service,
         stores,
         context,
         trace,
@@ -43,7 +43,7 @@ pub(crate) async fn enter(
         let id = precedent::id_of(opened.conflict.kind, &opened.conflict.subject);
         let precedent = precedent_of(resolved);
         handlers::step(
-            shell,
+            service,
             &stores.precedents,
             id,
             context.clone(),
@@ -56,9 +56,9 @@ pub(crate) async fn enter(
 }
 
 /// Enters what proved right after a debate.
-pub(crate) async fn enter_outcome(
-    shell: &ServiceContext,
-    stores: &Stores,
+pub(crate) async fn enter_outcome<P: Ports>(
+    service: &ServiceContext<P>,
+    stores: &Stores<P>,
     context: &Context,
     trace: &Option<Trace>,
     known: &OutcomeKnown,
@@ -69,7 +69,7 @@ pub(crate) async fn enter_outcome(
         return Ok(());
     };
     record(
-        shell,
+        service,
         stores,
         context,
         trace,
@@ -78,16 +78,16 @@ pub(crate) async fn enter_outcome(
     .await
 }
 
-async fn record(
-    shell: &ServiceContext,
-    stores: &Stores,
+async fn record<P: Ports>(
+    service: &ServiceContext<P>,
+    stores: &Stores<P>,
     context: &Context,
     trace: &Option<Trace>,
     verdicts: Vec<Verdict>,
 ) -> Result<(), HandleError> {
     for (agent, observe) in verdicts {
         handlers::step(
-            shell,
+            service,
             &stores.records,
             agent.token(),
             context.clone(),

@@ -1,11 +1,11 @@
-//! One folder for each state machine: its state, what it decides, how an event changes its state and what follows from an event.
+//! The aggregates: one folder for each state machine, with its state, its decisions, how an event
+//! changes the state, and the effects of its events.
 
 pub mod agent;
 pub mod case;
 pub mod deadline;
 pub mod debate;
 pub mod detection;
-pub mod escalation;
 pub mod precedent;
 pub mod request;
 pub mod review_queue;

@@ -1,31 +1,35 @@
-//! Finding the facts of an aggregate from its last one.
+//! Finds the events of an aggregate from its last one.
 //!
-//! Each fact names the last of its predecessors, at most [`EARLIER_MAX`](concord_events::EARLIER_MAX), and the
-//! oldest fact that it names does the same. So the facts of an aggregate hang together however many there are, and no
-//! fact grows with the age of its aggregate. Of a short aggregate the last fact names all others.
+//! Each event names the last of its predecessors, at most
+//! [`EARLIER_MAX`](concord_events::EARLIER_MAX), and the oldest event that it names does the same.
+//! So all events of an aggregate can be found however many there are, and no event grows with the
+//! age of its aggregate. The last event of a short aggregate names all others.
 
 use concord_events::{AggregateEvent, StoredEvent};
 
-/// Adds the sequence of a fact to those that the next fact names, of which there are at most `most`.
+/// Adds the sequence of an event to those that the next event names, of which there are at most
+/// `most`.
 pub fn remember(earlier: &mut Vec<u64>, sequence: u64, most: usize) {
     earlier.push(sequence);
     let surplus = earlier.len().saturating_sub(most);
     earlier.drain(..surplus);
 }
 
-/// The facts of an aggregate, found so far from its last one.
+/// The events of an aggregate, found so far from its last one.
 ///
-/// Whoever reads them fetches what is [`Self::missing`] and hands it to [`Self::found`], until nothing is missing.
+/// The reader fetches the events of [`Self::missing`] and hands them to [`Self::found`], until
+/// nothing is missing.
 #[derive(Debug)]
 pub struct Chain<E> {
-    /// Only facts after this sequence are wanted.
+    /// Only events after this sequence are wanted.
     after: u64,
-    /// The newest first.
+    /// The events found so far, the newest first.
     records: Vec<StoredEvent<E>>,
 }
 
 impl<E: AggregateEvent> Chain<E> {
-    /// Begins at the last fact; facts up to the sequence `after` are known already, 0 when none are.
+    /// Begins at the last event. Events up to the sequence `after` are known already; 0 when none
+    /// are.
     pub fn new(last: StoredEvent<E>, after: u64) -> Self {
         Self {
             after,
@@ -33,12 +37,13 @@ impl<E: AggregateEvent> Chain<E> {
         }
     }
 
-    /// The sequences of facts to fetch next, oldest first; empty when all are found.
+    /// The sequences of the events to fetch next, oldest first; empty when all are found.
     pub fn missing(&self) -> Vec<u64> {
         let Some(oldest) = self.records.last() else {
             return Vec::new();
         };
-        // A fact that names itself or a later one cannot be stored; were it, this would still come to an end.
+        // An event that names itself or a later one cannot be stored. If it were, this would still
+        // come to an end.
         let is_wanted = |sequence: &u64| *sequence > self.after && *sequence < oldest.sequence;
         oldest
             .meta
@@ -49,12 +54,12 @@ impl<E: AggregateEvent> Chain<E> {
             .collect()
     }
 
-    /// Takes the facts that were missing, oldest first.
+    /// Takes the events that were missing, oldest first.
     pub fn found(&mut self, records: Vec<StoredEvent<E>>) {
         self.records.extend(records.into_iter().rev());
     }
 
-    /// What was found, oldest first.
+    /// All events found, oldest first.
     pub fn into_records(mut self) -> Vec<StoredEvent<E>> {
         self.records.reverse();
         self.records

@@ -1,4 +1,5 @@
-//! Builders for tests, and [`Story`]: an aggregate whose every step is held against what all steps must keep.
+//! Builders for tests, and [`Story`]: an aggregate that checks after every step what all steps must
+//! keep.
 
 use concord_events::Aggregate;
 use concord_events::{
@@ -14,7 +15,7 @@ use concord_wire::{AgentId, CaseId, DebateId, Envelope, MessageId, Timestamp, To
 use serde_json::{Value, json};
 
 use crate::aggregates::case::{CaseInput, OpenRequest};
-use crate::aggregates::debate::{DebateInput, GivenAnswer, Opening, round_name};
+use crate::aggregates::debate::{AnswerMessage, DebateInput, Opening, round_name};
 use crate::aggregates::detection::DetectionInput;
 use crate::machine::{Context, Decision, Machine, Versioned};
 use crate::rules::size_budget::FACT_BYTES_MAX;
@@ -36,7 +37,7 @@ pub(crate) fn case_id() -> CaseId {
     CaseId::new("c-1").unwrap()
 }
 
-/// The beginning of every story.
+/// The time at which every story begins.
 pub(crate) fn start() -> Timestamp {
     Timestamp::parse("2026-11-21T20:00:00Z").unwrap()
 }
@@ -50,16 +51,16 @@ pub(crate) fn said(id: &str, millis: u64) -> Context {
     Context::of_message(after(millis), message(id))
 }
 
-/// The context of a fact with this id.
+/// The context of an event with this id.
 pub(crate) fn happened(id: &str, millis: u64) -> Context {
-    Context::of_fact(after(millis), message(id))
+    Context::of_event(after(millis), message(id))
 }
 
 pub(crate) fn policy() -> Policy {
     Policy::contract_review()
 }
 
-/// An aggregate with all its records, each encoded and read again as if from the stream.
+/// An aggregate with all its stored events, each encoded and decoded again as if from the stream.
 pub(crate) struct Story<M: Machine> {
     pub(crate) id: Token,
     pub(crate) versioned: Versioned<M>,
@@ -77,7 +78,8 @@ impl<M: Machine> Story<M> {
         }
     }
 
-    /// What happens with an input: the fact's name, `ignored: <why>` or `refused: <pointer>`.
+    /// Decides about an input. Returns the name of the event, `ignored: <reason>` or `refused:
+    /// <pointer>`.
     pub(crate) fn hears(&mut self, context: &Context, input: &M::Input) -> String {
         match M::decide(&self.versioned.state, context, input) {
             Decision::Append(event) => {
@@ -99,7 +101,7 @@ impl<M: Machine> Story<M> {
 
     fn store(&mut self, context: &Context, event: M::Event) {
         let before = M::deadlines(&self.versioned.state);
-        // Other aggregates store facts in between.
+        // Other aggregates store events in between.
         self.sequence += 3;
         let mut record = self.versioned.record(&self.id, context, event);
         record.sequence = self.sequence;
@@ -118,7 +120,8 @@ impl<M: Machine> Story<M> {
     }
 }
 
-/// What every stored fact says of itself, and what its entry among the facts says of it, is so.
+/// Checks that a stored event states its deadlines as they are, and that the table of events tells
+/// the truth about it.
 fn keeps_its_word<M: Machine>(
     after: &Versioned<M>,
     record: &StoredEvent<M::Event>,
@@ -223,7 +226,7 @@ pub(crate) fn open_case(participants: &[&str], policy: Policy) -> CaseInput {
     CaseInput::Open(Box::new(open_request(participants, policy)))
 }
 
-/// A finding as the coordinator hands it on.
+/// A finding as the coordinator passes it on.
 pub(crate) fn received(
     from: &str,
     message_id: &str,
@@ -306,7 +309,7 @@ pub(crate) fn conflict(
     }
 }
 
-/// How a debate about `conflict` ended, with what was chosen.
+/// The outcome of a debate about `conflict` with this status and value.
 pub(crate) fn outcome(
     conflict: &Conflict,
     status: Status,
@@ -360,8 +363,8 @@ pub(crate) fn no_answer() -> Answer {
 }
 
 /// An answer of the given kind: `agreement`, `disagreement` or `revision`.
-pub(crate) fn given(from: &str, message_id: &str, kind: &str, answer: Answer) -> GivenAnswer {
-    GivenAnswer {
+pub(crate) fn given(from: &str, message_id: &str, kind: &str, answer: Answer) -> AnswerMessage {
+    AnswerMessage {
         agent_id: agent(from),
         message_id: message(message_id),
         digest: digest(&serde_json::to_vec(&answer).unwrap()),
@@ -373,7 +376,7 @@ pub(crate) fn given(from: &str, message_id: &str, kind: &str, answer: Answer) ->
     }
 }
 
-pub(crate) fn answers(given: GivenAnswer) -> DebateInput {
+pub(crate) fn answers(given: AnswerMessage) -> DebateInput {
     DebateInput::Answer(Box::new(given))
 }
 

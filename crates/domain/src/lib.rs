@@ -1,12 +1,14 @@
-//! Every decision of Concord, pure.
+//! The decisions of Concord, as pure functions.
 //!
-//! A state machine here is a folder: its state, what it decides ([`Machine::decide`]), how a fact changes its state
-//! ([`Machine::apply`]) and what follows from a fact ([`Machine::effects`]). Beside the machines stand the algorithms:
-//! [`conflict`](rules::conflict) (the five rules), [`canonical`](rules::canonical) (when are two positions the same), [`vote`](rules::vote), and [`size_budget`](rules::size_budget) (what there is
-//! room for in a fact).
+//! A state machine in [`aggregates`] has a state, decides ([`Machine::decide`]) about inputs,
+//! changes its state by events ([`Machine::apply`]), and has effects ([`Machine::effects`]). Beside
+//! the machines are the algorithms in [`rules`], how failing calls are treated in [`resilience`],
+//! which agents a message activates in [`activation`], and the checks over what is stored in
+//! [`assurance`].
 //!
-//! There is no clock, no randomness, no IO and no async in this crate: time and ids are arguments. A test reads the
-//! dependency tree to hold that, and clippy names the replacement for each forbidden call.
+//! There is no clock, no randomness, no IO and no async in this crate: time and ids are arguments.
+//! A test reads the dependency tree to ensure that, and clippy names the replacement for each
+//! forbidden call.
 
 pub mod activation;
 pub mod aggregates;

@@ -1,4 +1,4 @@
-//! What every state machine is, and the one way in which a decision becomes a record.
+//! The trait of all state machines, and the one way in which a decision becomes a stored event.
 
 use concord_events::{
     AggregateEvent, Deadline, EARLIER_MAX, EventMeta, Origin, StoredEvent, event_id,
@@ -8,19 +8,19 @@ use concord_wire::{CaseId, Fault, MessageId, Timestamp, Token};
 use crate::effect::Effect;
 use crate::event_chain;
 
-/// What a decision may know besides state and input.
+/// The circumstances of a decision, besides state and input.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// The present, as the shell sees it.
+    /// The present, as the service sees it.
     pub now: Timestamp,
-    /// `message_id` or `event_id` of the input.
+    /// The `message_id` or `event_id` of the input.
     pub cause: MessageId,
-    /// Which of the two.
+    /// Whether `cause` is a message or an event.
     pub origin: Origin,
 }
 
 impl Context {
-    /// For an input that was said.
+    /// For an input that is a message.
     pub fn of_message(now: Timestamp, message_id: MessageId) -> Self {
         Self {
             now,
@@ -29,8 +29,8 @@ impl Context {
         }
     }
 
-    /// For an input that is a fact of another aggregate.
-    pub fn of_fact(now: Timestamp, event_id: MessageId) -> Self {
+    /// For an input that is an event of another aggregate.
+    pub fn of_event(now: Timestamp, event_id: MessageId) -> Self {
         Self {
             now,
             cause: event_id,
@@ -39,30 +39,30 @@ impl Context {
     }
 }
 
-/// What is to be done about an input: at most one event.
+/// What to do about an input: it leads to at most one event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision<E> {
-    /// Store this fact.
+    /// Store this event.
     Append(E),
-    /// Do nothing; the input is done with.
+    /// Do nothing. The input is finished.
     Ignore(Ignored),
-    /// Refuse the input and tell its sender.
+    /// Reject the input and tell its sender why.
     Reject(Fault),
 }
 
-/// Why nothing needs to be done.
+/// The reason why nothing needs to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ignored {
-    /// The same message was used before.
+    /// The same message was recorded before.
     Repetition,
-    /// What the input asks for is already so.
+    /// The state is already as the input asks.
     AlreadyDone,
-    /// The deadline is not, or no longer, open.
+    /// The deadline is not open, or no longer.
     DeadlineNotOpen,
 }
 
 impl Ignored {
-    /// A label for metrics.
+    /// The reason as a label of metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Repetition => "repetition",
@@ -72,43 +72,90 @@ impl Ignored {
     }
 }
 
-/// A state machine. `decide` is the only place where anything is chosen.
+/// A state machine.
+///
+/// Everything is chosen in [`decide`](Self::decide): it takes a state and an input and returns at most one event. The other
+/// functions follow from what is stored. The last group says in which order events may follow each other: the audit checks
+/// stored events against it, and debug builds check each new one. By default every order is right, and the aggregate never
+/// ends.
 pub trait Machine: Sized + 'static {
-    /// What is known of one aggregate.
+    /// The state of one aggregate.
     type State: Default + Clone + std::fmt::Debug + PartialEq + Send + Sync + 'static;
-    /// What can happen to it.
+    /// Its events.
     type Event: AggregateEvent + std::fmt::Debug + PartialEq;
-    /// What can be asked of it.
+    /// Its inputs.
     type Input: Send + Sync;
 
-    /// What to do about `input`.
+    /// Decides what to do about `input`.
     fn decide(state: &Self::State, context: &Context, input: &Self::Input)
     -> Decision<Self::Event>;
-    /// What is known after `record`, which becomes part of the state. Chooses nothing and cannot fail.
+    /// Changes the state by a stored event. Chooses nothing and cannot fail.
     fn apply(state: &mut Self::State, record: StoredEvent<Self::Event>);
-    /// Which deadlines are open.
-    fn deadlines(state: &Self::State) -> Vec<Deadline>;
-    /// Which deadlines are open after `record`. Machines that step often say so without applying the record to a copy.
+    /// The deadlines that are open in this state.
+    fn deadlines(_state: &Self::State) -> Vec<Deadline> {
+        Vec::new()
+    }
+    /// The deadlines that are open after `record`. Machines with large states override this, to spare a copy of the state.
     fn deadlines_after(state: &Self::State, record: &StoredEvent<Self::Event>) -> Vec<Deadline> {
         let mut after = state.clone();
         Self::apply(&mut after, record.clone());
         Self::deadlines(&after)
     }
-    /// What others must be told because of `record`; depends on nothing else.
-    fn effects(record: &StoredEvent<Self::Event>) -> Vec<Effect>;
-    /// The case that a record with effects belongs to.
-    fn case_of(record: &StoredEvent<Self::Event>) -> Option<CaseId>;
+    /// The messages that follow from `record`. They depend on nothing else.
+    fn effects(_record: &StoredEvent<Self::Event>) -> Vec<Effect> {
+        Vec::new()
+    }
+    /// The case that an event with effects belongs to.
+    fn case_of(_record: &StoredEvent<Self::Event>) -> Option<CaseId> {
+        None
+    }
     /// True for an input that creates its aggregate: deciding then begins with the empty state instead of a read,
     /// and the lock finds out when that was wrong.
-    fn creates(input: &Self::Input) -> bool;
+    fn creates(_input: &Self::Input) -> bool {
+        false
+    }
+
+    /// Whether every such aggregate must end some day.
+    const MUST_END: bool = false;
+    /// Whether the event that begins such an aggregate may also come after others.
+    const MAY_BEGIN_LATER: bool = false;
+
+    /// Whether the event begins such an aggregate.
+    fn begins(_event: &Self::Event) -> bool {
+        true
+    }
+    /// Whether the event ends it.
+    fn ends(_event: &Self::Event) -> bool {
+        false
+    }
+    /// Whether the event may come after the end.
+    fn may_follow_end(_event: &Self::Event) -> bool {
+        true
+    }
+    /// Whether the event, after the end, begins another aggregate under the same id.
+    fn begins_again(_event: &Self::Event) -> bool {
+        false
+    }
+    /// Whether an aggregate in this state may wait for nothing but people, for as long as they wish.
+    fn may_rest(_state: &Self::State) -> bool {
+        false
+    }
+    /// What is wrong with the event, given the state before it; a sentence for a reader.
+    fn misplaced(_before: &Self::State, _event: &Self::Event) -> Option<String> {
+        None
+    }
+    /// Decides again what can be decided again, given the state after the event. Returns the differences.
+    fn recount(_after: &Self::State, _record: &StoredEvent<Self::Event>) -> Vec<String> {
+        Vec::new()
+    }
 }
 
-/// A state together with the stream sequences of the last facts it was made from.
+/// A state together with the stream sequences of the last events it was made from.
 #[derive(Debug)]
 pub struct Versioned<M: Machine> {
     /// The state.
     pub state: M::State,
-    /// Sequences of the last facts applied, oldest first: as many as the next fact names.
+    /// Sequences of the last events applied, oldest first: as many as the next event names.
     pub sequences: Vec<u64>,
 }
 
@@ -132,21 +179,32 @@ impl<M: Machine> Default for Versioned<M> {
 }
 
 impl<M: Machine> Versioned<M> {
-    /// Sequence of the last fact; 0 before the first. This is what the optimistic lock expects.
+    /// Sequence of the last event; 0 before the first. The optimistic lock expects it.
     pub fn sequence(&self) -> u64 {
         self.sequences.last().copied().unwrap_or(0)
     }
 
-    /// Applies a stored fact. One that was applied before is left out, so a reload may overlap.
+    /// Applies a stored event. One that was applied before is left out, so a reload may overlap.
     pub fn apply(&mut self, record: StoredEvent<M::Event>) {
         if record.sequence > self.sequence() {
             event_chain::remember(&mut self.sequences, record.sequence, EARLIER_MAX);
+            debug_assert!(
+                self.sequences.is_sorted(),
+                "sequences grow: {:?}",
+                self.sequences
+            );
             M::apply(&mut self.state, record);
         }
     }
 
-    /// The record that stores `event`. Its sequence is 0 until it is stored.
+    /// Makes the stored form of `event`, with the deadlines that it opens and closes. Its sequence is 0 until it is stored.
     pub fn record(&self, id: &Token, context: &Context, event: M::Event) -> StoredEvent<M::Event> {
+        debug_assert!(
+            !M::MUST_END || !self.sequences.is_empty() || M::begins(&event),
+            "{} {id} cannot begin with {event:?}",
+            M::Event::AGGREGATE
+        );
+        debug_assert_eq!(M::misplaced(&self.state, &event), None, "{event:?} of {id}");
         let before = M::deadlines(&self.state);
         let meta = EventMeta {
             event_id: event_id(M::Event::AGGREGATE, id, context.origin, &context.cause),

@@ -15,12 +15,14 @@ use serde_json::{Value, json};
 
 use crate::aggregates::case::{CaseInput, CaseMachine, Phase};
 use crate::aggregates::deadline::{DeadlineMachine, Fire};
-use crate::aggregates::debate::{DebateInput, DebateMachine, GivenAnswer};
+use crate::aggregates::debate::{AnswerMessage, DebateInput, DebateMachine};
 use crate::aggregates::detection::DetectionMachine;
 use crate::assurance::replay;
 use crate::effect;
 use crate::fixtures::*;
 use crate::machine::Machine;
+
+mod consumers;
 
 const NAMES: [&str; 4] = ["ann", "ben", "cyd", "zoe"];
 
@@ -215,7 +217,7 @@ fn let_time_pass<M: Machine>(
         let Some(first) = open.iter().min_by_key(|deadline| deadline.due) else {
             return count;
         };
-        let context = crate::Context::of_fact(first.due, message(&format!("t-{count}")));
+        let context = crate::Context::of_event(first.due, message(&format!("t-{count}")));
         let heard = story.hears(&context, &input(&story.id.clone(), first));
         assert!(
             !heard.contains(' '),
@@ -236,7 +238,7 @@ fn replays<M: Machine>(story: &Story<M>) {
 enum DebateStep {
     Open(Box<(Conflict, Policy)>),
     Answer {
-        given: Box<GivenAnswer>,
+        given: Box<AnswerMessage>,
         to_question: Option<usize>,
     },
     Due(Due),
@@ -289,7 +291,7 @@ fn debate_step() -> impl Strategy<Value = DebateStep> {
     )
         .prop_map(
             |(name, id, kind, answer, round, to_question)| DebateStep::Answer {
-                given: Box::new(GivenAnswer {
+                given: Box::new(AnswerMessage {
                     round,
                     ..given(name, &id, kind, answer)
                 }),
@@ -313,7 +315,7 @@ fn play_debate(steps: &[(DebateStep, u64)]) -> Story<DebateMachine> {
             DebateStep::Open(opening) => open_debate(opening.0.clone(), opening.1.clone()),
             DebateStep::Answer { given, to_question } => {
                 let question = to_question.and_then(|n| Some(story.records.get(n)?.sequence));
-                answers(GivenAnswer {
+                answers(AnswerMessage {
                     question_sequence: question,
                     ..(**given).clone()
                 })
@@ -370,7 +372,7 @@ proptest! {
             prop_assert_eq!(outcome.status == Status::Unresolved, outcome.resolution.is_none());
         }
         replays(&story);
-        prop_assert_eq!(replay::recount(&story.records), vec![]);
+        prop_assert_eq!(replay::recount::<DebateMachine>(&story.records), vec![]);
     }
 
     #[test]
@@ -396,67 +398,4 @@ proptest! {
         replays(&story);
         prop_assert_eq!(story.records.len(), story.state().elapsed.len(), "once for each instant");
     }
-}
-
-/// Facts that were seen to have effects, and facts that were seen to move deadlines.
-#[derive(Default)]
-struct Seen {
-    effects: BTreeSet<&'static str>,
-    moves: BTreeSet<&'static str>,
-}
-
-impl Seen {
-    fn take<M: Machine>(&mut self, story: &Story<M>) {
-        for record in &story.records {
-            if !effect::messages::<M>(record).unwrap().is_empty() {
-                self.effects.insert(record.event.name());
-            }
-            if !(record.meta.opened.is_empty() && record.meta.closed.is_empty()) {
-                self.moves.insert(record.event.name());
-            }
-        }
-    }
-
-    /// Consumers are given the facts that have something for them, and no others.
-    fn is_what_the_facts_say<E: AggregateEvent>(&self) {
-        for info in E::EVENTS {
-            assert_eq!(
-                self.effects.contains(info.name),
-                info.has_effects,
-                "effects of {}",
-                info.name
-            );
-            assert_eq!(
-                self.moves.contains(info.name),
-                info.moves_deadlines,
-                "deadlines of {}",
-                info.name
-            );
-        }
-    }
-}
-
-fn samples<S: Strategy>(strategy: S, count: usize) -> impl Iterator<Item = S::Value> {
-    let mut runner = TestRunner::deterministic();
-    (0..count).map(move |_| strategy.new_tree(&mut runner).unwrap().current())
-}
-
-#[test]
-fn the_filters_of_consumers_are_those_of_the_machines() {
-    let mut cases = Seen::default();
-    for steps in samples(case_steps(), 300) {
-        cases.take(&play_case(&steps));
-    }
-    crate::aggregates::case::tests::gates::stories()
-        .iter()
-        .for_each(|story| cases.take(story));
-    cases.is_what_the_facts_say::<concord_events::CaseEvent>();
-    let mut debates = Seen::default();
-    for steps in samples(debate_steps(), 300) {
-        debates.take(&play_debate(&steps));
-    }
-    for story in crate::aggregates::escalation::tests::stories(300) {
-        debates.take(&story);
-    }
-    debates.is_what_the_facts_say::<concord_events::DebateEvent>();
 }

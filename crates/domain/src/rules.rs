@@ -1,8 +1,9 @@
-//! The algorithms on which the state machines rest.
+//! The algorithms that the state machines use.
 
 pub mod calendar;
 pub mod canonical;
 pub mod conflict;
+pub(crate) mod conflict_type;
 pub mod conservative;
 pub mod credibility;
 pub mod estimate;

@@ -1,6 +1,6 @@
-//! Texts that are cut.
+//! Cuts texts.
 
-/// The beginning of a text, of at most so many bytes, up to the end of a character.
+/// The beginning of a text: at most `bytes_max` bytes, up to the end of a character.
 pub fn beginning(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len()))
         .rev()

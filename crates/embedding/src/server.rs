@@ -92,6 +92,23 @@ struct Item {
     embedding: Vec<f32>,
 }
 
+impl std::fmt::Debug for ServerSettings {
+    /// Leaves out the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerSettings")
+            .field("base_url", &self.base_url)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ServerSettings {
+    /// Refuses settings with which no server could be called. Calls nobody.
+    pub fn check(&self) -> Result<(), ServerError> {
+        Server::new(self).map(|_| ())
+    }
+}
+
 impl Server {
     /// Calls nobody yet.
     pub fn new(settings: &ServerSettings) -> Result<Self, ServerError> {

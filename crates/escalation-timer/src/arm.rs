@@ -1,10 +1,10 @@
-//! Making the broker's scheduler agree with each fact's account of its deadlines.
+//! Making the broker's scheduler agree with each event's account of its deadlines.
 //!
 //! Most deadlines close long before they are due, many within the second. Arming waits a moment for that: a deadline that
 //! is far enough away is held back in this process, unacknowledged, and if it closes meanwhile the broker never hears of
-//! it. If the process dies meanwhile, the fact is delivered to another, which arms.
+//! it. If the process dies meanwhile, the event is delivered to another, which arms.
 //!
-//! Facts come from several consumers, so the one that closes a deadline may be seen before the one that opened it.
+//! Events come from several consumers, so the one that closes a deadline may be seen before the one that opened it.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -15,7 +15,8 @@ use concord_domain::aggregates::deadline::{TimerAction, timer_actions};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EventMeta};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::{delivery::handlers, service::clock};
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Ports, delivery::handlers};
 use concord_wire::Token;
 use futures::future::try_join_all;
 use lru::LruCache;
@@ -27,28 +28,30 @@ use crate::schedule::Schedule;
 const HOLD: Duration = Duration::from_secs(2);
 /// A deadline that is due sooner than this is armed at once.
 const NEAR_MS: u64 = 5_000;
-/// How many closed deadlines are remembered, in case the fact that opened one is still to come. One that is forgotten too
+/// How many closed deadlines are remembered, in case the event that opened one is still to come. One that is forgotten too
 /// soon is armed in vain, and seen through when it is delivered.
 const CLOSED_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(16_383);
 
 type Key = (Aggregate, Token, Token);
 
-/// Arms and cancels what each fact opens and closes.
-pub(crate) struct Arm {
-    schedule: Schedule,
+/// Arms and cancels what each event opens and closes.
+pub(crate) struct ArmHandler<P> {
+    service: ServiceContext<P>,
+    schedule: Schedule<P>,
     known: Mutex<Known>,
 }
 
 struct Known {
-    /// Deadlines held back, with the sequence of the fact that opened each.
+    /// Deadlines held back, with the sequence of the event that opened each.
     held: BTreeMap<Key, (u64, Arc<Notify>)>,
-    /// Deadlines that have closed, with the sequence of the fact that closed each last.
+    /// Deadlines that have closed, with the sequence of the event that closed each last.
     closed: LruCache<Key, u64>,
 }
 
-impl Arm {
-    pub(crate) fn new(schedule: Schedule) -> Self {
+impl<P: Ports> ArmHandler<P> {
+    pub(crate) fn new(service: &ServiceContext<P>, schedule: Schedule<P>) -> Self {
         Self {
+            service: service.clone(),
             schedule,
             known: Mutex::new(Known {
                 held: BTreeMap::new(),
@@ -61,7 +64,7 @@ impl Arm {
         change(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Does what the fact at `sequence` asks for.
+    /// Does what the event at `sequence` asks for.
     async fn act(
         &self,
         sequence: u64,
@@ -81,13 +84,13 @@ impl Arm {
                 {
                     return Ok(());
                 }
-                self.schedule.arm(aggregate, id, &deadline).await
+                Ok(self.schedule.arm(aggregate, id, &deadline).await?)
             }
             TimerAction::Cancel(name) => {
                 if self.close((aggregate, id.clone(), name.clone()), sequence) {
                     return Ok(());
                 }
-                self.schedule.cancel(aggregate, id, &name).await
+                Ok(self.schedule.cancel(aggregate, id, &name).await?)
             }
         }
     }
@@ -123,24 +126,29 @@ impl Arm {
         if closed {
             return true;
         }
-        let hold = if deadline.due.millis_since(clock::now()) < NEAR_MS {
+        let ports = &self.service.ports;
+        let hold = if deadline.due.millis_since(ports.now()) < NEAR_MS {
             Duration::ZERO
         } else {
             HOLD
         };
-        let waited = tokio::time::timeout(hold, waiting.notified()).await;
-        // Only the own entry: the same deadline may be held back again for a later fact.
+        let has_closed = tokio::select! {
+            biased;
+            () = waiting.notified() => true,
+            () = ports.sleep(hold) => false,
+        };
+        // Only the own entry: the same deadline may be held back again for a later event.
         self.known(|known| match known.held.get(&key) {
             Some((_, own)) if Arc::ptr_eq(own, &waiting) => known.held.remove(&key),
             _ => None,
         });
-        waited.is_ok()
+        has_closed
     }
 }
 
-impl Handler for Arm {
+impl<P: Ports> Handler for ArmHandler<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let (aggregate, id) = handlers::aggregate_of(self.schedule.shell(), delivery)?;
+        let (aggregate, id) = handlers::aggregate_of(&self.service, delivery)?;
         let meta = EventMeta::decode(&delivery.payload)?;
         let actions = timer_actions(&meta).into_iter();
         try_join_all(actions.map(|action| self.act(delivery.sequence, aggregate, &id, action)))

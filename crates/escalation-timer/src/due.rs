@@ -5,20 +5,21 @@ use std::time::Duration;
 
 use concord_events::{Deadline, FiredBy};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::{Consistency, service::clock};
+use concord_runtime::ports::ArmedDeadline;
+use concord_runtime::{Consistency, Ports};
 
-use crate::fire::{Firing, Standing};
-use crate::schedule::{Armed, Schedule};
+use crate::fire::{DeadlineState, Firing};
+use crate::schedule::Schedule;
 
 /// Fires what is open and due; arms again what has moved; lets go of what has closed.
-pub(crate) struct Due {
-    pub(crate) firing: Arc<Firing>,
-    pub(crate) schedule: Schedule,
+pub(crate) struct DueHandler<P> {
+    pub(crate) firing: Arc<Firing<P>>,
+    pub(crate) schedule: Schedule<P>,
 }
 
-impl Handler for Due {
+impl<P: Ports> Handler for DueHandler<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let Armed {
+        let ArmedDeadline {
             aggregate,
             id,
             name,
@@ -27,11 +28,11 @@ impl Handler for Due {
         self.schedule.was_delivered(aggregate, &id, &name);
         // To fire, any copy of the stream will do: the owner looks again. Thousands may be due at one instant, and what
         // only the leader answers, it answers one after the other.
-        if let Standing::Open { due, trace } = self
+        if let DeadlineState::Open { due, trace } = self
             .firing
-            .standing(aggregate, &id, &name, Consistency::Any)
+            .state_of(aggregate, &id, &name, Consistency::Any)
             .await?
-            && clock::now() >= due
+            && self.firing.now() >= due
         {
             return self
                 .firing
@@ -46,14 +47,14 @@ impl Handler for Due {
         }
         let (due, trace) = match self
             .firing
-            .standing(aggregate, &id, &name, Consistency::Leader)
+            .state_of(aggregate, &id, &name, Consistency::Leader)
             .await?
         {
-            Standing::Closed => return Ok(Ack::Acknowledge),
-            Standing::Open { due, trace } => (due, trace),
+            DeadlineState::Closed => return Ok(Ack::Acknowledge),
+            DeadlineState::Open { due, trace } => (due, trace),
         };
         let deadline = Deadline { name, due };
-        let now = clock::now();
+        let now = self.firing.now();
         if now >= due {
             return self
                 .firing

@@ -1,59 +1,62 @@
 //! Noticing, once, that a deadline has passed.
 
-use std::sync::Arc;
-
 use concord_domain::aggregates::deadline::{DeadlineMachine, Fire};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EventMeta, FiredBy};
 use concord_runtime::delivery::{Ack, HandleError};
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Consistency, Trace, broker, delivery::handlers, service::clock};
+use concord_runtime::{Aggregates, Consistency, Ports, Trace, delivery::handlers};
 use concord_wire::MessageId;
 use concord_wire::{Timestamp, Token};
 
-/// Where deadlines become facts.
-pub(crate) struct Firing {
-    pub(crate) shell: ServiceContext,
-    pub(crate) ledger: NatsEventStore,
-    pub(crate) deadlines: Arc<Aggregates<DeadlineMachine, NatsEventStore>>,
+/// Where deadlines become events.
+pub(crate) struct Firing<P> {
+    pub(crate) service: ServiceContext<P>,
+    pub(crate) deadlines: Aggregates<DeadlineMachine, P>,
 }
 
-/// How a deadline stands in the last fact of its aggregate.
-pub(crate) enum Standing {
+/// How a deadline stands in the last event of its aggregate.
+pub(crate) enum DeadlineState {
     /// It is open.
     Open {
         /// When it is due.
         due: Timestamp,
-        /// The trace context of the fact that says so, to go on with.
+        /// The trace context of the event that says so, to go on with.
         trace: Option<Trace>,
     },
     /// It is not open.
     Closed,
 }
 
-impl Firing {
+impl<P: Ports> Firing<P> {
+    /// The present.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.service.ports.now()
+    }
+
     /// How a deadline stands. That one is not open is to be believed on the word of the stream's leader alone.
-    pub(crate) async fn standing(
+    pub(crate) async fn state_of(
         &self,
         aggregate: Aggregate,
         id: &Token,
         name: &Token,
         consistency: Consistency,
-    ) -> Result<Standing, HandleError> {
-        let Some(last) = self.ledger.last(aggregate, id, consistency).await? else {
-            return Ok(Standing::Closed);
+    ) -> Result<DeadlineState, HandleError> {
+        let ports = &self.service.ports;
+        let Some(last) = ports.last(aggregate, id, consistency).await? else {
+            return Ok(DeadlineState::Closed);
         };
         let meta = EventMeta::decode(&last.payload)?;
         let open = meta
             .deadlines
             .into_iter()
             .find(|deadline| deadline.name == *name);
-        let trace = || broker::trace_of(Some(&last.headers));
-        Ok(open.map_or(Standing::Closed, |deadline| Standing::Open {
-            due: deadline.due,
-            trace: trace(),
-        }))
+        Ok(
+            open.map_or(DeadlineState::Closed, |deadline| DeadlineState::Open {
+                due: deadline.due,
+                trace: last.trace,
+            }),
+        )
     }
 
     /// Stores that an open deadline has passed. The caller has seen that it is due.
@@ -65,9 +68,9 @@ impl Firing {
         fired_by: FiredBy,
         trace: Option<Trace>,
     ) -> Result<Ack, HandleError> {
-        let now = clock::now();
+        let now = self.now();
         let lateness_ms = now.millis_since(deadline.due);
-        // The cause is the deadline itself, so whoever notices it, and however often, makes the same fact.
+        // The cause is the deadline itself, so whoever notices it, and however often, makes the same event.
         let cause = MessageId::of_deadline(id, &deadline.name, deadline.due);
         let fire = Fire {
             aggregate,
@@ -75,9 +78,9 @@ impl Firing {
             deadline,
             fired_by,
         };
-        let context = ServiceContext::message_context(cause);
+        let context = self.service.of_message(cause);
         let done = handlers::step(
-            &self.shell,
+            &self.service,
             &self.deadlines,
             fire.deadline_id(),
             context,
@@ -87,7 +90,7 @@ impl Firing {
         .await?;
         self.deadlines.forget(&fire.deadline_id());
         #[allow(clippy::cast_precision_loss)] // Seconds for a histogram.
-        self.shell
+        self.service
             .metrics
             .lateness_seconds
             .observe(lateness_ms as f64 / 1_000.0);

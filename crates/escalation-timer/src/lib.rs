@@ -1,7 +1,7 @@
 //! The escalation timer: owns time. Every deadline in the system is armed, moved, cancelled and fired here and nowhere
 //! else, through the broker's scheduler.
 //!
-//! A fact says which deadlines its aggregate has open after it, and which of them it opened or closed. That account is
+//! An event says which deadlines its aggregate has open after it, and which of them it opened or closed. That account is
 //! the record; a scheduled message is a means. So a schedule that is delivered although its deadline has closed or
 //! moved is seen through ([`due`]), and a deadline whose schedule was lost is found by the watchdog ([`watchdog`]).
 
@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use concord_domain::aggregates::deadline::DeadlineMachine;
 use concord_events::topology::ConsumerKind;
-use concord_runtime::Aggregates;
-use concord_runtime::event_store::nats::NatsEventStore;
-use concord_runtime::service::{Run, ServiceContext};
+use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
+use concord_runtime::{Aggregates, Ports};
 use concord_wire::subject::Service;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +21,8 @@ mod due;
 mod fire;
 mod schedule;
 mod watchdog;
+
+pub use watchdog::Watchdog;
 
 /// Settings of the escalation timer alone.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -42,7 +43,7 @@ impl Default for TimerSettings {
     }
 }
 
-/// Facts under way at once while their deadlines are held back. Each is kept in memory with all that it says, a few
+/// Events under way at once while their deadlines are held back. Each is kept in memory with all that it says, a few
 /// kilobytes: ten thousand debates that climb at one instant took 120 MB with four times as many.
 const HELD_MAX: usize = 2_048;
 
@@ -55,40 +56,39 @@ impl Run for EscalationTimer {
     type Own = TimerSettings;
 
     async fn start(
-        shell: ServiceContext,
+        mut runner: ServiceRunner,
         own: TimerSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
-        let deadlines = Arc::new(Aggregates::<DeadlineMachine, _>::new(
-            ledger.clone(),
-            shell.work.cached_max,
-        ));
-        let firing = Arc::new(fire::Firing {
-            shell: shell.clone(),
-            ledger,
-            deadlines,
-        });
-        let schedule = schedule::Schedule::new(&shell).await?;
-        shell.consume_many(
-            ConsumerKind::Deadlines,
-            HELD_MAX,
-            arm::Arm::new(schedule.clone()),
-        );
-        shell.consume(
-            ConsumerKind::Due,
-            due::Due {
-                firing: Arc::clone(&firing),
-                schedule: schedule.clone(),
-            },
-        );
-        shell.answer("armed", schedule.verb());
-        let watchdog = watchdog::Watchdog::new(
-            firing,
-            Duration::from_millis(own.watchdog_interval_ms.max(100)),
-            own.watchdog_grace_ms,
-        );
-        shell.spawn(watchdog.run());
-        shell.consume_no_messages();
+        let service = runner.context().clone();
+        let watchdog = bind(&service, own.watchdog_grace_ms, &mut runner);
+        let interval = Duration::from_millis(own.watchdog_interval_ms.max(100));
+        runner.spawn(watchdog::run(watchdog, runner.clone(), interval));
         Ok(())
     }
+}
+
+/// Binds the service's handlers to its consumers, and its verb to its API. Returns the watchdog, whose rounds somebody has
+/// to begin.
+pub fn bind<P: Ports>(
+    service: &ServiceContext<P>,
+    watchdog_grace_ms: u64,
+    binder: &mut impl Binder,
+) -> Watchdog<P> {
+    let deadlines =
+        Aggregates::<DeadlineMachine, P>::new(service.ports.clone(), service.work.cached_max);
+    let firing = Arc::new(fire::Firing {
+        service: service.clone(),
+        deadlines,
+    });
+    let schedule = schedule::Schedule::new(&service.ports);
+    let arm = arm::ArmHandler::new(service, schedule.clone());
+    binder.handle_many(ConsumerKind::Deadlines, HELD_MAX, arm);
+    binder.answer("armed", schedule.verb());
+    let due = due::DueHandler {
+        firing: Arc::clone(&firing),
+        schedule,
+    };
+    binder.handle(ConsumerKind::Due, due);
+    binder.handle_no_messages(service);
+    Watchdog::new(firing, watchdog_grace_ms)
 }

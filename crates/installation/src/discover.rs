@@ -1,4 +1,4 @@
-//! Which services are there: NATS micro services announce themselves.
+//! Finding the processes of the services, which announce themselves as NATS micro services, and asking them over HTTP.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,16 +8,19 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+/// The time in which a process must answer over HTTP.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+
 /// One process of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instance {
     /// The micro service's name, for example `concord-coordinator`.
     pub name: String,
-    /// Which instance of it.
+    /// The id of the instance.
     pub id: String,
-    /// Its version.
+    /// The version of the service.
     pub version: String,
-    /// What it says of itself: `pid`, `http`.
+    /// What the service states about the process: `pid`, `http`.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
 }
@@ -28,7 +31,7 @@ impl Instance {
         self.metadata.get("pid")?.parse().ok()
     }
 
-    /// Where it answers HTTP, where it does.
+    /// The address at which it answers HTTP; none for a service without HTTP.
     pub fn http(&self) -> Option<&str> {
         self.metadata
             .get("http")
@@ -36,15 +39,28 @@ impl Instance {
             .filter(|address| !address.is_empty())
     }
 
-    /// Whether it can do its work, and if not, why. One without HTTP has at least registered.
+    /// An error with the reasons, where the process is not ready. A process without HTTP counts as ready.
     pub async fn readiness(&self) -> Result<(), String> {
         let Some(address) = self.http() else {
             return Ok(());
         };
-        let answer = tokio::time::timeout(Duration::from_secs(2), get(address, "/readyz")).await;
+        let answer = tokio::time::timeout(ANSWER_MAX, get(address, "/readyz")).await;
         match answer {
             Ok(Ok((200, _))) => Ok(()),
             Ok(Ok((_, body))) => Err(body.trim().to_owned()),
+            Ok(Err(error)) => Err(format!("{address} does not answer: {error}")),
+            Err(_) => Err(format!("{address} does not answer in time")),
+        }
+    }
+
+    /// A counter of this process, added up over its labels; for example `concord_effects_total`. 0 where it has not
+    /// counted yet.
+    pub async fn counter(&self, name: &str) -> Result<u64, String> {
+        let address = self.http().ok_or("it has no metrics")?;
+        let answer = tokio::time::timeout(ANSWER_MAX, get(address, "/metrics")).await;
+        match answer {
+            Ok(Ok((200, text))) => Ok(sum_of(name, &text)),
+            Ok(Ok((status, _))) => Err(format!("{address} answers {status}")),
             Ok(Err(error)) => Err(format!("{address} does not answer: {error}")),
             Err(_) => Err(format!("{address} does not answer in time")),
         }
@@ -102,4 +118,30 @@ async fn get(address: &str, path: &str) -> std::io::Result<(u16, String)> {
     let malformed =
         || std::io::Error::new(std::io::ErrorKind::InvalidData, "the answer is not HTTP");
     Ok((status.ok_or_else(malformed)?, body.to_owned()))
+}
+
+/// The sum of a counter over its labels, in the Prometheus text format.
+fn sum_of(name: &str, text: &str) -> u64 {
+    let samples = text.lines().filter_map(|line| {
+        let (series, value) = line.rsplit_once(' ')?;
+        let is_same = series.split('{').next() == Some(name);
+        is_same.then(|| value.parse::<u64>().ok())?
+    });
+    samples.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_added_up_over_its_labels() {
+        let text = "# TYPE concord_rate_limited counter\n\
+            concord_rate_limited_total{consumer=\"a\"} 5\n\
+            concord_rate_limited_total{consumer=\"b c\"} 2\n\
+            concord_held_back_total 4\n";
+        assert_eq!(sum_of("concord_rate_limited_total", text), 7);
+        assert_eq!(sum_of("concord_held_back_total", text), 4);
+        assert_eq!(sum_of("concord_dead_total", text), 0);
+    }
 }

@@ -1,47 +1,47 @@
-//! Why there is no installation.
+//! The errors of an installation.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a process, and with it the installation, is not there.
+/// The reason for which an installation, or one of its processes, does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No nats-server on this machine.
+    /// There is no nats-server on this machine.
     #[error(
         "there is no nats-server: set CONCORD_NATS_SERVER to one, put one on the PATH, or run scripts/nats-server, \
          which installs one into .tools/"
     )]
     NoNatsServer,
-    /// A program is missing.
+    /// A program has not been built.
     #[error("there is no program {}; build it with: cargo build --package {}", path.display(), name)]
     NoProgram {
-        /// Its name.
+        /// The name of the program.
         name: String,
-        /// Where it should be.
+        /// The path where it should be.
         path: PathBuf,
     },
     /// A program could not be started.
     #[error("{name} could not be started")]
     Start {
-        /// Which program.
+        /// The name of the program.
         name: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A file of the installation could not be written or read.
     #[error("{} could not be used", path.display())]
     File {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A process ended before it was ready.
     #[error("{name} has ended ({status}) before it was ready; the end of its log:\n{tail}")]
     Ended {
-        /// Which process.
+        /// The name of the process.
         name: String,
-        /// How it ended.
+        /// The exit status.
         status: String,
         /// Last lines of its log.
         tail: String,
@@ -49,11 +49,11 @@ pub enum Error {
     /// A process is not ready in time.
     #[error("{name} is not ready after {} s ({status}); the end of its log:\n{tail}", waited.as_secs())]
     NotReady {
-        /// Which process.
+        /// The name of the process.
         name: String,
-        /// How long it was awaited.
+        /// The time for which it was awaited.
         waited: Duration,
-        /// What is missing.
+        /// What the process still lacks, in its own words.
         status: String,
         /// Last lines of its log.
         tail: String,
@@ -61,16 +61,24 @@ pub enum Error {
     /// The broker cannot be reached.
     #[error("no connection to NATS at {url}; is nats-server running there?")]
     Connect {
-        /// Where.
+        /// The address of the broker.
         url: String,
-        /// Why.
+        /// The cause.
         source: async_nats::ConnectError,
     },
     /// Another installation works in this directory.
     #[error("another installation runs in {}; stop it, or choose another directory", directory.display())]
     InUse {
-        /// Which directory.
+        /// The directory.
         directory: PathBuf,
+    },
+    /// The metrics of a process cannot be read.
+    #[error("the counter {name} cannot be read: {why}")]
+    Metrics {
+        /// The name of the counter.
+        name: String,
+        /// The cause, in words.
+        why: String,
     },
     /// No such process in this installation.
     #[error("this installation has no {0}")]

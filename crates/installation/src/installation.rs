@@ -1,4 +1,4 @@
-//! A running installation.
+//! A running installation: its processes are started, watched, and stopped in order.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -11,11 +11,13 @@ use crate::plan::binary_name;
 use crate::process::{Process, Program};
 use crate::{Error, NatsServer, Plan, Progress};
 
-/// How long the services may take to be ready.
+mod counters;
+
+/// The time in which the services must be ready.
 const READY_MAX: Duration = Duration::from_secs(60);
-/// How long a service may take to end: its own bound for draining, and a little more.
+/// The time in which a service must end: its own bound for draining, and a little more.
 const DRAIN_MAX: Duration = Duration::from_secs(15);
-/// How long answers of services are collected at a time.
+/// The time for which announcements of services are collected, while they start.
 const PATIENCE: Duration = Duration::from_millis(250);
 const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 
@@ -87,13 +89,7 @@ impl Installation {
         mut awaited: Vec<&ServiceProcess>,
         progress: &mut impl FnMut(Progress),
     ) -> Result<(), Error> {
-        let url = &self.server_url;
-        let client = async_nats::connect(url)
-            .await
-            .map_err(|source| Error::Connect {
-                url: url.clone(),
-                source,
-            })?;
+        let client = self.client().await?;
         let (begun, of, mut ready) = (Instant::now(), awaited.len(), 0);
         while let Some(first) = awaited.first() {
             if let Some(ended) = awaited.iter().find_map(|service| service.ended_early()) {
@@ -147,12 +143,22 @@ impl Installation {
         Ok(())
     }
 
-    /// Where the broker listens.
+    async fn client(&self) -> Result<async_nats::Client, Error> {
+        let url = &self.server_url;
+        async_nats::connect(url)
+            .await
+            .map_err(|source| Error::Connect {
+                url: url.clone(),
+                source,
+            })
+    }
+
+    /// The address of the broker, for example `nats://127.0.0.1:4222`.
     pub fn server_url(&self) -> &str {
         &self.server_url
     }
 
-    /// Where streams and logs are.
+    /// The folder of streams and logs.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -184,7 +190,7 @@ impl Installation {
             .and_then(|found| found.process.pid())
     }
 
-    /// Where a process writes its log.
+    /// The path of the log of a process.
     pub fn log(&self, service: Service, replica: usize) -> Option<&Path> {
         self.find(service, replica)
             .ok()
@@ -226,7 +232,7 @@ impl Installation {
         self.await_ready(running, &mut |_| {}).await
     }
 
-    /// Processes that have ended by themselves, with how.
+    /// Processes that have ended by themselves, with their exit status.
     pub fn exited(&self) -> Vec<(Service, usize, std::process::ExitStatus)> {
         let ended = self.services.iter().filter_map(|s| {
             s.process

@@ -1,4 +1,4 @@
-//! A nats-server of one's own.
+//! A nats-server that is started and stopped by this process.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -11,9 +11,9 @@ use crate::process::{Process, Program};
 
 /// Largest message: above Concord's own limit, so that the service can say that a message is too large.
 const PAYLOAD_MAX: &str = "8MB";
-/// How long a server may take to recover its streams and listen.
+/// The time in which a server must have recovered its streams and listen.
 const READY_MAX: Duration = Duration::from_secs(60);
-/// How long a server may take to write its streams down.
+/// The time in which a server must have written its streams and ended.
 const STOP_MAX: Duration = Duration::from_secs(20);
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -28,7 +28,7 @@ pub struct NatsServer {
     more: String,
 }
 
-/// What the server says where it listens.
+/// The file in which the server says where it listens.
 #[derive(Deserialize)]
 struct Ports {
     nats: Vec<String>,
@@ -182,7 +182,7 @@ impl NatsServer {
             .find_map(|url| url.rsplit(':').next()?.parse().ok())
     }
 
-    /// Where it listens, for example `nats://127.0.0.1:4222`.
+    /// Its address, for example `nats://127.0.0.1:4222`.
     pub fn url(&self) -> String {
         let port = self
             .port
@@ -197,7 +197,7 @@ impl NatsServer {
         self.process.pid()
     }
 
-    /// How it ended, when it ended by itself.
+    /// The exit status; none while it runs.
     pub fn exited(&self) -> Option<std::process::ExitStatus> {
         self.process.ended()
     }
@@ -213,7 +213,7 @@ impl NatsServer {
         self.process.wait(STOP_MAX).await
     }
 
-    /// SIGKILL.
+    /// Kills the server with SIGKILL.
     pub fn kill(&self) {
         self.process.kill();
     }

@@ -1,4 +1,4 @@
-//! What an installation is to consist of.
+//! The plan of an installation: its processes, folders and settings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ pub fn binary_name(service: Service) -> String {
     format!("concord-{service}")
 }
 
-/// What an installation is to consist of.
+/// The plan of an installation.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Streams, logs and configuration go here; it is made when it is not there.
@@ -33,9 +33,9 @@ pub struct Plan {
     pub nats_config: String,
     /// A broker that is there already, instead of starting one.
     pub server_url: Option<String>,
-    /// Where the services' programs are; beside the running program when absent.
+    /// The folder of the services' programs; that of the running program when absent.
     pub binaries: Option<PathBuf>,
-    /// Which services, and how many processes of each.
+    /// The number of processes of each service.
     pub replicas: BTreeMap<Service, usize>,
     /// Settings for all services, `key=value`.
     pub settings: Vec<String>,
@@ -113,30 +113,30 @@ impl Plan {
     }
 }
 
-/// How far the start has come.
+/// A step of the start of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// The broker is being started.
     StartingBroker,
-    /// The broker answers.
+    /// The broker answers requests.
     BrokerReady {
-        /// Where.
+        /// The address of the broker.
         url: String,
     },
     /// The services' processes have been started.
     ServicesStarted {
-        /// How many.
+        /// The number of processes.
         processes: usize,
     },
     /// One process is ready.
     ServiceReady {
-        /// Which service.
+        /// The service.
         service: Service,
-        /// Which process of it, from 0.
+        /// The number of the process among those of the service, from 0.
         replica: usize,
-        /// How many are ready by now, of all services.
+        /// The number of processes of all services that are ready.
         ready: usize,
-        /// How many there are to be.
+        /// The number of processes of all services.
         of: usize,
     },
 }

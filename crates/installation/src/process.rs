@@ -12,24 +12,24 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Error;
 
-/// How often an ending process is looked at.
+/// The time between two looks at an ending process.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// How much of a log is shown.
+/// At most so many bytes, and so many lines, of a log are shown.
 const TAIL_BYTES: u64 = 8_192;
 const TAIL_LINES: usize = 15;
 
-/// What is to be run.
+/// A program, its arguments and its environment.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// For people.
+    /// The name of the program, for people.
     pub name: String,
-    /// Its file.
+    /// The path of the program.
     pub path: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub arguments: Vec<String>,
     /// Environment variables, besides those of this process.
     pub environment: Vec<(String, String)>,
-    /// Where its output goes.
+    /// The file to which its output is appended.
     pub log: PathBuf,
     /// The signal it gets when this process is killed: `KILL` or `TERM`.
     pub orphaned: &'static str,
@@ -38,7 +38,7 @@ pub struct Program {
 /// A program that may be running. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Process {
-    /// What it runs.
+    /// The program.
     pub program: Program,
     child: Mutex<Option<Child>>,
 }
@@ -113,7 +113,6 @@ impl Process {
     }
 
     /// Its process id, while it runs.
-    /// Its process id, while it runs and until it has been waited for.
     pub fn pid(&self) -> Option<u32> {
         self.child(|slot| alive(slot).map(Child::id))
     }
@@ -123,7 +122,7 @@ impl Process {
         self.pid().is_some()
     }
 
-    /// How it ended, when it was started and has ended.
+    /// The exit status; none before the start and while it runs.
     pub fn ended(&self) -> Option<ExitStatus> {
         self.child(|slot| {
             slot.as_mut()
@@ -131,7 +130,7 @@ impl Process {
         })
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL, and waits until the process has ended.
     pub fn kill(&self) {
         self.child(|slot| {
             if let Some(mut child) = slot.take() {
@@ -142,7 +141,7 @@ impl Process {
         });
     }
 
-    /// SIGTERM.
+    /// Sends SIGTERM.
     pub fn terminate(&self) {
         self.child(|slot| {
             let Some(child) = alive(slot) else { return };

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
 use crate::address::{Allowed, Target};
-use crate::{Error, TlsError, tls};
+use crate::{Authorities, Error, TlsError, tls};
 
 const USER_AGENT: &str = concat!("concord/", env!("CARGO_PKG_VERSION"));
 /// Bytes of an answer's head; a server that sends more is not understood.
@@ -66,12 +66,17 @@ pub struct Response {
 }
 
 impl Caller {
-    /// Calls whom `allowed` allows, and believes the system's authorities and those in a file (PEM).
+    /// Calls the hosts that `allowed` lists. Trusts the authorities of the system and those in a PEM file.
     pub fn new(allowed: Allowed, authorities: Option<&Path>) -> Result<Self, TlsError> {
-        Ok(Self {
+        Ok(Self::trusting(allowed, Authorities::read(authorities)?))
+    }
+
+    /// Calls the hosts that `allowed` lists, and trusts authorities that were read before.
+    pub fn trusting(allowed: Allowed, authorities: Authorities) -> Self {
+        Self {
             allowed,
-            tls: tls::connector(authorities)?,
-        })
+            tls: authorities.0,
+        }
     }
 
     /// Who may be called.

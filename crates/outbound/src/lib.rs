@@ -13,7 +13,7 @@ pub use call::{Caller, Limits, Request, Response};
 pub use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 pub use hyper::{Method, StatusCode, header};
 pub use sign::Key;
-pub use tls::Error as TlsError;
+pub use tls::{Authorities, Error as TlsError};
 
 /// Why a call has no answer. Texts name hosts, never whole addresses, because the rest of an address may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

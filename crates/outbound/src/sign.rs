@@ -13,6 +13,12 @@ const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 /// A key.
 pub struct Key(Hmac<Sha256>);
 
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key")
+    }
+}
+
 impl Key {
     /// Reads a key; the error does not repeat it.
     pub fn read(secret: &str) -> Result<Self, &'static str> {

@@ -1,4 +1,4 @@
-//! Whose certificates are believed.
+//! Certificate authorities that calls trust.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,8 +27,24 @@ pub enum Error {
     Setup(#[from] rustls::Error),
 }
 
-/// Believes the system's authorities, and those in a file (PEM) besides.
-pub(crate) fn connector(authorities: Option<&Path>) -> Result<TlsConnector, Error> {
+/// The certificate authorities that a caller trusts.
+#[derive(Clone)]
+pub struct Authorities(pub(crate) TlsConnector);
+
+impl std::fmt::Debug for Authorities {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Authorities")
+    }
+}
+
+impl Authorities {
+    /// Reads the authorities of the system and, besides, those in a PEM file.
+    pub fn read(file: Option<&Path>) -> Result<Self, Error> {
+        connector(file).map(Self)
+    }
+}
+
+fn connector(authorities: Option<&Path>) -> Result<TlsConnector, Error> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = authorities {

@@ -1,14 +1,14 @@
-//! What a service does with what it is given: a delivery, who handles it, and what may become of it. How deliveries are
-//! pulled is in [`crate::delivery::worker`].
+//! Deliveries: what a delivery carries, who handles it, and what becomes of it. The service's worker pulls them.
 
 pub mod dead_letter;
-pub(crate) mod fair_queue;
+mod failure;
 pub mod handlers;
-pub(crate) mod poison;
+pub(crate) mod non_event;
+mod read;
 pub mod reject;
 pub mod reject_all;
 pub mod route;
-pub(crate) mod worker;
+pub mod settle;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +16,26 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_wire::{Fault, Timestamp};
 
-use crate::codec::trace::Trace;
-use crate::service::clock;
-use crate::service::settings::WorkSettings;
+use crate::ports::Headers;
+use crate::settings::WorkSettings;
+use crate::telemetry::trace::Trace;
 
-/// A message or fact as it was delivered.
+pub use crate::error_chain::ErrorChain;
+pub use failure::{Failure, HandleError};
+
+/// A message or event as it was delivered.
 pub struct Delivery {
     /// Its subject.
     pub subject: String,
     /// Its body.
     pub payload: Bytes,
     /// Its headers.
-    pub headers: Option<async_nats::HeaderMap>,
+    pub headers: Option<Headers>,
     /// The trace context it brought.
     pub trace: Option<Trace>,
     /// The stream it is stored in.
     pub stream: String,
-    /// Where in the stream.
+    /// Its sequence in the stream.
     pub sequence: u64,
     /// How often it was delivered, this time included.
     pub deliveries: u64,
@@ -51,28 +54,6 @@ pub enum Ack {
     Acknowledge,
     /// Deliver it again after this time; not a failure.
     Later(Duration),
-}
-
-/// A delivery that was not handled.
-#[derive(Debug)]
-pub enum HandleError {
-    /// It cannot be used: its sender is told, and it is kept under `dead`.
-    Refused(Fault),
-    /// Something failed; it is tried again.
-    Failed(Box<dyn std::error::Error + Send + Sync>),
-    /// Someone outside has refused it for good, for this reason: it is kept under `dead`.
-    Undeliverable(String),
-}
-
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for HandleError {
-    fn from(error: E) -> Self {
-        // A fault is an error too, so that `?` works on both; it is not a failure of ours.
-        let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(error);
-        match boxed.downcast::<Fault>() {
-            Ok(fault) => Self::Refused(*fault),
-            Err(error) => Self::Failed(error),
-        }
-    }
 }
 
 /// What is done with each delivery of a consumer.
@@ -135,24 +116,9 @@ impl RetryPolicy {
 }
 
 impl Delivery {
-    /// How long ago it was stored.
-    pub fn age(&self) -> Duration {
-        Duration::from_millis(clock::now().millis_since(self.stored_at))
-    }
-}
-
-/// An error with its causes, on one line.
-pub struct ErrorChain<'a>(pub &'a (dyn std::error::Error + 'a));
-
-impl std::fmt::Display for ErrorChain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
+    /// How long before `now` it was stored.
+    pub fn age(&self, now: Timestamp) -> Duration {
+        Duration::from_millis(now.millis_since(self.stored_at))
     }
 }
 

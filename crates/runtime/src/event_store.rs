@@ -1,13 +1,19 @@
-//! What the one step needs of the world: reading and appending facts, publishing messages.
+//! What the one step needs of the world: reading and appending events, publishing messages.
 
 pub mod effects;
 pub mod nats;
+pub(crate) mod publish;
+mod scan;
 pub mod step;
 
-use concord_events::{AggregateEvent, StoredEvent};
-use concord_wire::{Envelope, Token};
+use bytes::Bytes;
+use concord_domain::event_chain::Chain;
+use concord_events::{Aggregate, AggregateEvent, Deadline, StoredEvent};
+use concord_wire::{Dialect, Envelope, Token};
+use futures::future::try_join_all;
 
-use crate::codec::trace::Trace;
+use crate::broker::Unavailable;
+use crate::telemetry::trace::Trace;
 
 /// From where to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,39 +27,42 @@ pub enum Consistency {
 /// What became of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
-    /// The fact is stored, at this sequence.
+    /// The event is stored, at this sequence.
     Stored(u64),
-    /// It is not known to be stored: another fact was first, or this one had been stored before. Load again to see.
+    /// It is not known to be stored: another event was first, or this one had been stored before. Load again to see.
     Conflict,
 }
 
-/// Why the world did not do what was asked.
+/// Why an event or message was not read or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The broker could not be reached or did not answer; what was asked may have happened.
-    #[error("the broker did not {what}")]
-    Unavailable {
-        /// What was asked.
-        what: &'static str,
-        /// Why it failed.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// Stored bytes could not be read.
-    #[error("the fact at sequence {sequence} cannot be read")]
-    Unreadable {
-        /// Where.
+    /// The broker could not be reached, did not answer or said no; what was asked may have happened.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// A message is missing that must be there, because a later one is.
+    #[error("there is no message at or after sequence {sequence}, although a later one was found")]
+    NotFound {
+        /// The sequence from which on there must be one.
         sequence: u64,
-        /// Why.
+    },
+    /// Stored bytes could not be read as an event.
+    #[error("the event at sequence {sequence} cannot be read")]
+    Unreadable {
+        /// Where it is stored.
+        sequence: u64,
+        /// Why it cannot be read.
         source: concord_events::Error,
     },
-    /// A fact could not be written as JSON.
-    #[error("the fact cannot be written as JSON")]
+    /// An event or message could not be written as JSON.
+    #[error("the event or message cannot be written as JSON")]
     Unwritable(#[from] serde_json::Error),
-    /// A fact or message is larger than the broker takes.
+    /// A message could not be compressed.
+    #[error("the message cannot be compressed")]
+    Uncompressible(#[source] std::io::Error),
+    /// An event or message is larger than the broker takes.
     #[error("{bytes} bytes are more than the broker takes in one message")]
     TooLarge {
-        /// Its size.
+        /// Its size in bytes.
         bytes: usize,
     },
 }
@@ -61,15 +70,15 @@ pub enum Error {
 /// What was read of an aggregate.
 #[derive(Debug)]
 pub struct Loaded<E> {
-    /// Its facts, in order.
+    /// Its events, in order.
     pub records: Vec<StoredEvent<E>>,
     /// Sequence of the last message under the aggregate; 0 where there is none. It is what the lock expects, and is that of
-    /// the last fact unless something was stored there that is no fact.
+    /// the last event unless something was stored there that is no event.
     pub head: u64,
 }
 
 impl<E> Loaded<E> {
-    /// No facts, up to a message.
+    /// No events, up to a message.
     pub fn nothing(head: u64) -> Self {
         Self {
             records: Vec::new(),
@@ -78,9 +87,31 @@ impl<E> Loaded<E> {
     }
 }
 
-/// Where facts are kept.
+/// The last event of an aggregate, as it is stored.
+#[derive(Debug, Clone)]
+pub struct LastEvent {
+    /// Its sequence in the stream of events.
+    pub sequence: u64,
+    /// Its bytes.
+    pub payload: Bytes,
+    /// The trace context that it brings.
+    pub trace: Option<Trace>,
+}
+
+/// An event that moves deadlines, as a reader of all events meets it.
+#[derive(Debug, Clone)]
+pub struct ScannedEvent {
+    /// The kind of its aggregate.
+    pub aggregate: Aggregate,
+    /// The id of the aggregate.
+    pub id: Token,
+    /// The deadlines that are open after it.
+    pub deadlines: Vec<Deadline>,
+}
+
+/// Where events are kept.
 pub trait EventStore: Send + Sync + 'static {
-    /// The facts of an aggregate after the sequence `after`, in order; 0 for all. What is no fact is passed over.
+    /// The events of an aggregate after the sequence `after`, in order; 0 for all. What is no event is passed over.
     fn load<E: AggregateEvent>(
         &self,
         id: &Token,
@@ -88,41 +119,97 @@ pub trait EventStore: Send + Sync + 'static {
         consistency: Consistency,
     ) -> impl Future<Output = Result<Loaded<E>, Error>> + Send;
 
-    /// Appends a fact if the last message under its aggregate is still that at `head` (0 for none).
+    /// Appends an event if the last message under its aggregate is still that at `head` (0 for none).
     fn append<E: AggregateEvent>(
         &self,
         record: &StoredEvent<E>,
         head: u64,
         trace: Option<&Trace>,
     ) -> impl Future<Output = Result<Appended, Error>> + Send;
+
+    /// The last event of an aggregate; none where it has no event.
+    fn last(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        consistency: Consistency,
+    ) -> impl Future<Output = Result<Option<LastEvent>, Error>> + Send;
+
+    /// The last event with this name of an aggregate, as any copy of the stream has it; none where it has no such event.
+    fn last_named<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        event: &'static str,
+    ) -> impl Future<Output = Result<Option<StoredEvent<E>>, Error>> + Send {
+        async move {
+            let loaded = self.load::<E>(id, 0, Consistency::Any).await?;
+            let mut records = loaded.records.into_iter().rev();
+            Ok(records.find(|record| record.event.name() == event))
+        }
+    }
+
+    /// The event at a sequence that another event names.
+    fn at<E: AggregateEvent>(
+        &self,
+        sequence: u64,
+    ) -> impl Future<Output = Result<StoredEvent<E>, Error>> + Send;
+
+    /// Shows `each` the events from the sequence `first` on that move deadlines, up to what is stored now. Returns the
+    /// sequence to begin at next time.
+    fn scan(
+        &self,
+        first: u64,
+        each: impl FnMut(ScannedEvent) + Send,
+    ) -> impl Future<Output = Result<u64, Error>> + Send;
+
+    /// The events of an aggregate after `after` up to a stored one, found by the predecessors that events name: a request
+    /// an event, as many at once as one event names.
+    ///
+    /// An event never changes, so any copy of the stream that has it may answer.
+    fn history<E: AggregateEvent>(
+        &self,
+        last: &[u8],
+        sequence: u64,
+        after: u64,
+    ) -> impl Future<Output = Result<Vec<StoredEvent<E>>, Error>> + Send {
+        async move {
+            let unreadable = |source| Error::Unreadable { sequence, source };
+            let last = StoredEvent::<E>::decode(last, sequence).map_err(unreadable)?;
+            let mut chain = Chain::new(last, after);
+            loop {
+                let missing = chain.missing();
+                if missing.is_empty() {
+                    return Ok(chain.into_records());
+                }
+                let fetched = missing.into_iter().map(|sequence| self.at(sequence));
+                chain.found(try_join_all(fetched).await?);
+            }
+        }
+    }
 }
 
 /// Where messages are published.
 pub trait Publisher: Send + Sync + 'static {
-    /// Stores all of them, each under its `message_id`; done when all are stored.
+    /// Stores all of them, each under its `message_id` and in the dialect of its recipient; done when all are stored.
     fn publish(
         &self,
         messages: &[Envelope],
         trace: Option<&Trace>,
     ) -> impl Future<Output = Result<(), Error>> + Send;
-}
 
-impl<T: EventStore> EventStore for std::sync::Arc<T> {
-    async fn load<E: AggregateEvent>(
+    /// Stores one message under its `message_id`, in a dialect that the caller knows.
+    fn publish_in(
         &self,
-        id: &Token,
-        after: u64,
-        consistency: Consistency,
-    ) -> Result<Loaded<E>, Error> {
-        (**self).load(id, after, consistency).await
-    }
-
-    async fn append<E: AggregateEvent>(
-        &self,
-        record: &StoredEvent<E>,
-        head: u64,
+        dialect: Dialect,
+        envelope: &Envelope,
         trace: Option<&Trace>,
-    ) -> Result<Appended, Error> {
-        (**self).append(record, head, trace).await
-    }
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Stores one message under its `message_id`, unless its sender has published another for the same recipient and case
+    /// under that id before: then that one stands, and this is false.
+    fn publish_first(
+        &self,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> impl Future<Output = Result<bool, Error>> + Send;
 }

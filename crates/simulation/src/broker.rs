@@ -68,11 +68,11 @@ pub(crate) struct Broker {
     pub(crate) layout: Layout,
     streams: BTreeMap<StreamKind, Stream>,
     pub(crate) consumers: Vec<Consumer>,
-    /// Sequences of the facts of each aggregate, by the wildcard subject that its lock is taken on.
+    /// Sequences of the events of each aggregate, by the wildcard subject that its lock is taken on.
     facts: BTreeMap<String, Vec<u64>>,
-    /// The last message under the lock of each aggregate that was no fact.
+    /// The last message under the lock of each aggregate that was no event.
     foreign: BTreeMap<String, u64>,
-    /// The last fact of each aggregate that has deadlines open, with these.
+    /// The last event of each aggregate that has deadlines open, with these.
     open: BTreeMap<String, (u64, Vec<Deadline>)>,
     pub(crate) scheduler: Scheduler,
 }
@@ -137,12 +137,12 @@ impl Broker {
         self.messages(kind).get(place)
     }
 
-    /// The facts of the aggregate that `lock` is the wildcard subject of.
+    /// The events of the aggregate that `lock` is the wildcard subject of.
     pub(crate) fn events_of_lock(&self, lock: &str) -> &[u64] {
         self.facts.get(lock).map_or(&[], Vec::as_slice)
     }
 
-    /// Sequence of the last message under `lock`, a fact or not; 0 where there is none.
+    /// Sequence of the last message under `lock`, an event or not; 0 where there is none.
     pub(crate) fn head_of(&self, lock: &str) -> u64 {
         let last = self.events_of_lock(lock).last().copied();
         last.max(self.foreign.get(lock).copied()).unwrap_or(0)
@@ -163,7 +163,7 @@ impl Broker {
         self.foreign.insert(lock.to_owned(), receipt.sequence);
     }
 
-    /// The last fact of every aggregate that has deadlines open, with these.
+    /// The last event of every aggregate that has deadlines open, with these.
     pub(crate) fn open_deadlines(&self) -> impl Iterator<Item = (&Stored, &[Deadline])> {
         let stored = |sequence: u64| self.message(StreamKind::Events, sequence);
         self.open
@@ -171,7 +171,7 @@ impl Broker {
             .filter_map(move |(sequence, open)| Some((stored(*sequence)?, open.as_slice())))
     }
 
-    /// Appends a fact under the lock; `expected` is none when no lock is asked for.
+    /// Appends an event under the lock; `expected` is none when no lock is asked for.
     pub(crate) fn append(
         &mut self,
         now: u64,
@@ -244,6 +244,22 @@ impl Broker {
         }
     }
 
+    /// The first message of a stream at or after `sequence` on whose subject matches `filter`.
+    pub(crate) fn next_message(
+        &self,
+        kind: StreamKind,
+        filter: &str,
+        sequence: u64,
+    ) -> Option<&Stored> {
+        let filter: Vec<String> = filter.split('.').map(str::to_owned).collect();
+        let skipped = usize::try_from(sequence.saturating_sub(1)).unwrap_or(usize::MAX);
+        let mut from = self.messages(kind).iter().skip(skipped);
+        from.find(|stored| {
+            let tokens: Vec<&str> = stored.publication.subject.split('.').collect();
+            matches(&filter, &tokens)
+        })
+    }
+
     /// Which consumers are given a subject of this stream.
     pub(crate) fn readers(&self, kind: StreamKind, subject: &str) -> Vec<usize> {
         let tokens: Vec<&str> = subject.split('.').collect();
@@ -292,7 +308,7 @@ impl Broker {
 }
 
 /// The broker's rule for filters: `*` stands for one token, `>` for one or more at the end.
-fn matches(filter: &[String], subject: &[&str]) -> bool {
+pub(crate) fn matches(filter: &[String], subject: &[&str]) -> bool {
     let mut rest = subject.iter();
     for token in filter {
         match (token.as_str(), rest.next()) {

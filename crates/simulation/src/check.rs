@@ -19,13 +19,13 @@ use concord_domain::{aggregates::case::CaseMachine, aggregates::deadline::Deadli
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
-use concord_events::{CaseEvent, DeadlineEvent, StoredEvent};
+use concord_events::{CaseEvent, DeadlineEvent, FiredBy, StoredEvent};
 use concord_wire::subject::Lane;
 use concord_wire::subject::Subject;
 use concord_wire::{Envelope, MessageId};
 
 use crate::broker::Stored;
-use crate::report::{Counts, SeedReport};
+use crate::report::{Counts, SeedReport, WORLD_VERSION};
 use crate::world::{World, instant};
 
 mod again;
@@ -72,6 +72,7 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     };
     violations.truncate(TOLD_MAX);
     SeedReport {
+        world: WORLD_VERSION,
         seed,
         counts,
         digest: digest(world),
@@ -99,9 +100,16 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
         events: length(StreamKind::Events) - world.counts.foreign,
         messages: length(StreamKind::Messages) + length(StreamKind::Urgent),
         dead: length(StreamKind::Dead),
+        watchdog_fires: fired_by_watchdog(archive),
         violations: violations as u64,
         ..world.counts
     }
+}
+
+fn fired_by_watchdog(archive: &Archive) -> u64 {
+    let elapsed = archive.deadlines.values().flatten();
+    let fired_by = elapsed.map(|record| record.event.clone().into_elapsed().fired_by);
+    fired_by.filter(|by| *by == FiredBy::Watchdog).count() as u64
 }
 
 /// The invariants of the design, by the auditor.
@@ -115,7 +123,7 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
         }) = world.subjects().parse(&stored.publication.subject)
         else {
             violations.push(format!(
-                "{} is no subject of a fact",
+                "{} is no subject of an event",
                 stored.publication.subject
             ));
             continue;
@@ -125,7 +133,7 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
             sequence: stored.sequence,
             aggregate,
             id: &id,
-            fact: &fact,
+            event: &fact,
             bytes,
         });
     }
@@ -240,7 +248,7 @@ pub(crate) struct Message {
 }
 
 impl Archive {
-    /// Rebuilds everything: the same facts give the same state, deadlines and votes.
+    /// Rebuilds everything: the same events give the same state, deadlines and votes.
     fn rebuilt(&self, violations: &mut Vec<String>) {
         use concord_domain::assurance::replay::{rebuild, recount};
         let mut differences = Vec::new();
@@ -273,7 +281,7 @@ impl Archive {
             .for_each(|records| differences.extend(rebuild::<WakeMachine>(records).1));
         for records in self.debates.values() {
             differences.extend(rebuild::<DebateMachine>(records).1);
-            differences.extend(recount(records));
+            differences.extend(recount::<DebateMachine>(records));
         }
         let told = differences.into_iter();
         violations

@@ -11,12 +11,13 @@ use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::faults::{Faults, Plant};
-use crate::report::{Counts, SeedReport};
+use crate::faults::{Faults, InjectedBug};
+use crate::report::{Counts, SeedReport, WORLD_VERSION};
 use crate::simulation::{Options, run};
 
 /// Runs Concord in simulated worlds in which messages are delayed, doubled and lost and processes are killed, and checks
-/// after each whether the invariants of the design hold. The same seed gives the same world on every machine.
+/// after each whether the invariants of the design hold. The same seed gives the same world on every machine, as long as
+/// the version of the world, which is printed with it, is the same.
 ///
 /// Exit codes: 0 when all seeds hold, 1 when one does not, 2 when the arguments are wrong.
 #[derive(Debug, Parser)]
@@ -34,8 +35,8 @@ pub struct Arguments {
     /// Say what happens, line by line. Only with --seed.
     #[arg(long, requires = "seed")]
     verbose: bool,
-    /// Plant a bug that the checkers must find.
-    #[arg(long, value_name = "BUG", value_parser = PossibleValuesParser::new(Plant::ALL.map(Plant::as_str)))]
+    /// InjectedBug a bug that the checkers must find.
+    #[arg(long, value_name = "BUG", value_parser = PossibleValuesParser::new(InjectedBug::ALL.map(InjectedBug::as_str)))]
     plant: Option<String>,
     /// Worlds in which disagreements climb the ladder: challenges, people who rule, gates, operators.
     #[arg(long)]
@@ -59,6 +60,8 @@ pub struct Arguments {
 
 #[derive(Serialize)]
 struct Summary<'a> {
+    /// The version of the world that the seeds belong to.
+    world: u32,
     from: u64,
     counts: Counts,
     failed: &'a [SeedReport],
@@ -74,7 +77,7 @@ impl Arguments {
             } else {
                 Faults::default()
             },
-            plant: self.plant.as_deref().and_then(Plant::parse),
+            injected_bug: self.plant.as_deref().and_then(InjectedBug::parse),
             replicas: usize::from(self.replicas),
             ladder: self.ladder,
             hosted: self.hosted,
@@ -82,7 +85,10 @@ impl Arguments {
         };
         let (from, seeds) = self.seed.map_or((self.from, self.seeds), |seed| (seed, 1));
         if !self.json {
-            println!("Seeds {from} to {}.", from.saturating_add(seeds - 1));
+            println!(
+                "Seeds {from} to {} of world {WORLD_VERSION}.",
+                from.saturating_add(seeds - 1)
+            );
         }
         let mut result = run_all(from, seeds, &options, self.keep_going, !self.json);
         result.failed.sort_by_key(|report| report.seed);
@@ -103,6 +109,7 @@ impl Arguments {
             .first()
             .map(|report| self.command(report.seed));
         let summary = Summary {
+            world: WORLD_VERSION,
             from,
             counts: result.counts,
             failed: &result.failed,
@@ -121,7 +128,7 @@ impl Arguments {
         let counts = &result.counts;
         let of_ladder = counts.ladder.rows().into_iter().filter(|_| self.ladder);
         let of_hosted = counts.hosted.rows().into_iter().filter(|_| self.hosted);
-        // The world of a hosted agent has no cases and facts to count.
+        // The world of a hosted agent has no cases and events to count.
         let rows = counts
             .rows()
             .into_iter()
@@ -130,7 +137,11 @@ impl Arguments {
             writeln!(out, "{name:>15}  {value:>10}  {meaning}")?;
         }
         for report in &result.failed {
-            writeln!(out, "\nSeed {} does not hold:", report.seed)?;
+            writeln!(
+                out,
+                "\nSeed {} of world {} does not hold:",
+                report.seed, report.world
+            )?;
             for violation in &report.violations {
                 writeln!(out, "  - {violation}")?;
             }

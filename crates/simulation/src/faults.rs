@@ -1,4 +1,4 @@
-//! What can go wrong, how often; and the bugs that can be planted to see the checkers find them.
+//! What can go wrong, how often; and the bugs that can be injected to see the checkers find them.
 
 use crate::random::Random;
 
@@ -22,7 +22,7 @@ pub struct Faults {
     pub restart_ms_max: u64,
     /// A read that may be answered by any copy is answered by one that lags.
     pub stale_read: f64,
-    /// The broker's answer to somebody is stored among the facts of an aggregate, just before one of its own.
+    /// The broker's answer to somebody is stored among the events of an aggregate, just before one of its own.
     pub foreign: f64,
     /// A delivery is lost, and comes again when its acknowledgement is overdue.
     pub lost_delivery: f64,
@@ -115,22 +115,22 @@ impl Faults {
     }
 }
 
-/// A bug to plant: a checker that has never found anything proves nothing.
+/// A bug to injected_bug: a checker that has never found anything proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plant {
-    /// Facts are appended without regard to the sequence that the step expects.
+pub enum InjectedBug {
+    /// Events are appended without regard to the sequence that the step expects.
     MissingFence,
-    /// What follows from a fact is published before the fact is appended.
+    /// What follows from an event is published before the event is appended.
     EffectBeforeEvent,
     /// A deadline does not remember that it has elapsed.
     DeadlineTwice,
     /// A delivery is acknowledged before it is handled.
     AckFirst,
-    /// What follows from a fact is published in part.
+    /// What follows from an event is published in part.
     EffectForgotten,
     /// Decisions not to append rest on reads that may be stale.
     StaleRefusal,
-    /// The lock expects the last fact, whatever else was stored after it.
+    /// The lock expects the last event, whatever else was stored after it.
     HeadForgotten,
     /// Nobody looks for deadlines that the broker did not fire.
     NoWatchdog,
@@ -160,7 +160,7 @@ pub enum Plant {
     UnsafeRetry,
 }
 
-impl Plant {
+impl InjectedBug {
     /// All of them.
     pub const ALL: [Self; 20] = [
         Self::MissingFence,
@@ -238,6 +238,6 @@ impl Plant {
 
     /// The one of this name.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|plant| plant.as_str() == name)
+        Self::ALL.into_iter().find(|bug| bug.as_str() == name)
     }
 }

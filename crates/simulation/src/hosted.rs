@@ -1,15 +1,14 @@
 //! Worlds of one hosted agent: replicas of the agent adapter, what is asked of the agent, and its endpoint, which fails in
 //! all the ways endpoints fail until it is well again.
 //!
-//! The circuit breaker, the queue, what a failed call means, when it is made again and what its asker is told are those of
-//! the domain crate, as in the adapter; [`process`] is the order in which the adapter does them, with a crash between any
-//! two lines. The seed's other world is not touched: these draw from a generator of their own.
+//! The messages are handled by the adapter's own handler, on ports that this world implements ([`ports`], [`caller`]). The seed's
+//! other world is not touched: these draw from a generator of their own.
 //!
-//! Not modelled: budgets, loops, answers that come later by callback, and the copies of a program.
+//! Not simulated: budgets, loops, answers that come later by callback, and the copies of a program.
 
 use std::sync::Arc;
 
-use concord_domain::resilience::breaker::Standing;
+use concord_domain::resilience::breaker::BreakerState;
 
 use crate::check;
 use crate::executor::{Executor, Life};
@@ -18,8 +17,8 @@ use crate::random::Random;
 use crate::report::SeedReport;
 use crate::simulation::Options;
 
-pub(crate) mod guard;
-mod injected_bugs;
+mod caller;
+mod ports;
 mod process;
 pub(crate) mod setup;
 pub(crate) mod world;
@@ -71,7 +70,7 @@ pub(crate) fn run(seed: u64, options: &Options) -> SeedReport {
         .replicas
         .iter()
         .filter_map(|replica| Some((replica.life, replica.process.as_ref()?.standing())));
-    let standings: Vec<(Life, Standing)> = up.collect();
+    let standings: Vec<(Life, BreakerState)> = up.collect();
     let mut world = simulation.world.lock();
     let mut report = check::hosted::check(seed, &world, &standings, stuck);
     report.log = world.take_log();
@@ -109,8 +108,9 @@ impl Simulation {
             return;
         };
         place.life.number += 1;
-        let (world, setup) = (self.world.clone(), Arc::clone(&self.setup));
-        place.process = Some(Arc::new(Process::new(place.life, world, setup)));
+        let process = Process::new(place.life, self.world.clone(), &self.setup);
+        debug_assert!(process.is_some(), "the agent cannot be hosted");
+        place.process = process.map(Arc::new);
     }
 
     /// Goes on until nothing is going to happen. None when all is done then, else what is not.
@@ -202,18 +202,17 @@ impl Simulation {
             return;
         };
         let mut world = self.world.lock();
-        let Some(delivery) = world.begin(sequence, life) else {
+        let Some(assignment) = world.begin(sequence, life) else {
             return;
         };
         world.plan(
             PROGRESS_MS,
             Happening::Progress {
-                handling: delivery.handling,
+                handling: assignment.handling,
             },
         );
         drop(world);
-        self.executor
-            .spawn(life, async move { process.work(delivery).await });
+        self.executor.spawn(life, process.work(assignment));
     }
 
     fn crash(&mut self, life: Life) {

@@ -1,112 +1,124 @@
-//! Bugs of the ladder that can be planted: steps done on something else than what is known.
+//! Bugs of the ladder that can be injected: before a handler is given a delivery, a step is done on something else than
+//! what is known. Bugs of the event store, the publisher and the clock are in [`crate::ports`].
 
+use concord_debate_facilitator::route::{self, FollowUp};
+use concord_domain::aggregates::debate::MessageBody;
 use concord_domain::aggregates::debate::{DebateInput, DebateMachine};
-use concord_domain::aggregates::escalation::Word;
 use concord_domain::aggregates::review_queue::{self, QueueInput, ReviewQueueMachine};
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
-use concord_events::{DebateEvent, EARLIER_MAX, StoredEvent};
-use concord_runtime::{Consistency, EventStore, Loaded, Routed};
-use concord_wire::Token;
+use concord_events::subject::SystemSubject;
+use concord_events::{Aggregate, DebateEvent, EARLIER_MAX, EventMeta, StoredEvent};
+use concord_runtime::delivery::{Delivery, HandleError};
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Consistency, EventStore, Loaded, Ports, Routed};
+use concord_wire::subject::{Service, Subject};
+use concord_wire::{Token, dialect};
 
-use crate::faults::Plant;
-use crate::ledger::SimLedger;
-use crate::process::{HandleError, Process};
+use crate::faults::InjectedBug;
+use crate::ports::SimPorts;
 
-/// The queue is asked for the next assignment as if nobody had a debate. True when that was done.
-pub(crate) async fn assigned_badly(
-    process: &Process,
-    context: &Context,
-    input: &QueueInput,
-) -> Result<bool, HandleError> {
-    if process.connection.plant() != Some(Plant::QueueIgnoresLoad)
-        || !matches!(input, QueueInput::Advance)
-    {
-        return Ok(false);
+/// Does what an injected bug would do with a delivery, before its handler is given it.
+pub(crate) async fn before(
+    service: &ServiceContext<SimPorts>,
+    delivery: &Delivery,
+) -> Result<(), HandleError> {
+    if service.service != Service::DebateFacilitator {
+        return Ok(());
     }
+    match service.ports.connection.injected_bug() {
+        Some(InjectedBug::QueueIgnoresLoad) => assign_badly(service, delivery).await,
+        Some(bug @ (InjectedBug::RulingOutOfTime | InjectedBug::RulingOnOldBrief)) => {
+            rule_badly(service, delivery, bug).await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The queue is asked for the next assignment as if nobody had a debate.
+async fn assign_badly(
+    service: &ServiceContext<SimPorts>,
+    delivery: &Delivery,
+) -> Result<(), HandleError> {
+    let subject = service.ports.subjects().parse(&delivery.subject);
+    let Ok(SystemSubject::Event { aggregate, .. }) = subject else {
+        return Ok(());
+    };
+    let follow_ups = route::follow_ups(aggregate, &delivery.payload, delivery.sequence)?;
+    let advances = |follow_up: &FollowUp| matches!(follow_up, FollowUp::Queue(QueueInput::Advance));
+    if aggregate != Aggregate::ReviewQueue || !follow_ups.iter().any(advances) {
+        return Ok(());
+    }
+    let context = service.of_event(EventMeta::decode(&delivery.payload)?.event_id);
     let forget = |known: &mut Versioned<ReviewQueueMachine>| {
         known
             .state
-            .desks
+            .experts
             .values_mut()
             .for_each(|desk| desk.held.clear());
     };
-    decided_on(
-        &process.ledger,
-        &review_queue::id(),
-        context,
-        input,
-        |_| true,
-        forget,
-    )
-    .await?;
-    Ok(true)
+    let id = review_queue::id();
+    let advance = QueueInput::Advance;
+    decided_on(&service.ports, &id, &context, &advance, |_| true, forget).await
 }
 
-/// What a ruling is taken for. None when it has been dealt with.
-pub(crate) async fn ruled_badly(
-    process: &Process,
-    context: &Context,
-    routed: Routed<DebateInput>,
-) -> Result<Option<Routed<DebateInput>>, HandleError> {
-    let plant = process.connection.plant();
-    let Routed::Step {
+/// A ruling counts although its time has run out, or whatever brief it is on.
+async fn rule_badly(
+    service: &ServiceContext<SimPorts>,
+    delivery: &Delivery,
+    bug: InjectedBug,
+) -> Result<(), HandleError> {
+    let Ok(subject) = service.ports.subjects().parse::<Subject>(&delivery.subject) else {
+        return Ok(());
+    };
+    let Ok((envelope, _)) = dialect::read(&delivery.payload, None, &subject) else {
+        return Ok(());
+    };
+    let Ok(Routed::Step {
         id,
-        input: DebateInput::Said(said),
-    } = &routed
+        input: DebateInput::Message(mut said),
+    }) = route::from_message(&envelope)
     else {
-        return Ok(Some(routed));
+        return Ok(());
     };
-    let Word::Ruling(ruling) = &said.word else {
-        return Ok(Some(routed));
+    let MessageBody::Ruling(ruling) = &mut said.body else {
+        return Ok(());
     };
-    if plant == Some(Plant::RulingOutOfTime) {
+    let ports = &service.ports;
+    let context = service.of_message(envelope.message_id);
+    if bug == InjectedBug::RulingOutOfTime {
         let in_time = |record: &StoredEvent<DebateEvent>| {
             !matches!(
                 record.event,
                 DebateEvent::FellBack(_) | DebateEvent::AwaitsGate(_)
             )
         };
-        let input = DebateInput::Said(said.clone());
-        if decided_on::<DebateMachine>(&process.ledger, id, context, &input, in_time, |_| {})
-            .await?
-        {
-            return Ok(None);
-        }
+        let input = DebateInput::Message(said);
+        return decided_on::<DebateMachine>(ports, &id, &context, &input, in_time, |_| {}).await;
     }
-    if plant == Some(Plant::RulingOnOldBrief) {
-        let records = process
-            .ledger
-            .load::<DebateEvent>(id, 0, Consistency::Leader)
-            .await?
-            .records;
-        let state = concord_domain::assurance::replay::rebuild::<DebateMachine>(&records)
-            .0
-            .state;
-        if let Some(digest) = state.ladder.and_then(|ladder| ladder.digest) {
-            let (mut said, mut ruling) = (said.clone(), ruling.clone());
-            ruling.digest = digest;
-            said.word = Word::Ruling(ruling);
-            return Ok(Some(Routed::Step {
-                id: id.clone(),
-                input: DebateInput::Said(said),
-            }));
-        }
-    }
-    Ok(Some(routed))
+    let loaded = ports
+        .load::<DebateEvent>(&id, 0, Consistency::Leader)
+        .await?;
+    let known = concord_domain::assurance::replay::rebuild::<DebateMachine>(&loaded.records).0;
+    let Some(digest) = known.state.ladder.and_then(|ladder| ladder.digest) else {
+        return Ok(());
+    };
+    ruling.digest = digest;
+    let input = DebateInput::Message(said);
+    decided_on::<DebateMachine>(ports, &id, &context, &input, |_| true, |_| {}).await
 }
 
-/// Decides on those facts only that `counts` lets through and on what `forget` leaves of them, and appends the fact all
-/// the same. True when one was stored.
+/// Decides on those events only that `counts` lets through and on what `forget` leaves of them, and appends the event all
+/// the same.
 async fn decided_on<M: Machine>(
-    ledger: &SimLedger,
+    ports: &SimPorts,
     id: &Token,
     context: &Context,
     input: &M::Input,
     counts: impl Fn(&StoredEvent<M::Event>) -> bool,
     forget: impl Fn(&mut Versioned<M>),
-) -> Result<bool, HandleError> {
-    let Loaded { records, head } = ledger.load::<M::Event>(id, 0, Consistency::Leader).await?;
+) -> Result<(), HandleError> {
+    let Loaded { records, head } = ports.load::<M::Event>(id, 0, Consistency::Leader).await?;
     let mut known = Versioned::<M>::default();
     for record in records {
         if counts(&record) {
@@ -120,12 +132,9 @@ async fn decided_on<M: Machine>(
         }
     }
     forget(&mut known);
-    let Decision::Append(event) = M::decide(&known.state, context, input) else {
-        return Ok(false);
-    };
-    let record = known.record(id, context, event);
-    Ok(matches!(
-        ledger.append(&record, head, None).await?,
-        concord_runtime::Appended::Stored(_)
-    ))
+    if let Decision::Append(event) = M::decide(&known.state, context, input) {
+        let record = known.record(id, context, event);
+        ports.append(&record, head, None).await?;
+    }
+    Ok(())
 }

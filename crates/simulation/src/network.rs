@@ -4,33 +4,32 @@
 //! during either. A request that is under way when its process dies still arrives: the broker does not know.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use concord_events::Deadline;
 use concord_events::topology::StreamKind;
 use concord_runtime::Appended;
+use concord_runtime::broker::Operation;
 use concord_runtime::event_store::Error;
 use concord_wire::{Timestamp, subject::SubjectSpace};
 
-use crate::broker::{Publication, Receipt};
+use crate::broker::{Publication, Receipt, Stored};
 use crate::executor::Life;
-use crate::faults::Plant;
+use crate::faults::InjectedBug;
 use crate::world::{Happening, Shared, World};
 
 /// How long a process waits for an answer.
 const PATIENCE_MS: u64 = 5_000;
-/// How long the watchdog leaves an overdue deadline to the broker.
-pub(crate) const WATCHDOG_GRACE_MS: u64 = 5_000;
 
 /// What is asked of the broker.
 #[derive(Debug, Clone)]
 pub(crate) enum Request {
-    /// Store a fact, if the last sequence under `lock` is still `expected`; none asks for no lock.
+    /// Store an event, if the last sequence under `lock` is still `expected`; none asks for no lock.
     Append {
         lock: String,
         expected: Option<u64>,
         fact: Publication,
     },
-    /// Facts under `lock` after a sequence.
+    /// Events under `lock` after a sequence.
     Events {
         lock: String,
         after: u64,
@@ -57,17 +56,26 @@ pub(crate) enum Request {
         sequence: u64,
         wait_ms: u64,
     },
-    /// The last fact of every aggregate that has a deadline overdue.
-    Overdue,
+    /// The event at a sequence.
+    At { sequence: u64 },
+    /// All events from a sequence on.
+    Scan { first: u64 },
+    /// The first message of a stream at or after a sequence whose subject matches the filter.
+    NextMessage {
+        kind: StreamKind,
+        filter: String,
+        sequence: u64,
+    },
 }
 
 /// What the broker answers.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Appended(Appended),
-    /// Facts, and the sequence of the last message under their lock, a fact or not.
+    /// Events, and the sequence of the last message under their lock, an event or not.
     Events(Vec<(u64, String, Arc<[u8]>)>, u64),
     Published(Receipt),
+    Found(Option<Stored>),
     Done,
 }
 
@@ -97,9 +105,9 @@ impl Connection {
         self.world.lock().clock()
     }
 
-    /// The planted bug, if any.
-    pub(crate) fn plant(&self) -> Option<Plant> {
-        self.world.lock().plant
+    /// The injected bug, if any.
+    pub(crate) fn injected_bug(&self) -> Option<InjectedBug> {
+        self.world.lock().injected_bug
     }
 
     pub(crate) fn subjects(&self) -> SubjectSpace {
@@ -134,18 +142,27 @@ impl Connection {
         crate::oneshot::Answer(cell)
     }
 
+    /// Waits until this time is over.
+    pub(crate) async fn sleep(&self, time: Duration) {
+        let cell = Cell::default();
+        let wait_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let happening = Happening::GiveUp(cell.clone());
+        self.world.lock().plan(wait_ms, happening);
+        let ended: Option<Reply> = crate::oneshot::Answer(cell).await;
+        debug_assert!(ended.is_none(), "the end of a wait brings no answer");
+    }
+
     /// Sends a request and waits for the answer.
-    pub(crate) async fn ask(&self, what: &'static str, request: Request) -> Result<Reply, Error> {
-        self.send(request).await.ok_or_else(|| unanswered(what))
+    pub(crate) async fn ask(&self, operation: Operation, request: Request) -> Result<Reply, Error> {
+        self.send(request)
+            .await
+            .ok_or_else(|| unanswered(operation))
     }
 }
 
 /// The error of a request whose answer did not come.
-pub(crate) fn unanswered(what: &'static str) -> Error {
-    Error::Unavailable {
-        what,
-        source: "no answer came in time".into(),
-    }
+pub(crate) fn unanswered(operation: Operation) -> Error {
+    operation.failed("no answer came in time").into()
 }
 
 impl World {
@@ -202,12 +219,21 @@ impl World {
                 self.plan(wait_ms, Happening::Offer { consumer, sequence });
                 Reply::Done
             }
-            Request::Overdue => self.overdue(),
+            Request::At { sequence } => {
+                let stored = self.broker.message(StreamKind::Events, sequence);
+                Reply::Events(stored.map(content).into_iter().collect(), sequence)
+            }
+            Request::Scan { first } => self.scan(first),
+            Request::NextMessage {
+                kind,
+                filter,
+                sequence,
+            } => Reply::Found(self.broker.next_message(kind, &filter, sequence).cloned()),
         }
     }
 
     fn append(&mut self, lock: &str, expected: Option<u64>, fact: Publication) -> Reply {
-        let expected = expected.filter(|_| self.plant != Some(Plant::MissingFence));
+        let expected = expected.filter(|_| self.injected_bug != Some(InjectedBug::MissingFence));
         let subject = fact.subject.clone();
         let foreign = self.faults.foreign;
         if self.random.chance(foreign) {
@@ -226,7 +252,7 @@ impl World {
     }
 
     fn facts(&mut self, lock: &str, after: u64, leader: bool) -> Reply {
-        let leader = leader && self.plant != Some(Plant::StaleRefusal);
+        let leader = leader && self.injected_bug != Some(InjectedBug::StaleRefusal);
         let all = self.broker.events_of_lock(lock).len();
         let mut seen = all;
         let stale = self.faults.stale_read;
@@ -249,18 +275,11 @@ impl World {
         Reply::Events(stored.map(content).collect(), head)
     }
 
-    fn overdue(&self) -> Reply {
-        let now = self.clock();
-        let late = |open: &[Deadline]| {
-            open.iter()
-                .any(|deadline| now.millis_since(deadline.due) > WATCHDOG_GRACE_MS)
-        };
-        let overdue = self
-            .broker
-            .open_deadlines()
-            .filter(|(_, open)| late(open))
-            .map(|(stored, _)| stored);
-        Reply::Events(overdue.map(content).collect(), 0)
+    fn scan(&self, first: u64) -> Reply {
+        let events = self.broker.messages(StreamKind::Events);
+        let skipped = usize::try_from(first.saturating_sub(1)).unwrap_or(usize::MAX);
+        let next = events.len() as u64 + 1;
+        Reply::Events(events.iter().skip(skipped).map(content).collect(), next)
     }
 }
 

@@ -50,11 +50,6 @@ impl<T> Cell<T> {
         }
         true
     }
-
-    /// True as long as the waiting has not ended.
-    pub(crate) fn waits(&self) -> bool {
-        !self.lock().settled
-    }
 }
 
 /// The answer, when it comes; none when it does not come in time.

@@ -2,6 +2,11 @@
 
 use serde::Serialize;
 
+/// The version of the simulated worlds. The same seed gives the same world within one version; a seed of another version
+/// means another world. It grows whenever what a seed leads to changes for other reasons than a change of the services:
+/// 1 was a world with copies of some handlers, 2 runs the services' own.
+pub const WORLD_VERSION: u32 = 2;
+
 /// How much of everything there was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
@@ -19,7 +24,7 @@ pub struct Counts {
     pub wakes: u64,
     /// Loops of two agents that were broken.
     pub loops: u64,
-    /// Facts that were stored.
+    /// Events that were stored.
     pub events: u64,
     /// Messages that were stored.
     pub messages: u64,
@@ -35,9 +40,9 @@ pub struct Counts {
     pub lost_answers: u64,
     /// Reads that were answered by a copy that lagged.
     pub stale_reads: u64,
-    /// What was stored among facts and is none.
+    /// What was stored among events and is none.
     pub foreign: u64,
-    /// Appends that another fact was ahead of.
+    /// Appends that another event was ahead of.
     pub races_lost: u64,
     /// Deadlines that the watchdog fired.
     pub watchdog_fires: u64,
@@ -296,7 +301,7 @@ impl Counts {
             ),
             ("wakes", self.wakes, "messages that have woken somebody"),
             ("loops", self.loops, "loops of two agents that were broken"),
-            ("events", self.events, "facts that were stored"),
+            ("events", self.events, "events that were stored"),
             ("messages", self.messages, "messages that were stored"),
             ("dead", self.dead, "dead letters that were stored"),
             ("crashes", self.crashes, "processes that were killed"),
@@ -323,12 +328,12 @@ impl Counts {
             (
                 "foreign",
                 self.foreign,
-                "messages among facts that are none",
+                "messages among events that are none",
             ),
             (
                 "races_lost",
                 self.races_lost,
-                "appends that another fact was ahead of",
+                "appends that another event was ahead of",
             ),
             (
                 "watchdog_fires",
@@ -401,6 +406,8 @@ impl Counts {
 /// What one seed has come to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SeedReport {
+    /// The version of the world that the seed belongs to; see [`WORLD_VERSION`].
+    pub world: u32,
     /// The seed.
     pub seed: u64,
     /// How much of everything there was.

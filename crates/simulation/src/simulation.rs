@@ -3,28 +3,29 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use concord_runtime::delivery::Delivery;
 use concord_wire::subject::Service;
 
 use crate::agents::Agents;
 use crate::agents::operators::Operation;
 use crate::check;
 use crate::executor::{Executor, Life};
-use crate::faults::{Faults, Plant};
+use crate::faults::{Faults, InjectedBug};
 use crate::hosted;
 use crate::network::Connection;
-use crate::process::{Delivery, Process};
+use crate::process::{Assignment, Process};
 use crate::random::Random;
 use crate::report::SeedReport;
-use crate::timer;
-use crate::world::{Happening, Shared, World};
+use crate::world::{Happening, Shared, World, instant};
 
 /// What kind of world a seed is run in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// What goes wrong.
     pub faults: Faults,
-    /// A bug to plant.
-    pub plant: Option<Plant>,
+    /// A bug to inject.
+    pub injected_bug: Option<InjectedBug>,
     /// Replicas of each service.
     pub replicas: usize,
     /// Whether disagreements climb the ladder.
@@ -39,7 +40,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             faults: Faults::default(),
-            plant: None,
+            injected_bug: None,
             replicas: 2,
             ladder: false,
             hosted: false,
@@ -83,7 +84,12 @@ pub fn run(seed: u64, options: &Options) -> SeedReport {
     let mut random = Random::new(seed);
     let agents = Agents::new(Random::new(random.next()), options.ladder);
     let faults = options.faults.varied(&mut random);
-    let world = Shared::new(World::new(random, faults, options.plant, options.verbose));
+    let world = Shared::new(World::new(
+        random,
+        faults,
+        options.injected_bug,
+        options.verbose,
+    ));
     let mut simulation = Simulation {
         world,
         executor: Executor::default(),
@@ -320,22 +326,27 @@ impl Simulation {
         let Some(stored) = world.broker.message(definition.stream_kind, sequence) else {
             return;
         };
+        let pending = reader.pending.get(&sequence);
         let delivery = Delivery {
-            consumer,
-            name: definition.name.clone(),
-            kind: definition.kind,
-            stream: definition.stream_kind,
-            sequence,
-            deliveries: reader
-                .pending
-                .get(&sequence)
-                .map_or(1, |pending| pending.lease),
             subject: stored.publication.subject.clone(),
-            body: Arc::clone(&stored.publication.body),
+            payload: Bytes::copy_from_slice(&stored.publication.body),
+            headers: None,
+            trace: None,
+            stream: world.broker.layout.stream_name(definition.stream_kind),
+            sequence,
+            deliveries: pending.map_or(1, |pending| u64::from(pending.lease)),
+            stored_at: instant(stored.at),
+            consumer: definition.name.as_str().into(),
+            over_limit: None,
+        };
+        let assignment = Assignment {
+            consumer,
+            kind: definition.kind,
+            delivery,
         };
         drop(world);
         self.executor
-            .spawn(life, async move { process.work(delivery).await });
+            .spawn(life, async move { process.work(assignment).await });
     }
 
     /// An operator's request reaches a process of the service; if that dies meanwhile, nobody answers.
@@ -408,7 +419,7 @@ impl Simulation {
         };
         if let Some(process) = replica.process.clone() {
             self.executor
-                .spawn(replica.life, async move { timer::watch(&process).await });
+                .spawn(replica.life, async move { process.watch().await });
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concord_events::topology::StreamKind;
+use concord_runtime::delivery::Delivery;
 use concord_wire::Timestamp;
 use concord_wire::subject::{Subject, SubjectSpace};
 
@@ -10,10 +11,9 @@ use crate::agents::Speech;
 use crate::agents::operators::Operation;
 use crate::broker::{Broker, Publication, Receipt};
 use crate::executor::Life;
-use crate::faults::{Faults, Plant};
+use crate::faults::{Faults, InjectedBug};
 use crate::network::{Arrival, Cell, Reply};
 use crate::plan::Plan;
-use crate::process::Delivery;
 use crate::random::Random;
 use crate::report::Counts;
 
@@ -71,7 +71,7 @@ pub(crate) struct World {
     plan: Plan<Happening>,
     pub(crate) random: Random,
     pub(crate) faults: Faults,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) injected_bug: Option<InjectedBug>,
     pub(crate) broker: Broker,
     /// Until when the broker is away.
     pub(crate) away_until: u64,
@@ -102,13 +102,18 @@ impl Shared {
 }
 
 impl World {
-    pub(crate) fn new(random: Random, faults: Faults, plant: Option<Plant>, verbose: bool) -> Self {
+    pub(crate) fn new(
+        random: Random,
+        faults: Faults,
+        injected_bug: Option<InjectedBug>,
+        verbose: bool,
+    ) -> Self {
         Self {
             now: 0,
             plan: Plan::default(),
             random,
             faults,
-            plant,
+            injected_bug,
             broker: Broker::new(),
             away_until: 0,
             counts: Counts::default(),
@@ -145,7 +150,7 @@ impl World {
         self.counts.given_up += 1;
         self.given_up.push(format!(
             "{} gave up {} at {}",
-            delivery.name, delivery.subject, delivery.sequence
+            delivery.consumer, delivery.subject, delivery.sequence
         ));
     }
 
@@ -261,7 +266,7 @@ impl World {
         let chance = (&mut self.random, &self.faults);
         if let Some(generation) = self.broker.scheduler.arm(chance, target, body) {
             let late = self.random.between(0, 20);
-            let early = if self.plant == Some(Plant::EarlyFire) {
+            let early = if self.injected_bug == Some(InjectedBug::EarlyFire) {
                 100
             } else {
                 0

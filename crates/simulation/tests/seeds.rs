@@ -1,8 +1,8 @@
-//! Seeds: that they hold, that they are the same each time, and that planted bugs do not hold.
+//! Seeds: that they hold, that they are the same each time, and that injected bugs do not hold.
 
-use concord_simulation::{Counts, Faults, Options, Plant, run};
+use concord_simulation::{Counts, Faults, InjectedBug, Options, run};
 
-/// Seeds within which a planted bug must be found.
+/// Seeds within which an injected bug must be found.
 const FOUND_WITHIN: u64 = 300;
 
 #[test]
@@ -165,19 +165,19 @@ fn a_world_in_which_nothing_goes_wrong_is_quiet() {
 }
 
 #[test]
-fn every_planted_bug_is_found() {
-    for plant in Plant::ALL {
+fn every_injected_bug_is_found() {
+    for bug in InjectedBug::ALL {
         let options = Options {
-            plant: Some(plant),
-            ladder: plant.is_on_ladder(),
-            hosted: plant.is_of_hosted(),
+            injected_bug: Some(bug),
+            ladder: bug.is_on_ladder(),
+            hosted: bug.is_of_hosted(),
             ..Options::default()
         };
         let found = (1..=FOUND_WITHIN).find(|seed| !run(*seed, &options).violations.is_empty());
         assert!(
             found.is_some(),
             "{} is not found within {FOUND_WITHIN} seeds",
-            plant.as_str()
+            bug.as_str()
         );
     }
 }

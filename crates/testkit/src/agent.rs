@@ -7,29 +7,29 @@ use tokio::task::JoinHandle;
 
 use crate::Message;
 
-/// What an agent has heard.
+/// A message that an agent has received.
 #[derive(Debug, Clone)]
 pub struct Heard {
-    /// Who hears it.
+    /// The agent that has received it.
     pub agent: String,
     /// The subject it came on.
     pub subject: String,
-    /// The envelope.
+    /// The message as JSON.
     pub body: Value,
 }
 
 impl Heard {
-    /// The message's type.
+    /// The `message_type` of the message.
     pub fn kind(&self) -> &str {
         self.body["message_type"].as_str().unwrap_or_default()
     }
 
-    /// The message's payload.
+    /// The payload of the message.
     pub fn payload(&self) -> &Value {
         &self.body["payload"]
     }
 
-    /// The message's case.
+    /// The `case_id` of the message.
     pub fn case(&self) -> &str {
         self.body["case_id"].as_str().unwrap_or("_")
     }

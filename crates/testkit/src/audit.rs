@@ -35,7 +35,7 @@ pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
                     sequence: fact.sequence,
                     aggregate,
                     id: &id,
-                    fact: &name,
+                    event: &name,
                     bytes,
                 });
             }
@@ -73,7 +73,7 @@ pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
     Ok(auditor.finish(&Ending::quiescent(now())))
 }
 
-/// Whether a subject, well formed or not, is one that a service is given.
+/// True when a subject, well formed or not, matches the inbox of a service.
 fn is_for_a_service(subject: &str) -> bool {
     let listening = [Service::Coordinator, Service::DebateFacilitator];
     // <prefix>.v1.<lane>.<case>.<from>.<to>.<type>
@@ -94,7 +94,7 @@ fn position(letter: &Stored) -> Option<(Lane, u64)> {
     Some((lane.1, letter.header(header::SEQUENCE).parse().ok()?))
 }
 
-/// The present.
+/// The present time.
 pub fn now() -> Timestamp {
     let millis = SystemTime::now()
         .duration_since(UNIX_EPOCH)

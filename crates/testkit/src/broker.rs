@@ -13,7 +13,7 @@ pub struct TestBroker {
 }
 
 impl TestBroker {
-    /// Starts one.
+    /// Starts a nats-server in a temporary directory.
     ///
     /// # Panics
     /// When it does not start.
@@ -27,7 +27,7 @@ impl TestBroker {
         Self { server, directory }
     }
 
-    /// Where it listens.
+    /// The address of the broker.
     pub fn url(&self) -> String {
         self.server.url()
     }
@@ -37,7 +37,7 @@ impl TestBroker {
         &self.server
     }
 
-    /// Where its streams are.
+    /// The folder of its streams.
     pub fn directory(&self) -> &std::path::Path {
         self.directory.path()
     }

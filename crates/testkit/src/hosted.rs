@@ -18,15 +18,23 @@ for line in sys.stdin:
 "#;
 
 /// The plan with an agent `hosted`, which has a finding for every task and keeps its position in every debate.
-pub fn with_hosted_agent(mut plan: Plan) -> Plan {
+pub fn with_hosted_agent(plan: Plan) -> Plan {
     let program = plan.directory.join("hosted.py");
     std::fs::write(&program, PROGRAM).expect("the program is written");
-    let config = plan.directory.join("adapter.toml");
     let hosted = format!(
         "[[service.agents]]\nagent_id = \"hosted\"\ncommand = [\"python3\", {:?}]\ntimeout_ms = 60000\n",
         program.display().to_string()
     );
-    std::fs::write(&config, hosted).expect("the configuration is written");
-    plan.adapter_config = Some(config);
+    with_adapter_settings(plan, &hosted)
+}
+
+/// The plan with an agent adapter that reads these settings (TOML) from a file.
+///
+/// # Panics
+/// When the file cannot be written.
+pub fn with_adapter_settings(mut plan: Plan, settings: &str) -> Plan {
+    let file = plan.directory.join("adapter.toml");
+    std::fs::write(&file, settings).expect("the settings are written");
+    plan.adapter_config = Some(file);
     plan
 }

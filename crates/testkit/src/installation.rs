@@ -31,6 +31,14 @@ impl TestInstallation {
         Self::start_with(|plan| plan).await
     }
 
+    /// One process of each service but the agent adapter: agents speak plain NATS, and nobody needs to host them.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start_without_adapter() -> Self {
+        Self::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await
+    }
+
     /// As `change` wants it.
     ///
     /// # Panics
@@ -74,7 +82,7 @@ impl TestInstallation {
         &self.client
     }
 
-    /// The temporary directory.
+    /// The temporary directory of the installation.
     pub fn directory(&self) -> &std::path::Path {
         self.directory.path()
     }
@@ -115,6 +123,19 @@ impl TestInstallation {
             .await;
         let answer = answer.unwrap_or_else(|error| panic!("the case was not opened: {error}"));
         CaseId::new(answer["case_id"].as_str().expect("a case id")).expect("a case id")
+    }
+
+    /// Registers a person who can rule, with the fields of `register_expert`.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn register_expert(&self, expert: &Value) {
+        let request = serde_json::json!({ "expert": expert, "by": "olga" });
+        let answer = self
+            .ask(Service::DebateFacilitator, "register_expert", &request)
+            .await;
+        let answer = answer.unwrap_or_else(|error| panic!("nobody was registered: {error}"));
+        assert_eq!(answer["fact"], "expert_registered");
     }
 
     /// Waits for the decision of a case: the contents of its `decided` fact.

@@ -1,18 +1,21 @@
 //! For tests: a real nats-server ([`TestBroker`]) or a whole installation ([`TestInstallation`]) per test, conditions to
 //! wait for ([`until`]), messages as any client would write them ([`Message`]) and agents that speak plain NATS
 //! ([`Agent`]) or are hosted ([`with_hosted_agent`]), what a client has asked for ([`round_trip`]), a place to listen at
-//! ([`free_address`]), and what the
-//! broker then holds ([`stored`], [`settled`], [`audit()`]).
+//! ([`free_address`]), commands as users run them ([`command()`]), plain HTTP ([`http_get`], [`http_post`]), and what the broker
+//! then holds ([`stored`], [`messages`], [`events`], [`dead_letters`], [`settled`], [`audit()`]).
 //! Everything ends when it is dropped.
 
 mod agent;
 mod audit;
 mod broker;
+mod command;
 mod free_port;
 mod hosted;
+mod http;
 mod installation;
 mod message;
 mod programs;
+mod read;
 mod round_trip;
 mod stored;
 mod until;
@@ -20,12 +23,15 @@ mod until;
 pub use agent::{Agent, Heard};
 pub use audit::{audit, now};
 pub use broker::TestBroker;
+pub use command::{COMMAND_MAX, CommandOutput, command, finish};
 pub use concord_installation::{Installation, Instance, NatsServer, Plan, SERVICES, instances};
 pub use free_port::free_address;
-pub use hosted::with_hosted_agent;
+pub use hosted::{with_adapter_settings, with_hosted_agent};
+pub use http::{http_get, http_post};
 pub use installation::TestInstallation;
 pub use message::{Message, unique};
 pub use programs::{binaries, concord, nats_server, programs_of};
+pub use read::{consumer_is_done, dead_letters, event_data, events, message_bodies, messages};
 pub use round_trip::round_trip;
 pub use stored::{Stored, layout, settled, stored, stored_from};
-pub use until::{Missing, until};
+pub use until::{Missing, until, wait_for};

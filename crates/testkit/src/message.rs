@@ -87,7 +87,7 @@ impl Message {
         self
     }
 
-    /// Its `message_id`.
+    /// The `message_id` of the message.
     pub fn id(&self) -> &str {
         self.body["message_id"].as_str().unwrap_or_default()
     }
@@ -119,5 +119,17 @@ impl Message {
             .await
             .expect("the message is sent");
         client.flush().await.expect("the broker takes the message");
+    }
+
+    /// Publishes it and waits until the stream has stored it: its position there.
+    ///
+    /// # Panics
+    /// When the broker does not store it.
+    pub async fn store(&self, client: &async_nats::Client) -> u64 {
+        let published = async_nats::jetstream::new(client.clone())
+            .publish(self.subject(), self.bytes().into())
+            .await;
+        let stored = published.expect("the message is sent").await;
+        stored.expect("the message is stored").sequence
     }
 }

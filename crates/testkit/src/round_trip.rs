@@ -1,4 +1,4 @@
-//! What a client has asked for has come to the broker.
+//! Waiting until the broker has handled what a client has sent.
 
 use std::time::Duration;
 

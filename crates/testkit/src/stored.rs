@@ -1,4 +1,4 @@
-//! What the broker's streams hold, and when nothing is under way any more.
+//! The messages in the broker's streams, and waiting until nothing is under way.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::{Missing, until};
 /// A message as a stream holds it.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// Its position.
+    /// The sequence of the message in its stream.
     pub sequence: u64,
-    /// When the broker stored it.
+    /// The time at which the broker stored it.
     pub at: Timestamp,
-    /// Its subject.
+    /// The subject of the message.
     pub subject: String,
-    /// Its headers.
+    /// The headers of the message.
     pub headers: HeaderMap,
     /// Its body, as it was before it was compressed.
     pub payload: bytes::Bytes,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How often a condition is looked at.
+/// The time between two looks at a condition.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A condition that did not come about in time.
@@ -57,4 +57,17 @@ where
         }
         tokio::time::sleep(LOOK_INTERVAL).await;
     }
+}
+
+/// Waits as [`until`] does, and fails the test when the condition does not come about in time.
+///
+/// # Panics
+/// When the condition does not come about in time.
+pub async fn wait_for<T, F>(what: impl fmt::Display, within: Duration, look: F) -> T
+where
+    F: AsyncFnMut() -> Result<T, String>,
+{
+    until(what, within, look)
+        .await
+        .unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,46 +1,44 @@
-//! How a reader answers when the others disagree.
+//! How a reviewer answers colleagues who disagree.
 //!
-//! A reader changes its mind for one reason only: a colleague quotes a sentence of the contract that
-//! the reader had missed, and the sentence passes the check in [`crate::rules::confirm`] (or, for a
-//! fact, [`FactReader::confirms`](crate::facts::FactReader::confirms)). It then judges again by its
-//! own rules, sentence included. That a colleague is confident, or that most are of one mind, counts
-//! for nothing.
+//! A reviewer changes its position for one reason: a colleague quotes a sentence of the contract
+//! that the reviewer had not counted, and the sentence passes the check in `rules/evidence.toml`.
+//! The reviewer then applies its own rules again, with this sentence. The confidence of a colleague
+//! and the opinion of the majority count for nothing.
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::matter::{Error, Matter, agree, names, words};
-use crate::profile::{self, Role};
 use crate::question::{Position, Question};
 use crate::quotes;
-use crate::reading::{Admitted, Reading};
+use crate::review::{Accepted, Review};
+use crate::reviewer::Reviewer;
+use crate::subject::{self, Error, Subject, agree};
 use crate::text::{Document, Sentence};
 
 /// An answer in a debate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Reply {
+pub(crate) struct Reply {
     #[serde(skip)]
     changed: bool,
-    /// What the reader holds now, in words.
-    pub revised_position: String,
+    /// The position of the reviewer now, in words.
+    pub(crate) revised_position: String,
     /// The same in a form that can be compared.
-    pub value: Value,
-    /// How sure it is.
-    pub confidence: f64,
-    /// Whether it now holds what a colleague holds.
-    pub agrees_with_peer: bool,
-    /// Which colleague.
-    pub agrees_with: Option<String>,
-    /// Why.
-    pub reasoning: String,
+    pub(crate) value: Value,
+    /// The confidence, 0 to 1.
+    pub(crate) confidence: f64,
+    /// True if the reviewer now holds the position of a colleague.
+    pub(crate) agrees_with_peer: bool,
+    /// The id of this colleague.
+    pub(crate) agrees_with: Option<String>,
+    /// The reason of the answer.
+    pub(crate) reasoning: String,
     /// Quotes from the contract.
-    pub evidence: Vec<String>,
+    pub(crate) evidence: Vec<String>,
 }
 
 impl Reply {
-    /// The message that carries the answer: `agreement`, `revision` or `disagreement`.
-    #[must_use]
-    pub fn message_type(&self) -> &'static str {
+    /// The type of the message that carries the answer: `agreement`, `revision` or `disagreement`.
+    pub(crate) fn message_type(&self) -> &'static str {
         if self.agrees_with_peer {
             "agreement"
         } else if self.changed {
@@ -51,131 +49,126 @@ impl Reply {
     }
 }
 
-/// Answers `question` as `role`.
+/// Answers `question` as `reviewer`.
 ///
 /// # Errors
 ///
-/// When the conflict is about a clause type that the panel does not know.
-pub fn reply(role: Role, question: &Question) -> Result<Reply, Error> {
-    let profile = role.profile();
-    let matter = Matter::of(&question.conflict)?;
+/// If the conflict is about a clause type that the panel does not know.
+pub(crate) fn reply(reviewer: &Reviewer, question: &Question) -> Result<Reply, Error> {
+    let subject = Subject::of(&question.conflict)?;
     let own = question.your_position.evidence.iter();
-    let others = question
-        .other_positions
-        .iter()
-        .flat_map(|position| position.evidence.iter());
-    // Without the contract, the quotes are all there is to read.
-    let quoted = Document::new(own.clone().chain(others.clone()));
+    let peers = question.other_positions.iter();
+    let others = peers.flat_map(|position| position.evidence.iter());
+    // Without the contract, the quotes are all that can be read.
+    let all_quotes = Document::new(own.clone().chain(others.clone()));
     let own_quotes = Document::new(own.clone());
-    let contract = question
-        .task
-        .as_ref()
-        .map(|task| Document::new(&task.input.sentences));
+    let task = question.task.as_ref();
+    let contract = task.map(|task| Document::new(&task.input.sentences));
     let known = contract.as_ref().unwrap_or(&own_quotes);
-    let document = contract.as_ref().unwrap_or(&quoted);
+    let document = contract.as_ref().unwrap_or(&all_quotes);
 
-    let unaided = Reading::new(profile, known, &Admitted::default());
-    let mut admitted = admit(&unaided, &matter, known, own);
-    let before = Reading::new(profile, known, &admitted);
-    let news = admit(&before, &matter, document, others);
-    admitted.extend(&news);
-    let after = Reading::new(profile, document, &admitted);
+    // What the reviewer accepted in an earlier round is among its own quotes.
+    let unaided = Review::new(reviewer, known);
+    let accepted = accept(&unaided, &subject, known, own);
+    let before = unaided.with(&accepted);
+    let new = accept(&before, &subject, document, others);
+    let after = match contract {
+        Some(_) => before.with(&new),
+        None => Review::new(reviewer, document).with(&accepted).with(&new),
+    };
     Ok(Answer {
         question,
-        matter: &matter,
+        subject: &subject,
         before: &before,
         after: &after,
-        admitted: &news,
+        accepted: &new,
     }
     .write())
 }
 
-/// The quotes that pass the check: sentences of `document` that `reading` had not counted.
-fn admit<'a, 'q>(
-    reading: &Reading<'_>,
-    matter: &Matter,
+/// The sentences of `document` that are quoted, that `review` had not counted, and that pass the
+/// check.
+fn accept<'a, 'q>(
+    review: &Review<'_>,
+    subject: &Subject,
     document: &'a Document,
     quotes: impl Iterator<Item = &'q String>,
-) -> Admitted<'a> {
-    let profile = reading.profile();
-    let scope = matter.scope(profile);
-    let mut admitted = Admitted::default();
+) -> Accepted<'a> {
+    let reviewer = review.reviewer();
+    let clauses = subject.clauses(reviewer);
+    let mut accepted = Accepted::default();
     // A quote that is not in the contract proves nothing.
     for sentence in quotes.filter_map(|quote| document.find(quote)) {
-        for clause in &scope {
-            let is_new = !reading.sentences(*clause).contains(&sentence);
-            if is_new && profile::confirm().accepts(*clause, sentence) {
-                admitted.clauses.push((*clause, sentence));
+        for clause in &clauses {
+            let is_new = !review.sentences(*clause).contains(&sentence);
+            if is_new && reviewer.accepts_clause(*clause, sentence) {
+                accepted.clauses.push((*clause, sentence));
             }
         }
-        for reader in &profile.facts {
-            let is_asked = *matter == Matter::Fact(names(reader.attribute()));
-            if is_asked && !reader.accepts(sentence) && reader.confirms(sentence) {
-                admitted.facts.push((reader.attribute(), sentence));
+        let Subject::Fact(name) = subject else {
+            continue;
+        };
+        for rule in &reviewer.rules.facts {
+            let is_new = rule.fact.is_named(name) && !rule.is_match(sentence);
+            if is_new && reviewer.accepts_fact(rule, sentence) {
+                accepted.facts.push((rule.fact, sentence));
             }
         }
     }
-    admitted
+    accepted
 }
 
+/// The inputs of an answer.
 struct Answer<'a> {
     question: &'a Question,
-    matter: &'a Matter,
-    before: &'a Reading<'a>,
-    after: &'a Reading<'a>,
-    admitted: &'a Admitted<'a>,
+    subject: &'a Subject,
+    /// The review without the quotes of the colleagues.
+    before: &'a Review<'a>,
+    /// The review with those of their quotes that were accepted.
+    after: &'a Review<'a>,
+    /// The quotes that were accepted now.
+    accepted: &'a Accepted<'a>,
 }
 
 impl Answer<'_> {
     fn write(&self) -> Reply {
         let own = &self.question.your_position;
-        let was = self.matter.value(self.before);
-        let is = self.matter.value(self.after);
-        let changed =
-            is.is_some() && is != was && !is.as_ref().is_some_and(|is| agree(is, &own.value));
-        let value = match is {
-            Some(is) if changed || own.value.is_null() => is,
+        let value_before = self.subject.value(self.before);
+        let value_after = self.subject.value(self.after);
+        let changed = value_after != value_before
+            && value_after
+                .as_ref()
+                .is_some_and(|value| !agree(value, &own.value));
+        let value = match value_after {
+            Some(value) if changed || own.value.is_null() => value,
             _ => own.value.clone(),
         };
         let peer = self.peer(&value, changed);
-        let confidence = self.confidence(changed);
         let reasoning = self.reasoning(changed, peer);
-        let revised_position = if changed {
-            words(&value)
+        let kept = own.position.trim();
+        let revised_position = if changed || kept.is_empty() {
+            subject::in_words(&value)
         } else {
-            self.kept(&value)
+            kept.to_owned()
         };
-        let room = quotes::room(
-            self.question
-                .limits
-                .as_ref()
-                .and_then(|limits| limits.max_tokens),
-        );
+        let limits = self.question.limits.as_ref();
+        let budget = quotes::budget(limits.and_then(|limits| limits.max_tokens));
         let spent = reasoning.len() + revised_position.len();
         Reply {
             changed,
             revised_position,
             value,
-            confidence,
+            confidence: self.confidence(changed),
             agrees_with_peer: peer.is_some(),
             agrees_with: peer.map(|peer| peer.agent_id.clone()),
             reasoning,
-            evidence: quotes::fit(self.relevant(), room.saturating_sub(spent)),
+            evidence: quotes::fit(self.relevant(), budget.saturating_sub(spent)),
         }
     }
 
-    fn kept(&self, value: &Value) -> String {
-        let words_kept = self.question.your_position.position.trim();
-        if words_kept.is_empty() {
-            words(value)
-        } else {
-            words_kept.to_owned()
-        }
-    }
-
-    /// The colleague whose position this is now. A reader that has not moved agrees only when every
-    /// colleague says the same in other words (30 days, one month): that two of three were of one
-    /// mind from the start settles nothing.
+    /// The colleague that holds this position. A reviewer that has not moved agrees only if all
+    /// colleagues mean the same (30 days, one month): two of three that agreed from the start
+    /// settle nothing.
     fn peer(&self, value: &Value, changed: bool) -> Option<&Position> {
         let others = &self.question.other_positions;
         let holds = |peer: &&Position| agree(value, &peer.value);
@@ -186,22 +179,15 @@ impl Answer<'_> {
         }
     }
 
-    /// A new view is held with less confidence than one's own; a view that met contrary evidence
-    /// and stood is held with slightly less than before.
+    /// The confidence in the answer. It falls by 0.1 with a new position, and by 0.02 if the
+    /// reviewer keeps its position against evidence.
     fn confidence(&self, changed: bool) -> f64 {
-        let own = self
-            .question
-            .your_position
-            .confidence
-            .unwrap_or_else(|| self.before.confidence());
-        let met_evidence = self
-            .question
-            .other_positions
-            .iter()
-            .any(|peer| !peer.evidence.is_empty());
+        let given = self.question.your_position.confidence;
+        let own = given.unwrap_or_else(|| self.before.confidence());
+        let mut peers = self.question.other_positions.iter();
         let loss = if changed {
             0.1
-        } else if met_evidence {
+        } else if peers.any(|peer| !peer.evidence.is_empty()) {
             0.02
         } else {
             0.0
@@ -210,17 +196,12 @@ impl Answer<'_> {
     }
 
     fn reasoning(&self, changed: bool, peer: Option<&Position>) -> String {
-        let names: Vec<&str> = self
-            .admitted
-            .clauses
-            .iter()
-            .map(|(clause, _)| clause.name())
-            .fold(Vec::new(), |mut names, name| {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-                names
-            });
+        let mut names: Vec<&str> = Vec::new();
+        for (clause, _) in &self.accepted.clauses {
+            if !names.contains(&clause.name()) {
+                names.push(clause.name());
+            }
+        }
         match (changed, peer) {
             (true, _) if names.is_empty() => {
                 "A quoted sentence that I had not counted states this; judged again with it.".to_owned()
@@ -230,7 +211,7 @@ impl Answer<'_> {
                 names.join(", ")
             ),
             (false, Some(_)) => "We say the same in different words.".to_owned(),
-            (false, None) if self.admitted.is_empty() => {
+            (false, None) if self.accepted.is_empty() => {
                 "No quote shows me a sentence that I had missed and that meets my test; I keep my reading.".to_owned()
             }
             (false, None) => format!(
@@ -240,25 +221,16 @@ impl Answer<'_> {
         }
     }
 
-    /// The sentences that carry the answer: what was just accepted, then the reader's own.
+    /// The sentences that support the answer: those just accepted, then the reviewer's own.
     fn relevant(&self) -> Vec<&Sentence> {
-        let mut relevant: Vec<&Sentence> = self
-            .admitted
-            .clauses
-            .iter()
-            .map(|(_, sentence)| *sentence)
-            .collect();
-        relevant.extend(self.admitted.facts.iter().map(|(_, sentence)| *sentence));
-        for clause in self.matter.scope(self.after.profile()) {
+        let clauses = self.accepted.clauses.iter().map(|(_, sentence)| *sentence);
+        let facts = self.accepted.facts.iter().map(|(_, sentence)| *sentence);
+        let mut relevant: Vec<&Sentence> = clauses.chain(facts).collect();
+        for clause in self.subject.clauses(self.after.reviewer()) {
             relevant.extend(self.after.sentences(clause).first());
         }
-        if let Matter::Fact(name) = self.matter {
-            let mut facts = self.after.facts().iter();
-            relevant.extend(
-                facts
-                    .find(|fact| names(fact.attribute) == *name)
-                    .map(|fact| fact.sentence),
-            );
+        if let Subject::Fact(name) = self.subject {
+            relevant.extend(self.after.fact(name).map(|fact| fact.sentence));
         }
         relevant
     }

@@ -1,234 +1,183 @@
-//! Facts read from a contract: sums, lengths of time, dates, places.
+//! Facts of a contract: sums, lengths of time, dates, places.
 //!
-//! The readers use different rules on purpose. One takes the first notice period it meets, another
-//! the longest; both are defensible, and where they differ the contract deserves a second look.
+//! The reviewers use different rules on purpose. One takes the first notice period, another one the
+//! longest. Both can be defended, and a contract in which they differ needs a second look.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::numbers::{self, Duration, Unit};
-use crate::pattern::{self, Pattern};
-use crate::places;
+use crate::rules::FactRule;
 use crate::text::Sentence;
+use crate::wording::{Duration, Unit, Wording};
 
 /// What a fact is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attribute {
-    /// The highest sum of US dollars for which a party answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) enum FactKind {
+    /// The sum in US dollars that limits the liability of a party.
+    #[serde(rename = "liability/cap_amount")]
     LiabilityCap,
     /// The notice that ends the agreement.
+    #[serde(rename = "termination/notice_period")]
     NoticePeriod,
     /// How long the agreement runs at first.
+    #[serde(rename = "agreement/initial_term")]
     InitialTerm,
-    /// Whether it renews itself.
-    RenewalAutomatic,
-    /// Whose law governs.
+    /// Whether the agreement renews itself.
+    #[serde(rename = "renewal/automatic")]
+    AutomaticRenewal,
+    /// The place whose law governs the agreement.
+    #[serde(rename = "agreement/governing_law")]
     GoverningLaw,
-    /// From when it has effect.
+    /// The date from which the agreement has effect.
+    #[serde(rename = "agreement/effective_date")]
     EffectiveDate,
 }
 
-impl Attribute {
-    /// The subject and the attribute, as they are written in findings.
-    #[must_use]
-    pub fn names(self) -> (&'static str, &'static str) {
+impl FactKind {
+    /// The subject and the attribute of the fact, as findings write them.
+    pub(crate) fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::LiabilityCap => ("liability", "cap_amount"),
             Self::NoticePeriod => ("termination", "notice_period"),
             Self::InitialTerm => ("agreement", "initial_term"),
-            Self::RenewalAutomatic => ("renewal", "automatic"),
+            Self::AutomaticRenewal => ("renewal", "automatic"),
             Self::GoverningLaw => ("agreement", "governing_law"),
             Self::EffectiveDate => ("agreement", "effective_date"),
         }
     }
 
-    /// The wording that any reader accepts as a statement of this fact when it is shown one.
-    fn confirmations(self) -> &'static [&'static str] {
-        match self {
-            Self::LiabilityCap => &["liab*|damages ... exceed*|limited|greater|more"],
-            Self::NoticePeriod => &[
-                "terminat*|cancel*|renew* ... notice",
-                "notice ... terminat*|cancel*|renew*",
-            ],
-            Self::InitialTerm => &[
-                "term|period ... # .. months|years|year",
-                "continue ... # .. months|years|year",
-            ],
-            Self::RenewalAutomatic => &["renew*|extend*"],
-            Self::GoverningLaw => &[
-                "govern*|construed|interpreted ... law|laws",
-                "law|laws of ... apply|govern",
-            ],
-            Self::EffectiveDate => &["effective|dated|commence*|entered"],
-        }
+    /// Returns true if a conflict names the fact like this: `<subject>/<attribute>`.
+    pub(crate) fn is_named(self, name: &str) -> bool {
+        name.split_once('/') == Some(self.names())
     }
 }
 
-/// Which of several candidates a reader takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pick {
-    /// The first in the text.
+/// Which of several values a reviewer takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Pick {
+    /// The first one in the text.
+    #[default]
     First,
-    /// The last in the text.
+    /// The last one in the text.
     Last,
     /// The largest number, the longest time, the latest date.
-    Most,
+    Largest,
     /// The smallest number, the shortest time, the earliest date.
-    Least,
+    Smallest,
 }
 
-/// One reader's way to a fact.
-#[derive(Debug, Clone, Copy)]
-pub struct FactRule {
-    /// What is read.
-    pub attribute: Attribute,
-    /// Patterns of which one must occur in the sentence.
-    pub any: &'static [&'static str],
-    /// Patterns that rule a sentence out.
-    pub unless: &'static [&'static str],
-    /// Which candidate counts.
-    pub pick: Pick,
-    /// The unit that lengths of time are given in; `None` for the unit in the text.
-    pub unit: Option<Unit>,
-}
-
-/// A fact with the sentence it was read from.
+/// A fact with the sentence that states it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fact<'a> {
-    /// What it is about.
-    pub attribute: Attribute,
+pub(crate) struct Fact<'a> {
+    /// What the fact is about.
+    pub(crate) kind: FactKind,
     /// The value: a number, a text or a truth value.
-    pub value: Value,
+    pub(crate) value: Value,
     /// The unit of a number.
-    pub unit: Option<&'static str>,
-    /// Where it stands.
-    pub sentence: &'a Sentence,
-}
-
-/// A fact rule with its patterns compiled.
-#[derive(Debug, Clone)]
-pub struct FactReader {
-    rule: FactRule,
-    any: Vec<Pattern>,
-    unless: Vec<Pattern>,
-    confirm: Vec<Pattern>,
-}
-
-#[derive(Debug, Clone)]
-struct Candidate<'a> {
-    value: Value,
-    unit: Option<&'static str>,
+    pub(crate) unit: Option<&'static str>,
+    /// The sentence that states it.
+    pub(crate) sentence: &'a Sentence,
+    /// The measure by which values are compared: dollars, days, or the order of dates.
     size: f64,
+}
+
+/// Reads the fact of `rule` from those sentences that match the rule or that `is_accepted`
+/// approves.
+pub(crate) fn read<'a>(
+    rule: &FactRule,
+    wording: &Wording,
+    sentences: &'a [Sentence],
+    is_accepted: impl Fn(&Sentence) -> bool,
+) -> Option<Fact<'a>> {
+    let mut stated = sentences
+        .iter()
+        .filter(|sentence| rule.is_match(sentence) || is_accepted(sentence))
+        .flat_map(|sentence| stated(rule, wording, sentence));
+    match rule.pick {
+        Pick::First => stated.next(),
+        Pick::Last => stated.last(),
+        Pick::Largest => {
+            stated.reduce(|best, next| if next.size > best.size { next } else { best })
+        }
+        Pick::Smallest => {
+            stated.reduce(|best, next| if next.size < best.size { next } else { best })
+        }
+    }
+}
+
+/// The values of the kind of `rule` that `sentence` states, in order.
+pub(crate) fn stated<'a>(
+    rule: &FactRule,
+    wording: &Wording,
     sentence: &'a Sentence,
-}
-
-impl FactReader {
-    /// Compiles `rule`.
-    #[must_use]
-    pub fn new(rule: FactRule) -> Self {
-        Self {
-            rule,
-            any: Pattern::all(rule.any),
-            unless: Pattern::all(rule.unless),
-            confirm: Pattern::all(rule.attribute.confirmations()),
+) -> Vec<Fact<'a>> {
+    let fact = |value: Value, unit: Option<&'static str>, size: f64| Fact {
+        kind: rule.fact,
+        value,
+        unit,
+        sentence,
+        size,
+    };
+    let duration = |length: Duration| {
+        let unit = rule.unit.unwrap_or(length.unit);
+        let count = number(length.days() / unit.days());
+        fact(count, Some(unit.name()), length.days())
+    };
+    let text = sentence.text();
+    match rule.fact {
+        FactKind::LiabilityCap => {
+            let sums = wording.dollars(text).into_iter();
+            sums.map(|sum| fact(number(sum), Some("USD"), sum))
+                .collect()
         }
-    }
-
-    /// What is read.
-    #[must_use]
-    pub fn attribute(&self) -> Attribute {
-        self.rule.attribute
-    }
-
-    /// Whether the reader takes `sentence` for a statement of its fact unasked.
-    #[must_use]
-    pub fn accepts(&self, sentence: &Sentence) -> bool {
-        pattern::any(&self.any, sentence) && !pattern::any(&self.unless, sentence)
-    }
-
-    /// Whether the reader takes `sentence` for a statement of its fact when it is shown to it.
-    #[must_use]
-    pub fn confirms(&self, sentence: &Sentence) -> bool {
-        pattern::any(&self.confirm, sentence) && !self.candidates(sentence).is_empty()
-    }
-
-    /// Reads the fact from `sentences`; those that `admitted` approves count as well.
-    #[must_use]
-    pub fn read<'a>(
-        &self,
-        sentences: impl Iterator<Item = &'a Sentence>,
-        admitted: impl Fn(&Sentence) -> bool,
-    ) -> Option<Fact<'a>> {
-        let candidates = sentences
-            .filter(|sentence| self.accepts(sentence) || admitted(sentence))
-            .flat_map(|sentence| self.candidates(sentence));
-        let chosen = match self.rule.pick {
-            Pick::First => candidates.reduce(|first, _| first),
-            Pick::Last => candidates.reduce(|_, last| last),
-            Pick::Most => {
-                candidates.reduce(|best, next| if next.size > best.size { next } else { best })
-            }
-            Pick::Least => {
-                candidates.reduce(|best, next| if next.size < best.size { next } else { best })
-            }
-        }?;
-        Some(Fact {
-            attribute: self.rule.attribute,
-            value: chosen.value,
-            unit: chosen.unit,
-            sentence: chosen.sentence,
-        })
-    }
-
-    fn candidates<'a>(&self, sentence: &'a Sentence) -> Vec<Candidate<'a>> {
-        let plain = |value: Value, size: f64, unit| Candidate {
-            value,
-            unit,
-            size,
-            sentence,
-        };
-        match self.rule.attribute {
-            Attribute::LiabilityCap => numbers::dollars(sentence.text())
-                .into_iter()
-                .map(|sum| plain(number(sum), sum, Some("USD")))
-                .collect(),
-            Attribute::NoticePeriod => self.lengths(sentence, near_notice(sentence)),
-            Attribute::InitialTerm => self.lengths(sentence, terms(sentence)),
-            Attribute::RenewalAutomatic => {
-                let automatic = is_automatic(sentence);
-                vec![plain(
-                    json!(automatic),
-                    if automatic { 1.0 } else { 0.0 },
-                    None,
-                )]
-            }
-            Attribute::GoverningLaw => places::places(sentence.text())
-                .into_iter()
-                .map(|place| plain(json!(place), 0.0, None))
-                .collect(),
-            Attribute::EffectiveDate => places::dates(sentence)
-                .into_iter()
-                .map(|date| plain(json!(date.to_string()), date.ordinal(), None))
-                .collect(),
+        FactKind::NoticePeriod => {
+            let lengths = wording.durations(sentence).into_iter();
+            lengths
+                .filter(|length| length.is_notice)
+                .map(duration)
+                .collect()
         }
-    }
-
-    fn lengths<'a>(&self, sentence: &'a Sentence, lengths: Vec<Duration>) -> Vec<Candidate<'a>> {
-        lengths
-            .into_iter()
-            .map(|length| {
-                let unit = self.rule.unit.unwrap_or(length.unit);
-                Candidate {
-                    value: number(length.in_unit(unit)),
-                    unit: Some(unit.name()),
-                    size: length.days(),
-                    sentence,
-                }
-            })
-            .collect()
+        FactKind::InitialTerm => {
+            let is_term = |length: &Duration| {
+                matches!(length.unit, Unit::Months | Unit::Years) && !length.is_notice
+            };
+            let lengths = wording.durations(sentence).into_iter();
+            lengths.filter(is_term).map(duration).collect()
+        }
+        FactKind::AutomaticRenewal => {
+            let is_automatic = wording.is_automatic_renewal(sentence);
+            vec![fact(
+                json!(is_automatic),
+                None,
+                f64::from(u8::from(is_automatic)),
+            )]
+        }
+        FactKind::GoverningLaw => {
+            let places = wording.places(text).into_iter();
+            places.map(|place| fact(json!(place), None, 0.0)).collect()
+        }
+        FactKind::EffectiveDate => {
+            let dates = wording.dates(sentence).into_iter();
+            dates
+                .map(|date| fact(json!(iso_date(date)), None, f64::from(date)))
+                .collect()
+        }
     }
 }
 
-/// A number to two places, without a point when it is whole: to some readers of JSON 30.0 is not 30.
+/// `yyyymmdd` as `yyyy-mm-dd`.
+fn iso_date(date: u32) -> String {
+    format!(
+        "{:04}-{:02}-{:02}",
+        date / 10_000,
+        date / 100 % 100,
+        date % 100
+    )
+}
+
+/// A number to two places. A whole number has no point, because some readers of JSON tell 30.0 from
+/// 30.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the branch is taken for whole numbers only"
@@ -242,43 +191,8 @@ fn number(value: f64) -> Value {
     }
 }
 
-/// Lengths of time with the word "notice" close by.
-fn near_notice(sentence: &Sentence) -> Vec<Duration> {
-    const REACH: usize = 8;
-    let words = sentence.words();
-    let is_near = |at: usize| {
-        words
-            .get(at.saturating_sub(REACH)..words.len().min(at + REACH))
-            .is_some_and(|around| {
-                around
-                    .iter()
-                    .any(|word| word.starts_with("notice") || word == "notification")
-            })
-    };
-    let mut lengths = numbers::durations(sentence);
-    lengths.retain(|length| is_near(length.at));
-    lengths
-}
-
-/// Lengths of time fit for a term: months or years, and not the time of a notice.
-fn terms(sentence: &Sentence) -> Vec<Duration> {
-    let notices = near_notice(sentence);
-    let mut lengths = numbers::durations(sentence);
-    lengths.retain(|length| {
-        matches!(length.unit, Unit::Months | Unit::Years) && !notices.contains(length)
-    });
-    lengths
-}
-
-fn is_automatic(sentence: &Sentence) -> bool {
-    ["automatic*", "unless ... notice", "unless .. terminated"]
-        .iter()
-        .any(|pattern| Pattern::new(pattern).matches(sentence))
-}
-
-/// Whether two fact values say the same, whatever the unit: 1 month is 30 days.
-#[must_use]
-pub fn same(left: (&Value, Option<&str>), right: (&Value, Option<&str>)) -> bool {
+/// Returns true if two values with their units mean the same: 1 month is 30 days.
+pub(crate) fn is_same(left: (&Value, Option<&str>), right: (&Value, Option<&str>)) -> bool {
     let size = |(value, unit): (&Value, Option<&str>)| {
         let factor = unit.and_then(Unit::parse).map_or(1.0, Unit::days);
         value.as_f64().map(|number| number * factor)

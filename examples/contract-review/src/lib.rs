@@ -1,24 +1,23 @@
-//! The sample panel of Concord: four readers of contracts that work by rules.
+//! The sample panel of Concord: four agents that review contracts by rules.
 //!
-//! Each reader recognises clauses by word patterns ([`rules`]), weighs them ([`roles`]) and writes a
-//! [`finding`]. Because the readers define their clauses differently and weigh them differently,
-//! they disagree about real contracts, and in a [`discussion`] they give way only to a sentence they
-//! had missed. They need no network and no model, and the same input always gives the same answer.
+//! The rules are data: `rules/<agent>.toml` lists what an agent looks for, how many points of risk
+//! each clause adds, and from which score it recommends what. The code is the same for all four. It
+//! reads the rules (`rules.rs`), applies them to a contract (`review.rs`), reports the result
+//! (`finding.rs`) and answers colleagues who disagree (`discussion.rs`). The agents need no network
+//! and no model, and the same input always gives the same answer.
 
-pub mod clause;
-pub mod discussion;
-pub mod facts;
-pub mod finding;
-pub mod matter;
-pub mod numbers;
-pub mod pattern;
-pub mod places;
-pub mod profile;
+mod clause;
+mod discussion;
+mod facts;
+mod finding;
+mod numbers;
+mod patterns;
 pub mod protocol;
-pub mod question;
-pub mod quotes;
-pub mod reading;
-pub mod roles;
+mod question;
+mod quotes;
+mod review;
+pub mod reviewer;
 pub mod rules;
-pub mod severity;
-pub mod text;
+mod subject;
+mod text;
+mod wording;

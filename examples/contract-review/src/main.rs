@@ -1,10 +1,11 @@
-//! `panel-agent ROLE`: one reader of the sample panel, over standard input and output.
+//! `panel-agent ROLE`: one agent of the sample panel, over standard input and output.
 
 use std::io;
 use std::process::ExitCode;
 
-use contract_review_panel::profile::Role;
 use contract_review_panel::protocol;
+use contract_review_panel::reviewer::Reviewer;
+use contract_review_panel::rules::Error;
 
 const USAGE: &str = "\
 Reads one JSON message a line from standard input and answers each with one line of JSON.
@@ -23,16 +24,19 @@ fn main() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    let Some(role) = Role::parse(&argument) else {
-        let roles = Role::ALL.map(Role::name).join(", ");
-        eprintln!("panel-agent: unknown role {argument:?}; the roles are {roles}");
-        return ExitCode::from(2);
+    let reviewer = match Reviewer::load(&argument) {
+        Ok(reviewer) => reviewer,
+        Err(error) => {
+            eprintln!("panel-agent: {error}");
+            let is_usage = matches!(error, Error::UnknownRole(_));
+            return ExitCode::from(if is_usage { 2 } else { 1 });
+        }
     };
-    match protocol::serve(role, io::stdin().lock(), io::stdout().lock()) {
+    match protocol::serve(&reviewer, io::stdin().lock(), io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) if why.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("panel-agent: {why}");
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("panel-agent: {error}");
             ExitCode::FAILURE
         }
     }

@@ -1,8 +1,8 @@
 //! The line protocol: one message in, one answer out.
 //!
-//! The messages are Concord's envelopes, of which only the parts an agent needs are read. What is
-//! not understood is answered with an `error`, because an agent that falls silent leaves the others
-//! waiting for its deadline.
+//! The messages are Concord's envelopes; an agent needs only some of their fields. It answers what
+//! it does not understand with an `error`, because the others would wait for a silent agent until
+//! its deadline.
 
 use std::io::{BufRead, Write};
 
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::discussion;
 use crate::finding;
-use crate::profile::Role;
 use crate::question::Question;
-use crate::reading::{Admitted, Reading};
+use crate::review::Review;
+use crate::reviewer::Reviewer;
 use crate::text::Document;
 
-/// The part of an envelope that matters here.
+/// The fields of an envelope that an agent needs.
 #[derive(Debug, Deserialize)]
 struct Message {
     message_type: String,
@@ -24,29 +24,25 @@ struct Message {
     payload: Value,
 }
 
-/// What a task asks for.
+/// A task for the panel.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Task {
-    /// The kind of task; this panel knows `contract_review`.
+pub(crate) struct Task {
+    /// The kind of task; the panel knows `contract_review`.
     #[serde(rename = "type")]
-    pub kind: String,
-    /// What the task is called.
+    pub(crate) kind: String,
     #[serde(default)]
-    pub title: String,
-    /// The contract.
+    pub(crate) title: String,
     #[serde(default)]
-    pub input: Input,
+    pub(crate) input: Input,
 }
 
-/// A contract as it is given to the panel.
+/// A contract as the panel gets it.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Input {
-    /// The contract's title.
+pub(crate) struct Input {
     #[serde(default)]
-    pub title: String,
-    /// Its sentences.
+    pub(crate) title: String,
     #[serde(default)]
-    pub sentences: Vec<String>,
+    pub(crate) sentences: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -54,15 +50,19 @@ struct Assignment {
     task: Task,
 }
 
-/// The task this panel can do.
-pub const TASK: &str = "contract_review";
+/// The kind of task that the panel can do.
+pub(crate) const TASK: &str = "contract_review";
 
 /// Answers every line of `input` with a line on `output` until `input` ends.
 ///
 /// # Errors
 ///
-/// Only when reading or writing fails; a line that makes no sense is answered like any other.
-pub fn serve(role: Role, mut input: impl BufRead, mut output: impl Write) -> std::io::Result<()> {
+/// If reading or writing fails. A line that makes no sense gets an answer like any other.
+pub fn serve(
+    reviewer: &Reviewer,
+    mut input: impl BufRead,
+    mut output: impl Write,
+) -> std::io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -71,35 +71,35 @@ pub fn serve(role: Role, mut input: impl BufRead, mut output: impl Write) -> std
         }
         // Bytes that are not UTF-8 must not end the program: they become a line that is not JSON.
         let text = String::from_utf8_lossy(&line);
-        writeln!(output, "{}", answer(role, text.trim()))?;
+        writeln!(output, "{}", answer(reviewer, text.trim()))?;
         output.flush()?;
     }
 }
 
-/// The answer of `role` to one line.
+/// The answer of `reviewer` to one line.
 #[must_use]
-pub fn answer(role: Role, line: &str) -> Value {
+pub fn answer(reviewer: &Reviewer, line: &str) -> Value {
     let message: Message = match serde_json::from_str(line) {
         Ok(message) => message,
-        Err(why) => return invalid("the line is not a message", &why.to_string()),
+        Err(error) => return invalid("the line is not a message", &error.to_string()),
     };
     match message.message_type.as_str() {
         "task_assignment" => match serde_json::from_value(message.payload) {
-            Ok(assignment) => review(role, &assignment),
-            Err(why) => invalid("the task cannot be read", &why.to_string()),
+            Ok(assignment) => review(reviewer, &assignment),
+            Err(error) => invalid("the task cannot be read", &error.to_string()),
         },
         "question" => match serde_json::from_value(message.payload) {
-            Ok(question) => debate(role, &question),
-            Err(why) => invalid("the question cannot be read", &why.to_string()),
+            Ok(question) => debate(reviewer, &question),
+            Err(error) => invalid("the question cannot be read", &error.to_string()),
         },
-        // News that asks for nothing: there is nothing to say, and that is not an error.
+        // These ask for nothing. An empty answer is not an error.
         "notification" | "info_update" | "session_briefing" | "agent_joined"
         | "acknowledgement" => json!({}),
         other => invalid("unknown message_type", other),
     }
 }
 
-fn review(role: Role, assignment: &Assignment) -> Value {
+fn review(reviewer: &Reviewer, assignment: &Assignment) -> Value {
     let task = &assignment.task;
     if task.kind != TASK {
         return invalid("unknown task type", &task.kind);
@@ -108,7 +108,7 @@ fn review(role: Role, assignment: &Assignment) -> Value {
         return invalid("the task has no sentences", "task.input.sentences");
     }
     let document = Document::new(&task.input.sentences);
-    let reading = Reading::new(role.profile(), &document, &Admitted::default());
+    let review = Review::new(reviewer, &document);
     let title = if task.input.title.is_empty() {
         &task.title
     } else {
@@ -116,19 +116,19 @@ fn review(role: Role, assignment: &Assignment) -> Value {
     };
     json!({
         "message_type": "finding",
-        "payload": finding::write(&reading, title),
-        "metadata": { "confidence": reading.confidence() },
+        "payload": finding::write(&review, title),
+        "metadata": { "confidence": review.confidence() },
     })
 }
 
-fn debate(role: Role, question: &Question) -> Value {
-    match discussion::reply(role, question) {
+fn debate(reviewer: &Reviewer, question: &Question) -> Value {
+    match discussion::reply(reviewer, question) {
         Ok(reply) => json!({
             "message_type": reply.message_type(),
             "metadata": { "confidence": reply.confidence },
             "payload": reply,
         }),
-        Err(why) => invalid("the question cannot be answered", &why.to_string()),
+        Err(error) => invalid("the question cannot be answered", &error.to_string()),
     }
 }
 

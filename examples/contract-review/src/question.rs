@@ -1,82 +1,69 @@
-//! The question a debate puts to a reader, as it arrives.
+//! The JSON of the question that an agent gets in a debate.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::protocol::Task;
 
-/// A question put to a reader in a debate.
+/// A question of a debate.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Question {
-    /// What is disputed.
-    pub conflict: Conflict,
-    /// What the reader holds.
-    pub your_position: Position,
-    /// What the others hold.
+pub(crate) struct Question {
+    /// The conflict that is debated.
+    pub(crate) conflict: Conflict,
+    /// The position of the agent that is asked.
+    pub(crate) your_position: Position,
+    /// The positions of the others.
     #[serde(default)]
-    pub other_positions: Vec<Position>,
-    /// The task again, if it is at hand.
-    #[serde(default)]
-    pub task: Option<Task>,
-    /// Limits of the answer.
-    #[serde(default)]
-    pub limits: Option<Limits>,
+    pub(crate) other_positions: Vec<Position>,
+    /// The task with the contract; absent if it is too large.
+    pub(crate) task: Option<Task>,
+    pub(crate) limits: Option<Limits>,
 }
 
-/// A dispute.
+/// A conflict between findings.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Conflict {
-    /// Its kind.
+pub(crate) struct Conflict {
     #[serde(rename = "type")]
-    pub kind: Kind,
-    /// What it is about: a clause type, a topic, or `<subject>/<attribute>`.
-    #[serde(default)]
-    pub subject: Option<String>,
+    pub(crate) kind: Kind,
+    /// The subject: a clause type, a topic, or `<subject>/<attribute>` of a fact.
+    pub(crate) subject: Option<String>,
     /// A description, used when there is no subject.
-    #[serde(default)]
-    pub topic: Option<String>,
+    pub(crate) topic: Option<String>,
 }
 
-/// The kinds of dispute.
+/// The kinds of conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// How risky the contract is.
+pub(crate) enum Kind {
+    /// The risk scores differ.
     RiskScoreDisagreement,
-    /// Whether a clause is there.
+    /// One agent found a clause that another one reports as missing.
     ClausePresenceDisagreement,
-    /// How grave a topic is.
+    /// The severities of a topic differ.
     SeverityDisagreement,
-    /// What to do.
+    /// The recommendations differ.
     RecommendationConflict,
-    /// What a fact is.
+    /// The values of a fact differ.
     FactualDisagreement,
 }
 
-/// What somebody holds.
+/// The position of one agent.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Position {
-    /// Who.
-    #[serde(default)]
-    pub agent_id: String,
-    /// In words.
-    #[serde(default)]
-    pub position: String,
-    /// In a form that can be compared.
-    #[serde(default)]
-    pub value: Value,
-    /// How sure they are.
-    #[serde(default)]
-    pub confidence: Option<f64>,
+#[serde(default)]
+pub(crate) struct Position {
+    pub(crate) agent_id: String,
+    /// The position in words.
+    pub(crate) position: String,
+    /// The position in a form that can be compared.
+    pub(crate) value: Value,
+    /// The confidence, 0 to 1.
+    pub(crate) confidence: Option<f64>,
     /// Quotes from the contract.
-    #[serde(default)]
-    pub evidence: Vec<String>,
+    pub(crate) evidence: Vec<String>,
 }
 
-/// Limits of an answer.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// The longest answer, in tokens of about four letters.
-    #[serde(default)]
-    pub max_tokens: Option<usize>,
+    pub(crate) max_tokens: Option<usize>,
 }

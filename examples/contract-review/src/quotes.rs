@@ -1,19 +1,18 @@
-//! Quotes cut to the room an answer has.
+//! Quotes that fit into the size limit of an answer.
 
 use crate::text::Sentence;
 
-/// Letters in a token, roughly; the limit is a budget and not an exact count.
+/// The approximate number of letters in a token. The limit is a budget, so this need not be exact.
 const LETTERS_PER_TOKEN: usize = 4;
-/// What the field names and brackets of an answer take.
+/// The letters that the field names and brackets of an answer take.
 const FRAME: usize = 240;
-/// The shortest cut quote worth sending.
-const SHORTEST: usize = 40;
-/// The most quotes in an answer.
-const MOST: usize = 6;
+/// A quote that is cut to fewer letters is left out.
+const CUT_MIN: usize = 40;
+/// The maximum number of quotes in an answer.
+const QUOTES_MAX: usize = 6;
 
-/// The letters an answer may use for its texts under a limit of `max_tokens`.
-#[must_use]
-pub fn room(max_tokens: Option<usize>) -> usize {
+/// The number of letters that the texts of an answer may have under a limit of `max_tokens`.
+pub(crate) fn budget(max_tokens: Option<usize>) -> usize {
     max_tokens.map_or(usize::MAX, |tokens| {
         tokens
             .saturating_mul(LETTERS_PER_TOKEN)
@@ -21,14 +20,13 @@ pub fn room(max_tokens: Option<usize>) -> usize {
     })
 }
 
-/// The first of `sentences`, each once, as many as fit into `room` letters; the last one is cut at
-/// a word and ends in an ellipsis if only a part of it fits.
-#[must_use]
-pub fn fit(sentences: Vec<&Sentence>, room: usize) -> Vec<String> {
-    let mut left = room;
+/// The first of `sentences`, each once, as many as fit into `budget` letters. If only a part of the
+/// last one fits, it is cut after a word and ends in an ellipsis.
+pub(crate) fn fit(sentences: Vec<&Sentence>, budget: usize) -> Vec<String> {
+    let mut left = budget;
     let mut quotes: Vec<String> = Vec::new();
     for sentence in sentences {
-        if quotes.len() == MOST || quotes.iter().any(|quote| quote == sentence.text()) {
+        if quotes.len() == QUOTES_MAX || quotes.iter().any(|quote| quote == sentence.text()) {
             continue;
         }
         let text = sentence.text();
@@ -40,14 +38,18 @@ pub fn fit(sentences: Vec<&Sentence>, room: usize) -> Vec<String> {
             break;
         }
     }
+    debug_assert!(
+        quotes.iter().map(String::len).sum::<usize>() <= budget,
+        "the quotes are longer than their budget"
+    );
     quotes
 }
 
-fn cut(text: &str, room: usize) -> Option<String> {
-    if room < SHORTEST {
+fn cut(text: &str, budget: usize) -> Option<String> {
+    if budget < CUT_MIN {
         return None;
     }
-    let fits = |end: &usize| *end + '\u{2026}'.len_utf8() <= room;
+    let fits = |end: &usize| *end + '\u{2026}'.len_utf8() <= budget;
     let (end, _) = text
         .char_indices()
         .filter(|(_, letter)| *letter == ' ')
@@ -62,7 +64,7 @@ mod tests {
     use crate::text::Document;
 
     #[test]
-    fn quotes_fit_the_room_and_a_cut_quote_is_still_found() {
+    fn quotes_fit_the_budget_and_a_cut_quote_is_still_found() {
         let long = "This sentence is rather long and goes on and on about rather little";
         let document = Document::new(["Short one.", long]);
         let sentences: Vec<&Sentence> = document.sentences().iter().collect();
@@ -81,9 +83,9 @@ mod tests {
     }
 
     #[test]
-    fn the_room_is_four_letters_a_token_less_the_frame() {
-        assert_eq!(room(Some(500)), 1760);
-        assert_eq!(room(Some(10)), 0);
-        assert_eq!(room(None), usize::MAX);
+    fn the_budget_is_four_letters_a_token_less_the_frame() {
+        assert_eq!(budget(Some(500)), 1760);
+        assert_eq!(budget(Some(10)), 0);
+        assert_eq!(budget(None), usize::MAX);
     }
 }

@@ -1,115 +1,63 @@
-//! Sentences split into words, in the form the recognisers read.
+//! Sentences in the form that the rules read.
 
-/// One sentence of a contract, with its words in lower case.
+use std::collections::HashSet;
+
+/// One sentence of a contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sentence {
+pub(crate) struct Sentence {
     text: String,
-    words: Vec<String>,
-    bits: Vec<u128>,
-    signature: u128,
+    words: String,
 }
 
 impl Sentence {
-    /// Splits `text` into words. Punctuation and hyphens separate words, soft hyphens vanish, and a
-    /// possessive `'s` is dropped, so that "Party's" and "Party" read alike.
-    #[must_use]
-    pub fn new(text: &str) -> Self {
-        let words = words_of(text);
-        let bits: Vec<u128> = words.iter().map(|word| bit_of(word)).collect();
-        let signature = bits.iter().fold(0, |all, bit| all | bit);
+    /// Splits `text` into words. Punctuation and hyphens separate words. Soft hyphens and the
+    /// possessive `'s` are dropped, so that "Party's" and "Party" read alike.
+    pub(crate) fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
-            words,
-            bits,
-            signature,
+            words: words_of(text),
         }
     }
 
     /// The sentence as it stands in the contract.
-    #[must_use]
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The words, in lower case.
-    #[must_use]
-    pub fn words(&self) -> &[String] {
+    /// The words in lower case, with one space between each two.
+    pub(crate) fn words(&self) -> &str {
         &self.words
     }
-
-    /// The bucket of every word, as [`bit_of`] gives it.
-    #[must_use]
-    pub fn bits(&self) -> &[u128] {
-        &self.bits
-    }
-
-    /// A set of 128 buckets with one bit for every word, which lets a pattern be ruled out without
-    /// looking at the words.
-    #[must_use]
-    pub fn signature(&self) -> u128 {
-        self.signature
-    }
 }
 
-/// The bucket of a word: a hash of its first three letters, so that a word and any prefix of three
-/// letters or more fall into the same bucket.
-#[must_use]
-pub fn bit_of(word: &str) -> u128 {
-    let hash = word
-        .bytes()
-        .take(3)
-        .fold(7_u32, |hash, byte| hash.wrapping_mul(31) ^ u32::from(byte));
-    1 << (hash % 128)
-}
-
-fn words_of(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = String::new();
-    for letter in text.chars() {
-        if letter.is_ascii_alphanumeric() {
-            word.push(letter.to_ascii_lowercase());
-        } else if letter.is_alphanumeric() {
-            word.extend(letter.to_lowercase());
-        } else if matches!(letter, '\'' | '\u{2019}' | '\u{ad}') {
-            // Joined: the possessive is removed when the word is complete.
-        } else {
-            finish(&mut word, &mut words);
-        }
-        if matches!(letter, '\'' | '\u{2019}') && !word.is_empty() {
-            word.push('\'');
-        }
-    }
-    finish(&mut word, &mut words);
-    words
-}
-
-fn finish(word: &mut String, words: &mut Vec<String>) {
-    if word.is_empty() {
-        return;
-    }
-    let mut plain = std::mem::take(word);
-    if plain.contains('\'') {
-        plain = plain.strip_suffix("'s").unwrap_or(&plain).replace('\'', "");
-    }
-    if !plain.is_empty() {
-        words.push(plain);
-    }
+fn words_of(text: &str) -> String {
+    let text = text
+        .to_lowercase()
+        .replace('\u{ad}', "")
+        .replace('\u{2019}', "'");
+    let words: Vec<String> = text
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '\'')
+        .map(|word| word.trim_start_matches('\''))
+        .map(|word| word.strip_suffix("'s").unwrap_or(word).replace('\'', ""))
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.join(" ")
 }
 
 /// The sentences of one contract, in the order given and each once.
 #[derive(Debug, Clone, Default)]
-pub struct Document {
+pub(crate) struct Document {
     sentences: Vec<Sentence>,
 }
 
 impl Document {
-    /// Reads `texts`; blank ones and repetitions are left out.
-    pub fn new<I, S>(texts: I) -> Self
+    /// Reads `texts`. Blank ones and repetitions are left out.
+    pub(crate) fn new<I, S>(texts: I) -> Self
     where
         I: IntoIterator<Item = S>,
         S: AsRef<str>,
     {
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         let sentences = texts
             .into_iter()
             .filter(|text| seen.insert(text.as_ref().trim().to_owned()))
@@ -120,26 +68,21 @@ impl Document {
     }
 
     /// The sentences, in order.
-    #[must_use]
-    pub fn sentences(&self) -> &[Sentence] {
+    pub(crate) fn sentences(&self) -> &[Sentence] {
         &self.sentences
     }
 
     /// The sentence that `quote` is taken from. A quote that was cut to fit a message ends in an
-    /// ellipsis and is recognised by its beginning.
-    #[must_use]
-    pub fn find(&self, quote: &str) -> Option<&Sentence> {
+    /// ellipsis, and it is found by its beginning.
+    pub(crate) fn find(&self, quote: &str) -> Option<&Sentence> {
         let cut = quote.trim_end().strip_suffix('\u{2026}');
         let words = words_of(cut.unwrap_or(quote));
         if words.is_empty() {
             return None;
         }
         self.sentences.iter().find(|sentence| {
-            if cut.is_some() {
-                sentence.words.starts_with(&words)
-            } else {
-                sentence.words == words
-            }
+            let rest = sentence.words.strip_prefix(&words);
+            rest.is_some_and(|rest| rest.is_empty() || (cut.is_some() && rest.starts_with(' ')))
         })
     }
 }
@@ -154,23 +97,8 @@ mod tests {
             Sentence::new("Each Party\u{2019}s non-exclusive Know\u{ad}How, the owners' (30) days");
         assert_eq!(
             sentence.words(),
-            [
-                "each",
-                "party",
-                "non",
-                "exclusive",
-                "knowhow",
-                "the",
-                "owners",
-                "30",
-                "days"
-            ]
+            "each party non exclusive knowhow the owners 30 days"
         );
-    }
-
-    #[test]
-    fn a_prefix_of_three_letters_shares_the_bucket_of_the_word() {
-        assert_eq!(bit_of("assignment"), bit_of("ass"));
     }
 
     #[test]

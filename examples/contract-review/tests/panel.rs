@@ -1,4 +1,5 @@
-//! The readers on short contracts and on the sample: what they find, and what changes their minds.
+//! The reviewers on short contracts and on the sample: what they find, and what changes their
+//! positions.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,11 +7,11 @@
     reason = "a test may fail by panicking"
 )]
 
-use contract_review_panel::clause::{Clause, Recogniser};
-use contract_review_panel::profile::{Role, confirm};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use contract_review_panel::protocol::answer;
-use contract_review_panel::rules;
-use contract_review_panel::text::Sentence;
+use contract_review_panel::reviewer::{ROLES, Reviewer};
 use serde_json::{Value, json};
 
 const LAW: &str = "This Agreement shall be governed by the laws of the State of Texas.";
@@ -19,26 +20,37 @@ const HIDDEN_CAP: &str =
     "Supplier may be asked for damages, but for no more than a maximum of the fees of one month.";
 const QUIET_EXCLUSIVE: &str = "Buyer shall be served exclusively by Seller.";
 
-fn ask(role: Role, message_type: &str, payload: &Value) -> Value {
-    answer(
-        role,
-        &json!({ "message_type": message_type, "payload": payload }).to_string(),
-    )
+static PANEL: LazyLock<HashMap<&str, Reviewer>> = LazyLock::new(|| {
+    let load = |(role, _)| (role, Reviewer::load(role).unwrap());
+    ROLES.map(load).into()
+});
+
+fn ask(role: &str, message_type: &str, payload: &Value) -> Value {
+    let message = json!({ "message_type": message_type, "payload": payload });
+    answer(&PANEL[role], &message.to_string())
 }
 
 fn task(sentences: &[&str]) -> Value {
     json!({ "type": "contract_review", "title": "Review", "input": { "title": "T", "sentences": sentences } })
 }
 
-fn finding(role: Role, sentences: &[&str]) -> Value {
+fn finding(role: &str, sentences: &[&str]) -> Value {
     let reply = ask(role, "task_assignment", &json!({ "task": task(sentences) }));
     assert_eq!(reply["message_type"], "finding", "{reply}");
     reply["payload"].clone()
 }
 
-fn presence(sentences: &[&str], quotes: &[&str], with_task: bool) -> Value {
+/// Returns true if the clause extractor finds `clause` in `text`.
+fn finds(clause: &str, text: &str) -> bool {
+    let finding = finding("clause_extractor", &[text]);
+    let found = finding["affected_clauses"].as_array().unwrap();
+    found.contains(&json!(clause))
+}
+
+/// The answer of the clause extractor, which has not found `clause`, to a colleague with `quotes`.
+fn presence(clause: &str, sentences: &[&str], quotes: &[&str], with_task: bool) -> Value {
     let question = json!({
-        "conflict": { "type": "clause_presence_disagreement", "subject": "Exclusivity" },
+        "conflict": { "type": "clause_presence_disagreement", "subject": clause },
         "your_position": { "agent_id": "clause_extractor", "position": "not found", "value": false, "confidence": 0.8 },
         "other_positions": [
             { "agent_id": "risk_assessor", "position": "present", "value": true, "confidence": 0.99, "evidence": quotes },
@@ -46,100 +58,86 @@ fn presence(sentences: &[&str], quotes: &[&str], with_task: bool) -> Value {
         "task": if with_task { task(sentences) } else { Value::Null },
         "limits": { "max_tokens": 500 },
     });
-    ask(Role::ClauseExtractor, "question", &question)
+    ask("clause_extractor", "question", &question)
 }
 
 #[test]
-fn recognisers_tell_a_clause_from_its_neighbours() {
-    let strict = Recogniser::new(rules::strict::RULES);
-    let cases = [
-        (Clause::GoverningLaw, true, LAW),
+fn the_rules_tell_a_clause_from_its_neighbours() {
+    for (clause, text) in [
+        ("Governing Law", LAW),
+        ("Cap On Liability", CAP),
         (
-            Clause::GoverningLaw,
-            false,
-            "The committee shall govern its own procedure.",
-        ),
-        (Clause::CapOnLiability, true, CAP),
-        (
-            Clause::Exclusivity,
-            true,
+            "Exclusivity",
             "Seller grants Buyer the exclusive right to sell the Products.",
         ),
         (
-            Clause::Exclusivity,
-            false,
-            "Seller grants Buyer a non-exclusive right to sell the Products.",
-        ),
-        (
-            Clause::Exclusivity,
-            false,
-            "The courts of Paris have exclusive jurisdiction.",
-        ),
-        (
-            Clause::TerminationForConvenience,
-            true,
+            "Termination For Convenience",
             "Either party may terminate this Agreement without cause.",
         ),
         (
-            Clause::TerminationForConvenience,
-            false,
-            "Buyer may terminate upon ten (10) days notice of a breach.",
-        ),
-        (
-            Clause::NonCompete,
-            true,
+            "Non-Compete",
             "Buyer shall not sell products that compete with the Products.",
         ),
         (
-            Clause::AuditRights,
-            true,
+            "Audit Rights",
             "Licensor may audit the books and records of Licensee.",
         ),
         (
-            Clause::Insurance,
-            true,
+            "Insurance",
             "Buyer shall maintain commercial general liability insurance.",
         ),
         (
-            Clause::MinimumCommitment,
-            true,
+            "Minimum Commitment",
             "Buyer guarantees a minimum annual purchase.",
         ),
         (
-            Clause::RenewalTerm,
-            true,
+            "Renewal Term",
             "This Agreement shall automatically renew for one year.",
         ),
+    ] {
+        assert!(finds(clause, text), "{clause}: {text}");
+    }
+    for (clause, text) in [
         (
-            Clause::WarrantyDuration,
-            false,
-            "Each party represents and warrants that it was founded ten years ago.",
+            "Governing Law",
+            "The committee shall govern its own procedure.",
         ),
-    ];
-    for (clause, expected, text) in cases {
-        assert_eq!(
-            strict.accepts(clause, &Sentence::new(text)),
-            expected,
-            "{}: {text}",
-            clause.name()
-        );
+        (
+            "Exclusivity",
+            "Seller grants Buyer a non-exclusive right to sell the Products.",
+        ),
+        (
+            "Exclusivity",
+            "The courts of Paris have exclusive jurisdiction.",
+        ),
+        (
+            "Termination For Convenience",
+            "Buyer may terminate upon ten (10) days notice of a breach.",
+        ),
+        (
+            "Warranty Duration",
+            "Each party represents and warrants that it began ten years ago.",
+        ),
+    ] {
+        assert!(!finds(clause, text), "{clause}: {text}");
     }
 }
 
 #[test]
 fn the_check_is_wider_than_the_definition_and_narrower_than_any_sentence() {
-    let strict = Recogniser::new(rules::strict::RULES);
-    let hidden = Sentence::new(HIDDEN_CAP);
-    assert!(!strict.accepts(Clause::CapOnLiability, &hidden));
-    assert!(confirm().accepts(Clause::CapOnLiability, &hidden));
-    assert!(!confirm().accepts(Clause::CapOnLiability, &Sentence::new(LAW)));
+    let clause = "Cap On Liability";
+    assert!(!finds(clause, HIDDEN_CAP));
+    for (quote, value) in [(HIDDEN_CAP, true), (LAW, false)] {
+        let reply = presence(clause, &[quote], &[quote], true);
+        assert_eq!(reply["payload"]["value"], value, "{quote}");
+    }
 }
 
 #[test]
-fn the_extractor_reports_every_type_and_does_not_judge() {
-    let finding = finding(Role::ClauseExtractor, &[CAP, LAW]);
+fn the_extractor_reports_every_type_and_gives_no_opinion() {
+    let finding = finding("clause_extractor", &[CAP, LAW]);
     let clauses = finding["clauses"].as_array().unwrap();
-    assert_eq!(clauses.len(), Clause::ALL.len());
+    assert_eq!(clauses.len(), 20);
     let law = clauses
         .iter()
         .find(|clause| clause["type"] == "Governing Law")
@@ -155,9 +153,9 @@ fn the_extractor_reports_every_type_and_does_not_judge() {
 }
 
 #[test]
-fn a_judging_reader_scores_advises_and_quotes() {
+fn an_assessing_reviewer_scores_recommends_and_quotes() {
     let finding = finding(
-        Role::RiskAssessor,
+        "risk_assessor",
         &[LAW, "Buyer shall pay liquidated damages of $5 a day."],
     );
     assert_eq!(finding["risk_score"], 28 + 12 + 12 + 4);
@@ -174,18 +172,21 @@ fn a_judging_reader_scores_advises_and_quotes() {
 }
 
 #[test]
-fn a_missed_sentence_that_passes_the_check_changes_a_mind() {
+fn a_missed_sentence_that_passes_the_check_changes_a_position() {
     let text = "Buyer shall be the sole distributor of the Products.";
-    let reply = presence(&[LAW, text], &[text], true);
+    let reply = presence("Exclusivity", &[LAW, text], &[text], true);
     assert_eq!(reply["message_type"], "agreement", "{reply}");
     assert_eq!(reply["payload"]["value"], true);
     assert_eq!(reply["payload"]["agrees_with"], "risk_assessor");
     assert_eq!(reply["payload"]["evidence"], json!([text]));
-    assert_eq!(presence(&[], &[text], false)["message_type"], "agreement");
+    assert_eq!(
+        presence("Exclusivity", &[], &[text], false)["message_type"],
+        "agreement"
+    );
 }
 
 #[test]
-fn neither_confidence_nor_a_weak_quote_nor_an_invented_one_changes_a_mind() {
+fn neither_confidence_nor_a_weak_quote_nor_an_invented_one_changes_a_position() {
     for (sentences, quotes) in [
         (vec![LAW, QUIET_EXCLUSIVE], vec![]),
         (vec![LAW, QUIET_EXCLUSIVE], vec![LAW]),
@@ -194,7 +195,7 @@ fn neither_confidence_nor_a_weak_quote_nor_an_invented_one_changes_a_mind() {
             vec!["Buyer shall be the sole distributor of the Products."],
         ),
     ] {
-        let reply = presence(&sentences, &quotes, true);
+        let reply = presence("Exclusivity", &sentences, &quotes, true);
         assert_eq!(reply["message_type"], "disagreement", "{reply}");
         assert_eq!(reply["payload"]["value"], false);
         assert_eq!(reply["payload"]["revised_position"], "not found");
@@ -205,7 +206,7 @@ fn neither_confidence_nor_a_weak_quote_nor_an_invented_one_changes_a_mind() {
 #[test]
 fn a_score_is_computed_again_with_the_new_sentence_and_by_own_weights() {
     let sentences = [LAW, HIDDEN_CAP];
-    let before = finding(Role::RiskAssessor, &sentences)["risk_score"]
+    let before = finding("risk_assessor", &sentences)["risk_score"]
         .as_i64()
         .unwrap();
     let question = json!({
@@ -214,16 +215,16 @@ fn a_score_is_computed_again_with_the_new_sentence_and_by_own_weights() {
         "other_positions": [{ "agent_id": "x", "position": "5", "value": 5, "evidence": [HIDDEN_CAP] }],
         "task": task(&sentences),
     });
-    let reply = ask(Role::RiskAssessor, "question", &question);
+    let reply = ask("risk_assessor", "question", &question);
     assert_eq!(reply["message_type"], "revision");
     assert_eq!(reply["payload"]["value"], before - 24);
     assert_eq!(reply["payload"]["agrees_with_peer"], false);
 
-    // Asked again in the second round, the reader stands by what it accepted in the first.
+    // Asked again in the second round, the reviewer keeps what it accepted in the first.
     let mut again = question.clone();
     again["your_position"]["value"] = json!(before - 24);
     again["your_position"]["evidence"] = json!([HIDDEN_CAP]);
-    let reply = ask(Role::RiskAssessor, "question", &again);
+    let reply = ask("risk_assessor", "question", &again);
     assert_eq!(reply["message_type"], "disagreement");
     assert_eq!(reply["payload"]["value"], before - 24);
 }
@@ -236,7 +237,7 @@ fn the_same_length_of_time_in_other_units_is_agreement() {
         "your_position": { "value": { "value": 1, "unit": "months" }, "evidence": [notice] },
         "other_positions": [{ "agent_id": "x", "value": { "value": 30, "unit": "days" }, "evidence": [notice] }],
     });
-    let reply = ask(Role::NegotiationAdvisor, "question", &question);
+    let reply = ask("negotiation_advisor", "question", &question);
     assert_eq!(reply["message_type"], "agreement");
     assert_eq!(
         reply["payload"]["value"],
@@ -245,7 +246,7 @@ fn the_same_length_of_time_in_other_units_is_agreement() {
 }
 
 #[test]
-fn that_one_of_two_colleagues_was_of_the_same_mind_is_not_agreement() {
+fn one_of_two_colleagues_with_the_same_position_is_not_agreement() {
     let question = json!({
         "conflict": { "type": "recommendation_conflict", "subject": "recommendation" },
         "your_position": { "value": "sign", "position": "sign" },
@@ -253,7 +254,7 @@ fn that_one_of_two_colleagues_was_of_the_same_mind_is_not_agreement() {
         "task": task(&[LAW, CAP]),
     });
     assert_eq!(
-        ask(Role::RiskAssessor, "question", &question)["message_type"],
+        ask("risk_assessor", "question", &question)["message_type"],
         "disagreement"
     );
 }
@@ -264,7 +265,7 @@ fn an_answer_keeps_to_its_limit() {
         "Buyer shall be the sole distributor of {}the Products.",
         "any and all of ".repeat(300)
     );
-    let reply = presence(&[&long], &[&long], true);
+    let reply = presence("Exclusivity", &[&long], &[&long], true);
     assert_eq!(reply["message_type"], "agreement");
     let length = reply["payload"].to_string().chars().count();
     assert!(length < 500 * 4, "{length}");
@@ -286,7 +287,7 @@ fn the_panel_disagrees_about_the_sample_contract() {
         .map(|s| s.as_str().unwrap())
         .collect();
     assert!((20..=35).contains(&sentences.len()));
-    let findings = Role::ALL.map(|role| finding(role, &sentences));
+    let findings = ROLES.map(|(role, _)| finding(role, &sentences));
     let scores: Vec<i64> = findings
         .iter()
         .filter_map(|finding| finding["risk_score"].as_i64())

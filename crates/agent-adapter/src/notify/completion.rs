@@ -1,38 +1,42 @@
-//! Completions of requests with a callback: posted to the address that the request names, signed as all webhooks are.
+//! CompletionHandler of requests with a callback: posted to the address that the request names, signed as all webhooks are.
+
+use std::sync::Arc;
 
 use concord_events::{RequestEvent, StoredEvent};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
-use concord_runtime::service::ServiceContext;
-use concord_runtime::service::metrics::NoticeLabels;
 use concord_runtime::service::settings::WorkSettings;
 use serde_json::{Value, json};
 
 use super::Failure;
-use super::settings::{Error, NotifySettings};
 use super::webhook::Caller;
+use crate::metrics::{AdapterMetrics, NoticeLabels};
+use crate::settings::NotifySettings;
 
 /// The channel's name in metrics.
 const CHANNEL: &str = "callback";
 
-/// Posts completions.
-pub(super) struct Completions {
-    shell: ServiceContext,
-    caller: Option<Caller>,
+/// Handles the events that complete requests.
+pub(super) struct CompletionHandler {
+    metrics: AdapterMetrics,
+    caller: Option<Arc<Caller>>,
     settings: NotifySettings,
 }
 
-impl Completions {
-    pub(super) fn new(shell: &ServiceContext, settings: &NotifySettings) -> Result<Self, Error> {
-        Ok(Self {
-            shell: shell.clone(),
-            caller: Caller::new(settings)?,
+impl CompletionHandler {
+    pub(super) fn new(
+        metrics: &AdapterMetrics,
+        caller: Option<Arc<Caller>>,
+        settings: &NotifySettings,
+    ) -> Self {
+        Self {
+            metrics: metrics.clone(),
+            caller,
             settings: settings.clone(),
-        })
+        }
     }
 
     fn count(&self, result: &'static str) {
-        self.shell
-            .metrics
+        self.metrics
             .notifications
             .get_or_create(&NoticeLabels {
                 channel: CHANNEL,
@@ -42,7 +46,7 @@ impl Completions {
     }
 }
 
-/// The address of a request, and what is posted there; none when nothing is asked for.
+/// The address of a request's callback, and the body to post there. None where no completion is asked for.
 fn completion(event: &RequestEvent) -> Option<(&str, Value)> {
     let (kind, request, data) = match event {
         RequestEvent::Answered(answered) => {
@@ -70,19 +74,19 @@ fn completion(event: &RequestEvent) -> Option<(&str, Value)> {
     Some((url, about))
 }
 
-impl Handler for Completions {
+impl Handler for CompletionHandler {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let record = StoredEvent::<RequestEvent>::decode(&delivery.payload, delivery.sequence)?;
-        let Some((url, body)) = completion(&record.event) else {
+        let event = StoredEvent::<RequestEvent>::decode(&delivery.payload, delivery.sequence)?;
+        let Some((url, body)) = completion(&event.event) else {
             return Ok(Ack::Acknowledge);
         };
         let Some(caller) = &self.caller else {
             self.count("off");
             let why = "no address may be called: the adapter's settings notify.webhook.hosts and secret are not set";
-            return Err(HandleError::Undeliverable(why.into()));
+            return Err(HandleError::DeadLetter(why.into()));
         };
         // The same each time it is tried, so that a receiver knows a repetition.
-        let id = format!("{}-callback", record.meta.event_id);
+        let id = format!("{}-callback", event.meta.event_id);
         match caller.post(serde_json::to_vec(&body)?, id, url).await {
             Ok(()) => {
                 self.count("delivered");
@@ -90,16 +94,16 @@ impl Handler for Completions {
             }
             Err(Failure::Passing(why)) => {
                 self.count("failed");
-                Err(HandleError::Failed(why.into()))
+                Err(HandleError::retry(why))
             }
             Err(Failure::Lasting(why)) => {
                 self.count("undeliverable");
-                Err(HandleError::Undeliverable(why))
+                Err(HandleError::DeadLetter(why))
             }
         }
     }
 
     fn patience(&self, _: &WorkSettings) -> RetryPolicy {
-        self.settings.patience()
+        super::retry_policy(&self.settings)
     }
 }

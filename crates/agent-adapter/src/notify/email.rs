@@ -1,17 +1,13 @@
 //! The channel of mailboxes.
 
-use std::time::Duration;
-
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, Message};
-use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Certificate, Tls as Security, TlsParameters};
-use lettre::transport::smtp::{self, AsyncSmtpTransport};
+use lettre::transport::smtp::AsyncSmtpTransport;
 use lettre::{Address, AsyncTransport, Tokio1Executor};
 
 use super::notice::{Audience, Notice};
-use super::settings::{Error, NotifySettings, Tls, secret};
 use super::{Failure, text};
+use crate::settings::EmailConfig;
 
 /// A mailer by RFC 3834: no program answers it.
 const AUTO_SUBMITTED: HeaderName = HeaderName::new_from_ascii_str("Auto-Submitted");
@@ -26,52 +22,20 @@ pub(crate) struct Mailer {
 }
 
 impl Mailer {
-    /// By these settings; none when no server is named.
-    pub(crate) fn new(notify: &NotifySettings) -> Result<Option<Self>, Error> {
-        let settings = &notify.email;
-        let Some(host) = settings
-            .host
-            .as_deref()
-            .map(str::trim)
-            .filter(|host| !host.is_empty())
-        else {
-            return Ok(None);
-        };
-        let from = settings
-            .from
-            .as_deref()
-            .ok_or_else(|| Error::new("email.from", "say who the mails are from"))?;
-        let from: Mailbox = from
-            .parse()
-            .map_err(|error| Error::new("email.from", format!("{from:?}: {error}")))?;
-        for mailbox in &settings.gate_to {
-            let address: Result<Address, _> = mailbox.parse();
-            address
-                .map_err(|error| Error::new("email.gate_to", format!("{mailbox:?}: {error}")))?;
-        }
-        let security = match settings.tls {
-            Tls::None => Security::None,
-            Tls::Starttls => Security::Required(tls(host, notify)?),
-            Tls::Tls => Security::Wrapper(tls(host, notify)?),
-        };
-        let port = settings.port.unwrap_or(match settings.tls {
-            Tls::None => smtp::SMTP_PORT,
-            Tls::Starttls => smtp::SUBMISSION_PORT,
-            Tls::Tls => smtp::SUBMISSIONS_PORT,
-        });
-        let timeout = Duration::from_millis(notify.timeout_ms);
-        let mut builder = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(host)
-            .tls(security)
-            .port(port)
-            .timeout(Some(timeout));
-        if let Some(credentials) = credentials(notify)? {
+    pub(crate) fn new(config: EmailConfig) -> Self {
+        let mut builder =
+            AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(config.host.as_str())
+                .tls(config.security)
+                .port(config.port)
+                .timeout(Some(config.timeout));
+        if let Some(credentials) = config.credentials {
             builder = builder.credentials(credentials);
         }
-        Ok(Some(Self {
+        Self {
             transport: builder.build(),
-            from,
-            gate_to: settings.gate_to.clone(),
-        }))
+            from: config.from,
+            gate_to: config.gate_to,
+        }
     }
 
     /// The mailboxes for a notice.
@@ -105,43 +69,6 @@ impl Mailer {
                 })
             }
         }
-    }
-}
-
-fn tls(host: &str, notify: &NotifySettings) -> Result<TlsParameters, Error> {
-    let mut parameters = TlsParameters::builder(host.to_owned());
-    if let Some(path) = &notify.tls_ca {
-        let wrong = |error: &dyn std::fmt::Display| {
-            Error::new("tls_ca", format!("{}: {error}", path.display()))
-        };
-        let pem = std::fs::read(path).map_err(|error| wrong(&error))?;
-        parameters = parameters
-            .add_root_certificate(Certificate::from_pem(&pem).map_err(|error| wrong(&error))?);
-    }
-    parameters
-        .build_rustls()
-        .map_err(|error| Error::new("email.tls", error.to_string()))
-}
-
-fn credentials(notify: &NotifySettings) -> Result<Option<Credentials>, Error> {
-    let settings = &notify.email;
-    let password = secret(
-        "email.password",
-        settings.password.as_ref(),
-        settings.password_file.as_ref(),
-    )?;
-    match (&settings.username, password) {
-        (None, None) => Ok(None),
-        (Some(_), Some(_)) if settings.tls == Tls::None => Err(Error::new(
-            "email.tls",
-            "a password is not sent without TLS: set starttls or tls, or leave out username",
-        )),
-        (Some(user), Some(password)) => Ok(Some(Credentials::new(
-            user.clone(),
-            password.reveal().to_owned(),
-        ))),
-        (Some(_), None) => Err(Error::new("email.username", "there is no password for it")),
-        (None, Some(_)) => Err(Error::new("email.password", "there is no username for it")),
     }
 }
 

@@ -1,11 +1,9 @@
 //! The channel of addresses that are called, signed by the Standard Webhooks scheme.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use concord_outbound::{
-    Allowed, Caller as Outbound, HeaderMap, HeaderName, HeaderValue, Key, Limits, Method, Origin,
-    Request, StatusCode, TlsError, header,
+    Caller as Outbound, HeaderMap, HeaderName, HeaderValue, Key, Limits, Method, Request,
+    StatusCode, header,
 };
 use concord_runtime::service::clock;
 use concord_wire::payload::Contact;
@@ -13,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::Failure;
 use super::notice::{Audience, Notice, What};
-use super::settings::{Error, NotifySettings, secret};
+use crate::settings::WebhookConfig;
 
 /// Answers that a server gives for a time only.
 const PASSING: [StatusCode; 3] = [
@@ -21,8 +19,6 @@ const PASSING: [StatusCode; 3] = [
     StatusCode::TOO_EARLY,
     StatusCode::TOO_MANY_REQUESTS,
 ];
-/// Who may be called, as refusals name it.
-const SETTINGS: (&str, &str) = ("notify.webhook.hosts", "notify.webhook.allow_private");
 
 /// Calls addresses.
 pub(crate) struct Caller {
@@ -33,56 +29,18 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// By these settings; none when nobody may be called.
-    pub(crate) fn new(notify: &NotifySettings) -> Result<Option<Self>, Error> {
-        let settings = &notify.webhook;
-        if settings.hosts.is_empty() {
-            let gate = settings.gate_url.as_ref();
-            return gate.map_or(Ok(None), |_| {
-                Err(Error::new(
-                    "webhook.gate_url",
-                    "its host is not among webhook.hosts",
-                ))
-            });
-        }
-        let origins = settings.hosts.iter().map(|text| {
-            let form = "write example.org, example.org:8443 or http://10.0.0.7:8080";
-            Origin::read(text)
-                .ok_or_else(|| Error::new("webhook.hosts", format!("{text:?} is no host; {form}")))
-        });
-        let allowed = Allowed::new(
-            origins.collect::<Result<_, _>>()?,
-            settings.allow_private,
-            SETTINGS,
-        );
-        if let Some(url) = &settings.gate_url {
-            let target = allowed.target(url);
-            target.map_err(|error| Error::new("webhook.gate_url", error.to_string()))?;
-        }
-        let secret = secret(
-            "webhook.secret",
-            settings.secret.as_ref(),
-            settings.secret_file.as_ref(),
-        )?;
-        let secret = secret
-            .ok_or_else(|| Error::new("webhook.secret", "calls are signed, and there is no key"))?;
-        let key = Key::read(secret.reveal()).map_err(|why| Error::new("webhook.secret", why))?;
-        let outbound =
-            Outbound::new(allowed, notify.tls_ca.as_deref()).map_err(|error| match error {
-                TlsError::Authorities { .. } => Error::new("tls_ca", error.to_string()),
-                TlsError::Setup(_) => Error::new("webhook", error.to_string()),
-            })?;
-        // Nothing in an answer's body could matter.
+    pub(crate) fn new(config: WebhookConfig) -> Self {
+        // Nothing in the body of an answer could matter.
         let limits = Limits {
-            timeout: Duration::from_millis(notify.timeout_ms),
+            timeout: config.timeout,
             body_bytes_max: None,
         };
-        Ok(Some(Self {
-            outbound,
-            key,
-            gate_url: settings.gate_url.clone(),
+        Self {
+            outbound: Outbound::trusting(config.allowed, config.authorities),
+            key: config.key,
+            gate_url: config.gate_url,
             limits,
-        }))
+        }
     }
 
     /// The addresses for a notice.
@@ -213,117 +171,7 @@ fn body(notice: &Notice) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use concord_runtime::service::settings::Secret;
-
     use super::*;
-    use crate::notify::settings::WebhookSettings;
-
-    fn refused(webhook: WebhookSettings) -> String {
-        let settings = NotifySettings {
-            webhook,
-            ..NotifySettings::default()
-        };
-        let Err(error) = Caller::new(&settings) else {
-            panic!("{settings:?} are good")
-        };
-        error.to_string()
-    }
-
-    #[test]
-    fn settings_that_could_not_work_are_refused_by_name() {
-        let secret = || Some(Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
-        let usual = || WebhookSettings {
-            hosts: vec!["a.example".into()],
-            secret: secret(),
-            ..Default::default()
-        };
-        let of = |webhook| {
-            Caller::new(&NotifySettings {
-                webhook,
-                ..NotifySettings::default()
-            })
-        };
-        assert!(
-            of(WebhookSettings::default()).unwrap().is_none(),
-            "it is off"
-        );
-        assert!(
-            of(WebhookSettings {
-                gate_url: Some("https://a.example/x".into()),
-                ..usual()
-            })
-            .unwrap()
-            .is_some()
-        );
-        let url = |text: &str| Some(text.to_owned());
-        for (webhook, key) in [
-            (
-                WebhookSettings {
-                    hosts: vec!["a.example/x".into()],
-                    ..usual()
-                },
-                "hosts",
-            ),
-            (
-                WebhookSettings {
-                    gate_url: url("https://b.example/"),
-                    ..usual()
-                },
-                "gate_url",
-            ),
-            (
-                WebhookSettings {
-                    gate_url: url("http://a.example/"),
-                    ..usual()
-                },
-                "gate_url",
-            ),
-            (
-                WebhookSettings {
-                    gate_url: url("https://a.example/"),
-                    hosts: Vec::new(),
-                    ..usual()
-                },
-                "gate_url",
-            ),
-            (
-                WebhookSettings {
-                    secret: None,
-                    ..usual()
-                },
-                "secret",
-            ),
-            (
-                WebhookSettings {
-                    secret: Some(Secret::new("MfKQ9r8G")),
-                    ..usual()
-                },
-                "secret",
-            ),
-            (
-                WebhookSettings {
-                    secret_file: Some("/x".into()),
-                    ..usual()
-                },
-                "secret",
-            ),
-            (
-                WebhookSettings {
-                    secret: None,
-                    secret_file: Some("/nowhere".into()),
-                    ..usual()
-                },
-                "secret_file",
-            ),
-        ] {
-            let error = refused(webhook);
-            assert!(
-                error.contains(&format!("\"service.notify.webhook.{key}\""))
-                    && !error.contains("MfKQ"),
-                "{error}"
-            );
-        }
-    }
 
     #[test]
     fn answers_are_told_apart() {

@@ -1,72 +1,88 @@
-//! Settings that could not work are refused by name, before anything is bound.
+//! Parses the settings into plain values before anything is bound. A setting that could not work is refused by name.
 
 use concord_domain::activation::DEPTH_MAX;
-use concord_outbound::HeaderName;
+use concord_embedding::ServerSettings;
 use concord_wire::Token;
 use concord_wire::subject::Service;
 
-use super::{AdapterSettings, BudgetSettings, CallbackSettings, HostedAgent, LoopSettings};
-use crate::callback;
-use crate::endpoint::Endpoint;
-use crate::openai::prompt::Prompts;
+use super::prompts::PromptTemplates;
+use super::{
+    AdapterSettings, BudgetSettings, CallbackConfig, EmailConfig, EndpointConfig, Error,
+    HostedAgent, LoopSettings, OpenAiAgent, WebhookConfig,
+};
 
-/// A setting that could not work.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the setting \"service.{key}\" is wrong: {message}")]
-pub(crate) struct Error {
-    key: String,
-    message: String,
+/// The settings as plain values that were parsed and checked: addresses, keys and templates have been read.
+#[derive(Debug)]
+pub(crate) struct CheckedSettings {
+    pub(crate) agents: Vec<CheckedAgent>,
+    /// None when hosted agents cannot answer later.
+    pub(crate) callback: Option<CallbackConfig>,
+    /// The server that makes vectors, where one is set.
+    pub(crate) embedding_server: Option<ServerSettings>,
+    /// None when no mail is sent.
+    pub(crate) email: Option<EmailConfig>,
+    /// None when no address may be called.
+    pub(crate) webhook: Option<WebhookConfig>,
 }
 
-impl Error {
-    pub(crate) fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            key: key.into(),
-            message: message.into(),
-        }
+/// A hosted agent, checked.
+#[derive(Debug)]
+pub(crate) struct CheckedAgent {
+    pub(crate) settings: HostedAgent,
+    pub(crate) runner: RunnerConfig,
+}
+
+/// The one way in which an agent is run.
+#[derive(Debug)]
+pub(crate) enum RunnerConfig {
+    Program,
+    Server(EndpointConfig),
+    Model(OpenAiAgent, EndpointConfig, PromptTemplates),
+}
+
+impl RunnerConfig {
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self, Self::Server(_))
     }
 }
 
-/// Refuses what could not work.
-pub(crate) fn check(settings: &AdapterSettings) -> Result<(), Error> {
+/// Parses the settings, and refuses those that could not work.
+pub(crate) fn parse(settings: &AdapterSettings) -> Result<CheckedSettings, Error> {
+    let mut agents: Vec<CheckedAgent> = Vec::new();
     for (place, agent) in settings.agents.iter().enumerate() {
         let key = format!("agents[{place}]");
-        if settings
-            .agents
-            .iter()
-            .take(place)
-            .any(|earlier| earlier.agent_id == agent.agent_id)
-        {
-            return Err(Error::new(
-                format!("{key}.agent_id"),
-                format!("{} is hosted twice", agent.agent_id),
-            ));
+        let is_known = |known: &CheckedAgent| known.settings.agent_id == agent.agent_id;
+        if agents.iter().any(is_known) {
+            let message = format!("{} is hosted twice", agent.agent_id);
+            return Err(Error::new(format!("{key}.agent_id"), message));
         }
         check_agent(&key, agent)?;
-        if let Some(provider) = agent
-            .provider
-            .as_ref()
-            .filter(|provider| !settings.budgets.contains_key(*provider))
-        {
-            return Err(Error::new(
-                format!("{key}.provider"),
-                format!("there is no service.budgets.{provider}"),
-            ));
+        agents.push(CheckedAgent {
+            runner: parse_runner(&key, agent)?,
+            settings: agent.clone(),
+        });
+        let unknown = |provider: &&Token| !settings.budgets.contains_key(*provider);
+        if let Some(provider) = agent.provider.as_ref().filter(unknown) {
+            let message = format!("there is no service.budgets.{provider}");
+            return Err(Error::new(format!("{key}.provider"), message));
         }
     }
-    settings
-        .budgets
-        .iter()
-        .try_for_each(|(provider, budget)| check_budget(provider, *budget))?;
+    for (provider, budget) in &settings.budgets {
+        check_budget(provider, *budget)?;
+    }
     check_loops(&settings.loops)?;
     if settings.coordination.window_ms == 0 {
-        return Err(Error::new(
-            "coordination.window_ms",
-            "it must be at least 1",
-        ));
+        let message = "it must be at least 1";
+        return Err(Error::new("coordination.window_ms", message));
     }
-    settings.wake.check()?;
-    check_callback(&settings.callback)
+    settings.notify.check()?;
+    Ok(CheckedSettings {
+        agents,
+        embedding_server: settings.wake.server()?,
+        callback: CallbackConfig::parse(&settings.callback)?,
+        email: EmailConfig::parse(&settings.notify)?,
+        webhook: WebhookConfig::parse(&settings.notify)?,
+    })
 }
 
 fn check_loops(loops: &LoopSettings) -> Result<(), Error> {
@@ -97,7 +113,6 @@ fn check_agent(key: &str, agent: &HostedAgent) -> Result<(), Error> {
             format!("{} {}", fault.message, fault.advice),
         )
     })?;
-    check_kind(key, agent)?;
     let numbers = [
         ("instances", agent.instances as u64),
         ("timeout_ms", agent.timeout_ms),
@@ -113,66 +128,53 @@ fn check_agent(key: &str, agent: &HostedAgent) -> Result<(), Error> {
     }
 }
 
-fn check_kind(key: &str, agent: &HostedAgent) -> Result<(), Error> {
+fn parse_runner(key: &str, agent: &HostedAgent) -> Result<RunnerConfig, Error> {
     let kinds = [
         !agent.command.is_empty(),
         agent.http.is_some(),
         agent.openai.is_some(),
     ];
     if kinds.into_iter().filter(|given| *given).count() != 1 {
-        let message = format!(
-            "{} is run as exactly one of command, http and openai",
-            agent.agent_id
-        );
+        let id = &agent.agent_id;
+        let message = format!("{id} is run as exactly one of command, http and openai");
         return Err(Error::new(key, message));
     }
     if agent.command.is_empty() && (!agent.environment.is_empty() || agent.directory.is_some()) {
-        return Err(Error::new(
-            key,
-            "environment and directory are those of a program, and there is no command",
-        ));
+        let message = "environment and directory are those of a program, and there is no command";
+        return Err(Error::new(key, message));
     }
-    if let Some(http) = &agent.http {
-        let key = format!("{key}.http");
-        for name in http.headers.keys() {
-            HeaderName::try_from(name.as_str()).map_err(|_| {
-                Error::new(
-                    format!("{key}.headers"),
-                    format!("{name:?} is no name of a header"),
-                )
-            })?;
+    match (&agent.http, &agent.openai) {
+        (Some(http), _) => {
+            let endpoint = EndpointConfig::of_server(&format!("{key}.http"), http)?;
+            Ok(RunnerConfig::Server(endpoint))
         }
-        Endpoint::of_server(&key, http)?;
+        (None, Some(openai)) => parse_model(&format!("{key}.openai"), openai),
+        (None, None) => Ok(RunnerConfig::Program),
     }
-    if let Some(openai) = &agent.openai {
-        let key = format!("{key}.openai");
-        for (name, text) in [
-            ("model", &openai.model),
-            ("max_tokens_field", &openai.max_tokens_field),
-        ] {
-            if text.trim().is_empty() {
-                return Err(Error::new(format!("{key}.{name}"), "it is blank"));
-            }
+}
+
+fn parse_model(key: &str, openai: &OpenAiAgent) -> Result<RunnerConfig, Error> {
+    let texts = [
+        ("model", &openai.model),
+        ("max_tokens_field", &openai.max_tokens_field),
+    ];
+    for (name, text) in texts {
+        if text.trim().is_empty() {
+            return Err(Error::new(format!("{key}.{name}"), "it is blank"));
         }
-        if openai.max_tokens == 0 {
-            return Err(Error::new(
-                format!("{key}.max_tokens"),
-                "it must be at least 1",
-            ));
-        }
-        if openai
-            .temperature
-            .is_some_and(|degree| !(0.0..=2.0).contains(&degree))
-        {
-            return Err(Error::new(
-                format!("{key}.temperature"),
-                "give a number from 0 to 2",
-            ));
-        }
-        Prompts::read(&key, openai)?;
-        Endpoint::of_model(&key, openai)?;
     }
-    Ok(())
+    if openai.max_tokens == 0 {
+        let message = "it must be at least 1";
+        return Err(Error::new(format!("{key}.max_tokens"), message));
+    }
+    let is_out_of_range = |degree: f64| !(0.0..=2.0).contains(&degree);
+    if openai.temperature.is_some_and(is_out_of_range) {
+        let message = "give a number from 0 to 2";
+        return Err(Error::new(format!("{key}.temperature"), message));
+    }
+    let templates = PromptTemplates::read(key, openai)?;
+    let endpoint = EndpointConfig::of_model(key, openai)?;
+    Ok(RunnerConfig::Model(openai.clone(), endpoint, templates))
 }
 
 fn check_budget(provider: &Token, budget: BudgetSettings) -> Result<(), Error> {
@@ -212,7 +214,3 @@ fn check_budget(provider: &Token, budget: BudgetSettings) -> Result<(), Error> {
 
 /// Characters of a budget's name.
 const BUDGET_NAME_MAX: usize = 48;
-
-fn check_callback(settings: &CallbackSettings) -> Result<(), Error> {
-    callback::Address::read(settings).map(|_| ())
-}

@@ -1,7 +1,10 @@
 use serde_json::{Value, json};
 
-use super::check::check;
 use super::*;
+
+fn check(settings: &AdapterSettings) -> Result<(), Error> {
+    super::check::parse(settings).map(|_| ())
+}
 
 fn settings(own: Value) -> AdapterSettings {
     serde_json::from_value(own).unwrap()

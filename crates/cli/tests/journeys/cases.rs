@@ -3,7 +3,8 @@
 use concord_testkit::{Agent, TestInstallation, until};
 use serde_json::{Value, json};
 
-use crate::command::{LONG, case, concord, finish, run, run_with};
+use crate::command::{case, concord, run, run_with};
+use concord_testkit::{COMMAND_MAX, finish};
 
 /// Three agents: two who differ about the risk, one who lets itself be convinced.
 async fn panel(client: &async_nats::Client) -> Vec<Agent> {
@@ -122,7 +123,7 @@ async fn a_case_is_opened_awaited_and_looked_at() {
     );
     assert!(!watched.contains("c-2"), "{watched}");
 
-    concord_testkit::settled(installation.client(), LONG)
+    concord_testkit::settled(installation.client(), COMMAND_MAX)
         .await
         .unwrap();
     let replay = say("replay --all --json").await.json();
@@ -163,7 +164,7 @@ async fn a_case_is_watched_while_it_happens() {
     )
     .await
     .good();
-    let armed = until("the deadlines to be armed", LONG, async || {
+    let armed = until("the deadlines to be armed", COMMAND_MAX, async || {
         let armed = run(&["deadlines", "--json", "--server", url]).await.json();
         let names: Vec<&Value> = armed
             .as_array()

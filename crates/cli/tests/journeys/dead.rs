@@ -3,7 +3,8 @@
 use concord_testkit::{Message, TestInstallation, settled, until};
 use serde_json::{Value, json};
 
-use crate::command::{LONG, case, run, run_with};
+use crate::command::{case, run, run_with};
+use concord_testkit::COMMAND_MAX;
 
 #[tokio::test]
 async fn a_refused_message_is_shown_and_sent_again() {
@@ -29,7 +30,7 @@ async fn a_refused_message_is_shown_and_sent_again() {
         .await
         .unwrap();
     client.flush().await.unwrap();
-    let letters = until("both letters", LONG, async || {
+    let letters = until("both letters", COMMAND_MAX, async || {
         let letters = say("dead list --json").await.json();
         if letters.as_array().is_some_and(|all| all.len() == 2) {
             Ok(letters)
@@ -80,7 +81,7 @@ async fn a_refused_message_is_shown_and_sent_again() {
     .await
     .good();
     say(&format!("dead retry {good}")).await.good();
-    let decided = until("the decision", LONG, async || {
+    let decided = until("the decision", COMMAND_MAX, async || {
         let case = say("case show c-1 --json").await.json();
         if case["phase"] == "decided" {
             Ok(case)
@@ -100,7 +101,7 @@ async fn a_refused_message_is_shown_and_sent_again() {
     // What is still wrong is refused again, under a new number.
     let retried = say("dead retry --all --json").await.json();
     assert_eq!(retried.as_array().unwrap().len(), 1, "{retried}");
-    let refused = until("the second refusal", LONG, async || {
+    let refused = until("the second refusal", COMMAND_MAX, async || {
         let open = say("dead list --json").await.json();
         if open.as_array().is_some_and(|all| all.len() == 1) {
             Ok(open)
@@ -118,7 +119,7 @@ async fn a_refused_message_is_shown_and_sent_again() {
         .count();
     assert_eq!((all.as_array().unwrap().len(), marked), (3, 2), "{all}");
 
-    settled(client, LONG).await.unwrap();
+    settled(client, COMMAND_MAX).await.unwrap();
     let check = say("check").await.good();
     assert!(check.contains("Every invariant holds."), "{check}");
 }
@@ -144,7 +145,7 @@ async fn what_is_too_large_for_a_letter_is_sent_again_from_its_stream() {
             .await
             .unwrap();
         client.flush().await.unwrap();
-        let number = until("a letter", LONG, async || {
+        let number = until("a letter", COMMAND_MAX, async || {
             let letters = say("dead list --json").await.json();
             let of = |letter: &&Value| letter["subject"] == subject.as_str();
             let found = letters
@@ -174,14 +175,18 @@ async fn what_is_too_large_for_a_letter_is_sent_again_from_its_stream() {
             "the original is stored once more"
         );
     }
-    let refused = until("the refusals of what was sent again", LONG, async || {
-        let open = say("dead list --json").await.json();
-        if open.as_array().is_some_and(|all| all.len() == 2) {
-            Ok(open)
-        } else {
-            Err(open.to_string())
-        }
-    });
+    let refused = until(
+        "the refusals of what was sent again",
+        COMMAND_MAX,
+        async || {
+            let open = say("dead list --json").await.json();
+            if open.as_array().is_some_and(|all| all.len() == 2) {
+                Ok(open)
+            } else {
+                Err(open.to_string())
+            }
+        },
+    );
     let refused = refused.await.unwrap();
     stream.purge().await.unwrap();
     let number = &refused[0]["sequence"];

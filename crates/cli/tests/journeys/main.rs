@@ -12,7 +12,6 @@ mod cases;
 mod command;
 mod dead;
 mod doctor;
-mod eval;
 mod input;
 mod metrics;
 mod people;

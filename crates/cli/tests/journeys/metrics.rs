@@ -8,7 +8,8 @@ use concord_wire::subject::Service;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::command::{LONG, Said, concord, run};
+use crate::command::{concord, run};
+use concord_testkit::{COMMAND_MAX, CommandOutput};
 
 struct Stage {
     installation: TestInstallation,
@@ -41,7 +42,7 @@ impl Stage {
                 .say("_", agent, "coordinator", "request", request, None)
                 .await;
         }
-        let registered = until("three agents on the register", LONG, async || {
+        let registered = until("three agents on the register", COMMAND_MAX, async || {
             let listed = stage
                 .installation
                 .ask(Service::Coordinator, "agents", &Value::Null)
@@ -54,7 +55,9 @@ impl Stage {
         });
         registered.await.unwrap_or_else(|error| panic!("{error}"));
         // Their cards reach the adapter by themselves; it says nothing of when.
-        settled(stage.installation.client(), LONG).await.unwrap();
+        settled(stage.installation.client(), COMMAND_MAX)
+            .await
+            .unwrap();
         stage
     }
 
@@ -75,7 +78,7 @@ impl Stage {
         message
     }
 
-    async fn metrics(&self, more: &[&str]) -> Said {
+    async fn metrics(&self, more: &[&str]) -> CommandOutput {
         run(&[
             &["metrics", "--server", self.installation.server_url()],
             more,
@@ -103,14 +106,18 @@ impl Stage {
 
 /// A question of Ann's is asked until it wakes whom it should: the adapter hears of cards in its own time.
 async fn wakes(stage: &Stage, woken: u64) {
-    let decided = until(format!("{woken} agents to be woken"), LONG, async || {
-        let report = stage.metrics(&["--json"]).await.json();
-        if report["wakes"]["woken"] == woken {
-            Ok(())
-        } else {
-            Err(report["wakes"].to_string())
-        }
-    });
+    let decided = until(
+        format!("{woken} agents to be woken"),
+        COMMAND_MAX,
+        async || {
+            let report = stage.metrics(&["--json"]).await.json();
+            if report["wakes"]["woken"] == woken {
+                Ok(())
+            } else {
+                Err(report["wakes"].to_string())
+            }
+        },
+    );
     decided.await.unwrap_or_else(|error| panic!("{error}"));
 }
 
@@ -160,7 +167,9 @@ async fn what_agents_do_for_each_other_is_counted_exactly() {
         .say("_", "ann", "lea", "task_result", content("Done."), None)
         .await;
     wakes(&stage, 4).await;
-    settled(stage.installation.client(), LONG).await.unwrap();
+    settled(stage.installation.client(), COMMAND_MAX)
+        .await
+        .unwrap();
 
     let report = stage.metrics(&["--json"]).await.json();
     assert_eq!(
@@ -228,7 +237,7 @@ async fn what_agents_do_for_each_other_is_counted_exactly() {
     );
     assert_eq!(stage.metrics(&["--since", "soon"]).await.code, 2);
     goes_on(&stage).await;
-    stage.installation.holds(LONG).await;
+    stage.installation.holds(COMMAND_MAX).await;
 }
 
 /// With `--watch` what has changed is printed again, and a case is counted by itself.
@@ -244,7 +253,7 @@ async fn goes_on(stage: &Stage) {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = async || -> Value {
-        let line = tokio::time::timeout(LONG, lines.next_line())
+        let line = tokio::time::timeout(COMMAND_MAX, lines.next_line())
             .await
             .expect("a line")
             .unwrap()

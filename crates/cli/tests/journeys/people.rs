@@ -4,7 +4,8 @@ use concord_testkit::{Message, TestInstallation, settled, until};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::command::{LONG, Said, run, run_with};
+use crate::command::{run, run_with};
+use concord_testkit::{COMMAND_MAX, CommandOutput};
 
 /// An installation with a decided case `c-1` of two analysts, at the gate `valuation`.
 struct Stage {
@@ -43,11 +44,11 @@ impl Stage {
         stage
     }
 
-    async fn say(&self, words: &[&str]) -> Said {
+    async fn say(&self, words: &[&str]) -> CommandOutput {
         run(&[words, &["--server", self.installation.server_url()]].concat()).await
     }
 
-    async fn words(&self, line: &str) -> Said {
+    async fn words(&self, line: &str) -> CommandOutput {
         self.say(&line.split(' ').collect::<Vec<_>>()).await
     }
 
@@ -55,7 +56,7 @@ impl Stage {
         self.words(&format!("{line} --json")).await.json()
     }
 
-    async fn say_with(&self, line: &str, input: &str) -> Said {
+    async fn say_with(&self, line: &str, input: &str) -> CommandOutput {
         let arguments: Vec<&str> = line
             .split(' ')
             .chain(["--server", self.installation.server_url()])
@@ -65,7 +66,7 @@ impl Stage {
 
     /// Asks until the answer is as it should be.
     async fn until(&self, line: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-        let asked = until(line, LONG, async || {
+        let asked = until(line, COMMAND_MAX, async || {
             let answer = self.json(line).await;
             if is_it(&answer) {
                 Ok(answer)
@@ -111,7 +112,9 @@ impl Stage {
     }
 
     async fn holds(&self) {
-        settled(self.installation.client(), LONG).await.unwrap();
+        settled(self.installation.client(), COMMAND_MAX)
+            .await
+            .unwrap();
         let check = self.words("check").await;
         assert_eq!(check.code, 0, "{check:?}");
     }

@@ -8,7 +8,8 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::Command;
 
-use crate::command::{LONG, concord, run};
+use crate::command::{concord, run};
+use concord_testkit::COMMAND_MAX;
 
 fn up(arguments: &[&str]) -> Command {
     let mut command = concord();
@@ -29,7 +30,7 @@ fn is_alive(pid: u64) -> bool {
 
 async fn first_line(output: impl AsyncReadExt + Unpin) -> String {
     let mut line = String::new();
-    tokio::time::timeout(LONG, BufReader::new(output).read_line(&mut line))
+    tokio::time::timeout(COMMAND_MAX, BufReader::new(output).read_line(&mut line))
         .await
         .expect("it is ready")
         .unwrap();
@@ -63,7 +64,7 @@ async fn an_installation_comes_up_whole_heals_and_goes_down() {
     let processes = ready["processes"].as_array().unwrap();
     assert_eq!(processes.len(), 6, "{ready}");
     run(&["doctor", "--server", url]).await.good();
-    let second = crate::command::finish(&mut up(&["--directory", data.to_str().unwrap()])).await;
+    let second = concord_testkit::finish(&mut up(&["--directory", data.to_str().unwrap()])).await;
     assert!(
         second.code == 1 && second.err.contains("another installation runs in"),
         "{second:?}"
@@ -82,18 +83,22 @@ async fn an_installation_comes_up_whole_heals_and_goes_down() {
         .as_u64()
         .unwrap();
     signal("-KILL", pid).await;
-    let whole = until("the killed service to be started again", LONG, async || {
-        let said = run(&["doctor", "--server", url]).await;
-        if said.code == 0 && !said.out.contains(&pid.to_string()) {
-            Ok(())
-        } else {
-            Err(said.out)
-        }
-    });
+    let whole = until(
+        "the killed service to be started again",
+        COMMAND_MAX,
+        async || {
+            let said = run(&["doctor", "--server", url]).await;
+            if said.code == 0 && !said.out.contains(&pid.to_string()) {
+                Ok(())
+            } else {
+                Err(said.out)
+            }
+        },
+    );
     whole.await.unwrap();
 
     signal("-TERM", child.id().unwrap().into()).await;
-    let status = tokio::time::timeout(LONG, child.wait())
+    let status = tokio::time::timeout(COMMAND_MAX, child.wait())
         .await
         .expect("it ends")
         .unwrap();
@@ -128,7 +133,7 @@ async fn nothing_survives_a_parent_that_is_killed() {
     let ready: Value =
         serde_json::from_str(&first_line(child.stdout.take().unwrap()).await).unwrap();
     child.kill().await.unwrap();
-    let gone = until("the services to be gone", LONG, async || {
+    let gone = until("the services to be gone", COMMAND_MAX, async || {
         let pids = ready["processes"]
             .as_array()
             .unwrap()
@@ -143,7 +148,7 @@ async fn nothing_survives_a_parent_that_is_killed() {
     });
     gone.await.unwrap();
     let url = ready["server"].as_str().unwrap();
-    let gone = until("the broker to be gone", LONG, async || {
+    let gone = until("the broker to be gone", COMMAND_MAX, async || {
         match run(&["doctor", "--server", url]).await.code {
             69 => Ok(()),
             code => Err(format!("doctor ends with {code}")),
@@ -157,7 +162,7 @@ async fn nothing_survives_a_parent_that_is_killed() {
 #[tokio::test]
 async fn what_does_not_start_says_why() {
     let mut command = up(&["--set", "work.drain=1"]);
-    let said = crate::command::finish(&mut command).await;
+    let said = concord_testkit::finish(&mut command).await;
     assert!(
         said.code == 1 && said.err.contains("did you mean \"work.drain_ms\"?"),
         "{said:?}"
@@ -165,7 +170,7 @@ async fn what_does_not_start_says_why() {
     let empty = tempfile::tempdir().unwrap();
     let mut command = up(&[]);
     command.env("CONCORD_BINARIES", empty.path());
-    let said = crate::command::finish(&mut command).await;
+    let said = concord_testkit::finish(&mut command).await;
     assert!(
         said.code == 1 && said.err.contains("cargo build --package concord-"),
         "{said:?}"

@@ -1,7 +1,7 @@
 //! What agents ask each other for and answer, as inputs for requests.
 
 use concord_domain::aggregates::request::{
-    ACKNOWLEDGE_MS, Refusal, RequestInput, Said, admissibility, id_of,
+    ACKNOWLEDGE_MS, Refusal, Reply, RequestInput, admissibility, id_of,
 };
 use concord_events::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
 use concord_runtime::delivery::route::digest_of;
@@ -15,7 +15,7 @@ use serde_json::Value;
 const REPEATED_BYTES_MAX: usize = 262_144;
 
 /// Where a request is stored.
-pub struct Place {
+pub struct RequestPosition {
     /// Where in its stream.
     pub sequence: u64,
     /// Whether that is the stream of urgent messages.
@@ -27,23 +27,23 @@ pub struct Place {
 /// A request with its times, and why it cannot be carried out, if so.
 pub fn read_request(
     envelope: &Envelope,
-    place: &Place,
+    position: &RequestPosition,
 ) -> Result<(RequestOpened, Option<Refusal>), Fault> {
     let request: Request = envelope.payload()?;
     let asynchronous = request.callback_url.is_some();
-    let due = admissibility::due(envelope, &request, place.at);
-    let refusal = admissibility::refusal(&request, due, place.at);
+    let due = admissibility::due(envelope, &request, position.at);
+    let refusal = admissibility::refusal(&request, due, position.at);
     let opened = RequestOpened {
         request_id: envelope.message_id.clone(),
         from: envelope.from_agent.clone(),
         to: envelope.to_agent.clone(),
         case_id: envelope.case_id.clone(),
         action: request.action.chars().take(256).collect(),
-        asked_at: place.at,
-        sequence: place.sequence,
-        urgent: place.urgent,
+        asked_at: position.at,
+        sequence: position.sequence,
+        urgent: position.urgent,
         due,
-        acknowledge_due: asynchronous.then(|| due.min(place.at.plus_millis(ACKNOWLEDGE_MS))),
+        acknowledge_due: asynchronous.then(|| due.min(position.at.plus_millis(ACKNOWLEDGE_MS))),
         callback_url: request.callback_url.filter(|_| refusal.is_none()),
         digest: digest_of(envelope),
     };
@@ -51,7 +51,7 @@ pub fn read_request(
 }
 
 /// Why a request is not what the card of the agent that is asked says of the action, if so.
-pub fn unfit(card: &Card, envelope: &Envelope) -> Result<Option<Refusal>, Fault> {
+pub fn refusal_by_card(card: &Card, envelope: &Envelope) -> Result<Option<Refusal>, Fault> {
     // Most cards say nothing of actions, and reading a request twice is not free.
     if card.actions.is_empty() {
         Ok(None)
@@ -61,15 +61,21 @@ pub fn unfit(card: &Card, envelope: &Envelope) -> Result<Option<Refusal>, Fault>
 }
 
 /// What a message says about a request; none when it is about something else.
-pub fn hear(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, RequestInput)>, Fault> {
-    let Some((id, said)) = heard(envelope, at)? else {
+pub fn answer_input(
+    envelope: &Envelope,
+    at: Timestamp,
+) -> Result<Option<(Token, RequestInput)>, Fault> {
+    let Some((id, said)) = read_answer(envelope, at)? else {
         return Ok(None);
     };
-    Ok(Some((id, RequestInput::Hear(Box::new(said)))))
+    Ok(Some((id, RequestInput::Reply(Box::new(said)))))
 }
 
 /// An answer that came too late and was kept from who asked, where a message to the coordinator says so.
-pub fn kept(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, RequestInput)>, Fault> {
+pub fn withheld_answer(
+    envelope: &Envelope,
+    at: Timestamp,
+) -> Result<Option<(Token, RequestInput)>, Fault> {
     if envelope.message_type != MessageType::Notification {
         return Ok(None);
     }
@@ -90,7 +96,7 @@ pub fn kept(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Request
     if answer.from_agent != envelope.from_agent {
         return Err(no_answer(format!("it is of {}", answer.from_agent)));
     }
-    let Some((id, Said::Answer(heard))) = heard(&answer, at)? else {
+    let Some((id, Reply::Answer(heard))) = read_answer(&answer, at)? else {
         return Err(no_answer(format!(
             "a {} answers no request",
             answer.message_type
@@ -99,7 +105,7 @@ pub fn kept(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Request
     let message_id = envelope.message_id.clone();
     Ok(Some((
         id,
-        RequestInput::Hear(Box::new(Said::Kept(HeardAnswer {
+        RequestInput::Reply(Box::new(Reply::Withheld(HeardAnswer {
             message_id,
             ..heard
         }))),
@@ -115,7 +121,7 @@ fn no_answer(why: String) -> Fault {
 }
 
 /// An acknowledgement or answer, with the request that it is for.
-pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>, Fault> {
+pub fn read_answer(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Reply)>, Fault> {
     let Recipient::Agent(asker) = &envelope.to_agent else {
         return Ok(None);
     };
@@ -135,7 +141,7 @@ pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>
             .flatten()
             .unwrap_or_default();
         let (by, message_id) = (by.clone(), message_id.clone());
-        Said::Answer(HeardAnswer {
+        Reply::Answer(HeardAnswer {
             by,
             message_id,
             form,
@@ -146,7 +152,7 @@ pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>
         })
     };
     let said = match &envelope.message_type {
-        MessageType::Acknowledgement => Said::Acknowledgement(RequestAcknowledged {
+        MessageType::Acknowledgement => Reply::Acknowledgement(RequestAcknowledged {
             by: by.clone(),
             message_id: message_id.clone(),
             at,
@@ -200,14 +206,15 @@ mod tests {
             })
         };
         let at = Timestamp::from_unix_millis(0);
-        let (id, input) = kept(&notice(AnsweredLate::EVENT, answer("bob", "response")), at)
-            .unwrap()
-            .unwrap();
+        let (id, input) =
+            withheld_answer(&notice(AnsweredLate::EVENT, answer("bob", "response")), at)
+                .unwrap()
+                .unwrap();
         assert_eq!(id, id_of(&"ann".parse().unwrap(), "m-ask"));
-        let RequestInput::Hear(said) = input else {
+        let RequestInput::Reply(said) = input else {
             panic!("{input:?}")
         };
-        let Said::Kept(heard) = *said else {
+        let Reply::Withheld(heard) = *said else {
             panic!("{said:?}")
         };
         assert_eq!(
@@ -221,9 +228,13 @@ mod tests {
             answer("bob", "acknowledgement"),
             json!(7),
         ] {
-            let fault = kept(&notice(AnsweredLate::EVENT, wrong), at).unwrap_err();
+            let fault = withheld_answer(&notice(AnsweredLate::EVENT, wrong), at).unwrap_err();
             assert_eq!(fault.pointer, "/payload/data/message", "{fault}");
         }
-        assert!(kept(&notice("lunch", json!(7)), at).unwrap().is_none());
+        assert!(
+            withheld_answer(&notice("lunch", json!(7)), at)
+                .unwrap()
+                .is_none()
+        );
     }
 }

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A logistic regression on an agent's score and on its lead over the best other agent:
-/// p = 1 / (1 + exp(-(score x h + lead x gap + bias))).
+/// A logistic regression on an agent's score and on its lead over the best other agent: p = 1 / (1
+/// + exp(-(score x h + lead x gap + bias))).
 ///
-/// A score alone says little, since how alike two texts seem depends on what they are about; that one agent fits much
-/// better than every other says a lot.
+/// A score alone says little, because the similarity of two texts depends on their subject. A large
+/// lead over every other agent says a lot.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
@@ -14,18 +14,19 @@ pub struct Calibration {
     pub score: f64,
     /// Coefficient of the lead.
     pub lead: f64,
-    /// The constant.
+    /// The constant term.
     pub bias: f64,
-    /// The score that an agent is taken to lead over when no other agent has as much: what any text has with any other.
-    /// Without it a lone agent would lead over nobody by everything.
+    /// The least score that the lead is measured from: the score that any text has with any other.
+    /// Without it, an agent without rivals would lead by its whole score.
     pub background: f64,
-    /// From which probability on an agent wakes.
+    /// The probability from which on an agent wakes.
     pub threshold: f64,
 }
 
 impl Calibration {
-    /// For 0.7 x cosine + 0.3 x n-grams, with all-MiniLM-L6-v2. Fitted to 3,000 requests of the training file of CLINC150 that
-    /// were no examples, and its 100 for nobody, with three examples a skill: `concord eval wake --fit`.
+    /// For 0.7 x cosine + 0.3 x n-grams, with all-MiniLM-L6-v2. Fitted to 3,000 requests of the
+    /// training file of CLINC150 that were not used as examples, and to its 100 requests that are
+    /// for nobody, with three examples for each skill: `concord eval wake --fit`.
     pub const WITH_MODEL: Self = Self {
         score: 4.93,
         lead: 20.27,
@@ -34,7 +35,7 @@ impl Calibration {
         threshold: 0.7,
     };
 
-    /// For n-grams alone, fitted to the same.
+    /// For n-grams alone, fitted to the same requests.
     pub const WITHOUT_MODEL: Self = Self {
         score: 3.36,
         lead: 20.68,
@@ -48,7 +49,7 @@ impl Calibration {
         self.score * score + self.lead * lead + self.bias
     }
 
-    /// By how much a score leads over the best other agent's.
+    /// The lead of a score over the best score of another agent.
     pub fn lead_of(&self, score: f64, best_other: Option<f64>) -> f64 {
         score - best_other.map_or(self.background, |other| other.max(self.background))
     }
@@ -59,20 +60,20 @@ pub fn sigmoid(log_odds: f64) -> f64 {
     1.0 / (1.0 + (-log_odds).exp())
 }
 
-/// That an agent has spoken in the conversation.
+/// The part that an agent has taken in the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Participation {
-    /// How many messages others have said in the conversation since the agent spoke last.
+    /// How many messages others have sent in the conversation since the agent's last message.
     pub silent_for: u32,
 }
 
-/// What taking part in a conversation adds to the log-odds of a follow-up.
+/// How much taking part in a conversation adds to the log-odds of a follow-up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bonus {
-    /// For the next message after the agent's own.
+    /// The addition for the message right after the agent's own.
     pub log_odds: f64,
-    /// After how many messages of silence half of it is left.
+    /// After how many messages of others half of it is left.
     pub half_life: f64,
 }
 
@@ -86,7 +87,7 @@ impl Default for Bonus {
 }
 
 impl Bonus {
-    /// What is left of the bonus.
+    /// The addition that is left for this participation.
     pub fn of(&self, participation: Participation) -> f64 {
         if self.half_life > 0.0 {
             self.log_odds * (-f64::from(participation.silent_for) / self.half_life).exp2()

@@ -1,8 +1,8 @@
-//! A calibration from examples.
+//! Fits a calibration to examples.
 
 use super::calibration::{Calibration, sigmoid};
 
-/// An agent beside a message of which it is known whom it concerns.
+/// An agent and a message, with the answer whether the message concerns the agent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     /// The agent's score.
@@ -13,14 +13,15 @@ pub struct Sample {
     pub concerned: bool,
 }
 
-/// As many steps as are taken; Newton's method needs ten or so.
+/// The number of steps. Newton's method needs about ten.
 const STEPS: usize = 50;
-/// Keeps the coefficients finite where score and lead tell the concerned from the others without exception.
+/// Keeps the coefficients finite where score and lead separate the two kinds of samples completely.
 const RIDGE: f64 = 1e-3;
 
 impl Calibration {
-    /// This calibration with the coefficients that make the samples likeliest (logistic regression by Newton's method).
-    /// None where there are not both kinds of samples, or a number is not finite.
+    /// This calibration with the coefficients that make the samples most likely (logistic
+    /// regression by Newton's method). `None` where there are not both kinds of samples, or a
+    /// number is not finite.
     pub fn fitted(self, samples: &[Sample]) -> Option<Self> {
         let of_kind = |concerned| samples.iter().any(|sample| sample.concerned == concerned);
         if !of_kind(true) || !of_kind(false) {
@@ -86,7 +87,7 @@ fn solved([a, b, c]: [[f64; 3]; 3], right: [f64; 3]) -> Option<[f64; 3]> {
         [u1 * v2 - u2 * v1, u2 * v0 - u0 * v2, u0 * v1 - u1 * v0]
     };
     let dot = |u: [f64; 3], v: [f64; 3]| u.iter().zip(v).map(|(x, y)| x * y).sum::<f64>();
-    // The matrix is symmetric, so that its rows are its columns.
+    // The matrix is symmetric, so its rows are its columns.
     let determinant = dot(a, cross(b, c));
     let solution = [
         dot(right, cross(b, c)),

@@ -1,56 +1,59 @@
-//! A conversation: what was said in it of late, and whom each message woke. Owned by the agent adapter; its id is that of the
-//! case, or of the thread outside a case.
+//! A conversation: its last messages, and the agents that each of them woke. Owned by the agent adapter;
+//! its id is that of the case, or of the thread outside a case.
 //!
-//! | state                    | Weigh               | Break               |
+//! | state                    | DecidedMessage               | Break               |
 //! |--------------------------|---------------------|---------------------|
 //! | has the message          | ignored: repetition | ignored: repetition |
 //! | the two are paused       | decided [1]         | ignored: already done |
 //! | any other                | decided [2]         | loop_broken         |
 //!
-//! [1] Neither wakes the other. [2] When two agents have gone too deep with this message ([`super::Turns`]), the fact says so:
-//! from then on they are paused, and both are told, once.
+//! [1] Neither wakes the other. [2] When the reply chain of two agents is too long with this message
+//! ([`ReplyChains`]), the event states it: from then on the two are paused, and both are told once.
 //!
-//! The last [`REMEMBERED_MAX`] messages are remembered: they are the context that an agent is given when it wakes, and they
-//! say who takes part. Whoever decides reads them first; a message that comes in between is missing from the context of
-//! the next one, and nothing else follows from that.
+//! The last [`REMEMBERED_MAX`] messages are remembered. They are the context that an agent is given when
+//! it wakes, and they show which agents take part. The caller reads the state before it decides; a
+//! message that is stored in between is missing from the context of the next one, without any further
+//! effect.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use concord_events::{
-    Deadline, LoopBroken, Remembered, StoredEvent, WakeDecided, WakeEvent, WakeOutcome, Weighed,
+    LoopBroken, Remembered, StoredEvent, WakeDecided, WakeEvent, WakeOutcome, Weighed,
 };
 use concord_wire::payload::notification::{self, Woken};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope, MessageId, Recipient, Token};
 use serde_json::Value;
 
-use super::{Course, Decision, Decisions, LoopBounds, Outcome, Participation, Reason, Turns};
+use super::{
+    ChainState, Decision, Decisions, LoopBounds, Outcome, Participation, Reason, ReplyChains,
+};
 use crate::aggregates::review_queue::Recent;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision as Decided, Ignored, Machine};
 
-/// Messages that are remembered of a conversation.
+/// How many messages of a conversation are remembered.
 pub const REMEMBERED_MAX: usize = 20;
-/// As much of a message's text as is remembered, in bytes.
+/// How many bytes of a message's text are remembered.
 pub const REMEMBERED_BYTES_MAX: usize = 1_024;
-/// Agents that a message does not wake and that are named in its fact, the likeliest first.
+/// How many agents that a message does not wake its event names, the most probable first.
 pub const OTHERS_MAX: usize = 10;
-/// The largest message that is repeated to those whom it wakes, in bytes of JSON.
+/// The largest message that is repeated to the agents that it wakes, in bytes of JSON.
 pub const REPEATED_BYTES_MAX: usize = 262_144;
-/// Messages that are remembered by id, to know a repetition.
+/// How many message ids are remembered, to recognise a repetition.
 const CAUSES_MAX: usize = 1_024;
 
-/// The machine of conversations.
+/// The state machine of a conversation.
 #[derive(Debug, Clone, Copy)]
 pub struct WakeMachine;
 
-/// What is known of a conversation.
+/// The state of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WakeState {
-    /// What was said last, oldest first.
+    /// The last messages, oldest first.
     pub recent: VecDeque<Remembered>,
-    /// Who speaks in turn with whom.
-    pub turns: Turns,
+    /// The reply chains of pairs of agents.
+    pub reply_chains: ReplyChains,
     causes: Recent<MessageId, ()>,
 }
 
@@ -58,14 +61,14 @@ impl Default for WakeState {
     fn default() -> Self {
         Self {
             recent: VecDeque::new(),
-            turns: Turns::default(),
+            reply_chains: ReplyChains::default(),
             causes: Recent::new(CAUSES_MAX),
         }
     }
 }
 
 impl WakeState {
-    /// Who has spoken, and how many messages of others ago.
+    /// The agents that have sent messages, with the number of messages of others since then.
     pub fn participations(&self) -> BTreeMap<AgentId, Participation> {
         let mut found = BTreeMap::new();
         for (silent_for, said) in (0_u32..).zip(self.recent.iter().rev()) {
@@ -76,7 +79,8 @@ impl WakeState {
         found
     }
 
-    /// With whom the sender of a message speaks: whom it is addressed to, whom it answers, or who spoke last.
+    /// The agent with which the sender of a message speaks: its addressee, else the author of the
+    /// message that it answers, else the sender of the last message.
     fn other(&self, said: &Remembered) -> Option<AgentId> {
         let answered = || said.reply_to.as_deref().and_then(|id| self.author_of(id));
         let other = match &said.to {
@@ -90,7 +94,7 @@ impl WakeState {
             .cloned()
     }
 
-    /// Who wrote a message, if it is remembered.
+    /// The author of a message, if the message is remembered.
     pub fn author_of(&self, message_id: &str) -> Option<&AgentId> {
         self.recent
             .iter()
@@ -99,40 +103,41 @@ impl WakeState {
     }
 }
 
-/// A message with what was decided about it.
+/// A message with the decisions of all agents about it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Weigh {
+pub struct DecidedMessage {
     /// The message as it will be remembered.
     pub said: Remembered,
-    /// Its case.
+    /// The case that it belongs to.
     pub case_id: Option<CaseId>,
     /// The whole message.
     pub message: Value,
-    /// What every agent does about it.
+    /// The decision for each agent.
     pub decisions: Decisions,
-    /// Whether a model had a part in that.
+    /// Whether a model was used for the decisions.
     pub with_model: bool,
-    /// Its thread.
+    /// The thread that it belongs to.
     pub thread: String,
-    /// How deep two agents may go; none where that does not matter.
+    /// How long a reply chain may become; `None` where that is not limited.
     pub bounds: Option<LoopBounds>,
 }
 
-/// What can happen to a conversation.
+/// One input of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WakeInput {
-    /// Something was said that may concern others.
-    Weigh(Box<Weigh>),
+    /// A message that may concern other agents.
+    Message(Box<DecidedMessage>),
     /// Two agents were found to answer each other without end.
-    Break(Box<LoopBroken>),
+    BreakLoop(Box<LoopBroken>),
 }
 
-/// The conversation that a message belongs to: its case, its thread, or itself.
+/// The conversation that a message belongs to: its case, else its thread, else the message itself.
 pub fn conversation_of(envelope: &Envelope) -> Token {
     conversation(envelope.case_id.as_ref(), thread_of(envelope))
 }
 
-/// The thread that a message belongs to, as far as it says: the one it names, the message it answers, or itself.
+/// The thread that a message belongs to: the one it names, else the message it answers, else the
+/// message itself.
 pub fn thread_of(envelope: &Envelope) -> &str {
     let named = envelope
         .correlation_id
@@ -159,13 +164,17 @@ impl Machine for WakeMachine {
             return Decided::Ignore(Ignored::Repetition);
         }
         match input {
-            WakeInput::Weigh(weigh) => Decided::Append(WakeEvent::Decided(decided(state, weigh))),
-            WakeInput::Break(broken)
-                if state.turns.is_paused(&broken.from, &broken.to, broken.at) =>
+            WakeInput::Message(weigh) => Decided::Append(WakeEvent::Decided(decided(state, weigh))),
+            WakeInput::BreakLoop(broken)
+                if state
+                    .reply_chains
+                    .is_paused(&broken.from, &broken.to, broken.at) =>
             {
                 Decided::Ignore(Ignored::AlreadyDone)
             }
-            WakeInput::Break(broken) => Decided::Append(WakeEvent::LoopBroken((**broken).clone())),
+            WakeInput::BreakLoop(broken) => {
+                Decided::Append(WakeEvent::LoopBroken((**broken).clone()))
+            }
         }
     }
 
@@ -177,7 +186,7 @@ impl Machine for WakeMachine {
         };
         if let Some(said) = said {
             if let Some(other) = state.other(&said) {
-                state.turns.hear(&said.from, &other, said.at);
+                state.reply_chains.record(&said.from, &other, said.at);
             }
             state.recent.push_back(said);
         }
@@ -188,16 +197,8 @@ impl Machine for WakeMachine {
             from, to, until, ..
         }) = broken
         {
-            state.turns.pause(&from, &to, until);
+            state.reply_chains.pause(&from, &to, until);
         }
-    }
-
-    fn deadlines(_: &WakeState) -> Vec<Deadline> {
-        Vec::new()
-    }
-
-    fn deadlines_after(_: &WakeState, _: &StoredEvent<WakeEvent>) -> Vec<Deadline> {
-        Vec::new()
     }
 
     fn effects(record: &StoredEvent<WakeEvent>) -> Vec<Effect> {
@@ -221,8 +222,9 @@ impl Machine for WakeMachine {
     }
 }
 
-/// What is decided about a message. Who went too deep with the sender is not woken by it.
-fn decided(state: &WakeState, input: &Weigh) -> WakeDecided {
+/// The decision about a message. It does not wake an agent that has a paused reply chain with the
+/// sender.
+fn decided(state: &WakeState, input: &DecidedMessage) -> WakeDecided {
     let said = &input.said;
     let Decisions {
         decisions,
@@ -230,7 +232,7 @@ fn decided(state: &WakeState, input: &Weigh) -> WakeDecided {
     } = &input.decisions;
     let loop_broken = broken_by(state, input);
     let is_paused = |agent: &AgentId| {
-        input.bounds.is_some() && state.turns.is_paused(&said.from, agent, said.at)
+        input.bounds.is_some() && state.reply_chains.is_paused(&said.from, agent, said.at)
             || loop_broken
                 .as_ref()
                 .is_some_and(|broken| broken.to == *agent)
@@ -285,11 +287,13 @@ fn decided(state: &WakeState, input: &Weigh) -> WakeDecided {
     }
 }
 
-/// The loop that is broken with this message.
-fn broken_by(state: &WakeState, input: &Weigh) -> Option<LoopBroken> {
+/// The loop that is broken because of this message.
+fn broken_by(state: &WakeState, input: &DecidedMessage) -> Option<LoopBroken> {
     let (said, bounds) = (&input.said, input.bounds?);
     let other = state.other(said)?;
-    let Course::Breaks { depth, until } = state.turns.course(&said.from, &other, said.at, &bounds)
+    let ChainState::Breaks { depth, until } = state
+        .reply_chains
+        .course(&said.from, &other, said.at, &bounds)
     else {
         return None;
     };
@@ -307,7 +311,7 @@ fn broken_by(state: &WakeState, input: &Weigh) -> Option<LoopBroken> {
 }
 
 fn woken(decided: &WakeDecided) -> impl Iterator<Item = Effect> {
-    // Whom it is addressed to has it already.
+    // The addressee has the message already.
     let told = decided
         .woken
         .iter()
@@ -324,7 +328,7 @@ fn woken(decided: &WakeDecided) -> impl Iterator<Item = Effect> {
     })
 }
 
-/// Both are told that they are given each other's messages no longer, and how to go on.
+/// Tells both agents that they do not wake each other any more, and how to go on.
 fn told(broken: &LoopBroken) -> impl Iterator<Item = Effect> {
     let pairs = [(&broken.from, &broken.to), (&broken.to, &broken.from)];
     pairs.into_iter().map(|(agent, other)| {

@@ -10,30 +10,30 @@ use super::keyword;
 use super::matcher::{Candidate, Matcher, Previous, Query};
 use super::mention::{Named, mentions};
 
-/// What of a message decides whom it wakes.
+/// The parts of a message that decide which agents it wakes.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
-    /// What kind of thing is said.
+    /// The message type.
     pub message_type: &'a MessageType,
-    /// Who says it.
+    /// The sender.
     pub from: &'a AgentId,
-    /// To whom it is addressed.
+    /// The addressee.
     pub to: &'a Recipient,
-    /// What it says, as text.
+    /// The content as text.
     pub content: &'a str,
-    /// Whom an assignment names, where that is not whom it is addressed to.
+    /// The agent that an assignment names, where it is not the addressee.
     pub assigned: Option<&'a AgentId>,
-    /// Whom a peer request prefers.
+    /// The agents that a peer request prefers.
     pub preferred: &'a [AgentId],
-    /// Who wrote the message that this one answers.
+    /// The author of the message that this one answers.
     pub reply_to_author: Option<&'a AgentId>,
 }
 
 impl Message<'_> {
-    /// Whether anybody who can help may answer it, so that it has to be matched with skills.
+    /// Whether any agent that can help may answer, so that the message is matched with skills.
     ///
-    /// To the four types of the specification come the call for proposals, which is nothing else, and whatever is
-    /// addressed to whoever can help.
+    /// These are the four types of the specification, the call for proposals, and messages that are
+    /// addressed to any agent.
     pub fn is_group_visible(&self) -> bool {
         use MessageType::{CallForProposals, ExpertiseOffer, GroupQuery, PeerRequest};
         matches!(
@@ -42,7 +42,7 @@ impl Message<'_> {
         ) || *self.to == Recipient::Any
     }
 
-    /// Whether those whom it does not wake remember it.
+    /// Whether agents that it does not wake observe it.
     fn is_information(&self) -> bool {
         use MessageType::{AgentJoined, InfoUpdate, SessionBriefing, TaskResult};
         matches!(
@@ -55,25 +55,26 @@ impl Message<'_> {
 /// The conversation that a message belongs to.
 #[derive(Debug, Clone, Copy)]
 pub struct Conversation<'a> {
-    /// The message before it.
+    /// The message before this one.
     pub previous: Option<Previous<'a>>,
-    /// Who has spoken in it.
+    /// The agents that have taken part.
     pub participations: &'a BTreeMap<AgentId, Participation>,
-    /// Who hears it; every agent when absent.
+    /// The agents that can read it; `None` for all.
     pub audience: Option<&'a BTreeSet<AgentId>>,
 }
 
-/// What all agents do about a message.
+/// The decisions of all agents about a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decisions {
-    /// One for each agent, in the order of their ids; none for the sender.
+    /// The decision for each agent, in the order of their ids; without the sender.
     pub decisions: BTreeMap<AgentId, Decision>,
-    /// How many agents were mentioned or preferred beyond the number that a message may wake in such a way.
+    /// How many agents were mentioned or preferred beyond the number that one message may wake in
+    /// this way.
     pub named_beyond: usize,
 }
 
 impl Decisions {
-    /// Those who wake.
+    /// The agents that wake.
     pub fn woken(&self) -> impl Iterator<Item = (&AgentId, &Decision)> {
         self.decisions
             .iter()
@@ -81,10 +82,10 @@ impl Decisions {
     }
 }
 
-/// What every agent that the matcher knows, and that hears the conversation, does about a message.
+/// Decides for every agent that the matcher knows and that can read the conversation.
 ///
-/// `vector` is that of the message's content; it is looked at only when the message [is visible to the
-/// group](Message::is_group_visible), so none need be made for others.
+/// `vector` is the vector of the message's content. It is used only when the message [is visible to
+/// the group](Message::is_group_visible), so it need not be computed for others.
 pub fn decide_all(
     matcher: &Matcher,
     message: &Message<'_>,
@@ -155,41 +156,41 @@ pub fn decide_all(
 
 /// Whether a message names an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// It does not.
+pub enum Naming {
+    /// It does not name the agent.
     Unnamed,
-    /// It does.
+    /// It names the agent.
     Named,
-    /// It does, after it has named as many others as it may.
+    /// It names the agent after as many others as it may.
     Beyond,
 }
 
-fn standing(named: &Named<'_>, agent: &AgentId) -> Standing {
+fn standing(named: &Named<'_>, agent: &AgentId) -> Naming {
     match (named.within.contains(&agent), named.beyond.contains(&agent)) {
-        (true, _) => Standing::Named,
-        (false, true) => Standing::Beyond,
-        (false, false) => Standing::Unnamed,
+        (true, _) => Naming::Named,
+        (false, true) => Naming::Beyond,
+        (false, false) => Naming::Unnamed,
     }
 }
 
-/// What is known of an agent beside a message.
+/// An agent beside a message.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     /// Whether the text mentions it.
-    pub mentioned: Standing,
+    pub mentioned: Naming,
     /// Whether the request prefers it.
-    pub preferred: Standing,
-    /// Whether it has spoken in the conversation.
+    pub preferred: Naming,
+    /// Whether it has taken part in the conversation.
     pub takes_part: bool,
-    /// How well it fits, where the message was matched.
+    /// How well it matches, where the message was matched.
     pub candidate: Option<&'a Candidate<'a>>,
     /// The best other agent.
     pub rival: Option<Rival<'a>>,
-    /// From which probability on it wakes.
+    /// The probability from which on it wakes.
     pub threshold: f64,
-    /// Below which probability it does not observe.
+    /// The probability below which it does not observe.
     pub observe: f64,
-    /// The phrase of its card that the message has, where phrases count.
+    /// The phrase of its card that the message contains, where phrases count.
     pub trigger: Option<&'a str>,
 }
 
@@ -219,21 +220,21 @@ pub fn decide(message: &Message<'_>, agent: &AgentId, view: &View<'_>) -> Decisi
     if matches!(message.to, Recipient::Agent(to) if to == agent) {
         return named(Reason::DirectTarget);
     }
-    if view.mentioned == Standing::Named {
+    if view.mentioned == Naming::Named {
         return named(Reason::Mention);
     }
     if *message.message_type == MessageType::TaskAssignment && message.assigned == Some(agent) {
         return named(Reason::TaskAssignment);
     }
     let is_peer_request = *message.message_type == MessageType::PeerRequest;
-    if is_peer_request && view.preferred == Standing::Named {
+    if is_peer_request && view.preferred == Naming::Named {
         return named(Reason::PreferredPeer);
     }
     if message.reply_to_author == Some(agent) {
         return named(Reason::Reply);
     }
-    let beyond = view.mentioned == Standing::Beyond
-        || (is_peer_request && view.preferred == Standing::Beyond);
+    let beyond =
+        view.mentioned == Naming::Beyond || (is_peer_request && view.preferred == Naming::Beyond);
     let decision = if let Some(candidate) = view.candidate {
         by_match(candidate, view)
     } else if message.is_information() {

@@ -1,4 +1,4 @@
-//! What was decided for an agent, as it is recorded.
+//! The decision for an agent, in the form in which it is recorded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,19 +16,20 @@ pub enum Outcome {
     Wake,
     /// It is given the message as context when it wakes.
     Observe,
-    /// Nothing.
+    /// It does not get the message.
     Ignore,
 }
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal),+ $(,)?) => {
-        /// Why. As text: `direct_target`, `semantic:<skill>`, `keyword:<phrase>`.
+        /// The reason of a decision. As text: `direct_target`, `semantic:<skill>`,
+        /// `keyword:<phrase>`.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Reason {
             $($(#[doc = $doc])+ $variant,)+
-            /// Its skill of this name fits.
+            /// Its skill with this name matches.
             Semantic(String),
-            /// The message has this phrase of its card.
+            /// The message contains this phrase of its card.
             Keyword(String),
         }
 
@@ -57,7 +58,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The message is its own.
+    /// It sent the message.
     OwnMessage = "own_message",
     /// The message is addressed to it.
     DirectTarget = "direct_target",
@@ -69,22 +70,22 @@ reasons! {
     PreferredPeer = "preferred_peer",
     /// The message answers one of its own.
     Reply = "reply",
-    /// The message names it, after as many others as a message may wake in such a way.
+    /// The message names it, after as many others as one message may wake in this way.
     NamedBeyond = "named_beyond",
-    /// It may be concerned, but not probably enough.
+    /// The probability that the message concerns it is below the threshold.
     BelowThreshold = "below_threshold",
-    /// It is hardly concerned.
+    /// The probability that the message concerns it is very low.
     Irrelevant = "irrelevant",
-    /// The message is news.
+    /// The message is information for everybody.
     Information = "information",
-    /// The message is none of the types that concern others than whom they are addressed to.
+    /// The type of the message concerns its addressee only.
     NotConcerned = "not_concerned",
-    /// It and the sender have answered each other too often of late.
+    /// It and the sender have answered each other too often.
     LoopBroken = "loop_broken",
 }
 
 impl Reason {
-    /// The reason without the skill or phrase: a label for metrics.
+    /// The reason without the skill or phrase, as a label of metrics.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Semantic(_) => "semantic",
@@ -119,17 +120,17 @@ impl<'de> Deserialize<'de> for Reason {
     }
 }
 
-/// The best other agent, while deciding.
+/// The best other agent, while the decision is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rival<'a> {
-    /// Who.
+    /// The agent.
     pub agent: &'a AgentId,
     /// Its probability.
     pub probability: f64,
 }
 
 impl<'a> Rival<'a> {
-    /// A candidate as another's rival.
+    /// A candidate in its role as a rival of another.
     pub fn of(candidate: &Candidate<'a>) -> Self {
         Self {
             agent: candidate.agent,
@@ -138,32 +139,33 @@ impl<'a> Rival<'a> {
     }
 }
 
-/// The best other agent, as recorded.
+/// The best other agent, as it is recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunnerUp {
-    /// Who.
+    /// The agent.
     pub agent_id: AgentId,
     /// Its probability, 0 to 1, to six decimals.
     pub score: f64,
 }
 
-/// What was decided for one agent.
+/// The decision for one agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What it does.
+    /// What the agent does.
     pub outcome: Outcome,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// The probability that it is concerned, 0 to 1, to six decimals; none where that did not count.
+    /// The probability that the message concerns it, 0 to 1, to six decimals; `None` where that did
+    /// not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// The best other agent; none where the message was not matched, or there is none.
+    /// The best other agent; `None` where the message was not matched, or there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner_up: Option<RunnerUp>,
 }
 
 impl Decision {
-    /// A decision that no match had a part in.
+    /// A decision without a match.
     pub(super) fn new(outcome: Outcome, reason: Reason) -> Self {
         Self {
             outcome,
@@ -173,7 +175,7 @@ impl Decision {
         }
     }
 
-    /// A decision by how well an agent fits.
+    /// A decision by how well an agent matches.
     pub(super) fn matched(
         outcome: Outcome,
         reason: Reason,
@@ -193,7 +195,7 @@ impl Decision {
     }
 }
 
-/// To six decimals: the last bits of logarithms and powers differ between machines.
+/// Rounds to six decimals: the last bits of logarithms and powers differ between machines.
 fn rounded(probability: f64) -> f64 {
     (probability * 1e6).round() / 1e6
 }

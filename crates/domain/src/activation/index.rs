@@ -1,24 +1,25 @@
-//! Which skills have which n-grams: an inverted index that one card more or less changes in place.
+//! An inverted index from n-grams to skills. Adding or removing a card changes it in place.
 //!
-//! The weights are `lnc.ltc` of the SMART notation (Salton and Buckley 1988): how rare an n-gram is counts on the
-//! message's side only, so that a skill's own vector does not depend on the other skills, and adding a card touches
-//! nothing but its own n-grams.
+//! The weights are `lnc.ltc` of the SMART notation (Salton and Buckley 1988): the rarity of an
+//! n-gram counts on the side of the message only. So the vector of a skill does not depend on other
+//! skills, and adding a card touches only its own n-grams.
 
 use std::collections::BTreeMap;
 
 use super::ngram::Profile;
 
-/// As many postings as one message may touch. The rarest n-grams come first, so what is left out says least.
+/// How many postings one message may touch. The rarest n-grams come first, so what is left out says
+/// least.
 const POSTINGS_MAX: usize = 150_000;
 
-/// A skill that has an n-gram.
+/// A skill that contains an n-gram.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Posting {
     slot: u32,
     weight: f32,
 }
 
-/// The inverted index. A slot is a number that its owner gave to a skill.
+/// The inverted index. A slot is a number that the owner of the index gives to a skill.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
     postings: BTreeMap<u32, Vec<Posting>>,
@@ -26,7 +27,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Enters a skill.
+    /// Adds a skill.
     pub(super) fn insert(&mut self, slot: u32, profile: &Profile) {
         self.skills += 1;
         for (hash, weight) in profile.iter() {
@@ -36,7 +37,7 @@ impl Index {
         }
     }
 
-    /// Takes out a skill that was entered with the same profile.
+    /// Removes a skill that was added with the same profile.
     pub(super) fn remove(&mut self, slot: u32, profile: &Profile) {
         self.skills = self.skills.saturating_sub(1);
         for (hash, _) in profile.iter() {
@@ -51,7 +52,7 @@ impl Index {
         }
     }
 
-    /// How alike a message and each skill are, 0 to 1, by slot.
+    /// The similarity of a message and each skill, 0 to 1, by slot.
     pub(super) fn scores(&self, message: &Profile, slots: usize) -> Vec<f32> {
         let mut scores = vec![0.0; slots];
         let skills = self.skills as f32;
@@ -59,7 +60,8 @@ impl Index {
         let mut found: Vec<(&[Posting], f32)> = Vec::with_capacity(message.len());
         for (hash, weight) in message.iter() {
             let list = self.postings.get(&hash).map_or(&[][..], Vec::as_slice);
-            // What no skill has makes the message longer all the same: it is about something else as well.
+            // An n-gram that no skill contains still adds to the length of the message: the message
+            // is about something else as well.
             let rarity = (1.0 + skills / (list.len() as f32).max(0.5)).ln();
             let weight = weight * rarity;
             length += weight * weight;
@@ -67,7 +69,8 @@ impl Index {
                 found.push((list, weight));
             }
         }
-        // A stable sort: n-grams equally rare stay in the order of their hashes, and sums are the same everywhere.
+        // A stable sort: equally rare n-grams stay in the order of their hashes, so the sums are
+        // the same on every machine.
         found.sort_by_key(|(list, _)| list.len());
         let length = length.sqrt().max(f32::MIN_POSITIVE);
         let mut touched = 0;
@@ -86,7 +89,7 @@ impl Index {
         scores
     }
 
-    /// How many n-grams are known.
+    /// The number of different n-grams.
     #[cfg(test)]
     pub(super) fn ngrams(&self) -> usize {
         self.postings.len()

@@ -1,6 +1,6 @@
-//! Phrases that wake an agent where meaning cannot be matched.
+//! Phrases that wake an agent where no model is available.
 
-/// As much of a message as is searched for phrases, in bytes: every phrase of every card is looked for.
+/// How many bytes of a message are searched: every phrase of every card is looked for.
 const SEARCHED_BYTES_MAX: usize = 1_024;
 
 /// A phrase of a card.
@@ -19,12 +19,12 @@ impl Phrase {
     }
 }
 
-/// As much of a message as is searched, in lower case.
+/// The part of a message that is searched, in lower case.
 pub(super) fn lower_case(text: &str) -> String {
     crate::text::beginning(text, SEARCHED_BYTES_MAX).to_lowercase()
 }
 
-/// Whether a text has a phrase, both in lower case, between the edges of words.
+/// Whether a text contains a phrase between the edges of words; both are in lower case.
 pub(super) fn says(text: &str, phrase: &str) -> bool {
     let is_inside = |c: Option<char>, edge: Option<char>| {
         c.is_some_and(char::is_alphanumeric) && edge.is_some_and(char::is_alphanumeric)

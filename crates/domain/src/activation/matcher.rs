@@ -1,4 +1,4 @@
-//! The one matcher of all agents' skills.
+//! The matcher of all agents' skills.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,26 +14,29 @@ use super::vector;
 
 /// The share of the cosine in an agent's score; the n-grams have the rest.
 pub const COSINE_SHARE: f64 = 0.7;
-/// As many n-grams as all skills of a card may have together, so that no card outgrows all others in memory.
+/// The most n-grams of all skills of one card together, so that no card takes more memory than
+/// others.
 pub const CARD_NGRAMS_MAX: usize = 16_384;
-/// As many n-grams as one skill may have.
+/// The most n-grams of one skill.
 pub const SKILL_NGRAMS_MAX: usize = 2_048;
-/// The largest share of the previous message in what is matched. A short message has it, a longer one less.
+/// The largest share of the previous message in the text that is matched. A short message gets it,
+/// a longer one less.
 pub const PREVIOUS_SHARE: f32 = 0.4;
-/// Up to how many words a message is short.
+/// How many words a short message has at most.
 pub const SHORT_WORDS: usize = 6;
 
-/// What can be set.
+/// The parameters of the matcher.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Where the message has a vector.
+    /// The calibration for messages with a vector.
     pub with_model: Calibration,
-    /// Where there is none.
+    /// The calibration for messages without a vector.
     pub without_model: Calibration,
-    /// What taking part in the conversation adds.
+    /// The addition for taking part in the conversation.
     pub bonus: Bonus,
-    /// Below this probability an agent does not even observe, unless it takes part in the conversation.
+    /// The probability below which an agent does not even observe, unless it takes part in the
+    /// conversation.
     pub observe: f64,
 }
 
@@ -51,53 +54,55 @@ impl Default for Parameters {
 /// A message to match.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'a> {
-    /// What it says.
+    /// The content of the message.
     pub text: &'a str,
-    /// The vector of the text, where there is a model.
+    /// The vector of the content, where there is a model.
     pub vector: Option<&'a [f32]>,
-    /// The message before it in the conversation.
+    /// The message before this one in the conversation.
     pub previous: Option<Previous<'a>>,
-    /// Who takes part in the conversation.
+    /// The agents that have taken part in the conversation.
     pub participations: &'a BTreeMap<AgentId, Participation>,
-    /// Who hears it; everyone when absent.
+    /// The agents that can read it; `None` for all.
     pub audience: Option<&'a BTreeSet<AgentId>>,
-    /// Who says it, and therefore is nobody's rival.
+    /// The sender, which is no rival of other agents.
     pub from: Option<&'a AgentId>,
 }
 
-/// The message before another in a conversation.
+/// The message before another one in a conversation.
 #[derive(Debug, Clone, Copy)]
 pub struct Previous<'a> {
-    /// What it says.
+    /// The content of the message.
     pub text: &'a str,
-    /// Its vector.
+    /// The vector of the content, where there is a model.
     pub vector: Option<&'a [f32]>,
 }
 
-/// How well an agent fits a message.
+/// How well an agent matches a message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate<'a> {
-    /// Who.
+    /// The agent.
     pub agent: &'a AgentId,
-    /// Its skill that fits best; none when the card names none.
+    /// Its skill that matches best; `None` when the card names no skill.
     pub skill: Option<&'a str>,
     /// The score of that skill, -0.7 to 1.
     pub score: f64,
-    /// The cosine in it; none without a model.
+    /// The cosine in that score; `None` without a model.
     pub cosine: Option<f64>,
-    /// The likeness of n-grams in it.
+    /// The similarity of n-grams in that score.
     pub ngrams: f64,
     /// The lead over the best other agent.
     pub lead: f64,
-    /// The probability that it is concerned, with the bonus.
+    /// The probability that the message concerns the agent, with the addition for taking part.
     pub probability: f64,
-    /// What taking part adds to the log-odds.
+    /// The addition to the log-odds for taking part.
     pub bonus: f64,
 }
 
-/// Texts of one skill from which its vector is made: its name with its description, and its examples.
+/// The texts of a skill from which its vector is made: its name with its description, and its
+/// examples.
 ///
-/// The name is worth as much as an example: without it two in a hundred messages less find their agent.
+/// The name is worth as much as an example: without it, two in a hundred messages fewer find their
+/// agent.
 pub fn texts_of(skill: &Skill) -> Vec<String> {
     let name = ngram::words(&skill.name).collect::<Vec<_>>().join(" ");
     let whole = match (name.is_empty(), skill.description.trim()) {
@@ -112,12 +117,13 @@ pub fn texts_of(skill: &Skill) -> Vec<String> {
         .collect()
 }
 
-/// The skills of all agents, to ask whom a message concerns. One card more or less changes it in place.
+/// The skills of all agents, and the question which of them a message concerns. Adding or removing
+/// a card changes it in place.
 #[derive(Debug, Clone, Default)]
 pub struct Matcher {
     parameters: Parameters,
     agents: BTreeMap<AgentId, Entry>,
-    /// Names in lower case, for mentions that do not keep to the case.
+    /// Agents by their name in lower case, for mentions in another case.
     by_lower_case: BTreeMap<String, BTreeSet<AgentId>>,
     index: Index,
     free: Vec<u32>,
@@ -147,15 +153,15 @@ impl Matcher {
         }
     }
 
-    /// What is set.
+    /// The parameters.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// Enters an agent, in place of what was known of it.
+    /// Adds an agent, in place of its earlier card.
     ///
-    /// `vector_of` gives the vector of a skill: the [`super::centroid`] of the vectors of [`texts_of`] it. A skill without
-    /// one is matched by its n-grams alone, and has the cosine 0 where others have vectors.
+    /// `vector_of` gives the vector of a skill: the [`super::centroid`] of the vectors of its
+    /// [`texts_of`]. A skill without a vector is matched by its n-grams alone, with the cosine 0.
     pub fn insert(&mut self, card: &Card, mut vector_of: impl FnMut(&Skill) -> Option<Vec<f32>>) {
         self.remove(&card.agent_id);
         let ngrams_max = (CARD_NGRAMS_MAX / card.skills.len().max(1)).min(SKILL_NGRAMS_MAX);
@@ -198,7 +204,7 @@ impl Matcher {
         );
     }
 
-    /// Forgets an agent; whether it was known.
+    /// Removes an agent. Returns whether it was known.
     pub fn remove(&mut self, agent: &AgentId) -> bool {
         let Some(entry) = self.agents.remove(agent) else {
             return false;
@@ -217,12 +223,13 @@ impl Matcher {
         true
     }
 
-    /// Everyone who is known, in the order of their ids.
+    /// All agents, in the order of their ids.
     pub fn agents(&self) -> impl Iterator<Item = &AgentId> {
         self.agents.keys()
     }
 
-    /// The agent of a name: written exactly so or, where that is nobody, the only one written so but for the case.
+    /// The agent with a name: the one written exactly so, else the only one written so in another
+    /// case.
     pub fn agent_named(&self, name: &str) -> Option<&AgentId> {
         let exactly = AgentId::new(name)
             .ok()
@@ -235,13 +242,13 @@ impl Matcher {
         })
     }
 
-    /// How many n-grams are known.
+    /// The number of different n-grams.
     #[cfg(test)]
     pub(super) fn ngrams(&self) -> usize {
         self.index.ngrams()
     }
 
-    /// The first of an agent's phrases that a text in lower case has.
+    /// The first of an agent's phrases that a text in lower case contains.
     pub(super) fn phrase_in(&self, agent: &AgentId, lower: &str) -> Option<&str> {
         let phrases = self
             .agents
@@ -262,7 +269,8 @@ impl Matcher {
         }
     }
 
-    /// The agents whom a message concerns most, first; those equally likely in the order of their ids.
+    /// The candidates, the most probable first; those of equal probability in the order of their
+    /// ids.
     pub fn rank<'a>(&'a self, query: &Query<'_>) -> Vec<Candidate<'a>> {
         let (vector, profile) = blended(query);
         let ngrams = self.index.scores(&profile, self.slots as usize);
@@ -289,7 +297,7 @@ impl Matcher {
         candidates
     }
 
-    /// Leads, bonuses and probabilities.
+    /// Fills in leads, additions and probabilities.
     fn settle(
         &self,
         candidates: &mut [Candidate<'_>],
@@ -311,7 +319,8 @@ impl Matcher {
             .filter(|candidate| is_sure(candidate))
             .count();
         for candidate in candidates.iter_mut() {
-            // Who takes part yields to another agent that is sure without such help.
+            // An agent that takes part yields to another agent that is certain without the
+            // addition.
             let yields = sure > usize::from(is_sure(candidate));
             if let Some(participation) = participations.get(candidate.agent).filter(|_| !yields) {
                 candidate.bonus = self.parameters.bonus.of(*participation);
@@ -344,7 +353,8 @@ fn lower_case(agent: &AgentId) -> String {
     agent.as_str().to_ascii_lowercase()
 }
 
-/// The vector and the profile of a message, with a share of the previous one: "yes, at six" says too little.
+/// The vector and the profile of a message, with a share of the previous one: "yes, at six" says
+/// too little by itself.
 fn blended(query: &Query<'_>) -> (Option<Vec<f32>>, Profile) {
     let profile = Profile::of([query.text], ngram::MESSAGE_NGRAMS_MAX);
     let Some(previous) = query.previous else {
@@ -367,7 +377,7 @@ fn blended(query: &Query<'_>) -> (Option<Vec<f32>>, Profile) {
     )
 }
 
-/// The skill of an agent that fits a message best, without what depends on the other agents.
+/// The skill of an agent that matches a message best, without what depends on other agents.
 fn best_skill<'a>(
     agent: &'a AgentId,
     entry: &'a Entry,

@@ -1,23 +1,23 @@
-//! Who is mentioned in a text.
+//! Mentions of agents in a text.
 
 use concord_wire::AgentId;
 
 use super::ngram::cut;
 
-/// As many agents as one message may wake by mentioning them, and as many by preferring them.
+/// How many agents one message may wake by mentioning them, and how many by preferring them.
 pub const NAMED_MAX: usize = 8;
 
 /// The agents that a message names, in order and each once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Named<'a> {
-    /// Those that it may wake.
+    /// The agents that it may wake.
     pub within: Vec<&'a AgentId>,
-    /// Those after the first [`NAMED_MAX`]; they are not woken by being named.
+    /// The agents after the first [`NAMED_MAX`]. Naming them does not wake them.
     pub beyond: Vec<&'a AgentId>,
 }
 
 impl<'a> Named<'a> {
-    /// Notes another agent.
+    /// Adds an agent that is named.
     pub fn push(&mut self, agent: &'a AgentId) {
         if self.within.contains(&agent) || self.beyond.contains(&agent) {
             return;
@@ -40,9 +40,9 @@ impl<'a> FromIterator<&'a AgentId> for Named<'a> {
 
 /// The agents mentioned in a text as `@agent_id`.
 ///
-/// `known` gives the agent of a name. What nobody is called does not count, so that `@Override` in a piece of code costs
-/// nothing; an at-sign inside an e-mail address, a host name, a path or a package name mentions nobody. Only as much of
-/// the text is read as for matching.
+/// `known` gives the agent with a name. A name that no agent has does not count, so that
+/// `@Override` in code is no mention. An at-sign inside an e-mail address, a host name, a path or a
+/// package name is no mention. Only the part of the text that is matched is read.
 pub fn mentions<'a>(text: &str, known: impl Fn(&str) -> Option<&'a AgentId>) -> Named<'a> {
     let text = cut(text);
     let candidate = |(at, _): (usize, &str)| {
@@ -61,13 +61,13 @@ pub fn mentions<'a>(text: &str, known: impl Fn(&str) -> Option<&'a AgentId>) -> 
         if continues(after) {
             return None;
         }
-        // "@ann-" and "_@ann_" are ann with punctuation, unless somebody is called so.
+        // "@ann-" and "_@ann_" are ann with punctuation, unless an agent has that name.
         known(name).or_else(|| known(name.trim_end_matches(['_', '-'])))
     };
     text.match_indices('@').filter_map(candidate).collect()
 }
 
-/// Whether what follows a name makes it part of something else: a host, a path, a package.
+/// Whether the text after a name makes it part of a host name, a path or a package name.
 fn continues(after: &str) -> bool {
     let mut characters = after.chars();
     matches!(characters.next(), Some('.' | '/' | '@' | '\\' | '='))

@@ -1,19 +1,19 @@
-//! A text as the character n-grams of its words.
+//! The character n-grams of the words of a text.
 
-/// As much of a text as is read, in bytes.
+/// How many bytes of a text are read.
 pub const TEXT_BYTES_MAX: usize = 4_096;
-/// As many n-grams as a message is taken to have; a hundred words have fewer.
+/// The most n-grams of a message. A hundred words have fewer.
 pub const MESSAGE_NGRAMS_MAX: usize = 4_096;
 /// The shortest and the longest n-gram, in characters.
 const LENGTHS: std::ops::RangeInclusive<usize> = 3..=5;
 
-/// The n-grams of a text by their hash, each with 1 + ln(how often it occurs), in the order of the hashes and of length 1
-/// as a vector.
+/// The n-grams of a text by their hash, each with the weight 1 + ln(number of occurrences), in the
+/// order of the hashes, and of length 1 as a vector.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Profile(Vec<(u32, f32)>);
 
 impl Profile {
-    /// The profile of texts that are read one after another, up to so many n-grams.
+    /// The profile of several texts, up to `ngrams_max` n-grams.
     pub(super) fn of<'a>(texts: impl IntoIterator<Item = &'a str>, ngrams_max: usize) -> Self {
         let mut hashes = Vec::new();
         for text in texts {
@@ -23,16 +23,17 @@ impl Profile {
         }
         hashes.sort_unstable();
         let mut weighed: Vec<(u32, f32)> = Vec::new();
-        for run in hashes.chunk_by(|a, b| a == b) {
+        for chain in hashes.chunk_by(|a, b| a == b) {
             weighed.extend(
-                run.first()
-                    .map(|hash| (*hash, 1.0 + (run.len() as f32).ln())),
+                chain
+                    .first()
+                    .map(|hash| (*hash, 1.0 + (chain.len() as f32).ln())),
             );
         }
         Self::normalised(weighed)
     }
 
-    /// This profile with a share of another's.
+    /// This profile with a share of another one.
     pub(super) fn blended(&self, other: &Self, share: f32) -> Self {
         let mut both: Vec<(u32, f32)> = self
             .0
@@ -41,9 +42,10 @@ impl Profile {
             .collect();
         both.extend(other.0.iter().map(|(hash, weight)| (*hash, weight * share)));
         both.sort_by_key(|(hash, _)| *hash);
-        let sum = |run: &[(u32, f32)]| {
-            run.first()
-                .map(|(hash, _)| (*hash, run.iter().map(|(_, weight)| weight).sum()))
+        let sum = |chain: &[(u32, f32)]| {
+            chain
+                .first()
+                .map(|(hash, _)| (*hash, chain.iter().map(|(_, weight)| weight).sum()))
         };
         Self::normalised(both.chunk_by(|a, b| a.0 == b.0).filter_map(sum).collect())
     }
@@ -60,18 +62,18 @@ impl Profile {
         Self(weighed)
     }
 
-    /// Hash and weight of each n-gram.
+    /// The hash and the weight of each n-gram.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, f32)> {
         self.0.iter().copied()
     }
 
-    /// How many different n-grams there are.
+    /// The number of different n-grams.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-/// As much of a text as is read.
+/// The part of a text that is read.
 pub(super) fn cut(text: &str) -> &str {
     crate::text::beginning(text, TEXT_BYTES_MAX)
 }
@@ -88,7 +90,8 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(is_gap).map(word).filter(|word| !word.is_empty())
 }
 
-/// The n-grams of one word with a space on either side, so that its beginning and its end are told from its middle.
+/// Adds the n-grams of one word with a space on either side, so that its beginning and end differ
+/// from its middle.
 fn push_ngrams(word: &str, ngrams_max: usize, hashes: &mut Vec<u32>) {
     let padded: Vec<char> = std::iter::once(' ')
         .chain(word.chars())

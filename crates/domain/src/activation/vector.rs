@@ -1,8 +1,9 @@
-//! Vectors of texts, as an embedding model gives them.
+//! Vectors of texts, as an embedding model returns them.
 
-/// The direction of a vector: the same vector with length 1. None when it has none, or a number that is not finite.
+/// A vector with length 1 in the same direction. `None` for a vector of length 0, or with a number
+/// that is not finite.
 pub fn direction(vector: &[f32]) -> Option<Vec<f32>> {
-    // Twice, so that a vector of very large numbers does not seem to be without end.
+    // Divided by the largest number first, so that the squares of very large numbers stay finite.
     let largest = vector
         .iter()
         .fold(0.0_f32, |largest, x| largest.max(x.abs()));
@@ -17,8 +18,8 @@ pub fn direction(vector: &[f32]) -> Option<Vec<f32>> {
     Some(vector.iter().map(|x| x / largest / length).collect())
 }
 
-/// The centroid of vectors: the direction of the sum of their directions. Vectors without a direction, and those of
-/// another length than the first, do not count.
+/// The centroid of vectors: the direction of the sum of their directions. Vectors without a
+/// direction, and those with other dimensions than the first, do not count.
 pub fn centroid<'a>(vectors: impl IntoIterator<Item = &'a [f32]>) -> Option<Vec<f32>> {
     let mut sum: Vec<f32> = Vec::new();
     for vector in vectors.into_iter().filter_map(direction) {
@@ -46,13 +47,14 @@ pub(super) fn blended(message: &[f32], previous: &[f32], share: f32) -> Option<V
     )
 }
 
-/// The cosine of two directions; 0 when they do not have the same number of dimensions.
+/// The cosine of two directions; 0 when their numbers of dimensions differ.
 pub(super) fn cosine(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 8;
     if a.len() != b.len() {
         return 0.0;
     }
-    // Eight sums side by side: the compiler keeps the order of additions, and would otherwise add one at a time.
+    // Eight sums side by side: the compiler keeps the order of additions, and would otherwise add
+    // one number at a time.
     let mut sums = [0.0_f32; LANES];
     let (blocks_a, blocks_b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let rest: f32 = blocks_a

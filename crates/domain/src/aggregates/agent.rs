@@ -1,24 +1,25 @@
-//! An agent on the register: its card and how it is. Owned by the coordinator; its id is the agent's.
+//! The registration of an agent: its card and its status. Owned by the coordinator; its id is the
+//! agent's.
 //!
 //! | state          | Register                         | Deregister            | Status                                  |
 //! |----------------|----------------------------------|-----------------------|-----------------------------------------|
 //! | not registered | registered (joined), or refused [1] | refused: not registered | refused: not registered              |
 //! | registered     | registered (updated, or same)    | deregistered          | status_changed; ignored when it is so already |
 //!
-//! [1] A card that is not valid is refused whatever the state; `must_exist` (`update_agent`) refuses a newcomer.
+//! [1] A card that is not valid is refused in every state; `must_exist` (`update_agent`) refuses an agent
+//! that is not registered.
 //!
-//! **Always answered.** An agent that starts again registers again and waits for the answer, so a registration that
-//! changes nothing is a fact too; others are told only of what changed.
+//! **Always answered.** An agent that restarts registers again and waits for the answer, so a
+//! registration that changes nothing is an event too. Others are told only of changes.
 //!
-//! **A registration makes available.** Whoever registers is there. From then on the agent's heartbeats, its own word and
-//! the lack of heartbeats decide ([`liveness`]).
+//! **A registration makes available.** From then on the agent's heartbeats, its status messages, and
+//! missing heartbeats decide ([`liveness`]).
 
 use concord_events::{
-    AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange, Deadline,
-    StoredEvent,
+    AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange, StoredEvent,
 };
 use concord_wire::payload::{AgentJoined, AgentStatus, Card, StatusReport};
-use concord_wire::{AgentId, CaseId, Fault, MessageId, Timestamp};
+use concord_wire::{AgentId, Fault, MessageId, Timestamp};
 use serde_json::json;
 
 use crate::aggregates::review_queue::Recent;
@@ -27,26 +28,26 @@ use crate::machine::{Context, Decision, Ignored, Machine};
 
 pub mod liveness;
 
-/// Messages that are remembered, to know a repetition.
+/// How many messages are remembered, to recognise a repetition.
 const CAUSES_MAX: usize = 64;
 
-/// Where the parameters of a request stand.
+/// The JSON pointer of the parameters of a request.
 const PARAMETERS: &str = "/payload/parameters";
 
-/// The agent machine.
+/// The state machine of an agent's registration.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentMachine;
 
-/// What is known of an agent.
+/// The state of an agent's registration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentState {
-    /// Its card; none while it is not registered.
+    /// The card of the agent; `None` while it is not registered.
     pub card: Option<Card>,
-    /// How it is.
+    /// Whether the agent is available, busy or unavailable.
     pub status: AgentStatus,
-    /// Why, as it was last said.
+    /// The last stated reason for the status.
     pub why: String,
-    /// Since when it is so.
+    /// When the status last changed.
     pub since: Option<Timestamp>,
     causes: Recent<MessageId, ()>,
 }
@@ -63,38 +64,38 @@ impl Default for AgentState {
     }
 }
 
-/// What can be asked of an agent's entry.
+/// One input of an agent's registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentInput {
-    /// It can be spoken to as its card says.
+    /// Registers the agent, or replaces its card.
     Register {
         /// The card.
         card: Box<Card>,
-        /// Who says so. Whether they may is for the caller to know.
+        /// The sender. The caller checks whether the sender may register the agent.
         by: AgentId,
-        /// The request to answer.
+        /// The message that is answered, where one is.
         request_id: Option<MessageId>,
-        /// Whether only a card that is there is replaced.
+        /// Whether the agent must be registered already.
         must_exist: bool,
     },
-    /// It is to be spoken to no longer.
+    /// Removes the agent from the register.
     Deregister {
-        /// Which agent.
+        /// The agent.
         agent_id: AgentId,
-        /// Who says so.
+        /// The sender.
         by: AgentId,
-        /// Why; may be empty.
+        /// The reason; may be empty.
         why: String,
-        /// The request to answer.
+        /// The message that is answered, where one is.
         request_id: Option<MessageId>,
     },
-    /// It is available, busy or unavailable.
+    /// Changes the status of the agent.
     Status {
-        /// Which agent.
+        /// The agent.
         agent_id: AgentId,
-        /// How it is.
+        /// The new status.
         status: AgentStatus,
-        /// Why; may be empty.
+        /// The reason; may be empty.
         why: String,
     },
 }
@@ -176,14 +177,6 @@ impl Machine for AgentMachine {
         }
     }
 
-    fn deadlines(_: &AgentState) -> Vec<Deadline> {
-        Vec::new()
-    }
-
-    fn deadlines_after(_: &AgentState, _: &StoredEvent<AgentEvent>) -> Vec<Deadline> {
-        Vec::new()
-    }
-
     fn effects(record: &StoredEvent<AgentEvent>) -> Vec<Effect> {
         let answer = |to: &AgentId, request_id: &Option<MessageId>, result| {
             let request_id = request_id.clone();
@@ -240,15 +233,6 @@ impl Machine for AgentMachine {
             }
         }
     }
-
-    fn case_of(_: &StoredEvent<AgentEvent>) -> Option<CaseId> {
-        None
-    }
-
-    // An agent that registers was mostly registered before.
-    fn creates(_: &AgentInput) -> bool {
-        false
-    }
 }
 
 fn register(
@@ -264,7 +248,7 @@ fn register(
     let change = match &state.card {
         None if must_exist => return Decision::Reject(not_registered(&card.agent_id)),
         None => CardChange::Joined,
-        // It was not there, so it is news that it is there again.
+        // The agent was gone, so others are told that it is there again.
         Some(_) if state.status == AgentStatus::Unavailable => CardChange::Joined,
         Some(earlier) if earlier == card => CardChange::Same,
         Some(_) => CardChange::Updated,

@@ -33,6 +33,7 @@ use concord_wire::policy::Policy;
 use concord_wire::{AgentId, CaseId, MessageId, Token};
 
 mod challenge;
+mod conclude;
 mod decide;
 mod effects;
 mod gate;
@@ -50,75 +51,75 @@ pub use state::{CaseState, Phase};
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
 
-/// The case machine.
+/// The state machine of a case.
 #[derive(Debug, Clone, Copy)]
 pub struct CaseMachine;
 
-/// What can be asked of a case.
+/// One input of a case.
 #[derive(Debug, Clone)]
 pub enum CaseInput {
-    /// Open it.
+    /// The request to open the case.
     Open(Box<OpenRequest>),
     /// A participant's finding.
     Finding(Box<ReceivedFinding>),
-    /// The conflicts among its findings.
+    /// The conflicts that were detected among its findings.
     Detected(Box<Detected>),
-    /// The end of one of its debates.
+    /// The outcome of one of its debates.
     Resolved(Box<ConflictOutcome>),
     /// A deadline has passed.
     Elapsed(DeadlineElapsed),
-    /// One agent disputes another's finding.
+    /// One agent challenges the finding of another.
     Challenge(Box<ReceivedChallenge>),
     /// A person reviews a provisional decision, or lets the case pass a gate.
     Review(Box<ReceivedReview>),
-    /// An operator cancels it.
+    /// An operator cancels the case.
     Cancel {
-        /// Who.
+        /// The operator.
         by: AgentId,
-        /// Why.
+        /// The operator's reason.
         why: String,
     },
 }
 
-/// A challenge as it came in.
+/// A challenge, as the coordinator received it.
 #[derive(Debug, Clone)]
 pub struct ReceivedChallenge {
-    /// Its message.
+    /// The message that brought it.
     pub heard: Heard,
-    /// How sure the challenger is, 0 to 1.
+    /// The confidence of the challenger, 0 to 1.
     pub confidence: f64,
-    /// The challenge.
+    /// The payload.
     pub challenge: Challenge,
 }
 
-/// A review as it came in.
+/// A review, as the coordinator received it.
 #[derive(Debug, Clone)]
 pub struct ReceivedReview {
-    /// Its message.
+    /// The message that brought it.
     pub heard: Heard,
-    /// The review.
+    /// The payload.
     pub review: Review,
 }
 
-/// A request to open a case, its policy resolved.
+/// A request to open a case, with its policy resolved.
 #[derive(Debug, Clone)]
 pub struct OpenRequest {
-    /// Who asks.
+    /// The agent that opens the case.
     pub opened_by: AgentId,
-    /// In which message.
+    /// The id of the request's message.
     pub request_id: MessageId,
-    /// What is asked.
+    /// The payload.
     pub request: OpenCase,
-    /// The rules.
+    /// The policy of the case.
     pub policy: Policy,
 }
 
-/// Name of the deadline of phases 1 and 2.
+/// The name of the deadline of phases 1 and 2.
 pub const FINDINGS: &str = "findings";
-/// Name of the deadline of the whole case.
+/// The name of the deadline of the whole case.
 pub const CASE: &str = "case";
 
-/// What a case waits for.
+/// The open deadlines of a case in this phase.
 fn deadlines(phase: Phase, opened: &CaseOpened) -> Vec<Deadline> {
     let mut open = Vec::new();
     if phase == Phase::Collecting {
@@ -187,6 +188,28 @@ impl Machine for CaseMachine {
 
     fn creates(input: &CaseInput) -> bool {
         matches!(input, CaseInput::Open(_))
+    }
+
+    const MUST_END: bool = true;
+
+    fn begins(event: &CaseEvent) -> bool {
+        matches!(event, CaseEvent::Opened(_))
+    }
+
+    fn ends(event: &CaseEvent) -> bool {
+        matches!(event, CaseEvent::Decided(_) | CaseEvent::Cancelled(_))
+    }
+
+    fn may_follow_end(event: &CaseEvent) -> bool {
+        // A debate on the ladder may go on after the decision of its case, and gates come after the
+        // decision.
+        !matches!(
+            event,
+            CaseEvent::FindingRecorded(_)
+                | CaseEvent::FindingsClosed(_)
+                | CaseEvent::ConflictsReceived(_)
+                | CaseEvent::Decided(_)
+        )
     }
 }
 

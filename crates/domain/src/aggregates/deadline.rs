@@ -1,40 +1,40 @@
-//! A deadline: notices once that a point in time has passed. Owned by the escalation timer.
+//! A deadline: records once that a point in time has passed. Owned by the escalation timer.
 
 use std::collections::BTreeSet;
 
 use concord_events::Aggregate;
 use concord_events::{Deadline, DeadlineElapsed, DeadlineEvent, FiredBy, StoredEvent};
-use concord_wire::{CaseId, Timestamp, Token};
+use concord_wire::{Timestamp, Token};
 
-use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
 
-/// The deadline machine.
+/// The state machine of a deadline.
 #[derive(Debug, Clone, Copy)]
 pub struct DeadlineMachine;
 
-/// What is known of a deadline.
+/// The state of a deadline.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeadlineState {
-    /// The instants at which it has elapsed: more than one when it was moved.
+    /// The instants at which it has elapsed; several when it was moved.
     pub elapsed: BTreeSet<Timestamp>,
 }
 
-/// A deadline that is said to have passed.
+/// The input of a deadline: it may have passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fire {
-    /// Whose: kind of aggregate.
+    /// The kind of aggregate that has the deadline.
     pub aggregate: Aggregate,
-    /// Which aggregate.
+    /// The id of that aggregate.
     pub id: Token,
-    /// Which of its deadlines, due when.
+    /// The name of the deadline and when it is due.
     pub deadline: Deadline,
-    /// Who says so.
+    /// What fired it: the broker's scheduler or a sweep.
     pub fired_by: FiredBy,
 }
 
 impl Fire {
-    /// The id of the deadline's own aggregate: the same whoever computes it.
+    /// The id of the deadline's own aggregate. It follows from the aggregate and the deadline's
+    /// name.
     pub fn deadline_id(&self) -> Token {
         Token::derived(&format!(
             "{}/{}/{}",
@@ -52,7 +52,7 @@ impl Machine for DeadlineMachine {
         if state.elapsed.contains(&input.deadline.due) {
             return Decision::Ignore(Ignored::AlreadyDone);
         }
-        // Never before it is due: the shell hands it in again later.
+        // A deadline never elapses before it is due: the service hands it in again later.
         if context.now < input.deadline.due {
             return Decision::Ignore(Ignored::DeadlineNotOpen);
         }
@@ -70,33 +70,21 @@ impl Machine for DeadlineMachine {
         state.elapsed.insert(record.event.elapsed().due);
     }
 
-    fn deadlines(_: &DeadlineState) -> Vec<Deadline> {
-        Vec::new()
-    }
-
-    fn effects(_: &StoredEvent<DeadlineEvent>) -> Vec<Effect> {
-        Vec::new()
-    }
-
-    fn case_of(_: &StoredEvent<DeadlineEvent>) -> Option<CaseId> {
-        None
-    }
-
     fn creates(_: &Fire) -> bool {
         true
     }
 }
 
-/// What the broker's scheduler must be told because of one fact.
+/// An instruction to the broker's scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TimerAction {
-    /// Hold this deadline, in place of an earlier one of the same name.
+    /// Hold this deadline, in place of an earlier one with the same name.
     Arm(Deadline),
-    /// Hold the deadline of this name no longer.
+    /// Do not hold the deadline with this name any more.
     Cancel(Token),
 }
 
-/// What the broker's scheduler must be told, from the fact's own account of its deadlines.
+/// The instructions to the broker's scheduler that follow from the deadlines that an event states.
 pub fn timer_actions(meta: &concord_events::EventMeta) -> Vec<TimerAction> {
     let opened = meta
         .deadlines

@@ -1,4 +1,4 @@
-//! A debate: bounded rounds of discussion about one conflict, then the vote. Owned by the debate facilitator.
+//! A debate: the life of one conflict, from rounds of discussion to its resolution. Owned by the debate facilitator.
 //!
 //! | state     | Open    | Answer of an asked party           | other Answer                          | round due       |
 //! |-----------|---------|------------------------------------|---------------------------------------|-----------------|
@@ -7,118 +7,61 @@
 //! |           |         | round: round_closed or resolved    | refused (no party, not asked)         | round           |
 //! | resolved  | ignored | answer_set_aside (late)            | answer_set_aside or refused           | ignored         |
 //!
-//! Once it is resolved, what [proved](proved) right can be said, once; before that it is refused.
+//! After its end, what proved right can be reported once ([`ground_truth`]); before that a report is refused.
 //!
 //! **When a round settles a conflict.** The specification's rule, `agreements >= answers - 1`, is met by no answer and by
 //! one. Here a round settles when at least `answers_min` (2 or more) parties answered and either all parties hold the
 //! same position, or all answers but one agreed with a peer and one position is held by more parties than any other.
 //! So two parties that politely adopt each other's position have settled nothing.
 //!
-//! A debate that began with a challenge, and one whose discussion settled nothing that the policy takes for settled, is on
-//! the [ladder](crate::aggregates::escalation).
+//! What follows when the rounds settle nothing is the [strategy](strategy) of the debate: a vote, or the
+//! [ladder](escalation). A challenge is on the ladder from its beginning.
+//!
+//! Each module uses only modules before it: `input`, `state`, `admission`, `position`, `discussion`, `outcome_builder`,
+//! `escalation`, `strategy`, `rounds`, `ground_truth`, `decide`.
 
-use concord_events::{Deadline, DeadlineElapsed, DebateEvent, StoredEvent};
-use std::collections::BTreeMap;
+use concord_events::{Deadline, DebateEvent, StoredEvent};
+use concord_wire::{CaseId, DebateId, Timestamp, Token};
 
-use concord_wire::payload::{Answer, Credibility, OpenDebate, Precedent};
-use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp, Token};
-
-mod close;
+mod admission;
 mod decide;
+mod discussion;
 mod effects;
+mod escalation;
 mod ground_truth;
+mod input;
+mod lifecycle;
+mod outcome_builder;
 mod position;
-mod resolution;
+mod recount;
+mod rounds;
 mod state;
+pub mod strategy;
 pub mod verdicts;
 
-pub(crate) use close::Ended;
-pub(crate) use decide::set_aside;
-pub use ground_truth::{Standing, ToldOutcome};
-pub(crate) use resolution::Resolving;
-pub use state::{DebateState, Heard};
+pub use discussion::Discussion;
+#[cfg(test)]
+pub(crate) use escalation::tests::stories as ladder_stories;
+pub use input::{
+    AnswerMessage, Command, DebateInput, Eligibility, LadderMessage, MessageBody, Opening,
+    OutcomeMessage, PriorKnowledge,
+};
+pub use state::{DebateState, Ladder, RoundAnswer};
 
-use crate::aggregates::escalation::{self, Order, Said};
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
 
-/// The debate machine.
+/// The state machine of a debate.
 #[derive(Debug, Clone, Copy)]
 pub struct DebateMachine;
 
-/// What can be asked of a debate.
-#[derive(Debug, Clone)]
-pub enum DebateInput {
-    /// Open it.
-    Open(Box<Opening>),
-    /// A party's answer.
-    Answer(Box<GivenAnswer>),
-    /// Something said on the ladder.
-    Said(Box<Said>),
-    /// What the queue of people, a gate or an operator does to it.
-    Order(Box<Order>),
-    /// What proved right, said after the debate.
-    Outcome(Box<ToldOutcome>),
-    /// A deadline has passed.
-    Elapsed(DeadlineElapsed),
-}
-
-/// A request to open a debate, with what is known from before where the policy needs it.
-#[derive(Debug, Clone, Default)]
-pub struct Known {
-    /// How far each party is to be believed.
-    pub credibility: BTreeMap<AgentId, Credibility>,
-    /// Earlier debates like this one, the latest first.
-    pub precedents: Vec<Precedent>,
-}
-
-/// A request to open a debate.
-#[derive(Debug, Clone)]
-pub struct Opening {
-    /// What is asked.
-    pub request: OpenDebate,
-    /// What is known from before.
-    pub known: Known,
-}
-
-impl Opening {
-    /// A debate that needs nothing from before.
-    pub fn of(request: OpenDebate) -> Self {
-        Self {
-            request,
-            known: Known::default(),
-        }
-    }
-}
-
-/// An answer as it came in.
-#[derive(Debug, Clone)]
-pub struct GivenAnswer {
-    /// Who answers.
-    pub agent_id: AgentId,
-    /// In which message.
-    pub message_id: MessageId,
-    /// SHA-256 of the message's payload.
-    pub digest: String,
-    /// Sequence of the fact whose question is answered, where the answer names the question.
-    pub question_sequence: Option<u64>,
-    /// The round that the answer says it belongs to.
-    pub round: Option<u32>,
-    /// Whether the message type is `agreement`.
-    pub is_agreement: bool,
-    /// The envelope's confidence.
-    pub confidence: Option<f64>,
-    /// The answer.
-    pub answer: Answer,
-}
-
-/// Name of the deadline of a round.
+/// The name of the deadline of a round.
 pub fn round_name(round: u32) -> Token {
     Token::numbered("round", round)
 }
 
-/// What a debate waits for.
-fn deadlines(round: u32, due: Option<Timestamp>) -> Vec<Deadline> {
+/// The deadline of a round, in a list.
+fn round_deadline(round: u32, due: Option<Timestamp>) -> Vec<Deadline> {
     due.map(|due| Deadline {
         name: round_name(round),
         due,
@@ -150,17 +93,15 @@ impl Machine for DebateMachine {
         }
         match &state.ladder {
             Some(ladder) => ladder.waits_for.clone(),
-            None => deadlines(state.round, state.due),
+            None => round_deadline(state.round, state.due),
         }
     }
 
     fn deadlines_after(state: &DebateState, record: &StoredEvent<DebateEvent>) -> Vec<Deadline> {
         match &record.event {
-            DebateEvent::Opened(opened) if opened.terms.challenge.is_some() => {
-                opened.waits_for.clone()
-            }
-            DebateEvent::Opened(opened) => deadlines(1, opened.due),
-            DebateEvent::RoundClosed(closed) => deadlines(closed.next_round, Some(closed.due)),
+            DebateEvent::Opened(opened) if opened.due.is_none() => opened.waits_for.clone(),
+            DebateEvent::Opened(opened) => round_deadline(1, opened.due),
+            DebateEvent::RoundClosed(closed) => round_deadline(closed.next_round, Some(closed.due)),
             DebateEvent::Resolved(_) | DebateEvent::AwaitsGate(_) => Vec::new(),
             DebateEvent::Acknowledged(acknowledged) => acknowledged.waits_for.clone(),
             DebateEvent::EvidenceGiven(given) => given.waits_for.clone(),
@@ -212,6 +153,32 @@ impl Machine for DebateMachine {
 
     fn creates(input: &DebateInput) -> bool {
         matches!(input, DebateInput::Open(_))
+    }
+
+    const MUST_END: bool = true;
+
+    fn begins(event: &DebateEvent) -> bool {
+        matches!(event, DebateEvent::Opened(_))
+    }
+
+    fn ends(event: &DebateEvent) -> bool {
+        matches!(event, DebateEvent::Resolved(_))
+    }
+
+    fn may_follow_end(event: &DebateEvent) -> bool {
+        lifecycle::may_follow_end(event)
+    }
+
+    fn may_rest(state: &DebateState) -> bool {
+        lifecycle::may_rest(state)
+    }
+
+    fn misplaced(before: &DebateState, event: &DebateEvent) -> Option<String> {
+        lifecycle::misplaced(before, event)
+    }
+
+    fn recount(after: &DebateState, record: &StoredEvent<DebateEvent>) -> Vec<String> {
+        recount::recount(after, record)
     }
 }
 

@@ -1,6 +1,7 @@
-//! A detection: the conflicts among a case's findings, found once. Owned by the conflict detector.
+//! A detection: the conflicts among the findings of a case, found once. Owned by the conflict
+//! detector.
 
-use concord_events::{Deadline, Detected, DetectionEvent, ReceivedFinding, StoredEvent};
+use concord_events::{Detected, DetectionEvent, ReceivedFinding, StoredEvent};
 use concord_wire::CaseId;
 use concord_wire::payload::{Circumstances, DebateTerms};
 use concord_wire::policy::Policy;
@@ -10,14 +11,14 @@ use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
 use crate::rules::conflict;
 
-/// The detection machine.
+/// The state machine of a detection.
 #[derive(Debug, Clone, Copy)]
 pub struct DetectionMachine;
 
-/// What is known of a detection.
+/// The state of a detection.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DetectionState {
-    /// What was found.
+    /// The conflicts that were found, once it has taken place.
     pub detected: Option<Detected>,
 }
 
@@ -26,13 +27,13 @@ pub struct DetectionState {
 pub struct DetectionInput {
     /// The case.
     pub case_id: CaseId,
-    /// Its rules.
+    /// The policy of the case.
     pub policy: Policy,
-    /// Its first gate.
+    /// The first gate of the case.
     pub gate: Option<String>,
-    /// In which circumstances it is judged.
+    /// The circumstances in which the case is judged.
     pub circumstances: Circumstances,
-    /// Its findings.
+    /// The findings of the case.
     pub findings: Vec<ReceivedFinding>,
 }
 
@@ -66,10 +67,6 @@ impl Machine for DetectionMachine {
         state.detected = Some(*detected);
     }
 
-    fn deadlines(_: &DetectionState) -> Vec<Deadline> {
-        Vec::new()
-    }
-
     fn effects(record: &StoredEvent<DetectionEvent>) -> Vec<Effect> {
         let DetectionEvent::Completed(detected) = &record.event;
         let open = detected.debated.iter().map(|conflict| Effect::OpenDebate {
@@ -89,9 +86,17 @@ impl Machine for DetectionMachine {
     fn creates(_: &DetectionInput) -> bool {
         true
     }
+
+    fn ends(_: &DetectionEvent) -> bool {
+        true
+    }
+
+    fn may_follow_end(_: &DetectionEvent) -> bool {
+        false
+    }
 }
 
-/// What concerns the ladder of a detected conflict.
+/// The terms of a debate about a detected conflict, from the ladder of the policy.
 fn terms(detected: &Detected) -> DebateTerms {
     let ladder = &detected.policy.ladder;
     DebateTerms {

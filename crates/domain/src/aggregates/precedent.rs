@@ -1,5 +1,6 @@
-//! A precedent: how the last debates of one kind about one subject turned out. Owned by the debate facilitator; its id
-//! follows from kind and subject ([`id_of`]), so whoever has a conflict like it finds it.
+//! A precedent: how the last debates of one kind about one subject ended. Owned by the debate
+//! facilitator; its id follows from kind and subject ([`id_of`]), so that it is found for any similar
+//! conflict.
 //!
 //! | state                               | an entry                                         |
 //! |-------------------------------------|--------------------------------------------------|
@@ -11,15 +12,15 @@
 //! | 20 debates, all of them later       | ignored: already done                            |
 //! | 20 other debates                    | recorded; the oldest is forgotten                |
 //!
-//! A provisional decision is recorded when it is made; when a person overrides it, the entry of the override takes its
-//! place. The later of two entries is the one of the later time; at the same time, that of the higher level. What would be forgotten at
-//! once is not recorded: it may have been recorded before, and forgotten since.
+//! A provisional decision is recorded when it is made. When a person overrides it, the entry of the
+//! override takes its place. Of two entries the one with the later time is the later one; at the same
+//! time, the one of the higher level. An entry that would be forgotten at once is not recorded: it may
+//! have been recorded before.
 
-use concord_events::{Deadline, PrecedentEvent, PrecedentRecorded, StoredEvent};
+use concord_events::{PrecedentEvent, PrecedentRecorded, StoredEvent};
 use concord_wire::payload::{ConflictType, Precedent};
-use concord_wire::{CaseId, DebateId, Timestamp, Token};
+use concord_wire::{DebateId, Timestamp, Token};
 
-use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
 use crate::rules::canonical::normalise;
 use crate::rules::size_budget::truncate;
@@ -27,50 +28,52 @@ use crate::rules::size_budget::truncate;
 /// Most debates of one precedent; beyond that the oldest are forgotten.
 pub const DEBATES_MAX: usize = 20;
 
-/// The machine of precedents.
+/// The state machine of a precedent.
 #[derive(Debug, Clone, Copy)]
 pub struct PrecedentMachine;
 
-/// What is known of a precedent.
+/// The state of a precedent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PrecedentState {
-    /// One entry a debate, the oldest first; those of one instant in the order of their arrival.
-    kept: Vec<Precedent>,
+    /// One entry for each debate, the oldest first; entries of one instant in the order of their
+    /// arrival.
+    entries: Vec<Precedent>,
 }
 
 impl PrecedentState {
     /// The entry of a debate.
     pub fn of(&self, debate: &DebateId) -> Option<&Precedent> {
-        self.kept.iter().find(|entry| entry.debate_id == *debate)
+        self.entries.iter().find(|entry| entry.debate_id == *debate)
     }
 
-    /// Whether an entry of this time, of a debate that is not known, would be forgotten at once.
+    /// Whether an entry of this time, of a new debate, would be forgotten at once.
     fn is_past(&self, at: Timestamp, most: usize) -> bool {
-        self.kept.len() >= most && self.kept.first().is_some_and(|oldest| at <= oldest.at)
+        self.entries.len() >= most && self.entries.first().is_some_and(|oldest| at <= oldest.at)
     }
 
     /// Adds an entry in place of an earlier one of its debate, and forgets the oldest beyond `most`.
     fn keep(&mut self, entry: Precedent, most: usize) {
-        self.kept
+        self.entries
             .retain(|earlier| earlier.debate_id != entry.debate_id);
-        let place = self.kept.partition_point(|other| other.at <= entry.at);
-        self.kept.insert(place, entry);
-        let surplus = self.kept.len().saturating_sub(most);
-        self.kept.drain(..surplus);
+        let place = self.entries.partition_point(|other| other.at <= entry.at);
+        self.entries.insert(place, entry);
+        let surplus = self.entries.len().saturating_sub(most);
+        self.entries.drain(..surplus);
     }
 }
 
-/// The last entries, the newest first, of at most so many debates.
+/// The newest entries, of at most `most` debates, the newest first.
 pub fn recent(state: &PrecedentState, most: usize) -> Vec<&Precedent> {
-    state.kept.iter().rev().take(most).collect()
+    state.entries.iter().rev().take(most).collect()
 }
 
-/// The id of the precedent for conflicts of this kind about this subject, however the subject's name is written.
+/// The id of the precedent for conflicts of this kind about this subject. Spellings of the subject
+/// that compare as equal give the same id.
 pub fn id_of(kind: ConflictType, subject: &str) -> Token {
     Token::derived(&format!("{}/{}", kind.as_str(), normalise(subject)))
 }
 
-/// Where the entry stands in the message that brings it.
+/// The JSON pointer of the entry in the message that brings it.
 const POINTER: &str = "/payload/precedent";
 
 impl Machine for PrecedentMachine {
@@ -102,23 +105,6 @@ impl Machine for PrecedentMachine {
     fn apply(state: &mut PrecedentState, record: StoredEvent<PrecedentEvent>) {
         let PrecedentEvent::Recorded(recorded) = record.event;
         state.keep(recorded.precedent, DEBATES_MAX);
-    }
-
-    fn deadlines(_: &PrecedentState) -> Vec<Deadline> {
-        Vec::new()
-    }
-
-    fn effects(_: &StoredEvent<PrecedentEvent>) -> Vec<Effect> {
-        Vec::new()
-    }
-
-    fn case_of(_: &StoredEvent<PrecedentEvent>) -> Option<CaseId> {
-        None
-    }
-
-    // Most kinds of conflict are met again and again.
-    fn creates(_: &Precedent) -> bool {
-        false
     }
 }
 

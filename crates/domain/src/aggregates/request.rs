@@ -1,7 +1,8 @@
-//! A request of one agent to another: opened once, ended once, whoever is killed meanwhile. Owned by the coordinator.
+//! A request of one agent to another: opened once and ended once, even when services are killed. Owned
+//! by the coordinator.
 //!
-//! The agents speak with each other directly; this machine hears them. What it adds is the end: a request that nobody
-//! answers in time ends in an `error` to whoever asked.
+//! Agents exchange requests and replies directly; this machine records them. It adds the end: a request
+//! that nobody answers in time ends with an `error` to its sender.
 //!
 //! | state    | Ask                       | Acknowledge    | Answer in time       | Answer late [6] | deadline passes           |
 //! |----------|---------------------------|----------------|----------------------|-----------------|---------------------------|
@@ -10,15 +11,16 @@
 //! | open     | ignored, or refused [2]   | acknowledged   | answered             | answered_late   | failed, or answered [3]   |
 //! | ended    | ignored, or refused [2][5] | ignored        | answered_late [4]    | answered_late [4] | ignored                 |
 //!
-//! [1] Failed at once when the request cannot be carried out: the reason is the caller's to find ([`Refusal`]). [2] A
-//! repetition is ignored; another request under the same id is refused. [3] Whoever handles the deadline looks first for an
-//! answer that is stored and not handled yet: what was in time counts, whatever waits in a queue. [4] Up to
-//! [`LATE_MAX`]; more are counted and not recorded. [5] A request without an id of its own that is made again in the same
-//! words is a new one once the last has ended: opened, or failed [1]. [6] So is one that was kept from who asked because it came
-//! too late, whenever that is heard; of a request that is not known it is ignored.
+//! [1] Failed at once when the request cannot be carried out; the caller finds the reason
+//! ([`Refusal`]). [2] A repetition is ignored; another request under the same id is refused. [3] The
+//! caller of the deadline looks first for an answer that is stored and not handled yet: an answer in time
+//! counts, however long it waits in a queue. [4] Up to [`LATE_MAX`]; more are counted and not
+//! recorded. [5] A request without an id of its own that is made again in the same words is a new request
+//! once the last one has ended: opened, or failed [1]. [6] Also an answer that came too late and was kept
+//! from the sender of the request, whenever it is handled; it is ignored for an unknown request.
 //!
-//! *In time* is told by when the broker stored the answer, not by when it is handled. Only whoever was asked can answer;
-//! of `_any`, whoever is first.
+//! *In time* depends on when the broker stored the answer, not on when it is handled. Only the agent that
+//! was asked can answer; a request to `_any` is answered by the first agent that does.
 
 use concord_events::{
     Deadline, DeadlineElapsed, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestEvent,
@@ -35,43 +37,44 @@ mod effects;
 
 pub use decide::is_asked;
 
-/// Name of the deadline for the answer.
+/// The name of the deadline for the answer.
 pub const ANSWER: &str = "answer";
-/// Name of the deadline for the acknowledgement.
+/// The name of the deadline for the acknowledgement.
 pub const ACKNOWLEDGE: &str = "acknowledge";
-/// How long an answer may take when nothing is said, in milliseconds (specification 5).
+/// How long an answer may take when the request states no deadline, in milliseconds (specification
+/// 5).
 pub const ANSWER_MS: u64 = 30_000;
-/// The same for a request with a callback, which is acknowledged at once.
+/// The same for a request with a callback, which is acknowledged first.
 pub const COMPLETION_MS: u64 = 3_600_000;
 /// How long the acknowledgement of a request with a callback may take, in milliseconds.
 pub const ACKNOWLEDGE_MS: u64 = 30_000;
-/// The latest deadline that can be asked for, from when the request was stored, in milliseconds: thirty days.
+/// The latest deadline that a request may state, in milliseconds after it was stored: thirty days.
 pub const DUE_MAX_MS: u64 = 30 * 86_400_000;
-/// Late answers that are recorded of one request.
+/// How many late answers are recorded for one request.
 pub const LATE_MAX: usize = 16;
 
-/// The request machine.
+/// The state machine of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestMachine;
 
-/// What is known of a request.
+/// The state of a request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestState {
-    /// What was asked; none before it is known.
+    /// The request; `None` before it was read.
     pub opened: Option<RequestOpened>,
-    /// Who will answer later.
+    /// The acknowledgement of the agent that will answer later.
     pub acknowledged: Option<RequestAcknowledged>,
-    /// What was heard before the request was read.
+    /// Answers and acknowledgements that came before the request was read.
     pub early: Vec<HeardAnswer>,
     /// How it ended.
-    pub ended: Option<Ended>,
-    /// Messages of late answers.
+    pub ended: Option<RequestEnd>,
+    /// The ids of late answers.
     pub late: Vec<MessageId>,
 }
 
 impl RequestState {
-    /// Whether the fact is of a request in the same words as one that has ended.
-    fn is_asked_again_by(&self, event: &RequestEvent) -> bool {
+    /// Whether the event begins a request in the same words as this one, which has ended.
+    fn is_made_again_by(&self, event: &RequestEvent) -> bool {
         let Some(opened) = self.opened.as_ref().filter(|_| self.ended.is_some()) else {
             return false;
         };
@@ -83,60 +86,62 @@ impl RequestState {
 
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
-    /// By this answer.
+pub enum RequestEnd {
+    /// The message with this id answered it.
     Answered(MessageId),
-    /// Without one.
+    /// It failed with this code.
     Failed(ErrorCode),
 }
 
-/// What can be asked of a request.
+/// One input of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestInput {
-    /// Somebody asks.
+    /// An agent makes the request.
     Ask {
-        /// What, with its times.
+        /// The request with its deadlines.
         opened: Box<RequestOpened>,
-        /// Why it cannot be carried out.
+        /// Why it cannot be carried out, if so.
         refusal: Option<Refusal>,
     },
-    /// Whoever is asked has acknowledged it, or answers it. An acknowledgement has no contents.
-    Hear(Box<Said>),
+    /// The agent that was asked acknowledges or answers the request.
+    Reply(Box<Reply>),
     /// A deadline has passed.
     Elapsed {
-        /// Which one.
+        /// The deadline.
         elapsed: DeadlineElapsed,
         /// An answer that was stored in time and not handled yet.
         unread: Option<Box<HeardAnswer>>,
     },
 }
 
-/// An acknowledgement or an answer.
+/// A reply of the agent that was asked.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
-    /// It had an answer when the time was over, which was kept from who asked: that is told the end by us.
-    Kept(HeardAnswer),
-    /// It will answer later.
+pub enum Reply {
+    /// An answer that came too late and was therefore kept from the sender of the request. The
+    /// coordinator tells the sender the end.
+    Withheld(HeardAnswer),
+    /// The agent will answer later.
     Acknowledgement(RequestAcknowledged),
-    /// It answers.
+    /// The answer.
     Answer(HeardAnswer),
 }
 
 /// Why a request cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// As a code.
+    /// The error code.
     pub code: ErrorCode,
-    /// The place in the request that is wrong, where one is.
+    /// The JSON pointer of the field that is wrong, where one is.
     pub pointer: String,
-    /// As a sentence.
+    /// The reason as a sentence.
     pub why: String,
-    /// What to do.
+    /// What the sender can do.
     pub suggestion: String,
 }
 
-/// The aggregate of a request: the same for its answers, which name sender and message. Of a request without an id of its own
-/// whoever answers may not know where it is stored, so all in the same words are one aggregate, one after the other.
+/// The id of a request's aggregate. Replies lead to the same id, because they name the sender and
+/// the message. A request without an id of its own shares its aggregate with all requests in the
+/// same words, one after the other: whoever answers may not know where it is stored.
 pub fn id_of(from: &AgentId, request_id: &str) -> Token {
     Token::derived(&format!("request/{from}/{}", without_sequence(request_id)))
 }
@@ -153,7 +158,7 @@ impl Machine for RequestMachine {
     ) -> Decision<RequestEvent> {
         match input {
             RequestInput::Ask { opened, refusal } => decide::ask(state, opened, refusal.as_ref()),
-            RequestInput::Hear(said) => decide::hear(state, said),
+            RequestInput::Reply(reply) => decide::reply(state, reply),
             RequestInput::Elapsed { elapsed, unread } => {
                 decide::elapsed(state, context, elapsed, unread.as_deref())
             }
@@ -161,7 +166,7 @@ impl Machine for RequestMachine {
     }
 
     fn apply(state: &mut RequestState, record: StoredEvent<RequestEvent>) {
-        if state.is_asked_again_by(&record.event) {
+        if state.is_made_again_by(&record.event) {
             *state = RequestState::default();
         }
         match record.event {
@@ -182,8 +187,12 @@ impl Machine for RequestMachine {
             RequestEvent::Answered(RequestAnswered {
                 request, answer, ..
             }) => {
+                debug_assert!(
+                    !answer.is_acknowledgement(),
+                    "an acknowledgement answers nothing"
+                );
                 state.opened = Some(request);
-                state.ended = Some(Ended::Answered(answer.message_id));
+                state.ended = Some(RequestEnd::Answered(answer.message_id));
             }
             RequestEvent::Failed(RequestFailed {
                 request,
@@ -191,7 +200,7 @@ impl Machine for RequestMachine {
                 ..
             }) => {
                 state.opened = Some(request);
-                state.ended = Some(Ended::Failed(error_code));
+                state.ended = Some(RequestEnd::Failed(error_code));
             }
             RequestEvent::AnsweredLate(late) => state.late.push(late.answer.message_id),
         }
@@ -225,6 +234,39 @@ impl Machine for RequestMachine {
 
     fn creates(input: &RequestInput) -> bool {
         matches!(input, RequestInput::Ask { .. })
+    }
+
+    const MUST_END: bool = true;
+    // Where a reply is handled before its request, the reply begins the aggregate.
+    const MAY_BEGIN_LATER: bool = true;
+
+    fn begins(event: &RequestEvent) -> bool {
+        matches!(
+            event,
+            RequestEvent::HeardEarly(_) | RequestEvent::Opened(_) | RequestEvent::Failed(_)
+        )
+    }
+
+    fn ends(event: &RequestEvent) -> bool {
+        matches!(event, RequestEvent::Answered(_) | RequestEvent::Failed(_))
+    }
+
+    fn may_follow_end(event: &RequestEvent) -> bool {
+        matches!(event, RequestEvent::AnsweredLate(_))
+    }
+
+    fn begins_again(event: &RequestEvent) -> bool {
+        // A request without an id of its own may be made again in the same words.
+        let begins = matches!(event, RequestEvent::Opened(_) | RequestEvent::Failed(_));
+        begins
+            && event
+                .request()
+                .is_some_and(|request| request.request_id.is_derived())
+    }
+
+    fn may_rest(state: &RequestState) -> bool {
+        // An early reply to a request that nobody made waits for nothing.
+        state.opened.is_none()
     }
 }
 

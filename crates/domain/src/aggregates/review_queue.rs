@@ -1,10 +1,10 @@
-//! The queue: who can rule, and which debates wait for a person. Owned by the debate facilitator.
+//! The review queue: the experts who can rule, and the debates that wait for one. Owned by the debate facilitator.
 //!
-//! There is one queue in an installation, under the fixed id [`id`], and every fact about order and capacity is a fact of
+//! There is one queue in an installation, under the fixed id [`id`], and every event about order and capacity is an event of
 //! it. So all of them are decided under one lock, and no expert has more debates than their capacity however many
 //! replicas of the facilitator run. What a debate does with being assigned, overflowed or released is its own concern.
 //!
-//! What can be asked about a debate:
+//! Inputs about a debate:
 //!
 //! | debate   | Enqueue                 | Advance                | Release  | Reassign                            |
 //! |----------|-------------------------|------------------------|----------|-------------------------------------|
@@ -14,40 +14,40 @@
 //! | finished | ignored                 | -                      | ignored  | refused: not in the queue           |
 //!
 //! [1] The first debate that some expert can take; ignored when there is none. [2] Refused when the expert is not
-//! registered, is excluded, has it already, or has no room. *Finished* is what was released or has overflowed; the last
+//! registered, is excluded, has it already, or has no room. *Finished* are debates that were released or have overflowed; the last
 //! [`FINISHED_MAX`] are remembered, and an unknown debate can be released, so that an Enqueue that comes late finds it
 //! finished.
 //!
-//! What can be asked about an expert:
+//! Inputs about an expert:
 //!
 //! | expert     | Register                                          | Leave                              |
 //! |------------|---------------------------------------------------|------------------------------------|
 //! | unknown    | expert_registered, or refused: not valid, too many | refused: no such expert            |
 //! | registered | expert_registered: replaced, keeps its debates     | expert_left: its debates wait again |
 //!
-//! **Order.** Priority, then since when it waits, then debate id. So what is on the critical path goes before all else as
-//! soon as an expert has room; nothing is taken away from an expert for it.
+//! **Order.** By priority, then by waiting time, then by debate id. A debate on the critical path is assigned before all
+//! others as soon as an expert has room; no debate is taken away from an expert for it.
 //!
-//! **Who.** Experts with room who are not excluded. Where the debate has a domain and any registered expert who is not
+//! **Choice of the expert.** Experts with room who are not excluded. Where the debate has a domain and any registered expert who is not
 //! excluded has it too, only such experts: others wait for them. Among these the least loaded (debates to capacity), then
 //! the one whose last assignment is longest ago, then the lower id.
 //!
 //! **A full queue.** When nobody who may be given a debate has room, a supporting debate overflows at once, and another
 //! when `queue_max` wait already. While no expert is registered at all everything waits: one may register in time.
 //!
-//! **What the caller does.** It asks [`QueueInput::Advance`] after *every* fact of the queue, with that fact as the cause;
-//! an assignment is such a fact, so this goes on until there is nothing to assign. One cause leads to one fact of the
-//! queue at most, so each debate is released by a fact of its own: a case that is cancelled cannot release several.
+//! **Duties of the caller.** It sends [`QueueInput::Advance`] after *every* event of the queue, with that event as the cause;
+//! an assignment is such an event, so this goes on until there is nothing to assign. One cause leads to one event of the
+//! queue at most, so each debate is released by an event of its own: a case that is cancelled cannot release several.
 //! Only debates that were sent to the queue are released. Whether a sender may register or remove an expert, or
-//! reassign, is for the caller to know. The capacity that counts is the one at the time: an expert who registers again
+//! reassign, is checked by the caller. The capacity that counts is the one at the time: an expert who registers again
 //! with a smaller one keeps the debates they have, and is given no more until there is room.
 
 use concord_events::{
-    AggregateEvent, Deadline, Enqueued, ExpertRegistered, Origin, ReleaseReason, ReviewQueueEvent,
+    AggregateEvent, Enqueued, ExpertRegistered, Origin, ReleaseReason, ReviewQueueEvent,
     StoredEvent, event_id,
 };
 use concord_wire::payload::Overflow;
-use concord_wire::{AgentId, CaseId, DebateId, MessageId, Token};
+use concord_wire::{AgentId, DebateId, MessageId, Token};
 
 mod decide;
 mod order;
@@ -56,81 +56,84 @@ mod state;
 mod verify;
 
 pub use recent::Recent;
-pub use state::{Desk, Holder, InQueue, Place, QueueState};
-pub use verify::{decided_again, over_capacity};
+pub use state::{Holder, Place, QueueState, QueuedDebate, RegisteredExpert};
+pub use verify::{decide_again, over_capacity};
 
-use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
 
 /// Most experts of an installation.
 pub const EXPERTS_MAX: usize = 1_000;
-/// Finished debates that are remembered.
+/// How many finished debates are remembered.
 pub const FINISHED_MAX: usize = 10_000;
-/// Causes that are remembered, to know a repetition.
+/// How many causes are remembered, to recognise a repetition.
 pub const CAUSES_MAX: usize = 10_000;
-/// Longest reason that can be given for what an operator does, in bytes of JSON.
+/// Most bytes of an operator's reason, as JSON.
 pub const WHY_BYTES_MAX: usize = 1_024;
 
-/// The id of the one queue of an installation.
+/// The id of the one review queue of an installation.
 pub fn id() -> Token {
     Token::fixed("experts")
 }
 
-/// The identity of the fact that `context` can bring about.
-fn fact_id(origin: Origin, cause: &MessageId) -> MessageId {
+/// The id of the event that `cause` can lead to.
+fn event_id_of(origin: Origin, cause: &MessageId) -> MessageId {
     event_id(ReviewQueueEvent::AGGREGATE, &id(), origin, cause)
 }
 
-/// The queue machine.
+/// The state machine of the review queue.
 #[derive(Debug, Clone, Copy)]
 pub struct ReviewQueueMachine;
 
-/// What can be asked of the queue. Faults point into the parameters of a request: `/payload/parameters/...`.
+/// One input of the review queue. Faults point into the parameters of a request:
+/// `/payload/parameters/...`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueueInput {
-    /// An expert can be given debates, or has other particulars than before.
+    /// Registers an expert, or replaces the expert's particulars.
     Register(Box<ExpertRegistered>),
-    /// An expert is given no more debates.
+    /// Removes an expert.
     Leave {
         /// The expert.
         agent_id: AgentId,
-        /// Who says so.
+        /// The operator.
         by: AgentId,
-        /// Why; may be empty.
+        /// The operator's reason; may be empty.
         why: String,
     },
-    /// A debate needs a person.
+    /// Adds a debate that needs a person.
     Enqueue(Box<Enqueue>),
-    /// Assign the first debate that some expert can take.
+    /// Assigns the first debate that some expert can take.
     Advance,
-    /// A debate needs no person any more.
+    /// Releases a debate that needs no person any more.
     Release {
         /// The debate.
         debate_id: DebateId,
-        /// Why.
+        /// The reason.
         reason: ReleaseReason,
     },
-    /// An operator gives a debate to an expert of their choice, whatever its domain and its place in the queue.
+    /// Assigns a debate to an expert of the operator's choice, whatever its domain and its place in
+    /// the queue.
     Reassign {
         /// The debate.
         debate_id: DebateId,
         /// The expert.
         to: AgentId,
-        /// Who says so.
+        /// The operator.
         by: AgentId,
-        /// Why.
+        /// The operator's reason.
         why: String,
     },
 }
 
-/// A debate that needs a person, with what its policy says of the queue.
+/// A debate that needs a person, with what its policy says about the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enqueue {
-    /// The debate as it would wait. `entered_at` is when it came to need a person, not when this is asked.
+    /// The debate as it would wait. `entered_at` is the time at which it came to need a person, not
+    /// the time of this input.
     pub entry: Enqueued,
-    /// What becomes of it when the queue has no place for it.
+    /// What happens to it when the queue is full.
     pub overflow: Overflow,
-    /// How many debates may wait before others overflow; supporting ones never wait while experts are full.
+    /// How many debates may wait before others overflow. Supporting debates never wait while
+    /// experts have no room.
     pub queue_max: u32,
 }
 
@@ -149,27 +152,6 @@ impl Machine for ReviewQueueMachine {
 
     fn apply(state: &mut QueueState, record: StoredEvent<ReviewQueueEvent>) {
         state.apply(record);
-    }
-
-    fn deadlines(_: &QueueState) -> Vec<Deadline> {
-        Vec::new()
-    }
-
-    fn deadlines_after(_: &QueueState, _: &StoredEvent<ReviewQueueEvent>) -> Vec<Deadline> {
-        Vec::new()
-    }
-
-    fn effects(_: &StoredEvent<ReviewQueueEvent>) -> Vec<Effect> {
-        Vec::new()
-    }
-
-    fn case_of(_: &StoredEvent<ReviewQueueEvent>) -> Option<CaseId> {
-        None
-    }
-
-    /// Nothing does: a queue is there before anything is asked of it.
-    fn creates(_: &QueueInput) -> bool {
-        false
     }
 }
 

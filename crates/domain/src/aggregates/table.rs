@@ -1,4 +1,4 @@
-//! All state machines, as the table of aggregates lists them.
+//! The visitor of all state machines, made from the table of aggregates.
 
 use concord_events::{Aggregate, aggregates};
 
@@ -14,12 +14,12 @@ use crate::aggregates::request::RequestMachine;
 use crate::aggregates::review_queue::ReviewQueueMachine;
 use crate::aggregates::track_record::TrackRecordMachine;
 
-/// Does something with the state machine of one aggregate; see [`visit_machine`].
+/// Does something that depends on the state machine of an aggregate; see [`visit_machine`].
 pub trait MachineVisitor {
-    /// What comes of it.
+    /// The result of the visit.
     type Output;
 
-    /// Called with the state machine of the aggregate that was asked for.
+    /// Called with the state machine of the aggregate.
     fn visit<M: Machine>(self) -> Self::Output;
 }
 

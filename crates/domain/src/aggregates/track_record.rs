@@ -1,4 +1,4 @@
-//! A track record: the times that one agent proved right or wrong. Owned by the debate facilitator; its id is the agent's.
+//! A track record: how often one agent was right. Owned by the debate facilitator; its id is the agent's.
 //!
 //! | state                                             | Observe                                      |
 //! |---------------------------------------------------|----------------------------------------------|
@@ -9,50 +9,51 @@
 //! | 5,000, all of them later                          | ignored: already done                        |
 //! | 5,000                                             | observed; the oldest observation is forgotten |
 //!
-//! **What counts as the same.** An outcome arrives twice, or another replica repeats the step: of one debate, one source
-//! says once whether the agent was right. A ruling and a later override are two sources. What belongs to no debate is
-//! known by the message or fact that brought it; two that say the same are two observations.
+//! **Repetitions.** An outcome may arrive twice, or another replica may repeat the step. In one debate,
+//! one source says once whether the agent was right; a ruling and a later override are two sources. An
+//! observation that belongs to no debate is identified by the message or event that brought it.
 //!
-//! **What is forgotten.** An observation loses half of its weight in two years, and the oldest weighs the least: at most a
-//! five-thousandth of the score, which is less than its interval leaves open. The bound is that of the whole record, so
-//! thousands of observations in one domain can displace old ones in another. What identifies an observation goes with
-//! it; were it brought again, it would be the oldest again and be forgotten at once, so it is not taken.
+//! **Forgetting.** An observation loses half of its weight in two years, and the oldest has the least
+//! weight: at most a five-thousandth of the score, which is less than the width of its interval. The
+//! limit is that of the whole record, so thousands of observations in one domain can displace old ones in
+//! another. A forgotten observation that is brought again would be the oldest and be forgotten at once,
+//! so it is not recorded.
 
-use concord_events::{Deadline, Observed, StoredEvent, TrackRecordEvent};
+use concord_events::{Observed, StoredEvent, TrackRecordEvent};
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{Credibility, Query, Version};
 use concord_wire::{AgentId, CaseId, DebateId, Fault, Timestamp};
 
 mod state;
 
-pub use state::{OBSERVATIONS_MAX, RecordState};
+pub use state::{OBSERVATIONS_MAX, TrackRecordState};
 
-use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
 use crate::rules::credibility;
 use state::Origin;
 
-/// The machine of track records.
+/// The state machine of a track record.
 #[derive(Debug, Clone, Copy)]
 pub struct TrackRecordMachine;
 
-/// An agent has proved right or wrong.
+/// The input of a track record: the agent proved right or wrong.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observe {
-    /// What became known.
+    /// The observation itself.
     pub observation: Observation,
-    /// The debate in which the agent held what proved right or wrong, where there was one.
+    /// The debate in which the agent held the position that proved right or wrong, where there was
+    /// one.
     pub debate_id: Option<DebateId>,
-    /// The case in which it did.
+    /// The case of that debate.
     pub case_id: Option<CaseId>,
-    /// Who says so.
+    /// The agent or person that reports it.
     pub by: AgentId,
 }
 
-/// Where the observation stands in the message that brings it.
+/// The JSON pointer of the observation in the message that brings it.
 const POINTER: &str = "/payload/observation";
 
-/// An observation that is possible, and has names that can be compared.
+/// Checks that the observation is not of the future, and that its names can be compared.
 fn check(observation: &Observation, now: Timestamp) -> Result<(), Fault> {
     if observation.at > now {
         return Err(Fault::invalid(
@@ -68,12 +69,12 @@ fn check(observation: &Observation, now: Timestamp) -> Result<(), Fault> {
 }
 
 impl Machine for TrackRecordMachine {
-    type State = RecordState;
+    type State = TrackRecordState;
     type Event = TrackRecordEvent;
     type Input = Observe;
 
     fn decide(
-        state: &RecordState,
+        state: &TrackRecordState,
         context: &Context,
         input: &Observe,
     ) -> Decision<TrackRecordEvent> {
@@ -101,33 +102,20 @@ impl Machine for TrackRecordMachine {
         }))
     }
 
-    fn apply(state: &mut RecordState, record: StoredEvent<TrackRecordEvent>) {
+    fn apply(state: &mut TrackRecordState, record: StoredEvent<TrackRecordEvent>) {
         let TrackRecordEvent::Observed(observed) = record.event;
         let origin = Origin::of(observed.debate_id.as_ref(), &record.meta.cause);
         state.keep(origin, observed.observation, OBSERVATIONS_MAX);
-    }
-
-    fn deadlines(_: &RecordState) -> Vec<Deadline> {
-        Vec::new()
-    }
-
-    fn effects(_: &StoredEvent<TrackRecordEvent>) -> Vec<Effect> {
-        Vec::new()
     }
 
     fn case_of(record: &StoredEvent<TrackRecordEvent>) -> Option<CaseId> {
         let TrackRecordEvent::Observed(observed) = &record.event;
         observed.case_id.clone()
     }
-
-    // An agent that is observed was mostly observed before.
-    fn creates(_: &Observe) -> bool {
-        false
-    }
 }
 
-/// The credibility that a track record gives its agent.
-pub fn credibility_of(state: &RecordState, version: Version, query: &Query) -> Credibility {
+/// The credibility that follows from a track record.
+pub fn credibility_of(state: &TrackRecordState, version: Version, query: &Query) -> Credibility {
     credibility::score(version, state.observations(), query)
 }
 

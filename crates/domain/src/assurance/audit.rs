@@ -1,16 +1,15 @@
-//! The design's invariants, checked over what is stored.
+//! Checks the design's invariants over what is stored.
 //!
-//! An [`Auditor`] is fed with facts, messages and dead letters, each stream in its own order, the streams in any order
-//! beside each other; [`Auditor::finish`] says what was found so far. It is used over real streams by `concord check`
-//! and by the simulator after every seed. It keeps a state for each case and debate that goes on, and only ids for
-//! those that have ended.
+//! An [`Auditor`] takes events, messages and dead letters: each stream in its own order, the streams in any order beside each
+//! other. [`Auditor::finish`] reports what was found so far. `concord check` uses it over real streams, and the simulator
+//! after every seed. It keeps a state for each case and debate that goes on, and only ids for those that have ended.
 
-use concord_events::Aggregate;
+use std::any::Any;
+
 use concord_events::non_event::NonEvent;
 use concord_events::subject::SystemSubject;
 use concord_events::{
-    AgentEvent, AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Origin,
-    PrecedentEvent, RequestEvent, ReviewQueueEvent, StoredEvent, TrackRecordEvent, WakeEvent,
+    Aggregate, AggregateEvent, CaseEvent, DeadlineEvent, Origin, ReviewQueueEvent, StoredEvent,
     event_id,
 };
 use concord_wire::subject::{Lane, Service, Subject, SubjectSpace};
@@ -29,88 +28,83 @@ mod timing;
 use dead::{DeadLetters, Position};
 use effects::Effects;
 use findings::Findings;
-use lifecycle::{Life, Lives};
+use lifecycle::Aggregates;
 use log::Logs;
-use no_message_lost::Kept;
-use report::Ledgers;
+use no_message_lost::UnusedMessages;
+use report::Counts;
 pub use report::{Checked, Invariant, Passed, Report, Violation};
 use timing::Timing;
 
-use crate::activation::conversation::WakeMachine;
-use crate::aggregates::agent::AgentMachine;
 use crate::aggregates::case::CaseMachine;
-use crate::aggregates::deadline::DeadlineMachine;
-use crate::aggregates::debate::DebateMachine;
-use crate::aggregates::detection::DetectionMachine;
-use crate::aggregates::precedent::PrecedentMachine;
-use crate::aggregates::request::RequestMachine;
 use crate::aggregates::review_queue::ReviewQueueMachine;
-use crate::aggregates::track_record::TrackRecordMachine;
+use crate::aggregates::table::{MachineVisitor, visit_machine};
+use crate::machine::Machine;
 
-/// A fact as the stream of events holds it.
+/// An event as its stream holds it.
 #[derive(Debug, Clone, Copy)]
 pub struct RawEvent<'a> {
-    /// Its position in the stream.
+    /// Its sequence in the stream.
     pub sequence: u64,
-    /// From its subject: kind of aggregate.
+    /// The kind of aggregate that its subject names.
     pub aggregate: Aggregate,
-    /// From its subject: which aggregate.
+    /// The id of the aggregate that its subject names.
     pub id: &'a Token,
-    /// From its subject: what happened.
-    pub fact: &'a Token,
-    /// Its bytes.
+    /// The name of the event that its subject names.
+    pub event: &'a Token,
+    /// The stored bytes.
     pub bytes: &'a [u8],
 }
 
-/// What a stored message contains.
+/// The content of a stored message.
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
     /// An envelope that was read already, and fits its subject.
     Envelope(&'a Envelope),
-    /// The bytes as they are stored.
+    /// The stored bytes.
     Bytes(&'a [u8]),
 }
 
-/// A message as one of the two streams of messages holds it.
+/// A message as the stream of its lane holds it.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredMessage<'a> {
-    /// Its position in the stream of its lane.
+    /// Its sequence in the stream of its lane.
     pub sequence: u64,
-    /// Its subject, that of a message.
+    /// Its subject.
     pub subject: &'a Subject,
     /// The dialect that its header declares.
     pub declared: Option<Dialect>,
-    /// What it contains.
+    /// Its content.
     pub content: Content<'a>,
 }
 
-/// A dead letter: what is known of the original.
+/// A dead letter, with what it says about its original.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Dead<'a> {
-    /// The original's subject, where it is one.
+    /// The original's subject, where it follows the grammar.
     pub subject: Option<&'a Subject>,
-    /// The original's lane and position in it, where it was a message and they are known.
+    /// The original's lane and its sequence there, where it was a message and the letter names them.
     pub position: Option<(Lane, u64)>,
     /// The original's `message_id`, where it could be read.
     pub message_id: Option<&'a MessageId>,
 }
 
-/// The circumstances under which an audit ends.
+/// The circumstances under which an audit is judged.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending {
     /// The present.
     pub now: Timestamp,
     /// How long after it is due a deadline may still be open, in milliseconds.
     pub grace_ms: u64,
-    /// True when nothing is in flight: no message that is still to be handled, no effect that is still to be published.
-    /// Only then can be said that something is missing.
+    /// Whether nothing is in flight: no message is still to be handled, and no effect is still to be published. Only then
+    /// the audit can say that something is missing.
     pub quiescent: bool,
-    /// From when on messages are kept: effects of older facts may have been deleted by age. None when all are kept.
+    /// The time from which on messages are kept: effects of older events may have been deleted by age. `None` when all are
+    /// kept.
     pub messages_since: Option<Timestamp>,
 }
 
 impl Ending {
-    /// Nothing in flight, no message deleted by age, and no grace.
+    /// Judges with nothing in flight, no message deleted by age, and no grace.
     pub fn quiescent(now: Timestamp) -> Self {
         Self {
             now,
@@ -120,7 +114,7 @@ impl Ending {
         }
     }
 
-    /// Under load: what may still be in flight is not held against anyone.
+    /// Judges under load: what may still be in flight is no violation.
     pub fn under_load(now: Timestamp) -> Self {
         Self {
             quiescent: false,
@@ -132,18 +126,34 @@ impl Ending {
 /// Checks the invariants over what is stored.
 #[derive(Debug, Default)]
 pub struct Auditor {
-    ledgers: Ledgers,
-    lives: Lives,
+    counts: Counts,
+    aggregates: Aggregates,
     timing: Timing,
     findings: Findings,
     logs: Logs,
     effects: Effects,
-    kept: Kept,
+    unused: UnusedMessages,
     letters: DeadLetters,
     events: u64,
     messages: u64,
     dead: u64,
     foreign: Option<Passed>,
+}
+
+/// Reads one stored event by the machine of its aggregate.
+struct EventAudit<'a> {
+    auditor: &'a mut Auditor,
+    stored: &'a RawEvent<'a>,
+}
+
+impl MachineVisitor for EventAudit<'_> {
+    type Output = ();
+
+    fn visit<M: Machine>(self) {
+        if let Some(record) = self.auditor.read::<M::Event>(self.stored) {
+            self.auditor.stored_event::<M>(&record);
+        }
+    }
 }
 
 impl Auditor {
@@ -152,7 +162,7 @@ impl Auditor {
         Self::default()
     }
 
-    /// Takes into account that something stands among the facts and is none.
+    /// Takes an entry of the stream of events into account that is no event.
     pub fn foreign(&mut self, sequence: u64, subject: &str, foreign: NonEvent) {
         let first = || Violation {
             what: format!("It is {}.", foreign.as_str()),
@@ -167,118 +177,67 @@ impl Auditor {
             .number += 1;
     }
 
-    /// Takes a stored fact into account. Facts are given in the order of their stream.
+    /// Takes a stored event into account. Events are given in the order of their stream.
     pub fn event(&mut self, stored: &RawEvent<'_>) {
         if let Some(foreign) = NonEvent::of(false, stored.bytes) {
-            let RawEvent {
-                sequence,
-                aggregate,
-                id,
-                fact,
-                ..
-            } = *stored;
             let subject = SystemSubject::Event {
-                aggregate,
-                id: id.clone(),
-                event: fact.clone(),
+                aggregate: stored.aggregate,
+                id: stored.id.clone(),
+                event: stored.event.clone(),
             };
-            return self.foreign(sequence, &SubjectSpace::default().build(&subject), foreign);
+            let subject = SubjectSpace::default().build(&subject);
+            return self.foreign(stored.sequence, &subject, foreign);
         }
         self.events += 1;
-        self.ledgers.examined(Invariant::Replay);
-        match stored.aggregate {
-            Aggregate::Case => {
-                let Some(record) = self.read::<CaseEvent>(stored) else {
-                    return;
-                };
-                self.findings
-                    .event(&mut self.ledgers, self.lives.case(stored.id), &record);
-                self.logs.event(&mut self.ledgers, &record);
-                self.alive::<CaseMachine>(&record);
-            }
-            Aggregate::Debate => {
-                let Some(record) = self.read::<DebateEvent>(stored) else {
-                    return;
-                };
-                self.alive::<DebateMachine>(&record);
-            }
-            Aggregate::Detection => {
-                let Some(record) = self.read::<DetectionEvent>(stored) else {
-                    return;
-                };
-                self.alive::<DetectionMachine>(&record);
-            }
-            Aggregate::Deadline => {
-                let Some(record) = self.read::<DeadlineEvent>(stored) else {
-                    return;
-                };
-                self.timing.elapsed(&mut self.ledgers, &record);
-                self.alive::<DeadlineMachine>(&record);
-            }
-            Aggregate::TrackRecord => {
-                let Some(record) = self.read::<TrackRecordEvent>(stored) else {
-                    return;
-                };
-                self.alive::<TrackRecordMachine>(&record);
-            }
-            Aggregate::Precedent => {
-                let Some(record) = self.read::<PrecedentEvent>(stored) else {
-                    return;
-                };
-                self.alive::<PrecedentMachine>(&record);
-            }
-            Aggregate::ReviewQueue => {
-                let Some(record) = self.read::<ReviewQueueEvent>(stored) else {
-                    return;
-                };
-                capacity::event(&mut self.ledgers, self.lives.queue(stored.id), &record);
-                self.alive::<ReviewQueueMachine>(&record);
-            }
-            Aggregate::Agent => {
-                let Some(record) = self.read::<AgentEvent>(stored) else {
-                    return;
-                };
-                self.alive::<AgentMachine>(&record);
-            }
-            Aggregate::Wake => {
-                let Some(record) = self.read::<WakeEvent>(stored) else {
-                    return;
-                };
-                self.alive::<WakeMachine>(&record);
-            }
-            Aggregate::Request => {
-                let Some(record) = self.read::<RequestEvent>(stored) else {
-                    return;
-                };
-                self.alive::<RequestMachine>(&record);
-            }
+        self.counts.examined(Invariant::Replay);
+        let auditor = self;
+        visit_machine(stored.aggregate, EventAudit { auditor, stored });
+    }
+
+    fn stored_event<M: Machine>(&mut self, record: &StoredEvent<M::Event>) {
+        let aggregate = M::Event::AGGREGATE;
+        let id = &record.meta.id;
+        let any: &dyn Any = record;
+        if let Some(record) = any.downcast_ref::<StoredEvent<CaseEvent>>() {
+            let before = self.aggregates.state::<CaseMachine>(id);
+            self.findings.event(&mut self.counts, before, record);
+            self.logs.event(&mut self.counts, record);
         }
+        if let Some(record) = any.downcast_ref::<StoredEvent<DeadlineEvent>>() {
+            self.timing.elapsed(&mut self.counts, record);
+        }
+        if let Some(record) = any.downcast_ref::<StoredEvent<ReviewQueueEvent>>() {
+            let before = self.aggregates.state::<ReviewQueueMachine>(id);
+            capacity::event(&mut self.counts, before, record);
+        }
+        self.aggregates.event::<M>(&mut self.counts, record);
+        self.timing
+            .event(&mut self.counts, aggregate, record.sequence, &record.meta);
+        self.effects.event::<M>(&mut self.counts, record);
+        self.unused.event(aggregate, &record.meta);
     }
 
     fn read<E: AggregateEvent>(&mut self, stored: &RawEvent<'_>) -> Option<StoredEvent<E>> {
         let place = place(stored.aggregate, stored.id);
-        let mut differs = |what: String| {
-            self.ledgers.violated(
-                Invariant::Replay,
-                place.clone(),
-                Some(stored.sequence),
-                what,
-            );
+        let mut violated = |what: String| {
+            let sequence = Some(stored.sequence);
+            self.counts
+                .violated(Invariant::Replay, place.clone(), sequence, what);
         };
         let record = match StoredEvent::<E>::decode(stored.bytes, stored.sequence) {
             Ok(record) => record,
             Err(error) => {
-                differs(format!(
+                violated(format!(
                     "The stored fact {} cannot be read: {error}.",
-                    stored.fact
+                    stored.event
                 ));
                 return None;
             }
         };
-        if record.meta.id != *stored.id || record.event.name() != stored.fact.as_str() {
-            differs(format!(
+        if record.meta.id != *stored.id || record.event.name() != stored.event.as_str() {
+            violated(format!(
                 "It is stored as {} of {} and says of itself that it is {} of {}.",
-                stored.fact,
+                stored.event,
                 stored.id,
                 record.event.name(),
                 record.meta.id
@@ -291,21 +250,12 @@ impl Auditor {
             .map(derived)
             .contains(&meta.event_id)
         {
-            differs(format!(
+            violated(format!(
                 "Its event_id {} does not follow from its cause {}.",
                 meta.event_id, meta.cause
             ));
         }
         Some(record)
-    }
-
-    fn alive<M: Life>(&mut self, record: &StoredEvent<M::Event>) {
-        let (ledgers, aggregate) = (&mut self.ledgers, M::Event::AGGREGATE);
-        M::lives(&mut self.lives).event(ledgers, record);
-        self.timing
-            .event(ledgers, aggregate, record.sequence, &record.meta);
-        self.effects.event::<M>(ledgers, record);
-        self.kept.event(aggregate, &record.meta);
     }
 
     /// Takes a stored message into account.
@@ -344,7 +294,7 @@ impl Auditor {
                     let Some(foreign) = foreign else {
                         return self.unreadable(from, to, position, &fault);
                     };
-                    // No service has said it; that the one it was sent to has kept it is still asked.
+                    // No service has sent it; it is still checked that the service it was sent to has kept it.
                     self.foreign(
                         stored.sequence,
                         position.subject.as_deref().unwrap_or_default(),
@@ -354,22 +304,22 @@ impl Auditor {
                 }
             },
         };
-        let ledgers = &mut self.ledgers;
+        let counts = &mut self.counts;
         if let Some(from) = from {
             self.effects
-                .message(ledgers, from, envelope, stored.sequence);
+                .message(counts, from, envelope, stored.sequence);
             if envelope.message_type == MessageType::Error {
-                self.letters.too_many(from, envelope);
+                self.letters.over_rate_limit(from, envelope);
             }
         }
         if let Some(to) = to {
-            self.kept.message(ledgers, to, envelope, &position);
+            self.unused.message(counts, to, envelope, &position);
         }
         let is_finding =
             to == Some(Service::Coordinator) && envelope.message_type == MessageType::Finding;
         if let Some(case) = case.as_ref().filter(|_| is_finding) {
             self.findings
-                .message(ledgers, case, &envelope.message_id, &position);
+                .message(counts, case, &envelope.message_id, &position);
         }
     }
 
@@ -383,7 +333,7 @@ impl Auditor {
         if let Some(from) = from {
             let place = position.subject.clone().unwrap_or_default();
             let what = format!("{from} has published what is no message: {fault}");
-            self.ledgers.violated(
+            self.counts.violated(
                 Invariant::EffectsOfFacts,
                 place,
                 Some(position.sequence),
@@ -391,15 +341,15 @@ impl Auditor {
             );
         }
         if to.is_some() {
-            self.kept.unreadable(&mut self.ledgers, position);
+            self.unused.unreadable(&mut self.counts, position);
         }
     }
 
-    /// Takes a stored message into account that is addressed to a service under a subject that cannot be parsed.
+    /// Takes a message to a service into account whose subject cannot be parsed.
     pub fn malformed_message(&mut self, lane: Lane, sequence: u64) {
         self.messages += 1;
-        self.kept.unreadable(
-            &mut self.ledgers,
+        self.unused.unreadable(
+            &mut self.counts,
             Position {
                 lane,
                 sequence,
@@ -414,18 +364,19 @@ impl Auditor {
         self.letters.take(dead);
     }
 
-    /// What was found. More can be fed afterwards.
+    /// Reports what was found. More can be taken into account afterwards.
     pub fn finish(&self, ending: &Ending) -> Report {
-        let mut ledgers = self.ledgers.clone();
-        self.lives.finish(&mut ledgers, ending);
-        self.timing.finish(&mut ledgers, ending);
-        self.effects.finish(&mut ledgers, ending);
+        let mut counts = self.counts.clone();
+        self.aggregates.finish(&mut counts, ending);
+        self.timing.finish(&mut counts, ending);
+        self.effects.finish(&mut counts, ending);
         if ending.quiescent {
-            self.findings.finish(&mut ledgers, &self.letters);
-            self.kept.finish(&mut ledgers, &self.lives, &self.letters);
+            self.findings.finish(&mut counts, &self.letters);
+            self.unused
+                .finish(&mut counts, &self.aggregates, &self.letters);
         }
         Report {
-            invariants: ledgers.checked(ending.quiescent),
+            invariants: counts.checked(ending.quiescent),
             events: self.events,
             messages: self.messages,
             dead: self.dead,

@@ -1,4 +1,4 @@
-//! What of a message counts.
+//! Classifies messages for the metrics of coordination.
 
 use concord_events::topology::may_wake;
 use concord_wire::payload::{DEREGISTER_AGENT, REGISTER_AGENT, UPDATE_AGENT};
@@ -7,50 +7,50 @@ use serde_json::Value;
 
 use crate::activation::conversation::conversation_of;
 
-/// How help is asked for.
+/// How a message asks for help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
-    /// Of a peer, or of whoever can help.
+    /// It asks one peer, or any agent that can help.
     Peer,
-    /// Of agents that are to work together.
+    /// It asks agents to work together.
     Invite,
-    /// Of the group: it is collaboration when somebody takes it up.
+    /// It asks the group. It counts as collaboration when somebody answers.
     Group,
 }
 
-/// A message, as far as it counts.
+/// The parts of a message that count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct TrackedMessage {
     /// When it was stored.
     pub at: Timestamp,
     /// Its id.
     pub message_id: MessageId,
-    /// Who says it.
+    /// The sender.
     pub from: AgentId,
-    /// To whom.
+    /// The addressee.
     pub to: Recipient,
-    /// The conversation.
+    /// The conversation that it belongs to.
     pub session: Token,
     /// The message that it answers.
     pub reply_to: Option<String>,
-    /// The thread.
+    /// The thread that it belongs to.
     pub correlation_id: Option<String>,
-    /// Whether, and how, it asks for help.
+    /// How it asks for help, if it does.
     pub asks: Option<Ask>,
-    /// Whether it offers help unasked.
+    /// Whether it offers help that nobody asked for.
     pub offers: bool,
-    /// Whether it may be an answer: neither a question nor a receipt nor an error.
+    /// Whether it may be an answer. Questions, receipts and errors are not.
     pub may_answer: bool,
-    /// Whether it says that its sender will not do it.
+    /// Whether its sender declines.
     pub declines: bool,
-    /// Whether it may wake somebody.
+    /// Whether it may wake agents.
     pub may_wake: bool,
-    /// Whether it is about the register of agents and about no work.
+    /// Whether it is about the registration of agents and not about work.
     pub registers: bool,
 }
 
-impl Said {
-    /// What counts of a message that was stored at this time.
+impl TrackedMessage {
+    /// The parts of a message that count, with the time at which it was stored.
     pub fn of(envelope: &Envelope, at: Timestamp) -> Self {
         let kind = &envelope.message_type;
         let may_answer = may_answer(kind);
@@ -99,7 +99,7 @@ fn may_answer(kind: &MessageType) -> bool {
     )
 }
 
-/// Whether an answer has `"accepted": false` where such a word can stand.
+/// Whether an answer has `"accepted": false` in one of the places for it.
 fn declines(envelope: &Envelope) -> bool {
     let no = Value::Bool(false);
     let payload: Value = envelope.payload().unwrap_or_default();

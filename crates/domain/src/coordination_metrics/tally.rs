@@ -1,13 +1,14 @@
-//! What counts, added up, and held against what the specification aims at.
+//! Adds up what counts, and compares it with the targets of the specification.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::tracker::What;
+use super::tracker::Countable;
 
-/// What the specification aims at ("Success Metrics"): the share through the lead, the seconds of peer help, matching accuracy, the share
-/// of false wake-ups, collaboration events a session; and whether the value is to be above.
+/// The targets of the specification ("Success Metrics"): the share through the lead, the seconds of
+/// peer help, matching accuracy, the share of false wake-ups, and collaboration events for each
+/// session. The second value says whether the metric should be above the target.
 pub const TARGETS: [(f64, bool); 5] = [
     (0.5, false),
     (2.0, false),
@@ -16,19 +17,20 @@ pub const TARGETS: [(f64, bool); 5] = [
     (5.0, true),
 ];
 
-/// Response times up to this are remembered to the millisecond, longer ones to the second, so that their number is bounded.
+/// Response times up to this many milliseconds are kept to the millisecond, longer ones to the
+/// second, so that their number is bounded.
 const EXACT_MS_MAX: u64 = 60_000;
 
-/// A value beside what it should be.
+/// A value and its target.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Measure {
-    /// The value; none where there is nothing to measure.
+    /// The value; `None` when there is nothing to measure.
     pub value: Option<f64>,
-    /// The bound.
+    /// The target.
     pub target: f64,
-    /// Whether the value should be above the bound; below it otherwise.
+    /// Whether the value should be above the target, else below it.
     pub above: bool,
-    /// Whether it is; none without a value.
+    /// Whether the target is met; `None` without a value.
     pub met: Option<bool>,
 }
 
@@ -50,67 +52,67 @@ impl Measure {
     }
 }
 
-/// What agents made of being woken.
+/// How agents that were woken reacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Feedbacks {
-    /// How many were woken.
+    /// How many agents were woken.
     pub woken: u64,
     /// How many of them answered.
     pub accepted: u64,
-    /// How many declined.
+    /// How many of them declined.
     pub declined: u64,
-    /// How many said nothing within the window.
+    /// How many did not answer within the window.
     pub silent: u64,
-    /// How many have time left.
+    /// How many still have time to answer.
     pub waiting: u64,
 }
 
-/// What may still be answered.
+/// Messages and wake-ups that may still be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Waiting {
-    /// Requests of peers for help.
+    /// Requests for help between peers.
     pub asks: u64,
     /// Agents that were woken.
     pub wakes: u64,
-    /// Those of them that were woken by a match.
+    /// The agents among them that were woken by a match.
     pub matches: u64,
 }
 
-/// How peers were helped.
+/// How peers helped each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PeerHelp {
-    /// How often peers asked for help.
+    /// How often a peer asked for help.
     pub asked: u64,
     /// How often somebody answered within the window.
     pub answered: u64,
-    /// How often nobody did.
+    /// How often nobody answered within the window.
     pub unanswered: u64,
-    /// How often there is time left.
+    /// How often there is still time to answer.
     pub waiting: u64,
     /// The mean of the response times, in milliseconds.
     pub average_ms: Option<u64>,
-    /// Half of them are at most this.
+    /// The median of the response times, in milliseconds.
     pub p50_ms: Option<u64>,
-    /// 95 of 100 of them are at most this.
+    /// The 95th percentile of the response times, in milliseconds.
     pub p95_ms: Option<u64>,
 }
 
-/// All five, and what they are made of.
+/// The five metrics, and the numbers behind them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Report {
-    /// Messages between agents.
+    /// How many messages agents sent to each other.
     pub messages: u64,
-    /// Those of them that a lead sent or received.
+    /// How many of them a lead sent or received.
     pub messages_through_lead: u64,
-    /// How peers were helped.
+    /// How peers helped each other.
     pub peer_help: PeerHelp,
-    /// What agents that a match woke made of it.
+    /// How agents that were woken by a match reacted.
     pub matches: Feedbacks,
-    /// The same of all that were woken.
+    /// How all agents that were woken reacted.
     pub wakes: Feedbacks,
-    /// What peers did with or for each other.
+    /// How many collaboration events there were between peers.
     pub collaboration_events: u64,
-    /// Sessions in which agents said anything.
+    /// How many sessions there were in which agents sent messages.
     pub sessions: u64,
     /// The share of messages through the lead, 0 to 1.
     pub lead_share: Measure,
@@ -120,11 +122,11 @@ pub struct Report {
     pub matching_accuracy: Measure,
     /// The share of wake-ups that were wrong, 0 to 1.
     pub false_wakes: Measure,
-    /// Collaboration events a session.
+    /// Collaboration events for each session.
     pub events_per_session: Measure,
 }
 
-/// Adds up. Of bounded size.
+/// Adds up what counts. Its size is bounded.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     messages: u64,
@@ -133,7 +135,7 @@ pub struct Tally {
     collaboration: u64,
     asked: u64,
     unanswered: u64,
-    /// How often each response time was seen.
+    /// The number of occurrences of each response time.
     times: BTreeMap<u64, u64>,
     sum_ms: u64,
     answered: u64,
@@ -142,18 +144,18 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// One more thing.
-    pub fn add(&mut self, what: What) {
+    /// Counts one more thing.
+    pub fn add(&mut self, what: Countable) {
         match what {
-            What::Message { through_lead } => {
+            Countable::Message { through_lead } => {
                 self.messages += 1;
                 self.through_lead += u64::from(through_lead);
             }
-            What::Session => self.sessions += 1,
-            What::Collaboration => self.collaboration += 1,
-            What::Asked => self.asked += 1,
-            What::Unanswered => self.unanswered += 1,
-            What::Helped { after_ms } => {
+            Countable::Session => self.sessions += 1,
+            Countable::Collaboration => self.collaboration += 1,
+            Countable::Asked => self.asked += 1,
+            Countable::Unanswered => self.unanswered += 1,
+            Countable::Helped { after_ms } => {
                 let kept = if after_ms > EXACT_MS_MAX {
                     after_ms / 1_000 * 1_000
                 } else {
@@ -163,11 +165,11 @@ impl Tally {
                 self.sum_ms = self.sum_ms.saturating_add(after_ms);
                 self.answered += 1;
             }
-            What::Woken { matched } => {
+            Countable::Woken { matched } => {
                 self.wakes.woken += 1;
                 self.matches.woken += u64::from(matched);
             }
-            What::Feedback { matched, feedback } => {
+            Countable::Feedback { matched, feedback } => {
                 self.wakes.add(feedback);
                 if matched {
                     self.matches.add(feedback);
@@ -176,7 +178,7 @@ impl Tally {
         }
     }
 
-    /// All of it; `waiting` is what may still be answered.
+    /// The report of what was counted, and of what may still be answered.
     pub fn report(&self, waiting: &Waiting) -> Report {
         let [lead, help, accuracy, wakes, events] = TARGETS;
         let peer_help = PeerHelp {
@@ -215,7 +217,7 @@ impl Tally {
         }
     }
 
-    /// The nearest rank.
+    /// The nearest rank of a percentile.
     fn percentile(&self, percent: u64) -> Option<u64> {
         let rank = self.answered.saturating_mul(percent).div_ceil(100);
         let mut seen = 0;
@@ -226,7 +228,7 @@ impl Tally {
     }
 }
 
-/// One number of another; none of nothing.
+/// A part of a whole; `None` where the whole is 0.
 #[allow(clippy::cast_precision_loss)] // Far below 2^52.
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)

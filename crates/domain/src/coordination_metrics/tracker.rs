@@ -1,4 +1,4 @@
-//! From messages and whom they woke to what counts.
+//! The tracker: finds what counts in messages and activation decisions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,15 +7,15 @@ use concord_wire::payload::Card;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, MessageId, Recipient, Timestamp, Token};
 
-use super::classify::{Ask, Said};
+use super::classify::{Ask, TrackedMessage};
 use super::tally::{Feedbacks, Waiting};
 use crate::aggregates::review_queue::Recent;
 
-/// The tag of a skill by which an agent's card says that it leads others.
+/// The tag of a skill that marks the agent as a lead.
 pub const LEAD: &str = "lead";
-/// Agents whose word about one message is remembered.
-const WORDS_MAX: usize = 64;
-/// Registrations whose answers are known.
+/// How many agents' first answers to one message are remembered.
+const REACTIONS_MAX: usize = 64;
+/// How many registrations are remembered, to recognise their answers.
 const REGISTRATIONS_MAX: usize = 4_096;
 
 /// How much is remembered, and for how long.
@@ -23,11 +23,11 @@ const REGISTRATIONS_MAX: usize = 4_096;
 pub struct Limits {
     /// How long after a message an answer to it counts, in milliseconds.
     pub window_ms: u64,
-    /// Messages that may still be answered.
+    /// How many messages are remembered that may still be answered.
     pub open_max: usize,
-    /// Messages that are known when they come again.
+    /// How many messages are remembered, to recognise repetitions.
     pub messages_max: usize,
-    /// Sessions that are known when they go on.
+    /// How many sessions are remembered.
     pub sessions_max: usize,
 }
 
@@ -42,59 +42,60 @@ impl Default for Limits {
     }
 }
 
-/// What an agent that was woken made of it.
+/// How an agent that was woken reacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feedback {
     /// It answered.
     Accepted,
-    /// It said that the message does not concern it, or that it will not do it.
+    /// It answered that the message does not concern it, or that it will not do it.
     Declined,
-    /// It said nothing within the window.
+    /// It did not answer within the window.
     Silent,
 }
 
-/// Something that counts.
+/// One thing that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum Countable {
     /// A message between agents.
     Message {
         /// Whether a lead sent or received it.
         through_lead: bool,
     },
-    /// A session that was not known.
+    /// The first message of a session.
     Session,
-    /// Something that one peer did with or for another.
+    /// A collaboration event between peers.
     Collaboration,
     /// A peer asked for help.
     Asked,
-    /// It got the first answer.
+    /// A peer got the first answer.
     Helped {
-        /// After how long.
+        /// The response time in milliseconds.
         after_ms: u64,
     },
-    /// It got none within the window.
+    /// A peer got no answer within the window.
     Unanswered,
     /// An agent was woken.
     Woken {
-        /// Whether by a match.
+        /// Whether it was woken by a match.
         matched: bool,
     },
-    /// What it made of that.
+    /// An agent that was woken reacted.
     Feedback {
         /// Whether it was woken by a match.
         matched: bool,
-        /// What.
+        /// How it reacted.
         feedback: Feedback,
     },
 }
 
-/// What counts, and because of which message: of several processes that follow the same, the one that has the message counts.
+/// Something that counts, and the message because of which it does. Of several processes that track
+/// the same conversation, the one that owns the message counts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
     /// The message.
     pub because: MessageId,
-    /// What.
-    pub what: What,
+    /// The thing that counts.
+    pub what: Countable,
 }
 
 /// A message that may still be answered.
@@ -102,10 +103,11 @@ pub struct Counted {
 struct Open {
     since: Timestamp,
     asked: Option<Asked>,
-    /// Whom it woke, and whether by a match; none while that is not known.
+    /// The agents that it woke, and whether each was woken by a match; `None` while that is not
+    /// known.
     woken: Option<BTreeMap<AgentId, bool>>,
-    /// The first word of each agent about it, and the message that it stands in.
-    words: BTreeMap<AgentId, (Feedback, MessageId)>,
+    /// The first reaction of each agent to it, and the message of that reaction.
+    reactions: BTreeMap<AgentId, (Feedback, MessageId)>,
 }
 
 #[derive(Debug)]
@@ -117,9 +119,9 @@ struct Asked {
     taken_up: bool,
 }
 
-/// Follows what is said. Cheap: each message costs a few lookups.
+/// Tracks messages and activation decisions. Each message costs a few lookups.
 #[derive(Debug)]
-pub struct Follow {
+pub struct Tracker {
     limits: Limits,
     leads: BTreeSet<AgentId>,
     open: BTreeMap<MessageId, Open>,
@@ -129,7 +131,7 @@ pub struct Follow {
     registrations: Recent<String, ()>,
 }
 
-/// The leads among cards: those with a skill that is tagged `lead`.
+/// The leads among agents: those with a skill that is tagged `lead`.
 pub fn leads_by_card<'a>(cards: impl IntoIterator<Item = &'a Card>) -> BTreeSet<AgentId> {
     let leads = |card: &&Card| {
         card.skills
@@ -144,8 +146,8 @@ pub fn leads_by_card<'a>(cards: impl IntoIterator<Item = &'a Card>) -> BTreeSet<
         .collect()
 }
 
-impl Follow {
-    /// Has heard nothing yet. The coordinator is a lead besides those that are named.
+impl Tracker {
+    /// A tracker without messages. The coordinator is a lead besides those that are named.
     pub fn new(limits: Limits, leads: BTreeSet<AgentId>) -> Self {
         let mut follow = Self {
             limits,
@@ -156,18 +158,18 @@ impl Follow {
             sessions: Recent::new(limits.sessions_max),
             registrations: Recent::new(REGISTRATIONS_MAX),
         };
-        follow.lead(leads);
+        follow.set_leads(leads);
         follow
     }
 
-    /// From now on these lead, and the coordinator.
-    pub fn lead(&mut self, leads: BTreeSet<AgentId>) {
+    /// Replaces the leads; the coordinator stays one.
+    pub fn set_leads(&mut self, leads: BTreeSet<AgentId>) {
         self.leads = leads;
         self.leads.insert(Service::Coordinator.agent_id());
     }
 
-    /// A message was stored. One that comes again counts for nothing.
-    pub fn said(&mut self, said: &Said) -> Vec<Counted> {
+    /// Takes a stored message into account. A repetition counts nothing.
+    pub fn message(&mut self, said: &TrackedMessage) -> Vec<Counted> {
         let mut counted = Vec::new();
         let is_open = self
             .open
@@ -186,18 +188,18 @@ impl Follow {
         let between_agents = self.is_agent(&said.from) && self.is_agent_or_many(&said.to);
         let through_lead = self.leads.contains(&said.from) || self.is_lead(&said.to);
         if between_agents {
-            count(What::Message { through_lead });
+            count(Countable::Message { through_lead });
             if !self.sessions.contains(&said.session) {
                 self.sessions.insert(said.session.clone(), ());
-                count(What::Session);
+                count(Countable::Session);
             }
         }
         let between_peers = between_agents && !through_lead;
         if between_peers && (said.offers || matches!(said.asks, Some(Ask::Peer | Ask::Invite))) {
-            count(What::Collaboration);
+            count(Countable::Collaboration);
         }
         if between_peers && said.asks.is_some() {
-            count(What::Asked);
+            count(Countable::Asked);
         }
         if said.may_answer {
             self.answer(said, between_peers, &mut counted);
@@ -208,7 +210,8 @@ impl Follow {
         counted
     }
 
-    /// It was decided whom a message wakes. May come before the message, and after its answers.
+    /// Takes a decision into account which agents a message wakes. It may come before the message,
+    /// and after its answers.
     pub fn woken(&mut self, decided: &WakeDecided) -> Vec<Counted> {
         let mut counted = Vec::new();
         let id = &decided.said.message_id;
@@ -227,16 +230,16 @@ impl Follow {
             .map(|one| (one.agent_id.clone(), matched(&one.reason)))
             .collect();
         for (agent, matched) in &woken {
-            let (matched, word) = (*matched, open.words.get(agent));
+            let (matched, word) = (*matched, open.reactions.get(agent));
             let because = word.map_or(id, |(_, answer)| answer).clone();
             counted.push(Counted {
                 because: because.clone(),
-                what: What::Woken { matched },
+                what: Countable::Woken { matched },
             });
             if let Some((feedback, _)) = word {
                 counted.push(Counted {
                     because,
-                    what: What::Feedback {
+                    what: Countable::Feedback {
                         matched,
                         feedback: *feedback,
                     },
@@ -249,7 +252,7 @@ impl Follow {
     }
 
     /// Closes every message whose window is over.
-    pub fn settle(&mut self, now: Timestamp) -> Vec<Counted> {
+    pub fn close_expired(&mut self, now: Timestamp) -> Vec<Counted> {
         let (mut counted, window_ms) = (Vec::new(), self.limits.window_ms);
         let is_over = |open: &Open| now.millis_since(open.since) > window_ms;
         let open = &mut self.open;
@@ -282,7 +285,7 @@ impl Follow {
         waiting
     }
 
-    fn is_about_the_register(&mut self, said: &Said) -> bool {
+    fn is_about_the_register(&mut self, said: &TrackedMessage) -> bool {
         if said.registers {
             self.registrations.insert(said.message_id.to_string(), ());
             return true;
@@ -309,8 +312,8 @@ impl Follow {
         matches!(to, Recipient::Agent(agent) if self.leads.contains(agent))
     }
 
-    /// What an answer means for what it answers.
-    fn answer(&mut self, said: &Said, between_peers: bool, counted: &mut Vec<Counted>) {
+    /// Counts an answer for the message that it answers.
+    fn answer(&mut self, said: &TrackedMessage, between_peers: bool, counted: &mut Vec<Counted>) {
         let Some(open) = self.answered(said) else {
             return;
         };
@@ -326,17 +329,18 @@ impl Follow {
                 what,
             })
         };
-        let is_first = !open.words.contains_key(&said.from) && open.words.len() < WORDS_MAX;
+        let is_first =
+            !open.reactions.contains_key(&said.from) && open.reactions.len() < REACTIONS_MAX;
         if is_first {
             let feedback = if said.declines {
                 Feedback::Declined
             } else {
                 Feedback::Accepted
             };
-            open.words
+            open.reactions
                 .insert(said.from.clone(), (feedback, said.message_id.clone()));
             if let Some(matched) = open.woken.as_ref().and_then(|woken| woken.get(&said.from)) {
-                count(What::Feedback {
+                count(Countable::Feedback {
                     matched: *matched,
                     feedback,
                 });
@@ -354,22 +358,23 @@ impl Follow {
             Recipient::All | Recipient::Any => true,
         };
         if reaches && !std::mem::replace(&mut asked.helped, true) {
-            count(What::Helped {
+            count(Countable::Helped {
                 after_ms: said.at.millis_since(open.since),
             });
         }
-        // An offer that answers is counted as what it is already.
+        // An offer that is also an answer was counted as an offer already.
         if between_peers && is_first && !said.offers {
-            count(What::Collaboration);
+            count(Countable::Collaboration);
         }
         if between_peers && asked.ask == Ask::Group && !std::mem::replace(&mut asked.taken_up, true)
         {
-            count(What::Collaboration);
+            count(Countable::Collaboration);
         }
     }
 
-    /// Which message an answer is to: the one it names first that is open and not its sender's own.
-    fn answered(&self, said: &Said) -> Option<Answered> {
+    /// The message that an answer belongs to: the first one that it names, is open, and was not
+    /// sent by the same agent.
+    fn answered(&self, said: &TrackedMessage) -> Option<Answered> {
         let names = [&said.reply_to, &said.correlation_id];
         names.into_iter().flatten().find_map(|name| {
             let id = MessageId::new(name.as_str()).ok()?;
@@ -385,7 +390,7 @@ impl Follow {
         })
     }
 
-    fn ask(&mut self, said: &Said, between_peers: bool, counted: &mut Vec<Counted>) {
+    fn ask(&mut self, said: &TrackedMessage, between_peers: bool, counted: &mut Vec<Counted>) {
         let open = Self::open(&mut self.open, &mut self.order, &said.message_id, said.at);
         let asked = |ask| Asked {
             from: said.from.clone(),
@@ -410,7 +415,7 @@ impl Follow {
                 since,
                 asked: None,
                 woken: None,
-                words: BTreeMap::new(),
+                reactions: BTreeMap::new(),
             }
         })
     }
@@ -433,14 +438,14 @@ struct Answered {
 }
 
 impl Open {
-    /// Who was woken and has said nothing, and whether by a match.
+    /// The agents that were woken and have not answered, and whether each was woken by a match.
     fn silent(&self) -> impl Iterator<Item = (&AgentId, bool)> {
         let woken = self
             .woken
             .iter()
             .flatten()
             .map(|(agent, matched)| (agent, *matched));
-        woken.filter(|(agent, _)| !self.words.contains_key(*agent))
+        woken.filter(|(agent, _)| !self.reactions.contains_key(*agent))
     }
 
     fn close(self, id: &MessageId, counted: &mut Vec<Counted>) {
@@ -455,10 +460,10 @@ impl Open {
             .as_ref()
             .is_some_and(|asked| asked.between_peers && !asked.helped)
         {
-            count(What::Unanswered);
+            count(Countable::Unanswered);
         }
         for (_, matched) in self.silent() {
-            count(What::Feedback {
+            count(Countable::Feedback {
                 matched,
                 feedback: Feedback::Silent,
             });
@@ -467,7 +472,7 @@ impl Open {
 }
 
 impl Feedbacks {
-    /// One more.
+    /// Counts one more reaction.
     pub fn add(&mut self, feedback: Feedback) {
         match feedback {
             Feedback::Accepted => self.accepted += 1,

@@ -13,35 +13,36 @@
 use concord_wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// When a breaker opens and how long it stays so.
+/// When a breaker opens, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// Failures in a row after which it opens; at least 1.
+    /// After how many failures in a row it opens; at least 1.
     pub failures_max: u32,
-    /// How long it stays open the first time, in milliseconds. Doubled each time in a row that the try fails.
+    /// How long it stays open the first time, in milliseconds. Doubled each time in a row that the
+    /// trial call fails.
     pub open_ms: u64,
     /// How long it stays open at most, in milliseconds.
     pub open_max_ms: u64,
-    /// Tries in a row that must succeed before it closes; at least 1.
+    /// How many trial calls in a row must succeed before it closes; at least 1.
     pub successes_min: u32,
-    /// After this time a try without an end makes way for another, in milliseconds.
+    /// After this time, in milliseconds, a trial call without an end makes way for another.
     pub probe_ms: u64,
 }
 
-/// How a breaker stands.
+/// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// Calls pass.
+pub enum BreakerState {
+    /// Calls may be made.
     Closed,
     /// Calls are refused.
     Open,
-    /// One call at a time is tried.
+    /// One trial call at a time may be made.
     HalfOpen,
 }
 
-impl Standing {
-    /// The name, for labels.
+impl BreakerState {
+    /// The state as a label of metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",
@@ -65,31 +66,31 @@ enum State {
     },
 }
 
-/// What a call that may pass is known by when its end is reported.
+/// The permission to make a call. It identifies the call when its end is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pass {
     generation: u64,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum End {
     /// The other side answered.
     Success,
-    /// It did not, or could not.
+    /// The other side did not answer, or could not.
     Failure,
-    /// Nothing is known of the other side: the call was given up, or the fault was the caller's.
+    /// Nothing is known about the other side: the call was given up, or the fault was the caller's.
     Unknown,
 }
 
-/// A breaker.
+/// A circuit breaker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breaker {
     rules: Rules,
     state: State,
-    /// Counts changes of state and tries, so that a call that ends late says nothing about the present.
+    /// Counts changes of state and trial calls, so that a call that ends late is ignored.
     generation: u64,
-    /// How often in a row it opened without having closed in between.
+    /// How often in a row it opened without closing in between.
     openings: u32,
 }
 
@@ -104,16 +105,17 @@ impl Breaker {
         }
     }
 
-    /// How it stands. One whose time is over counts as half-open: the next call passes.
-    pub fn standing(&self, now: Timestamp) -> Standing {
+    /// The state at this time. A breaker whose open time is over counts as half-open: the next call
+    /// may be made.
+    pub fn state(&self, now: Timestamp) -> BreakerState {
         match self.state {
-            State::Closed { .. } => Standing::Closed,
-            State::Open { until } if now < until => Standing::Open,
-            State::Open { .. } | State::HalfOpen { .. } => Standing::HalfOpen,
+            State::Closed { .. } => BreakerState::Closed,
+            State::Open { until } if now < until => BreakerState::Open,
+            State::Open { .. } | State::HalfOpen { .. } => BreakerState::HalfOpen,
         }
     }
 
-    /// Failures in a row while closed.
+    /// The number of failures in a row while closed.
     pub fn failures(&self) -> u32 {
         match self.state {
             State::Closed { failures } => failures,
@@ -121,7 +123,7 @@ impl Breaker {
         }
     }
 
-    /// Until when calls are refused, if they are. Asking changes nothing.
+    /// Until when calls are refused; `None` where they may be made. Asking changes nothing.
     pub fn refuses_until(&self, now: Timestamp) -> Option<Timestamp> {
         match self.state {
             State::Closed { .. } => None,
@@ -130,7 +132,7 @@ impl Breaker {
         }
     }
 
-    /// Lets a call pass, or says until when not to ask again.
+    /// Lets a call be made, or returns until when calls are refused.
     pub fn pass(&mut self, now: Timestamp) -> Result<Pass, Timestamp> {
         if let Some(until) = self.refuses_until(now) {
             return Err(until);
@@ -154,7 +156,8 @@ impl Breaker {
         })
     }
 
-    /// Takes note of how a call ended. What has been overtaken by a change of state says nothing.
+    /// Records the outcome of a call. An outcome of a call that was overtaken by a change of state
+    /// is ignored.
     pub fn ended(&mut self, now: Timestamp, pass: Pass, end: End) {
         if pass.generation != self.generation {
             return;

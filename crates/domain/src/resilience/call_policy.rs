@@ -1,8 +1,9 @@
-//! What is decided around each message to a hosted agent, beside its circuit breaker ([`crate::resilience::breaker`]): who is let in
-//! ([`Queue`]), what a call without an answer means ([`verdict`]), whether it is made again ([`next_try`]), and what its
-//! asker is told ([`tell`]).
+//! The rules for calls of hosted agents, besides their circuit breaker
+//! ([`crate::resilience::breaker`]): which message gets a place ([`Queue`]), how a failed call is
+//! classified ([`classify`]), whether it is retried ([`next_retry`]), and whether its sender is
+//! told ([`handling`]).
 //!
-//! The agent adapter does what is decided here with real servers and clocks; the simulator with made-up ones.
+//! The agent adapter and the simulator both use these rules.
 
 use std::time::Duration;
 
@@ -14,32 +15,32 @@ mod queue;
 
 pub use queue::{Admission, Queue};
 
-/// The first pause before another try is at most this long; doubled for each further one.
+/// The first pause before a retry is at most this long. It is doubled for each further retry.
 const PAUSE_FIRST: Duration = Duration::from_millis(250);
-/// Longest pause that is not asked for by the server.
+/// The longest pause that the server did not ask for.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// How often a message is given to a program that ends without answering it.
 const DELIVERIES_MAX: u64 = 3;
-/// Messages that are told that there is no room, at once.
+/// How many messages may be told at once that there is no room.
 const TOLD: usize = 16;
 
-/// Why a call has no answer that could be used.
+/// Why a call has no usable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum CallFailure {
     /// The address may not be called.
     NotAllowed,
-    /// There was no connection: the server has not received it.
+    /// There was no connection: the server has not received the call.
     Unreachable,
-    /// The connection failed after the call was begun.
+    /// The connection failed after the call had begun.
     Broken,
-    /// There was no end in time.
+    /// The call did not end in time.
     Late {
-        /// Whether the server may have received it.
+        /// Whether the server may have received the call.
         may_have_arrived: bool,
     },
     /// The answer has too many bytes.
     TooLong,
-    /// The answer has this status, which is none of success.
+    /// The answer has this status, which is not one of success.
     Status(u16),
     /// The answer is not of the kind that such a server gives.
     Garbage,
@@ -49,39 +50,40 @@ pub enum Trouble {
     ProgramEnded,
 }
 
-/// Whether the same may be tried again.
+/// Whether the same call may be made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub enum Retry {
     /// At once, after a pause.
     Safe,
-    /// When the broker delivers the message again: it is the program that failed, and the next copy may not.
+    /// When the broker delivers the message retry: the program failed, and its next copy may not.
     Redelivered,
-    /// No.
+    /// Not at all.
     Never,
 }
 
-/// What a call without an answer means.
+/// What follows from a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
-    /// What the asker is told.
+pub struct Classification {
+    /// The error code that the sender is told.
     pub code: ErrorCode,
-    /// Whether to try again.
-    pub again: Again,
-    /// What it says of the agent.
+    /// Whether the call may be made again.
+    pub retry: Retry,
+    /// What the breaker is told.
     pub end: End,
 }
 
-impl Verdict {
-    /// Of what has nothing to do with the agent, and what a further try would not change.
+impl Classification {
+    /// A failure that has nothing to do with the agent, and that a retry would not change.
     pub fn here(code: ErrorCode) -> Self {
         Self {
             code,
-            again: Again::Never,
+            retry: Retry::Never,
             end: End::Unknown,
         }
     }
 
-    /// What the breaker is told. A deadline that left the agent less than its own time is not the agent's fault.
+    /// What the breaker is told. When a deadline left the agent less than its own time
+    /// (`cut_short`), the failure is not the agent's.
     pub fn end_within(&self, cut_short: bool) -> End {
         if cut_short && self.code == ErrorCode::Timeout {
             End::Unknown
@@ -91,60 +93,62 @@ impl Verdict {
     }
 }
 
-/// What it means that a call has no answer. An idempotent server can tell a call that is made again from another.
-pub fn verdict(trouble: Trouble, idempotent: bool) -> Verdict {
+/// Classifies a failed call. An idempotent server recognises a call that is made again.
+pub fn classify(failure: CallFailure, idempotent: bool) -> Classification {
     use End::{Failure, Unknown};
     use ErrorCode::{AgentUnavailable, CapacityExceeded, InternalError, Timeout};
-    // What may have arrived is sent again only to a server that can tell.
+    // A call that may have arrived is made again only to a server that recognises it.
     let uncertain = if idempotent {
-        Again::Safe
+        Retry::Safe
     } else {
-        Again::Never
+        Retry::Never
     };
-    let (code, again, end) = match trouble {
-        Trouble::Unreachable => (AgentUnavailable, Again::Safe, Failure),
-        Trouble::Broken | Trouble::Status(500..=502 | 504..=599) => {
+    let (code, retry, end) = match failure {
+        CallFailure::Unreachable => (AgentUnavailable, Retry::Safe, Failure),
+        CallFailure::Broken | CallFailure::Status(500..=502 | 504..=599) => {
             (AgentUnavailable, uncertain, Failure)
         }
-        Trouble::Late {
+        CallFailure::Late {
             may_have_arrived: false,
-        } => (Timeout, Again::Safe, Failure),
-        Trouble::Late {
+        } => (Timeout, Retry::Safe, Failure),
+        CallFailure::Late {
             may_have_arrived: true,
         } => (Timeout, uncertain, Failure),
-        Trouble::Status(503) => (AgentUnavailable, Again::Safe, Failure),
+        CallFailure::Status(503) => (AgentUnavailable, Retry::Safe, Failure),
         // A server that is busy is alive.
-        Trouble::Status(429) => (CapacityExceeded, Again::Safe, Unknown),
-        Trouble::Status(300..=399 | 401 | 403 | 404)
-        | Trouble::NotAllowed
-        | Trouble::TooLong
-        | Trouble::Garbage => (InternalError, Again::Never, Failure),
-        // It has understood, and does not want this message: no word about the next one.
-        Trouble::Status(_) => (InternalError, Again::Never, Unknown),
-        Trouble::ProgramLate => (Timeout, Again::Never, Failure),
-        Trouble::ProgramEnded => (AgentUnavailable, Again::Redelivered, Failure),
+        CallFailure::Status(429) => (CapacityExceeded, Retry::Safe, Unknown),
+        CallFailure::Status(300..=399 | 401 | 403 | 404)
+        | CallFailure::NotAllowed
+        | CallFailure::TooLong
+        | CallFailure::Garbage => (InternalError, Retry::Never, Failure),
+        // The server has understood the message and refuses it. That says nothing about the next
+        // message.
+        CallFailure::Status(_) => (InternalError, Retry::Never, Unknown),
+        CallFailure::ProgramLate => (Timeout, Retry::Never, Failure),
+        CallFailure::ProgramEnded => (AgentUnavailable, Retry::Redelivered, Failure),
     };
-    Verdict { code, again, end }
+    Classification { code, retry, end }
 }
 
 /// A pause before a call is made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pause {
-    /// It is this long.
+    /// The fixed part.
     pub fixed: Duration,
-    /// And by up to so much longer, at random: callers that failed together do not come again together.
+    /// The most that is added at random, so that callers that failed together do not come back
+    /// together.
     pub jitter_max: Duration,
 }
 
-/// How long to wait before the call is made again that failed `tried` times; none when it is not made again. `after` is
-/// how long the server asked to be left alone.
-pub fn next_try(
-    again: Again,
+/// The pause before the call is made again that failed `tried` times; `None` when it is not made
+/// again. `after` is how long the server asked to be left alone.
+pub fn next_retry(
+    retry: Retry,
     tried: u32,
     tries_max: u32,
     after: Option<Duration>,
 ) -> Option<Pause> {
-    if again != Again::Safe || tried >= tries_max {
+    if retry != Retry::Safe || tried >= tries_max {
         return None;
     }
     let most = PAUSE_FIRST
@@ -162,31 +166,36 @@ pub fn next_try(
     })
 }
 
-/// What is done about a message that has no answer.
+/// What is done about a message whose call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tell {
-    /// Its asker is told, by an error.
+pub enum FailureHandling {
+    /// The sender is told by an error.
     Error,
-    /// Its asker is told by the coordinator; nobody needs to hear that twice.
+    /// The sender is told by the coordinator, so nothing is sent.
     Nothing,
-    /// It is delivered again.
+    /// The message is delivered again.
     Later,
 }
 
-/// What is done about a message that was delivered so often and has no answer. `elsewhere` says whether the coordinator
-/// tells its asker that the time is over: whatever failed, that is the one end of it.
-pub fn tell(verdict: &Verdict, deliveries: u64, elsewhere: bool) -> Tell {
+/// What is done about a message that was delivered `deliveries` times and has no answer.
+/// `elsewhere` is true when the coordinator tells the sender that the time is over, because the
+/// message belongs to a request.
+pub fn handling(
+    classification: &Classification,
+    deliveries: u64,
+    elsewhere: bool,
+) -> FailureHandling {
     if elsewhere {
-        Tell::Nothing
-    } else if verdict.again == Again::Redelivered && deliveries < DELIVERIES_MAX {
-        Tell::Later
+        FailureHandling::Nothing
+    } else if classification.retry == Retry::Redelivered && deliveries < DELIVERIES_MAX {
+        FailureHandling::Later
     } else {
-        Tell::Error
+        FailureHandling::Error
     }
 }
 
-/// Deliveries under way at once: those worked on, those that wait, those whose answer comes later, and some that are
-/// told that there is no room.
+/// How many deliveries may be under way at once: those with a seat, those that wait, those answered
+/// later, and some that are told that there is no room.
 pub fn in_flight_max(seats: usize, waiting_max: usize) -> usize {
     seats
         .saturating_add(waiting_max.saturating_mul(2))

@@ -1,11 +1,11 @@
-//! Working hours: when a duration has passed for people who work by a calendar.
+//! Working hours: when a duration of open time has passed in a calendar.
 //!
 //! A day is open from the first instant at which the clocks of its time zone show the time at which it opens, or a later
 //! one of that day, to the first instant at which they show the time at which it closes. So an hour that clocks leave out
 //! is not counted, one that they repeat is counted where it lies within opening hours, and no time is counted twice.
 //!
-//! Time zones are those of the database that is built in: every process of a build computes the same, whatever is
-//! installed where it runs. What was computed is kept in facts and not computed again.
+//! Time zones come from the database that is built in, so every process of a build computes the same, whatever is
+//! installed on its machine. Results are stored in events and not computed again.
 
 use concord_wire::Timestamp;
 use concord_wire::payload::Calendar;
@@ -14,7 +14,7 @@ mod spans;
 
 use spans::Spans;
 
-/// Furthest from its start that an instant is looked for, in years; each has 366 days at most.
+/// The furthest from its start that an instant is looked for, in years of at most 366 days.
 const YEARS_MAX: u64 = 50;
 /// A mean year of the Gregorian calendar, in milliseconds.
 const YEAR_MS: u64 = 31_556_952_000;
@@ -52,8 +52,9 @@ pub fn open_millis(start: Timestamp, end: Timestamp, calendar: Option<&Calendar>
     )
 }
 
-/// The instant at which a `share` (0 to 1) of the open time between `start` and `due` has passed, for reminders: never
-/// after `due`. Where there is no open time between them, it is that share of the time there is.
+/// The instant at which a `share` (0 to 1) of the open time between `start` and `due` has passed,
+/// for reminders; never after `due`. Where there is no open time between them, it is that share of
+/// all time.
 pub fn fraction(
     start: Timestamp,
     due: Timestamp,
@@ -66,7 +67,8 @@ pub fn fraction(
     } else {
         (due.millis_since(start), None)
     };
-    // Milliseconds of fifty years are far from where a double leaves out whole numbers; what is no number becomes 0.
+    // A double represents the milliseconds of fifty years exactly. A share that is not a number
+    // becomes 0.
     let part = (whole as f64 * share.clamp(0.0, 1.0)) as u64;
     self::due(start, part, calendar).min(due.max(start))
 }

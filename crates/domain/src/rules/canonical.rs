@@ -1,4 +1,4 @@
-//! When are two positions the same?
+//! Compares positions: when two of them are the same.
 //!
 //! By their value where they have one: numbers with units and a tolerance, dates in any usual form, booleans, texts
 //! without regard to case, spacing and quotation marks. Else by their words, normalised in the same way.
@@ -9,26 +9,28 @@ mod date;
 
 use crate::rules::size_budget::truncate;
 
-/// A value in the form in which it is compared.
+/// A value in the form in which values are compared.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Canonical {
     /// A number in the base unit of its dimension.
     Number {
         /// The number.
         value: f64,
-        /// The dimension or, for units not known here, the unit itself; empty for a bare number.
+        /// The dimension, or the unit itself where it is unknown; empty for a number without a
+        /// unit.
         dimension: String,
     },
     /// A day, `YYYY-MM-DD`.
     Date(String),
     /// Yes or no.
     Boolean(bool),
-    /// Words.
+    /// A text, normalised.
     Text(String),
 }
 
-/// Lower case, single spaces, without quotation marks at the ends and without a final full stop. Of a shortened text only
-/// the digest counts, which was made of all its words in this form.
+/// Normalises a text: lower case, single spaces, without quotation marks at the ends and without a
+/// final full stop. A shortened text is compared by its digest only, which was made of all its
+/// words in this form.
 pub fn normalise(text: &str) -> String {
     if let Some(identity) = truncate::identity(text) {
         return identity;
@@ -45,8 +47,8 @@ pub fn normalise(text: &str) -> String {
         .to_owned()
 }
 
-/// The base unit's dimension and the factor to it. Months and years are counted as 30 and 360 days
-/// (the 30/360 convention), so that a year is twelve months.
+/// The dimension of a unit, and the factor to the dimension's base unit. Months and years count as
+/// 30 and 360 days (the 30/360 convention), so that a year is twelve months.
 fn unit(name: &str) -> (String, f64) {
     let name = normalise(name);
     let (dimension, factor) = match name.trim_end_matches('s') {
@@ -71,7 +73,7 @@ fn unit(name: &str) -> (String, f64) {
     (dimension.to_owned(), factor)
 }
 
-/// A value, with its unit if it has one, in comparable form.
+/// A value in comparable form, with its unit if it has one.
 pub fn canonical(value: &Value, unit_name: Option<&str>) -> Canonical {
     match value {
         Value::Bool(flag) => Canonical::Boolean(*flag),
@@ -82,7 +84,8 @@ pub fn canonical(value: &Value, unit_name: Option<&str>) -> Canonical {
         Value::Object(fields) if fields.contains_key("value") => {
             let inner = fields.get("value").unwrap_or(&Value::Null);
             let unit_name = fields.get("unit").and_then(Value::as_str).or(unit_name);
-            // A value nested in a value is no form of ours; comparing its text keeps this from recursing.
+            // A value nested in a value is not supported. Comparing its text keeps this function
+            // from recursing without bound.
             if inner.is_object() {
                 Canonical::Text(inner.to_string())
             } else {
@@ -149,7 +152,7 @@ fn number_in(words: &str, unit_name: Option<&str>) -> Option<Canonical> {
     ))
 }
 
-/// Whether two values are the same; numbers may differ by `tolerance`, a share of the larger.
+/// Whether two values are the same. Numbers may differ by `tolerance`, a share of the larger one.
 pub fn same(a: &Canonical, b: &Canonical, tolerance: f64) -> bool {
     match (a, b) {
         (
@@ -166,10 +169,12 @@ pub fn same(a: &Canonical, b: &Canonical, tolerance: f64) -> bool {
     }
 }
 
-/// Groups of the same value: for each item the index of its group, groups numbered in the order of their values.
+/// Groups values that are the same. Returns the index of the group for each item; groups are
+/// numbered in the order of their values.
 ///
-/// "Nearly the same" is not transitive. Numbers are therefore sorted, and one joins the group below it when it is the
-/// same as that group's smallest: so the groups do not depend on the order of the items.
+/// "Nearly the same" is not transitive. Therefore numbers are sorted, and a number joins the group
+/// below it when it is the same as the smallest number of that group. So the groups do not depend
+/// on the order of the items.
 pub fn group(items: &[Canonical], tolerance: f64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by(|a, b| match (items.get(*a), items.get(*b)) {

@@ -1,4 +1,4 @@
-//! Which of two positions is the more cautious one. Used to break ties, and where a dispute stays open.
+//! Compares positions by caution: to break ties, and to choose where a conflict stays open.
 
 use std::cmp::Ordering;
 
@@ -7,14 +7,10 @@ use concord_wire::policy::{CautionRule, Policy};
 use serde_json::Value;
 
 use crate::rules::canonical::normalise;
+use crate::rules::conflict_type::{HIGHEST_IS_CAUTIOUS, rule_of};
 
-/// `Greater` when `a` is more cautious than `b`; `Equal` where caution does not decide.
-///
-/// - risk score: the higher;
-/// - severity: the more serious;
-/// - recommendation: the earlier in the policy's `caution_order`;
-/// - clause presence: "not found", for nobody should rely on a clause that one reader did not find;
-/// - facts: none is more cautious than another.
+/// `Greater` when `a` is more cautious than `b` by the rule of the [type](crate::rules::conflict_type) of conflict; `Equal`
+/// where caution does not decide.
 pub fn compare(
     kind: ConflictType,
     policy: &Policy,
@@ -24,21 +20,13 @@ pub fn compare(
     let (Some(a), Some(b)) = (a, b) else {
         return Ordering::Equal;
     };
-    match kind {
-        ConflictType::RiskScoreDisagreement => number(a).total_cmp(&number(b)),
-        ConflictType::SeverityDisagreement => severity_rank(a).cmp(&severity_rank(b)),
-        ConflictType::RecommendationConflict => {
-            recommendation_rank(policy, b).cmp(&recommendation_rank(policy, a))
-        }
-        ConflictType::ClausePresenceDisagreement => {
-            (a == &Value::Bool(false)).cmp(&(b == &Value::Bool(false)))
-        }
-        ConflictType::FactualDisagreement | ConflictType::Challenge => Ordering::Equal,
-    }
+    rule_of(kind)
+        .compare_caution(policy, a, b)
+        .unwrap_or(Ordering::Equal)
 }
 
-/// Metrics of which the lower value is the more cautious one. A metric's name is compared by its words, so `price_target`
-/// and `target price of ACME` are both a price target.
+/// Metrics of which the lower value is the more cautious one. The name of a metric is compared by
+/// its words, so `price_target` and `target price of ACME` are both price targets.
 const LOWEST: [&str; 13] = [
     "price",
     "target",
@@ -67,8 +55,8 @@ const HIGHEST: [&str; 9] = [
     "probability of default",
 ];
 
-/// `Greater` when `a` is more cautious than `b` about this subject: by the policy's rule for the metric, by the kind of
-/// conflict, or by the rules for metrics that everyone has.
+/// `Greater` when `a` is more cautious than `b` about this subject: by the policy's rule for the
+/// metric, else by the type of conflict, else by the usual rules for metrics.
 pub fn compare_about(
     kind: ConflictType,
     subject: &str,
@@ -79,48 +67,27 @@ pub fn compare_about(
     let (Some(one), Some(other)) = (a, b) else {
         return Ordering::Equal;
     };
-    let own = policys_rule(subject, policy);
-    match own.or_else(|| usual_rule(subject).filter(|_| is_silent(kind))) {
-        Some(rule) => by_rule(&rule, one, other),
-        None => compare(kind, policy, a, b),
+    if let Some(rule) = policys_rule(subject, policy) {
+        return by_rule(&rule, one, other);
     }
+    rule_of(kind)
+        .compare_caution(policy, one, other)
+        .or_else(|| usual_rule(subject).map(|rule| by_rule(&rule, one, other)))
+        .unwrap_or(Ordering::Equal)
 }
 
-/// The rule that decides about this subject, for a reader.
+/// The rule that decides about this subject, in words for a reader.
 pub fn rule_in_words(kind: ConflictType, subject: &str, policy: &Policy) -> String {
-    let own = policys_rule(subject, policy);
-    match (
-        own.or_else(|| usual_rule(subject).filter(|_| is_silent(kind))),
-        kind,
-    ) {
-        (Some(CautionRule::Lowest), _) => {
-            format!("of {subject} the lowest value is the cautious one")
-        }
-        (Some(CautionRule::Highest), _) => {
-            format!("of {subject} the highest value is the cautious one")
-        }
-        (Some(CautionRule::Order(order)), _) => {
-            format!("{subject} in the order {}", order.join(", "))
-        }
-        (None, ConflictType::RecommendationConflict) => {
-            format!(
-                "recommendations in the order {}",
-                policy.caution_order.join(", ")
-            )
-        }
-        (None, ConflictType::ClausePresenceDisagreement) => {
-            "a clause that one reader did not find is not relied on".to_owned()
-        }
-        (None, _) => "the highest risk or severity is the cautious one".to_owned(),
-    }
-}
-
-/// Whether the kind of conflict says nothing of caution.
-fn is_silent(kind: ConflictType) -> bool {
-    matches!(
-        kind,
-        ConflictType::FactualDisagreement | ConflictType::Challenge
-    )
+    let in_words = |rule| match rule {
+        CautionRule::Lowest => format!("of {subject} the lowest value is the cautious one"),
+        CautionRule::Highest => format!("of {subject} the highest value is the cautious one"),
+        CautionRule::Order(order) => format!("{subject} in the order {}", order.join(", ")),
+    };
+    policys_rule(subject, policy)
+        .map(in_words)
+        .or_else(|| rule_of(kind).caution_in_words(policy))
+        .or_else(|| usual_rule(subject).map(in_words))
+        .unwrap_or_else(|| HIGHEST_IS_CAUTIOUS.to_owned())
 }
 
 fn policys_rule(subject: &str, policy: &Policy) -> Option<CautionRule> {
@@ -144,7 +111,7 @@ fn usual_rule(subject: &str) -> Option<CautionRule> {
     highest.or_else(|| speaks_of(&LOWEST).then_some(CautionRule::Lowest))
 }
 
-/// A metric's name as words.
+/// The name of a metric as words.
 fn words(name: &str) -> String {
     normalise(&name.replace(['_', '-', '/'], " "))
 }
@@ -170,7 +137,7 @@ fn by_rule(rule: &CautionRule, a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// A number, also where it was written as a text: `85`, `"$85"`, `"28%"`.
+/// Reads a number, also from a text: `85`, `"$85"`, `"28%"`.
 fn numeric(value: &Value) -> Option<f64> {
     let text = match value {
         Value::Number(number) => return number.as_f64(),
@@ -182,28 +149,6 @@ fn numeric(value: &Value) -> Option<f64> {
         .filter(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
         .collect();
     digits.parse().ok()
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or(f64::NEG_INFINITY)
-}
-
-fn severity_rank(value: &Value) -> usize {
-    let name = value.as_str().map(normalise).unwrap_or_default();
-    ["info", "low", "medium", "high", "critical"]
-        .iter()
-        .position(|s| *s == name)
-        .map_or(0, |rank| rank + 1)
-}
-
-/// Place in the policy's order, 0 for the most cautious.
-fn recommendation_rank(policy: &Policy, value: &Value) -> usize {
-    let name = value.as_str().map(normalise).unwrap_or_default();
-    policy
-        .caution_order
-        .iter()
-        .position(|other| normalise(other) == name)
-        .unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -1,32 +1,32 @@
-//! How far an agent is to be believed, by what is known of how often it was right.
+//! Credibility: how reliable an agent is, from its track record.
 //!
 //! The formulas are those of the specification's "Auto-Resolution Criteria". Where it is ambiguous, this was decided:
 //!
 //! - *Temporal weight.* A weight that belongs to each observation cannot be multiplied onto an average. So the factor is
 //!   the weighted accuracy over the plain one, and the product of the two is the weighted accuracy. Only observations of
-//!   the domain asked for count; names are compared as everywhere ([`normalise`]).
+//!   the queried domain count; names are compared in normalised form ([`normalise`]).
 //! - *Data points.* The effective size does not shrink when everything is equally old, and the sum of weights does not
 //!   when one observation outweighs the rest. So data points are the smaller of the two, wherever a minimum is stated.
 //!   Fifteen observations therefore suffice on the day they are made; a year later it takes 22.
 //! - *Regime and context* each blend 30% of their own accuracy with 70% of the overall accuracy, written as a factor of
 //!   the overall accuracy: the specification's text blends and its formula multiplies. An observation counts for the
-//!   context by the share of the dimensions asked for that it has; what it does not state does not match.
+//!   context by the share of the queried dimensions in which it is the same; a dimension that it does not state differs.
 //! - *Trend.* One line through the accuracies of past quarters of a year, counted back from now rather than by calendar,
-//!   so that the present quarter is never a short one; each weighs what its observations weigh. R² above 0.3 is no test
+//!   so that the present quarter is never a short one; the weight of a quarter is that of its observations. R² above 0.3 is no test
 //!   of significance: within a year it finds a trend in almost every second agent that has none. The present lies
 //!   outside the data, so the interval is that of the smaller effective size which an extrapolation rests on
 //!   ([`Line::size_share`]): noise may move a score, but seldom settles a dispute.
-//! - *Overrides* are weighted by age too, so that they are outlived. They are held to be above 20% when the lower bound of
-//!   their interval is: at 15 points the rate itself passes 20% by chance. The penalty is by the rate.
+//! - *Overrides* are weighted by age too, so that they lose their effect. There is a penalty when the lower bound of the
+//!   rate's interval is above 20%: at 15 points the rate itself passes 20% by chance. The penalty follows from the rate.
 //! - *Ends.* No factor carries the product above 1. The interval is Wilson's of the weighted accuracy, moved with the
 //!   score by the factor by which the adjustments changed it, and widened by that factor when it is above 1, never
 //!   narrowed when it is below: adjusting makes nobody more certain. For the same reason an interval that would pass 0
 //!   or 1 is moved back, not cut.
-//! - *No record.* Who has none has the score one half, anywhere between 0 and 1, and no data points.
+//! - *No record.* An agent without observations has the score one half, with the interval from 0 to 1 and no data points.
 //!
 //! Sums run over the observations in their own order ([`Observation`]: oldest first), whatever the order in which they
 //! are given. Results are rounded to 1e-12: the last bits of powers and logarithms differ between machines, and a
-//! replay must not.
+//! replay must give the same results.
 
 mod decay;
 mod factors;
@@ -57,7 +57,7 @@ struct Weighed<'a> {
     weight: f64,
 }
 
-/// The credibility of an agent of whom nothing is known: neither more nor less than a coin's.
+/// The credibility of an agent without observations: that of a coin.
 pub fn unknown() -> Credibility {
     Credibility {
         score: 0.5,
@@ -72,7 +72,7 @@ pub fn unknown() -> Credibility {
     }
 }
 
-/// The credibility that a record gives, for what is asked, by one version of the formula.
+/// The credibility that follows from observations for a query, by one version of the formula.
 pub fn score<'a>(
     version: Version,
     record: impl IntoIterator<Item = &'a Observation>,
@@ -90,7 +90,7 @@ pub fn score<'a>(
         let (trend, share) = factors::trend(&weighed, overall.as_ref());
         product.multiply(trend);
         size_share = share;
-        // Last, so that the limit of 1 takes nothing of the penalty away.
+        // Last, so that the limit of 1 does not reduce the penalty.
         product.multiply(factors::overrides(&weighed));
     }
     let score = product.value.clamp(0.0, 1.0);
@@ -124,7 +124,7 @@ pub fn score<'a>(
     }
 }
 
-/// The observations of the domain asked for, oldest first.
+/// The observations of the queried domain, oldest first.
 fn in_domain<'a>(
     record: impl IntoIterator<Item = &'a Observation>,
     query: &Query,
@@ -146,7 +146,7 @@ fn in_domain<'a>(
     observations.into_iter().map(weigh).collect()
 }
 
-/// The factors so far and their product.
+/// The factors so far, and their product.
 #[derive(Debug)]
 struct Product {
     value: f64,
@@ -163,9 +163,9 @@ impl Default for Product {
 }
 
 impl Product {
-    /// Multiplies by a factor whose explanation has no full stop yet.
+    /// Multiplies by a factor. Its explanation gets its full stop here.
     fn multiply(&mut self, mut factor: Factor) {
-        // A little above 1 is what rounding makes of 1.
+        // Rounding makes a little more than 1 of 1.
         if self.value * factor.value > 1.0 + 1e-12 {
             factor.value = 1.0 / self.value;
             factor
@@ -181,7 +181,8 @@ impl Product {
     }
 }
 
-/// The interval after its score was multiplied by `factor`; see the module's words on ends.
+/// The interval after its score was multiplied by `factor`; see "ends" in the documentation of the
+/// module.
 fn scaled(interval: Interval, factor: f64) -> Interval {
     let half = interval.half_width() * factor.max(1.0);
     let centre = interval.centre() * factor;
@@ -197,7 +198,7 @@ fn scaled(interval: Interval, factor: f64) -> Interval {
     }
 }
 
-/// To twelve decimals.
+/// Rounds to twelve decimals.
 fn rounded(value: f64) -> f64 {
     (value * 1e12).round() / 1e12
 }

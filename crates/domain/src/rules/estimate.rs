@@ -8,7 +8,7 @@
 use concord_wire::policy::Policy;
 use serde::Serialize;
 
-/// From the least to the most.
+/// A range from the least to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Range {
     /// The least.
@@ -18,7 +18,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// From the least to the most.
+    /// A range with these ends.
     pub fn new(least: u64, most: u64) -> Self {
         Self { least, most }
     }
@@ -42,16 +42,16 @@ impl Range {
     }
 }
 
-/// What a policy does not say.
+/// The assumptions that a policy does not state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assumptions {
-    /// Agents that take part.
+    /// How many agents take part.
     pub participants: u64,
-    /// Conflicts that are found; no more are debated than the policy allows.
+    /// How many conflicts are found. No more are debated than the policy allows.
     pub conflicts: u64,
-    /// Calls of a model that sums up at the end; Concord itself makes none.
+    /// Calls of a model that writes a synthesis at the end. Concord itself makes none.
     pub synthesis_calls: u64,
-    /// Tokens that an agent is given for the task.
+    /// Tokens of the task that each agent is given.
     pub task_tokens: u64,
     /// Tokens of a finding.
     pub finding_tokens: u64,
@@ -61,13 +61,13 @@ pub struct Assumptions {
     pub answer_ms: Range,
     /// How long a call of the synthesis takes, in milliseconds.
     pub synthesis_ms: Range,
-    /// Price of a million tokens that models are given, in any currency.
+    /// Price of a million input tokens, in any currency.
     pub price_in: f64,
-    /// Price of a million tokens that models write.
+    /// Price of a million output tokens.
     pub price_out: f64,
-    /// Requests a minute that the provider allows.
+    /// Requests a minute that the provider allows; `None` for no limit.
     pub requests_per_minute: Option<u64>,
-    /// Tokens a minute that the provider allows.
+    /// Tokens a minute that the provider allows; `None` for no limit.
     pub tokens_per_minute: Option<u64>,
 }
 
@@ -90,22 +90,22 @@ impl Default for Assumptions {
     }
 }
 
-/// What one phase costs.
+/// The estimate for one phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Phase {
-    /// Its name.
+    /// The name of the phase.
     pub phase: &'static str,
-    /// Messages on the broker.
+    /// How many messages are published.
     pub messages: Range,
-    /// Calls of models.
+    /// How many calls of models are made.
     pub calls: Range,
-    /// Tokens that models are given.
+    /// Input tokens of models.
     pub tokens_in: Range,
-    /// Tokens that models write.
+    /// Output tokens of models.
     pub tokens_out: Range,
-    /// What that costs, in the currency of the prices.
+    /// The cost of the tokens, in the currency of the prices.
     pub cost: Cost,
-    /// How long it takes, in milliseconds.
+    /// The duration in milliseconds.
     pub time_ms: Range,
 }
 
@@ -118,24 +118,24 @@ pub struct Cost {
     pub most: f64,
 }
 
-/// What a case costs.
+/// The estimate for a case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Phase by phase.
+    /// The estimate for each phase.
     pub phases: Vec<Phase>,
-    /// All together. Its time is no shorter than the provider's limits allow.
+    /// The sum of all phases. Its time is no shorter than the provider's limits allow.
     pub total: Phase,
 }
 
-/// Parts of a question besides the task and the positions: the instructions.
+/// Tokens of a question besides the task and the positions: the instructions.
 const INSTRUCTION_TOKENS: u64 = 200;
 
-/// The table for a policy.
+/// Estimates a case under a policy.
 pub fn estimate(policy: &Policy, given: &Assumptions) -> Estimate {
     let participants = Range::only(given.participants);
     let analysis = Phase::new(
         "analysis",
-        // A task for each, and a finding of each.
+        // One task and one finding for each participant.
         participants.times(Range::only(2)),
         participants,
         participants.times(Range::only(
@@ -149,7 +149,7 @@ pub fn estimate(policy: &Policy, given: &Assumptions) -> Estimate {
     let synthesis = Range::only(given.synthesis_calls);
     let closing = Phase::new(
         "synthesis",
-        // The decision is told to everyone in one message.
+        // The decision is announced in one message.
         Range::only(1),
         synthesis,
         synthesis
@@ -171,7 +171,7 @@ pub fn estimate(policy: &Policy, given: &Assumptions) -> Estimate {
 fn discussion(policy: &Policy, given: &Assumptions) -> Phase {
     let conflicts = Range::only(given.conflicts.min(policy.conflicts_max.into()));
     let asked_max = given.participants.min(policy.messages_per_round_max.into());
-    // Nobody disagrees alone.
+    // A conflict has at least two parties.
     let parties = if asked_max < 2 {
         Range::default()
     } else {
@@ -185,7 +185,7 @@ fn discussion(policy: &Policy, given: &Assumptions) -> Phase {
     let talks = calls.most > 0;
     let rounds = if talks { rounds } else { Range::default() };
     let limit = u64::from(policy.tokens_per_message_max);
-    // A party is given the task, and what each party holds.
+    // A party is given the task, and the position of each party.
     let shown = given.task_tokens.saturating_add(INSTRUCTION_TOKENS);
     let tokens_in = Range::new(
         calls.least.saturating_mul(shown),
@@ -195,7 +195,8 @@ fn discussion(policy: &Policy, given: &Assumptions) -> Phase {
     );
     Phase::new(
         "discussion",
-        // A question and an answer for each call, and the outcome of each conflict, which is told to everyone in one message.
+        // A question and an answer for each call, and one message that announces the outcome of
+        // each conflict.
         calls
             .times(Range::only(2))
             .plus(if talks { conflicts } else { Range::default() }),
@@ -240,7 +241,8 @@ fn total(phases: &[Phase], policy: &Policy, given: &Assumptions) -> Phase {
     )
 }
 
-/// How long a provider that allows so many a minute makes them wait: the first minute's are free to go at once.
+/// How long a limit of `per_minute` makes calls wait. The calls of the first minute can start at
+/// once.
 fn waits(number: u64, per_minute: Option<u64>) -> u64 {
     let Some(limit) = per_minute.filter(|limit| *limit > 0) else {
         return 0;
@@ -296,7 +298,8 @@ mod tests {
 
     #[test]
     fn the_table_of_the_specification() {
-        // Five agents, two rounds, three conflicts, one call that sums up: 5, 6 and 1 calls in 15 to 35 seconds.
+        // Five agents, two rounds, three conflicts, one call for the synthesis: 5, 6 and 1 calls in
+        // 15 to 35 seconds.
         let estimate = of(|given, _| given.synthesis_calls = 1);
         let rows: Vec<_> = estimate
             .phases
@@ -312,11 +315,12 @@ mod tests {
             (total.calls.least, total.time_ms),
             (12, Range::new(15_000, 35_000))
         );
-        // With the free limits that it names, 30 and 15 a minute, that is not made longer.
+        // The free limits that the specification names, 30 and 15 a minute, do not make it longer.
         let limited =
             of(|given, _| (given.synthesis_calls, given.requests_per_minute) = (1, Some(30)));
         assert_eq!(limited.total.time_ms.least, 15_000);
-        // It does not say what happens when the conflicts do not settle: two rounds of five parties.
+        // The specification does not say what happens when the conflicts do not settle: two rounds
+        // of five parties.
         assert_eq!(estimate.phases[1].calls.most, 30);
         assert_eq!(estimate.phases[1].messages, Range::new(15, 63));
     }

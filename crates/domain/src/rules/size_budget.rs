@@ -1,10 +1,13 @@
-//! Room: what facts may hold, so that every fact fits into one message of the broker whatever agents write.
+//! The size budget: how many bytes each part of an event may have, so that every event fits into
+//! one message of the broker whatever agents write.
 //!
-//! Two rules. What is *compared* (names, values, positions in words) keeps its identity: a name that is too long is
-//! refused ([`Finding::check`](concord_wire::payload::Finding::check)), a value that is too long is shortened to its
-//! beginning and a digest of the whole, and is then compared by the digest. What is only *read* (evidence, reasoning,
-//! topics) is shortened, each text with a mark, and what is left out is counted. Nothing is shortened while there is
-//! room. The whole of it stands in the message that said it, and in the fact that recorded that message.
+//! There are two rules. Texts that are *compared* (names, values, positions in words) keep their
+//! identity: a name that is too long is refused
+//! ([`Finding::check`](concord_wire::payload::Finding::check)); a value that is too long is
+//! shortened to its beginning and a digest of the whole, and is then compared by the digest. Texts
+//! that are only *read* (evidence, reasoning, topics) are shortened, each with a mark, and what is
+//! left out is counted. Nothing is shortened while there is room. The whole text is in the message
+//! that brought it, and in the event that recorded that message.
 //!
 //! The arithmetic is in decision record 0011. Sizes are bytes of JSON.
 
@@ -15,29 +18,32 @@ pub(crate) mod truncate;
 
 use truncate::{Room, shortened_position};
 
-/// Most bytes of a fact in its stored form. The broker takes messages of 1 MiB unless it is configured otherwise, its
-/// headers included; a fact's contents are also sent as a message with an envelope of its own.
+/// Most bytes of a stored event. The broker accepts messages of 1 MiB, with headers, unless it is
+/// configured otherwise; the contents of an event are also sent as a message with an envelope of
+/// its own.
 pub const FACT_BYTES_MAX: usize = 768 * 1024;
 /// Most bytes of a case's task.
 pub const TASK_BYTES_MAX: usize = 640 * 1024;
-/// Most bytes of an answer in a debate, whatever its policy says of tokens: facts hold it beside the positions.
+/// Most bytes of an answer in a debate, whatever its policy says about tokens: events hold it
+/// beside the positions.
 pub const ANSWER_BYTES_MAX: usize = 128 * 1024;
-/// Most bytes of the debated conflicts in the facts of a detection.
+/// Most bytes of the debated conflicts in the event of a detection.
 pub(crate) const DEBATED_BYTES_MAX: usize = 480 * 1024;
-/// Most bytes of the deferred conflicts, there and in a decision.
+/// Most bytes of the deferred conflicts, in that event and in a decision.
 pub(crate) const DEFERRED_BYTES_MAX: usize = 112 * 1024;
 /// Most bytes of the debated conflicts in a decision.
 const DECIDED_CONFLICTS_BYTES_MAX: usize = 160 * 1024;
-/// Most bytes of all outcomes in a decision; each debate that a policy allows has an equal share.
+/// Most bytes of all outcomes in a decision. Each debate that a policy allows has an equal share.
 const OUTCOMES_BYTES_MAX: usize = 224 * 1024;
-/// Most bytes of one outcome in the facts of a case.
+/// Most bytes of one outcome in the events of a case.
 const OUTCOME_BYTES_MAX: usize = 64 * 1024;
-/// Most bytes of the clauses in the result of a case.
+/// Most bytes of the clauses in the decision of a case.
 pub(crate) const CLAUSES_BYTES_MAX: usize = 48 * 1024;
-/// Most bytes of a conflict's subject: two names, in the form in which they are compared, escaped as in a JSON pointer.
+/// Most bytes of a conflict's subject: two names in the form in which they are compared, escaped as
+/// in a JSON pointer.
 pub(crate) const SUBJECT_BYTES_MAX: usize = 2 * 1024;
 
-/// How many bytes `value` has as JSON.
+/// The size of `value` as JSON, in bytes.
 pub fn json_bytes(value: &impl Serialize) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
@@ -50,12 +56,12 @@ pub fn json_bytes(value: &impl Serialize) -> usize {
         }
     }
     let mut count = Count(0);
-    // What cannot be written has no room.
+    // A value that cannot be written is larger than any budget.
     serde_json::to_writer(&mut count, value).map_or(usize::MAX, |()| count.0)
 }
 
-/// Items as large as there is room for all of them together: each made with the same room, the largest that will do.
-/// None where there is not even room for all of them without any.
+/// Makes all items with the same room, the largest for which they fit into `bytes_max` together.
+/// `None` where they do not fit without any room.
 pub(crate) fn fitting<T: Serialize>(
     count: usize,
     bytes_max: usize,
@@ -73,7 +79,7 @@ pub(crate) fn fitting<T: Serialize>(
     })
 }
 
-/// The positions of a conflict or an outcome with no more than this room each.
+/// The positions of a conflict or an outcome, each with no more evidence than `room`.
 fn with_room(positions: &[Position], room: Room) -> Vec<Position> {
     positions
         .iter()
@@ -81,7 +87,7 @@ fn with_room(positions: &[Position], room: Room) -> Vec<Position> {
         .collect()
 }
 
-/// A conflict whose positions have no more than this room each.
+/// A conflict with no more evidence in each position than `room`.
 fn conflict_with_room(conflict: &Conflict, room: Room) -> Conflict {
     Conflict {
         positions: with_room(&conflict.positions, room),
@@ -89,7 +95,7 @@ fn conflict_with_room(conflict: &Conflict, room: Room) -> Conflict {
     }
 }
 
-/// A conflict as a debate takes it; the same again where it was made by a detection.
+/// A conflict as a debate takes it. A conflict that comes from a detection stays the same.
 pub(crate) fn debated_conflict(conflict: &Conflict) -> Conflict {
     Conflict {
         topic: truncate::topic(&conflict.topic),
@@ -106,8 +112,8 @@ pub(crate) fn debated_conflict(conflict: &Conflict) -> Conflict {
     }
 }
 
-/// The debated conflicts as a decision repeats them: all of them, in full where there is room; else with less evidence;
-/// else the positions of those that rank lowest are left out and counted.
+/// The debated conflicts as a decision repeats them: in full where there is room, else with less
+/// evidence, else without the positions of those that rank lowest, which are counted.
 pub(crate) fn decided_conflicts(conflicts: &[Conflict]) -> Vec<Conflict> {
     let make = |place: usize, room| {
         conflicts
@@ -139,8 +145,8 @@ fn without_positions(conflict: &Conflict) -> Conflict {
     }
 }
 
-/// The outcomes as a decision repeats them: in full where there is room for all; else each with less evidence; else without
-/// positions, tally and rounds.
+/// The outcomes as a decision repeats them: in full where there is room for all, else each with
+/// less evidence, else without positions, tally and rounds.
 pub(crate) fn decided_outcomes(outcomes: &[ConflictOutcome]) -> Vec<ConflictOutcome> {
     let make = |place: usize, room| {
         outcomes
@@ -158,7 +164,7 @@ fn outcome_with_room(outcome: &ConflictOutcome, room: Room) -> ConflictOutcome {
     }
 }
 
-/// What was chosen and how, and nothing that it rests on.
+/// An outcome without the positions, the tally and the rounds that it rests on.
 fn outcome_without_positions(outcome: &ConflictOutcome) -> ConflictOutcome {
     let mut bare = ConflictOutcome {
         positions: Vec::new(),
@@ -174,8 +180,9 @@ fn outcome_without_positions(outcome: &ConflictOutcome) -> ConflictOutcome {
     bare
 }
 
-/// An outcome as a case takes it that may have so many debates: in full where there is room; else with less evidence;
-/// else without positions, tally and rounds. The whole stands in the debate's own facts.
+/// An outcome as a case with this many debates takes it: in full where there is room, else with
+/// less evidence, else without positions, tally and rounds. The whole outcome is in the events of
+/// the debate.
 pub(crate) fn case_outcome(outcome: &ConflictOutcome, debates_max: u32) -> ConflictOutcome {
     let share = OUTCOMES_BYTES_MAX / usize::try_from(debates_max.max(1)).unwrap_or(usize::MAX);
     let bytes_max = share.min(OUTCOME_BYTES_MAX);
@@ -184,7 +191,7 @@ pub(crate) fn case_outcome(outcome: &ConflictOutcome, debates_max: u32) -> Confl
     made.unwrap_or_else(|| outcome_without_positions(outcome))
 }
 
-/// A number of things as facts count them.
+/// A number of things, as events count them.
 pub(crate) fn count(things: usize) -> u32 {
     u32::try_from(things).unwrap_or(u32::MAX)
 }

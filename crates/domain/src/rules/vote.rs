@@ -1,4 +1,4 @@
-//! Phase 5: the vote. A tally holds every weight, so that anyone can count again and come to the same result.
+//! Phase 5: the vote. A tally holds every weight, so that anyone can count again and get the same result.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,13 +9,14 @@ use concord_wire::policy::{Policy, VoteRule};
 use serde_json::Value;
 
 use crate::rules::canonical::{Canonical, canonical, group, normalise};
+use crate::rules::conflict_type::rule_of;
 use crate::rules::conservative;
 use crate::rules::credibility::{DATA_POINTS_MIN, log_odds};
 
-/// What is known of how often voters were right; empty where the policy does not ask.
+/// The credibility of voters, from their track records; empty where the policy does not use it.
 pub type Credibilities = BTreeMap<AgentId, Credibility>;
 
-/// Positions in comparable form: by value where there is one, else by words.
+/// A position in comparable form: its value where it has one, else its words.
 fn comparable(position: &Position) -> Canonical {
     match &position.value {
         Some(value) if !value.is_null() => canonical(value, None),
@@ -23,17 +24,16 @@ fn comparable(position: &Position) -> Canonical {
     }
 }
 
-/// For each position the number of its option. Only facts are compared with tolerance: a score of 70 is not one of 70.3.
+/// The number of the option of each position, from 0, in the order of the positions. Only claimed facts are compared with
+/// tolerance: a score of 70 is not the same as one of 70.3.
 pub fn options_of(kind: ConflictType, policy: &Policy, positions: &[Position]) -> Vec<usize> {
-    let tolerance = if kind == ConflictType::FactualDisagreement {
-        policy.number_tolerance
-    } else {
-        0.0
-    };
-    group(
-        &positions.iter().map(comparable).collect::<Vec<_>>(),
-        tolerance,
-    )
+    let comparable: Vec<Canonical> = positions.iter().map(comparable).collect();
+    let options = group(&comparable, rule_of(kind).number_tolerance(policy));
+    debug_assert!(
+        options.len() == positions.len(),
+        "every position has an option"
+    );
+    options
 }
 
 /// How many different options the positions make.
@@ -49,12 +49,12 @@ pub fn weight(rule: VoteRule, confidence: f64) -> f64 {
     match rule {
         VoteRule::Confidence => confidence,
         VoteRule::Majority | VoteRule::Unanimous => 1.0,
-        // What is said of oneself stands in where no track record speaks.
+        // The stated confidence stands in where no track record is known.
         VoteRule::Reconcile | VoteRule::Credibility => reconcile(confidence),
     }
 }
 
-/// The weight of one vote: under [`VoteRule::Credibility`] by the track record, where enough is known of it.
+/// The weight of one vote. Under [`VoteRule::Credibility`] it follows from the track record, where that has enough data.
 fn weight_of(
     rule: VoteRule,
     position: &Position,
@@ -87,7 +87,7 @@ fn reconcile(confidence: f64) -> f64 {
 
 /// Counts the votes.
 ///
-/// The winner is the option with the greatest weight. A tie goes to the more cautious option ([`caution`]), then to the
+/// The winner is the option with the greatest weight. A tie goes to the more cautious option ([`conservative`]), then to the
 /// lower `position_id`. [`VoteRule::Unanimous`] chooses only when there is one option.
 pub fn tally(
     kind: ConflictType,
@@ -115,6 +115,10 @@ pub fn tally(
         if by_caution { "caution" } else { "position_id" }.to_owned()
     });
     let margin = if total > 0.0 { lead / total } else { 0.0 };
+    debug_assert!(
+        winner.is_none() || margin >= 0.0 && margin.is_finite(),
+        "the winner leads by a margin, not {margin}"
+    );
     Tally {
         rule,
         winner,
@@ -124,7 +128,7 @@ pub fn tally(
     }
 }
 
-/// Best first.
+/// The order of options, the best first.
 fn better(kind: ConflictType, policy: &Policy, a: &VoteOption, b: &VoteOption) -> Ordering {
     b.weight
         .total_cmp(&a.weight)

@@ -1,123 +1,124 @@
-//! When thousands of deadlines fall due at one instant, noticing them goes before what follows from them.
+//! When thousands of deadlines fall due at one instant, they are worked on before what follows from them.
 //!
-//! Both share the processor and the broker. Without an order each message that follows from the first deadlines makes
-//! all the others later, although nobody waits for it within the second. See `docs/adr/0031`.
+//! Both share the processor and the broker. Without an order, each message that follows from the first deadlines makes
+//! all other deadlines later, although nobody waits for it within the second. See `docs/adr/0031`.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use concord_events::Aggregate;
 use concord_events::topology::{ConsumerDefinition, ConsumerKind};
 use tokio::time::Instant;
 
-/// Deadlines are counted over this time.
-const WINDOW: Duration = Duration::from_millis(250);
-/// So many deadlines in a window are a rush: a thousand a second, far more than cases under way bring one by one.
-const RUSH_MIN: u32 = 250;
-/// It goes on with half as many, and for so long after the last such window: what waits would otherwise be let loose by the
-/// first moment in which the machine is slow, make the deadlines slower, and so be let loose for good.
-const GOES_ON_MIN: u32 = RUSH_MIN / 2;
-const LINGER: Duration = Duration::from_millis(500);
-/// The longest rush. Then there is none for as long, so that what follows is not kept waiting by deadlines without end.
-const RUSH_MAX: Duration = Duration::from_secs(10);
-/// The longest that anything else waits. Then it gets a turn, and waits again if the rush goes on.
+/// A backlog of this many deadlines is a burst: far more than cases under way bring one by one.
+const BACKLOG_MIN: u64 = 250;
+/// How long the number of waiting deadlines is believed that the last delivery brought. Another replica may have been
+/// given the others, and then nothing more comes here.
+const BELIEVED: Duration = Duration::from_millis(500);
+/// The longest time for which other work is held back. Then it gets a turn, and is held back again if the burst goes on.
 const WAIT_MAX: Duration = Duration::from_secs(1);
+/// How often work that is held back looks whether the burst is over.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// So many deliveries are a turn. Not what a consumer asks for at once: that is a thousand where most of them wait, and
-/// arming a thousand deadlines a second takes a fifth of the processors.
-pub(crate) const TURN: usize = 64;
-
-/// Whether a consumer's deliveries are deadlines, or give way to them.
+/// Which deliveries go before which while there is a burst of deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Deadlines that are due or have elapsed.
-    First,
-    /// What follows from facts.
-    GivesWay,
-    /// Neither: somebody outside may wait for it.
-    Apart,
+pub(crate) enum Priority {
+    /// Deadlines that are due or have passed: they go first.
+    Deadline,
+    /// What follows from events: it is held back.
+    Yielding,
+    /// Neither. Somebody outside may wait for it, so it is never held back.
+    Independent,
 }
 
-impl Turn {
-    /// Of a service's own consumer.
+impl Priority {
+    /// The priority of what a service's own consumer delivers.
     pub(crate) fn of(definition: &ConsumerDefinition) -> Self {
         let of_deadlines = definition
             .event
             .as_ref()
             .is_some_and(|(aggregate, _)| *aggregate == Aggregate::Deadline);
         match definition.kind {
-            ConsumerKind::Due => Self::First,
-            ConsumerKind::Events(_) if of_deadlines => Self::First,
+            ConsumerKind::Due => Self::Deadline,
+            ConsumerKind::Events(_) if of_deadlines => Self::Deadline,
             ConsumerKind::Events(_) | ConsumerKind::Effects(_) | ConsumerKind::Deadlines => {
-                Self::GivesWay
+                Self::Yielding
             }
-            _ => Self::Apart,
+            _ => Self::Independent,
         }
     }
 }
 
-/// What a process knows of the deadlines it is given.
+/// The backlog of deadlines, as far as one process knows it: those that wait in the broker behind the last one of each
+/// consumer, and those that are under way in this process.
 #[derive(Debug, Default)]
-pub(crate) struct Rush(Mutex<Seen>);
+pub(crate) struct DeadlineBurst(Mutex<Backlog>);
 
 #[derive(Debug, Default)]
-struct Seen {
-    window: Option<Instant>,
-    count: u32,
-    /// The rush that is on, or was: its first and last moment.
-    began: Option<Instant>,
-    until: Option<Instant>,
-    /// When there may be another.
-    rested: Option<Instant>,
+struct Backlog {
+    /// By consumer: how many waited behind the last delivery, and when that came.
+    waiting: BTreeMap<Arc<str>, (u64, Instant)>,
+    under_way: u64,
 }
 
-impl Seen {
-    /// One more deadline.
-    fn count(&mut self, now: Instant) {
-        if self
-            .window
-            .is_none_or(|began| now.duration_since(began) > WINDOW)
-        {
-            (self.window, self.count) = (Some(now), 0);
-        }
-        self.count += 1;
-        let is_on = self.until.is_some_and(|until| until > now);
-        let is_rested = self.rested.is_none_or(|rested| rested <= now);
-        let began = match self.began.filter(|_| is_on) {
-            Some(began) if self.count >= GOES_ON_MIN => began,
-            None if is_rested && self.count >= RUSH_MIN => now,
-            _ => return,
-        };
-        if now.duration_since(began) < RUSH_MAX {
-            (self.began, self.until) = (Some(began), Some(now + LINGER));
-        } else {
-            (self.began, self.until, self.rested) = (None, None, Some(now + RUSH_MAX));
-        }
+impl Backlog {
+    fn is_burst(&self, now: Instant) -> bool {
+        let believed = self
+            .waiting
+            .values()
+            .filter(|(_, at)| now.duration_since(*at) < BELIEVED);
+        self.under_way + believed.map(|(waiting, _)| waiting).sum::<u64>() >= BACKLOG_MIN
     }
 }
 
-impl Rush {
-    /// A deadline was delivered.
-    pub(crate) fn deadline(&self) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .count(Instant::now());
+/// A deadline that was delivered and is not yet done with.
+pub(crate) struct DeadlineUnderWay(Arc<DeadlineBurst>);
+
+impl Drop for DeadlineUnderWay {
+    fn drop(&mut self) {
+        let mut backlog = self.0.backlog();
+        debug_assert!(
+            backlog.under_way > 0,
+            "more deadlines ended than were begun"
+        );
+        backlog.under_way = backlog.under_way.saturating_sub(1);
+    }
+}
+
+impl DeadlineBurst {
+    fn backlog(&self) -> MutexGuard<'_, Backlog> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits while there is a rush, but not for ever; true when there was one to the last.
+    /// Counts a deadline that `consumer` has delivered, with `waiting` others behind it.
+    pub(crate) fn delivered(
+        self: &Arc<Self>,
+        consumer: &Arc<str>,
+        waiting: u64,
+    ) -> DeadlineUnderWay {
+        let mut backlog = self.backlog();
+        backlog
+            .waiting
+            .insert(Arc::clone(consumer), (waiting, Instant::now()));
+        backlog.under_way += 1;
+        DeadlineUnderWay(Arc::clone(self))
+    }
+
+    fn is_on(&self) -> bool {
+        self.backlog().is_burst(Instant::now())
+    }
+
+    /// Waits while there is a burst, but no longer than a second. True when the burst still goes on.
     pub(crate) async fn give_way(&self) -> bool {
-        let patience = Instant::now() + WAIT_MAX;
-        loop {
-            let until = self.0.lock().unwrap_or_else(PoisonError::into_inner).until;
-            let now = Instant::now();
-            match until {
-                Some(until) if until > now && now < patience => {
-                    tokio::time::sleep_until(until.min(patience)).await
-                }
-                other => return other.is_some_and(|until| until > now),
+        let wait_end = Instant::now() + WAIT_MAX;
+        while self.is_on() {
+            if Instant::now() >= wait_end {
+                return true;
             }
+            tokio::time::sleep(LOOK_INTERVAL).await;
         }
+        false
     }
 }
 
@@ -125,121 +126,111 @@ impl Rush {
 mod tests {
     use super::*;
 
-    async fn deadlines(rush: &Rush, count: u32, every: Duration) {
-        for _ in 0..count {
-            rush.deadline();
-            tokio::time::advance(every).await;
-        }
+    fn consumer(name: &str) -> Arc<str> {
+        name.into()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_rush_is_given_way_to_and_its_end_is_noticed() {
-        let rush = Rush::default();
+    async fn a_burst_is_given_way_to_until_its_backlog_is_gone() {
+        let burst = Arc::new(DeadlineBurst::default());
+        let due = consumer("due");
         let began = Instant::now();
-        assert!(!rush.give_way().await);
+        assert!(!burst.give_way().await);
         assert_eq!(began.elapsed(), Duration::ZERO, "there was no deadline");
-        deadlines(&rush, RUSH_MIN, Duration::ZERO).await;
-        assert!(!rush.give_way().await);
-        let waited = began.elapsed();
-        assert!(waited >= LINGER && waited < WAIT_MAX, "{waited:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_rush_outlasts_a_slow_moment_and_half_as_many_deadlines_keep_it_up() {
-        let rush = Rush::default();
-        deadlines(&rush, RUSH_MIN, Duration::ZERO).await;
-        // Nothing for a while, and then so few that they would not have begun it.
-        tokio::time::advance(LINGER - Duration::from_millis(10)).await;
-        deadlines(&rush, GOES_ON_MIN, Duration::ZERO).await;
-        let began = Instant::now();
-        assert!(!rush.give_way().await);
-        assert!(began.elapsed() >= LINGER);
-        // The same number begins none.
-        deadlines(&rush, GOES_ON_MIN, Duration::ZERO).await;
-        let began = Instant::now();
-        assert!(!rush.give_way().await);
+        let mut under_way: Vec<_> = (0..BACKLOG_MIN)
+            .rev()
+            .map(|waiting| burst.delivered(&due, waiting))
+            .collect();
+        assert!(burst.is_on(), "all of them are under way");
+        drop(under_way.pop());
+        assert!(!burst.give_way().await);
         assert_eq!(began.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_rush_that_does_not_end_is_over_for_a_while() {
-        let rush = Rush::default();
-        let every = WINDOW / RUSH_MIN / 2;
-        let mut pauses = Vec::new();
-        let began = Instant::now();
-        let is_on = || {
-            rush.0
-                .lock()
-                .unwrap()
-                .until
-                .is_some_and(|until| until > Instant::now())
-        };
-        let mut was_on = false;
-        while began.elapsed() < RUSH_MAX * 4 {
-            deadlines(&rush, 1, every).await;
-            if is_on() != was_on {
-                was_on = !was_on;
-                pauses.push(began.elapsed().as_secs());
-            }
+    async fn what_waits_in_the_broker_counts_for_each_consumer_and_is_not_believed_for_ever() {
+        let burst = Arc::new(DeadlineBurst::default());
+        for name in ["elapsed", "due"] {
+            drop(burst.delivered(&consumer(name), BACKLOG_MIN / 2));
         }
-        assert_eq!(pauses, [0, 10, 20, 30], "begins, ends, begins, ends");
+        assert!(burst.is_on());
+        // Another replica is given the others.
+        let began = Instant::now();
+        assert!(!burst.give_way().await);
+        let waited = began.elapsed();
+        assert!(
+            waited >= BELIEVED && waited <= BELIEVED + LOOK_INTERVAL,
+            "{waited:?}"
+        );
+        drop(burst.delivered(&consumer("due"), BACKLOG_MIN));
+        assert!(burst.is_on());
+        drop(burst.delivered(&consumer("due"), 0));
+        assert!(!burst.is_on(), "the last one came");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_gives_way_gets_its_turn_in_a_rush_that_does_not_end() {
-        let rush = std::sync::Arc::new(Rush::default());
-        let endless = std::sync::Arc::clone(&rush);
-        deadlines(&rush, RUSH_MIN, Duration::ZERO).await;
+    async fn other_work_gets_its_turn_in_a_burst_that_does_not_end() {
+        let burst = Arc::new(DeadlineBurst::default());
+        let endless = Arc::clone(&burst);
         let task = tokio::spawn(async move {
             loop {
-                (0..10).for_each(|_| endless.deadline());
+                drop(endless.delivered(&consumer("due"), 10 * BACKLOG_MIN));
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         });
+        tokio::time::sleep(Duration::from_millis(1)).await;
         let began = Instant::now();
-        assert!(rush.give_way().await);
+        assert!(burst.give_way().await);
         let waited = began.elapsed();
         assert!(
-            waited >= WAIT_MAX && waited < WAIT_MAX + WINDOW,
+            waited >= WAIT_MAX && waited <= WAIT_MAX + LOOK_INTERVAL,
             "{waited:?}"
         );
         task.abort();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn deadlines_that_come_one_by_one_are_no_rush() {
-        let rush = Rush::default();
-        deadlines(&rush, 4 * RUSH_MIN, Duration::from_millis(2)).await;
+    async fn deadlines_that_come_one_by_one_are_no_burst() {
+        let burst = Arc::new(DeadlineBurst::default());
         let began = Instant::now();
-        assert!(!rush.give_way().await);
+        for _ in 0..4 * BACKLOG_MIN {
+            drop(burst.delivered(&consumer("due"), 3));
+            assert!(!burst.give_way().await);
+        }
         assert_eq!(began.elapsed(), Duration::ZERO);
     }
 
     #[test]
-    fn what_is_due_goes_before_what_follows_and_messages_wait_for_neither() {
+    fn deadlines_go_first_what_follows_yields_and_messages_are_independent() {
         let layout = concord_events::topology::Layout::default();
-        let turn = |name: &str| {
+        let priority = |name: &str| {
             let found = layout
                 .consumers()
                 .into_iter()
                 .find(|consumer| consumer.name == name);
-            Turn::of(&found.unwrap_or_else(|| panic!("there is no consumer {name}")))
+            Priority::of(&found.unwrap_or_else(|| panic!("there is no consumer {name}")))
         };
         for (name, expected) in [
-            ("escalation-timer-due", Turn::First),
+            ("escalation-timer-due", Priority::Deadline),
             (
                 "debate-facilitator-facts-deadline-debate_elapsed",
-                Turn::First,
+                Priority::Deadline,
             ),
-            ("debate-facilitator-facts-debate-escalated", Turn::GivesWay),
+            (
+                "debate-facilitator-facts-debate-escalated",
+                Priority::Yielding,
+            ),
             (
                 "debate-facilitator-effects-debate-escalated",
-                Turn::GivesWay,
+                Priority::Yielding,
             ),
-            ("escalation-timer-deadlines-debate-opened", Turn::GivesWay),
-            ("coordinator-inbox", Turn::Apart),
+            (
+                "escalation-timer-deadlines-debate-opened",
+                Priority::Yielding,
+            ),
+            ("coordinator-inbox", Priority::Independent),
         ] {
-            assert_eq!(turn(name), expected, "{name}");
+            assert_eq!(priority(name), expected, "{name}");
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Where a delivery stands in its stream, as the subject says on which it is acknowledged.
+//! What the broker says of a delivery in the subject on which it is acknowledged.
 //!
 //! The client library reads it too, but from a message that holds a connection of its own: to make and drop one takes as
 //! long as to decide on the message.
 
 /// What the broker says of a delivery (ADR-15 of NATS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place<'a> {
+pub(crate) struct DeliveryInfo<'a> {
     /// The stream that keeps it.
     pub(crate) stream: &'a str,
     /// How often it was delivered, this time included.
     pub(crate) deliveries: u64,
-    /// Where in the stream.
+    /// Its sequence in the stream.
     pub(crate) sequence: u64,
     /// When it was stored, in nanoseconds since the Unix epoch.
     pub(crate) stored_nanos: i128,
@@ -18,10 +18,10 @@ pub(crate) struct Place<'a> {
     pub(crate) waiting: u64,
 }
 
-/// Where deliveries are acknowledged; what does not name such a place is a word of the broker.
+/// How subjects begin on which deliveries are acknowledged. A message with another reply subject is an answer of the broker.
 pub(crate) const ACKNOWLEDGEMENTS: &str = "$JS.ACK.";
 
-impl<'a> Place<'a> {
+impl<'a> DeliveryInfo<'a> {
     /// From the subject on which a delivery is acknowledged; none where it is not such a subject.
     ///
     /// `<stream>.<consumer>.<deliveries>.<sequence>.<sequence in the consumer>.<time>.<waiting>` follows, in newer brokers after
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn both_forms_are_read_and_nothing_else() {
-        let place = Some(Place {
+        let info = Some(DeliveryInfo {
             stream: "S",
             deliveries: 2,
             sequence: 40,
@@ -59,14 +59,14 @@ mod tests {
             waiting: 7,
         });
         for (subject, expected) in [
-            ("$JS.ACK.S.inbox.2.40.3.1700000000123456789.7", place),
+            ("$JS.ACK.S.inbox.2.40.3.1700000000123456789.7", info),
             (
                 "$JS.ACK._.AbCdEf.S.inbox.2.40.3.1700000000123456789.7",
-                place,
+                info,
             ),
             (
                 "$JS.ACK.hub.AbCdEf.S.inbox.2.40.3.1700000000123456789.7.random",
-                place,
+                info,
             ),
             ("$JS.ACK.S.inbox.2.40.3.1700000000123456789", None),
             ("$JS.ACK.S.inbox.2.40.3.1700000000123456789.-7", None),
@@ -74,7 +74,7 @@ mod tests {
             ("$JS.ACK.", None),
             ("_INBOX.a.b", None),
         ] {
-            assert_eq!(Place::parse(subject), expected, "{subject}");
+            assert_eq!(DeliveryInfo::parse(subject), expected, "{subject}");
         }
     }
 }

@@ -8,16 +8,14 @@ use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use concord_events::topology::{StreamDefinition, StreamKind};
 
-use crate::admission::deadline_burst::Turn;
-use crate::broker::{Broker, unavailable};
-use crate::event_store::Error;
+use crate::broker::{Broker, Operation, Unavailable};
 
 /// A stream that is not as it is defined.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Deviation {
     /// The stream's name.
     pub stream: String,
-    /// Which property.
+    /// The property of the stream that differs.
     pub property: &'static str,
     /// What it is.
     pub found: String,
@@ -26,7 +24,7 @@ pub struct Deviation {
 }
 
 /// Creates the streams that are missing and compares the others with their definitions.
-pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Error> {
+pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Unavailable> {
     let mut deviations = Vec::new();
     for kind in StreamKind::ALL {
         let definition = broker.layout.stream(kind);
@@ -34,10 +32,10 @@ pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Error> {
             Ok(stream) => deviations.extend(compare(&definition, &stream.cached_info().config)),
             Err(error) if is_missing(&error) => {
                 let created = broker.jetstream.create_stream(config(&definition)).await;
-                created.map_err(|error| unavailable("create a stream", error))?;
+                created.map_err(|error| Operation::CreateStream.failed(error))?;
                 tracing::info!(stream = %definition.name, "Created a stream.");
             }
-            Err(error) => return Err(unavailable("describe a stream", error)),
+            Err(error) => return Err(Operation::DescribeStream.failed(error)),
         }
     }
     payload_bucket(broker).await?;
@@ -55,12 +53,12 @@ pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Error> {
 
 /// Creates the object store of large payloads where it is missing. Without room for it everything else goes on: the broker
 /// reserves what a bucket may take.
-async fn payload_bucket(broker: &Broker) -> Result<(), Error> {
+async fn payload_bucket(broker: &Broker) -> Result<(), Unavailable> {
     let bucket = broker.layout.payload_bucket();
     match broker.jetstream.get_stream(format!("OBJ_{bucket}")).await {
         Ok(_) => return Ok(()),
         Err(error) if is_missing(&error) => {}
-        Err(error) => return Err(unavailable("describe the object store of payloads", error)),
+        Err(error) => return Err(Operation::DescribePayloadStore.failed(error)),
     }
     match broker
         .jetstream
@@ -69,7 +67,7 @@ async fn payload_bucket(broker: &Broker) -> Result<(), Error> {
     {
         Ok(_) => tracing::info!(%bucket, "Created an object store."),
         Err(error) => {
-            let error = crate::delivery::ErrorChain(&error);
+            let error = crate::error_chain::ErrorChain(&error);
             tracing::warn!(%bucket, %error, "No object store; payloads over 1 MB cannot travel. See storage.payload_store_bytes.");
         }
     }
@@ -84,7 +82,7 @@ fn payload_config(broker: &Broker) -> jetstream::object_store::Config {
             "Payloads over 1 MB, to which messages refer. Kept as long as messages.".to_owned(),
         ),
         max_age: messages.max_age.unwrap_or_default(),
-        max_bytes: i64::try_from(broker.payloads.store_bytes).unwrap_or(i64::MAX),
+        max_bytes: i64::try_from(broker.payload_store.store_bytes).unwrap_or(i64::MAX),
         storage: StorageType::File,
         num_replicas: messages.replicas,
         ..jetstream::object_store::Config::default()
@@ -92,7 +90,7 @@ fn payload_config(broker: &Broker) -> jetstream::object_store::Config {
 }
 
 /// Compares the streams with their definitions; a missing one is a deviation too.
-pub async fn inspect(broker: &Broker) -> Result<Vec<Deviation>, Error> {
+pub async fn inspect(broker: &Broker) -> Result<Vec<Deviation>, Unavailable> {
     let mut deviations = Vec::new();
     for kind in StreamKind::ALL {
         let definition = broker.layout.stream(kind);
@@ -104,7 +102,7 @@ pub async fn inspect(broker: &Broker) -> Result<Vec<Deviation>, Error> {
                 found: "missing".into(),
                 expected: "created by the first service that starts".into(),
             }),
-            Err(error) => return Err(unavailable("describe a stream", error)),
+            Err(error) => return Err(Operation::DescribeStream.failed(error)),
         }
     }
     Ok(deviations)
@@ -120,12 +118,14 @@ pub struct Fill {
 }
 
 /// The object store of large payloads compared with the settings, and how full it is; none where there is no store.
-pub async fn inspect_payloads(broker: &Broker) -> Result<Option<(Vec<Deviation>, Fill)>, Error> {
+pub async fn inspect_payloads(
+    broker: &Broker,
+) -> Result<Option<(Vec<Deviation>, Fill)>, Unavailable> {
     let bucket = broker.layout.payload_bucket();
     let info = match broker.jetstream.get_stream(format!("OBJ_{bucket}")).await {
         Ok(stream) => stream.cached_info().clone(),
         Err(error) if is_missing(&error) => return Ok(None),
-        Err(error) => return Err(unavailable("describe the object store of payloads", error)),
+        Err(error) => return Err(Operation::DescribePayloadStore.failed(error)),
     };
     let expected = payload_config(broker);
     let limit = |bytes: i64| {
@@ -277,8 +277,6 @@ pub struct PullConsumer {
     pub ack_pending_max: i64,
     /// Deliveries under way at once in this process, over all consumers of one handler.
     pub in_flight_max: usize,
-    /// Whether what it is given goes before other things.
-    pub(crate) turn: Turn,
 }
 
 impl PullConsumer {
@@ -291,7 +289,7 @@ impl PullConsumer {
     pub async fn bind(
         &self,
         broker: &Broker,
-    ) -> Result<jetstream::consumer::Consumer<pull::Config>, Error> {
+    ) -> Result<jetstream::consumer::Consumer<pull::Config>, Unavailable> {
         let config = pull::Config {
             durable_name: Some(self.name.clone()),
             deliver_policy: DeliverPolicy::All,
@@ -307,6 +305,6 @@ impl PullConsumer {
             .jetstream
             .create_consumer_on_stream(config, self.stream.as_str())
             .await;
-        created.map_err(|error| unavailable("create a consumer", error))
+        created.map_err(|error| Operation::CreateConsumer.failed(error))
     }
 }

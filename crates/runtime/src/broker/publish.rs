@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use crate::broker::Broker;
 
-/// Where a message stands.
+/// A message that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     /// The stream.
     pub stream: String,
-    /// Where in it.
+    /// Its sequence in the stream.
     pub sequence: u64,
     /// Whether a message of this id stood there already, and this one was not stored.
     pub duplicate: bool,
@@ -60,11 +60,11 @@ impl Broker {
         payload: Bytes,
     ) -> Result<Stored, Error> {
         let request = Request::new().headers(headers).payload(payload);
-        place(&self.client.send_request(subject, request).await?.payload)
+        read_acknowledgement(&self.client.send_request(subject, request).await?.payload)
     }
 }
 
-fn place(answer: &[u8]) -> Result<Stored, Error> {
+fn read_acknowledgement(answer: &[u8]) -> Result<Stored, Error> {
     let Acknowledgement {
         stream,
         seq,
@@ -96,9 +96,13 @@ mod tests {
             sequence: 7,
             duplicate,
         };
-        assert_eq!(place(br#"{"stream":"S","seq":7}"#).unwrap(), stored(false));
         assert_eq!(
-            place(br#"{"stream":"S","domain":"hub","seq":7,"duplicate":true}"#).unwrap(),
+            read_acknowledgement(br#"{"stream":"S","seq":7}"#).unwrap(),
+            stored(false)
+        );
+        assert_eq!(
+            read_acknowledgement(br#"{"stream":"S","domain":"hub","seq":7,"duplicate":true}"#)
+                .unwrap(),
             stored(true)
         );
         for (answer, word) in [
@@ -116,7 +120,9 @@ mod tests {
             ),
             ("+OK", "cannot be read"),
         ] {
-            let error = place(answer.as_bytes()).unwrap_err().to_string();
+            let error = read_acknowledgement(answer.as_bytes())
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(word), "{answer}: {error}");
         }
     }

@@ -5,8 +5,8 @@
 //! known how many messages the broker may still send, so a process that is to stop asks for no more, takes what is still
 //! sent, and gives it back.
 //!
-//! It asks for no more than there are places for, where what waits is kept from being delivered again (see
-//! [`crate::delivery::worker`]): what the client has received and nobody has looked at would be.
+//! It asks for no more than there are places for, because the worker tells the broker about the messages that have a place that
+//! they are still worked on. What the client has received and nobody has looked at would be delivered again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,9 +42,9 @@ pub(crate) struct Pull {
     answers: Subscriber,
     /// How many messages are asked for at most.
     batch: usize,
-    /// For so many it asks at least: a request for each message costs the broker more than the message.
+    /// It asks for at least so many at once: a request for each message costs the broker more than the message.
     share: usize,
-    /// Of what is taken and not yet done with; those for what is asked for are free.
+    /// One permit for each message that this process may hold. Messages that were taken and are not done with hold theirs.
     places: Arc<Semaphore>,
     /// How many messages the broker may send without being asked again.
     asked: usize,
@@ -122,7 +122,7 @@ impl Pull {
         Ok(())
     }
 
-    /// A message, or none where the broker speaks of a request.
+    /// The message in an answer; none where the answer is about a request for messages.
     fn take(&mut self, answer: Message) -> Result<Option<Message>, AnyError> {
         if answer
             .reply

@@ -11,7 +11,7 @@ use crate::broker::Broker;
 
 /// A message as the broker describes it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Described {
+pub(crate) struct RawMessage {
     pub(crate) subject: String,
     #[serde(rename = "seq")]
     pub(crate) sequence: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Described {
     data: String,
 }
 
-impl Described {
+impl RawMessage {
     /// The header block.
     pub(crate) fn headers(&self) -> Result<Vec<u8>, base64::DecodeError> {
         BASE64_STANDARD.decode(&self.hdrs)
@@ -42,7 +42,7 @@ pub(crate) async fn next(
     stream: &str,
     filter: &str,
     sequence: u64,
-) -> Result<Option<Described>, RequestError> {
+) -> Result<Option<RawMessage>, RequestError> {
     ask(
         broker,
         stream,
@@ -56,7 +56,7 @@ pub(crate) async fn at(
     broker: &Broker,
     stream: &str,
     sequence: u64,
-) -> Result<Option<Described>, RequestError> {
+) -> Result<Option<RawMessage>, RequestError> {
     ask(broker, stream, &json!({ "seq": sequence })).await
 }
 
@@ -64,10 +64,10 @@ async fn ask(
     broker: &Broker,
     stream: &str,
     request: &Value,
-) -> Result<Option<Described>, RequestError> {
+) -> Result<Option<RawMessage>, RequestError> {
     #[derive(Deserialize)]
     struct Found {
-        message: Described,
+        message: RawMessage,
     }
     match broker
         .jetstream

@@ -7,39 +7,17 @@ use async_nats::jetstream::object_store::{GetErrorKind, Object};
 use concord_encoding::PayloadReference;
 use concord_wire::Envelope;
 use tokio::io::AsyncReadExt;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::broker::{Broker, unavailable};
-use crate::delivery::HandleError;
-use crate::service::settings::StorageSettings;
+use crate::broker::{Broker, Operation};
+use crate::codec::Error;
 
-/// Fetched at a time by one process: each takes as much memory as a payload may have.
-const AT_ONCE: usize = 4;
 /// How long an object may take; the broker does not say that parts are missing, it sends nothing.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The bounds of payloads that are fetched.
-pub(crate) struct Payloads {
-    pub(crate) store_bytes: u64,
-    bytes_max: u64,
-    turns: Semaphore,
-}
-
-impl Payloads {
-    pub(crate) fn new(storage: &StorageSettings) -> Self {
-        let (store_bytes, bytes_max) = (storage.payload_store_bytes, storage.payload_bytes_max);
-        Self {
-            store_bytes,
-            bytes_max,
-            turns: Semaphore::new(AT_ONCE),
-        }
-    }
-}
+const FETCH_MAX: Duration = Duration::from_secs(10);
 
 /// A message with its payload, wherever that is. An object that is not what the message says is the sender's fault; a broker
 /// that does not answer is not.
-pub(crate) async fn whole(broker: &Broker, envelope: Envelope) -> Result<Envelope, HandleError> {
+pub(crate) async fn whole(broker: &Broker, envelope: Envelope) -> Result<Envelope, Error> {
     match PayloadReference::of(&envelope.payload)? {
         None => Ok(envelope),
         // Boxed: it is rare and large, and every message's task would have to have room for it.
@@ -51,10 +29,14 @@ async fn fetched(
     broker: &Broker,
     envelope: Envelope,
     reference: PayloadReference,
-) -> Result<Envelope, HandleError> {
-    reference.check(&broker.layout.payload_bucket(), broker.payloads.bytes_max)?;
-    let _turn = broker.payloads.turns.acquire().await?;
-    let fetched = timeout(PATIENCE, fetch(broker, &reference)).await;
+) -> Result<Envelope, Error> {
+    reference.check(
+        &broker.layout.payload_bucket(),
+        broker.payload_store.bytes_max,
+    )?;
+    let permit = broker.payload_store.fetches.acquire().await;
+    let _permit = permit.map_err(|error| Operation::FetchPayload.failed(error))?;
+    let fetched = timeout(FETCH_MAX, fetch(broker, &reference)).await;
     let bytes = fetched.map_err(|_| reference.missing())??;
     Ok(Envelope {
         payload: reference.verified(bytes)?,
@@ -62,28 +44,26 @@ async fn fetched(
     })
 }
 
-async fn fetch(broker: &Broker, reference: &PayloadReference) -> Result<Vec<u8>, HandleError> {
-    let failed =
-        |error: Box<dyn std::error::Error + Send + Sync>| unavailable("give a payload", error);
+async fn fetch(broker: &Broker, reference: &PayloadReference) -> Result<Vec<u8>, Error> {
     let store = broker.jetstream.get_object_store(&reference.bucket).await;
     let store = store.map_err(|error| match error.kind() {
-        ObjectStoreErrorKind::InvalidBucketName => HandleError::Refused(reference.missing()),
-        _ => failed(error.into()).into(),
+        ObjectStoreErrorKind::InvalidBucketName => Error::Refused(reference.missing()),
+        _ => Operation::FetchPayload.failed(error).into(),
     })?;
     let object = store
         .get(&reference.object)
         .await
         .map_err(|error| match error.kind() {
             GetErrorKind::NotFound | GetErrorKind::InvalidName | GetErrorKind::BucketLink => {
-                HandleError::Refused(reference.missing())
+                Error::Refused(reference.missing())
             }
-            _ => failed(error.into()).into(),
+            _ => Operation::FetchPayload.failed(error).into(),
         })?;
     read(object, reference).await
 }
 
 /// At most as many bytes as the reference says, whatever the object says of itself.
-async fn read(object: Object, reference: &PayloadReference) -> Result<Vec<u8>, HandleError> {
+async fn read(object: Object, reference: &PayloadReference) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let read = object
         .take(reference.size.saturating_add(1))
@@ -95,7 +75,7 @@ async fn read(object: Object, reference: &PayloadReference) -> Result<Vec<u8>, H
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             Err(reference.missing().into())
         }
-        Err(error) => Err(unavailable("give a payload", error).into()),
+        Err(error) => Err(Operation::FetchPayload.failed(error).into()),
         Ok(_) => Ok(bytes),
     }
 }

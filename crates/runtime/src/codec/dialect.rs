@@ -1,23 +1,18 @@
-//! What agents say in dialects of their own, and compressed: read where it is delivered, written where it is answered.
+//! The dialects of agents and compressed bodies: how messages in them are recognised, compared and written.
 
 use std::borrow::Cow;
 
 use async_nats::HeaderMap;
 use concord_wire::payload::ErrorReport;
-use concord_wire::subject::{Service, Subject};
+use concord_wire::subject::Subject;
 use concord_wire::{
-    AgentId, Dialect, Envelope, Fault, MessageType, Priority, Recipient, Timestamp, dialect, header,
+    Dialect, Envelope, Fault, MessageType, Priority, Recipient, Timestamp, dialect, header,
 };
 
 use crate::broker::Broker;
-use crate::codec::claim_check;
-use crate::delivery::handlers::subject_of;
-use crate::delivery::{Delivery, HandleError};
-use crate::event_store::Error;
-use crate::service::ServiceContext;
 
 /// The dialect that the headers of a message declare.
-fn declared(headers: Option<&HeaderMap>) -> Result<Option<Dialect>, Fault> {
+pub(crate) fn declared(headers: Option<&HeaderMap>) -> Result<Option<Dialect>, Fault> {
     Dialect::declared(
         headers
             .and_then(|headers| headers.get(header::DIALECT))
@@ -30,39 +25,6 @@ fn declared(headers: Option<&HeaderMap>) -> Result<Option<Dialect>, Fault> {
 pub fn plain<'a>(body: &'a [u8], headers: Option<&HeaderMap>) -> Result<Cow<'a, [u8]>, Fault> {
     let encoding = headers.and_then(|headers| headers.get(header::CONTENT_ENCODING));
     concord_encoding::plain(body, encoding.map(|value| value.as_str()))
-}
-
-/// The envelope of a delivered message, in whatever dialect it was written and wherever its payload is.
-pub async fn envelope(
-    shell: &ServiceContext,
-    delivery: &Delivery,
-) -> Result<Envelope, HandleError> {
-    let subject = subject_of(shell, delivery)?;
-    let headers = delivery.headers.as_ref();
-    let (envelope, spoken) = read(
-        &delivery.payload,
-        headers,
-        &subject,
-        delivery.sequence,
-        delivery.stored_at,
-    )?;
-    // What a service says is in the dialect of whom it is for, and none of its own.
-    if Service::parse(envelope.from_agent.as_str()).is_err() {
-        shell.broker.heard_in(&envelope.from_agent, spoken);
-    }
-    claim_check::whole(&shell.broker, envelope).await
-}
-
-/// The envelope of a stored message, and the dialect in which it was written.
-pub(crate) fn read(
-    bytes: &[u8],
-    headers: Option<&HeaderMap>,
-    subject: &Subject,
-    sequence: u64,
-    stored_at: Timestamp,
-) -> Result<(Envelope, Dialect), Fault> {
-    let (envelope, spoken) = dialect::read(&plain(bytes, headers)?, declared(headers)?, subject)?;
-    Ok((envelope.completed(sequence, stored_at), spoken))
 }
 
 /// The headers that say how to read a message, of a block of headers as the broker describes it.
@@ -79,8 +41,8 @@ pub(crate) fn headers_of(block: &[u8]) -> Option<HeaderMap> {
     Some(headers)
 }
 
-/// Whether two bodies on one subject say the same, each in a dialect of its own and at a time of its own: what is said a
-/// second time, after a crash before the acknowledgement, is said later.
+/// Whether two bodies on one subject are the same message, each in a dialect of its own and at a time of its own: a message
+/// that is published a second time, after a crash before the acknowledgement, has a later time.
 pub(crate) fn is_same(one: &[u8], other: &[u8], subject: &Subject) -> bool {
     let read = |bytes| {
         let (mut read, _) = dialect::read(bytes, None, subject).ok()?;
@@ -90,19 +52,17 @@ pub(crate) fn is_same(one: &[u8], other: &[u8], subject: &Subject) -> bool {
     one == other || read(one).is_some_and(|one| Some(one) == read(other))
 }
 
-/// The dialect in which the sender of a delivery is to be answered, however wrong the message is.
-pub(crate) fn answered_in(
-    broker: &Broker,
-    delivery: &Delivery,
-    sender: &AgentId,
+/// The dialect in which the sender of a message is to be answered, however wrong the message is: the one that it declares,
+/// else that of the sender's card, else the one that its body looks like.
+pub(crate) fn to_answer_in(
+    headers: Option<&HeaderMap>,
+    body: &[u8],
     subject: Option<&Subject>,
+    by_card: impl FnOnce() -> Option<Dialect>,
 ) -> Dialect {
-    let declared = declared(delivery.headers.as_ref())
-        .ok()
-        .flatten()
-        .or_else(|| broker.dialect_by_card(sender));
+    let declared = declared(headers).ok().flatten().or_else(by_card);
     let seen = || {
-        let body = plain(&delivery.payload, delivery.headers.as_ref()).ok()?;
+        let body = plain(body, headers).ok()?;
         subject.map(|subject| dialect::of_shape(&body, subject))
     };
     declared.or_else(seen).unwrap_or_default()
@@ -117,8 +77,12 @@ pub(crate) fn of_recipient(broker: &Broker, envelope: &Envelope) -> Dialect {
     }
 }
 
-/// A message in a dialect. What the dialect cannot say is said to be so, in an `error` under the same id.
-pub(crate) fn write(envelope: &Envelope, spoken: Dialect) -> Result<(Subject, Vec<u8>), Error> {
+/// A message in a dialect: its subject and its bytes. What the dialect has no words for becomes an `error` under the same id
+/// that says so.
+pub(crate) fn write(
+    envelope: &Envelope,
+    spoken: Dialect,
+) -> Result<(Subject, Vec<u8>), serde_json::Error> {
     if spoken == Dialect::Concord {
         return Ok((envelope.subject(), serde_json::to_vec(envelope)?));
     }
@@ -131,7 +95,7 @@ pub(crate) fn write(envelope: &Envelope, spoken: Dialect) -> Result<(Subject, Ve
     Ok((error.subject(), bytes?))
 }
 
-/// The error in place of a message that cannot be said in the dialect of its recipient.
+/// The error in place of a message that the dialect of its recipient has no words for.
 fn unsaid(
     envelope: &Envelope,
     spoken: Dialect,

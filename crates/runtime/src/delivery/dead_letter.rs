@@ -2,29 +2,28 @@
 //!
 //! An original that leaves no room for a description stays where it is: its letter is empty and says where that is.
 
-use async_nats::HeaderMap;
 use bytes::Bytes;
 use concord_events::dead_letter::{DeadReason, header};
 use concord_events::subject::SystemSubject;
 use concord_wire::header as wire;
-use concord_wire::{ErrorCode, Fault};
+use concord_wire::{ErrorCode, Fault, Timestamp};
 
-use crate::broker::{headers, unavailable};
+use crate::broker::headers;
+use crate::context::ServiceContext;
 use crate::delivery::Delivery;
 use crate::delivery::reject;
 use crate::event_store::Error;
-use crate::service::ServiceContext;
-use crate::service::clock;
+use crate::ports::{Headers, Ports};
 
 /// Keeps a refused delivery.
-pub async fn keep(
-    shell: &ServiceContext,
+pub async fn keep<P: Ports>(
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
     reason: DeadReason,
 ) -> Result<(), Error> {
-    let subject = shell.broker.subjects().build(&SystemSubject::DeadLetter {
-        service: shell.service,
+    let subject = context.ports.subjects().build(&SystemSubject::DeadLetter {
+        service: context.service,
         reason: reason.token(),
     });
     // Keeping it again, after a crash before the acknowledgement, changes nothing.
@@ -32,13 +31,14 @@ pub async fn keep(
         "dead-{}-{}-{}",
         delivery.consumer, delivery.stream, delivery.sequence
     );
-    let fits = crate::event_store::nats::check_size(&shell.broker, delivery.payload.len()).is_ok();
+    let fits = context.ports.has_room_for(delivery.payload.len());
     let body = if fits {
         delivery.payload.clone()
     } else {
         Bytes::new()
     };
-    let mut headers = describe(headers(&id, delivery.trace.as_ref()), delivery, fault);
+    let now = context.ports.now();
+    let mut headers = describe(headers(&id, delivery.trace.as_ref()), delivery, fault, now);
     if !fits {
         let (stream, sequence) = (&delivery.stream, delivery.sequence);
         let message = format!(
@@ -47,15 +47,12 @@ pub async fn keep(
         );
         headers.insert(header::ERROR, one_line(&message));
     }
-    let stored = shell.broker.store(subject, headers, body).await;
-    stored
-        .map(|_| ())
-        .map_err(|error| unavailable("store a dead letter", error))
+    context.ports.keep(subject, headers, body).await
 }
 
 /// Keeps a delivery that failed again and again or for good, and tells its sender.
-pub async fn keep_failed(
-    shell: &ServiceContext,
+pub async fn keep_failed<P: Ports>(
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     why: &str,
     reason: DeadReason,
@@ -66,11 +63,11 @@ pub async fn keep_failed(
         format!("The message could not be processed: {why}."),
         "It is kept; the operator can send it again with `concord dead retry`.",
     );
-    reject::tell_sender(shell, delivery, &fault).await?;
-    keep(shell, delivery, &fault, reason).await
+    reject::tell_sender(context, delivery, &fault).await?;
+    keep(context, delivery, &fault, reason).await
 }
 
-fn describe(mut headers: HeaderMap, delivery: &Delivery, fault: &Fault) -> HeaderMap {
+fn describe(mut headers: Headers, delivery: &Delivery, fault: &Fault, now: Timestamp) -> Headers {
     headers.insert(header::SUBJECT, delivery.subject.as_str());
     // Whoever sends it again sends it in the same form.
     for name in [wire::DIALECT, wire::CONTENT_ENCODING] {
@@ -89,7 +86,7 @@ fn describe(mut headers: HeaderMap, delivery: &Delivery, fault: &Fault) -> Heade
     headers.insert(header::POINTER, one_line(&fault.pointer));
     headers.insert(header::ERROR, one_line(&fault.message));
     headers.insert(header::DELIVERIES, delivery.deliveries.to_string());
-    headers.insert(header::AT, clock::now().to_string());
+    headers.insert(header::AT, now.to_string());
     headers
 }
 

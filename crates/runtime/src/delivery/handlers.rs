@@ -1,4 +1,4 @@
-//! The three things a service does with deliveries: messages and facts become steps, own facts become effects.
+//! What a service does with deliveries: messages and events become steps, its own events become effects.
 
 use std::sync::Arc;
 
@@ -6,17 +6,15 @@ use concord_domain::{Context, Machine};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::{EventMeta, StoredEvent};
-use concord_wire::subject::SubjectForm;
 use concord_wire::{CaseId, Envelope, Fault, Token};
 use tracing::Instrument;
 
-use crate::codec::trace_context::TraceContext;
+use crate::context::ServiceContext;
+use crate::context::trace_context::TraceContext;
 use crate::delivery::{Ack, Delivery, HandleError, Handler};
-use crate::event_store::EventStore;
-use crate::event_store::nats::NatsEventStore;
 use crate::event_store::step::{Aggregates, Outcome};
-use crate::service::ServiceContext;
-use crate::{codec::dialect, delivery::route::Routed, event_store::effects, service::telemetry};
+use crate::ports::Ports;
+use crate::{codec::parse_subject, delivery::route::Routed, event_store::effects, telemetry};
 
 type MessageRoute<I> = fn(&Envelope) -> Result<Routed<I>, Fault>;
 type EventRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, concord_events::Error>;
@@ -35,22 +33,22 @@ impl<I: Send> Prepare<I> for () {
 }
 
 /// Messages become steps.
-pub struct MessageHandler<M: Machine, L, P = ()> {
-    shell: ServiceContext,
-    aggregates: Arc<Aggregates<M, L>>,
+pub struct MessageHandler<P, M: Machine, R = ()> {
+    context: ServiceContext<P>,
+    aggregates: Arc<Aggregates<M, P>>,
     route: MessageRoute<M::Input>,
-    prepare: P,
+    prepare: R,
 }
 
-impl<M: Machine, L: EventStore> MessageHandler<M, L> {
+impl<P: Ports, M: Machine> MessageHandler<P, M> {
     /// Steps on `aggregates` for what `route` makes an input of.
     pub fn new(
-        shell: &ServiceContext,
-        aggregates: &Arc<Aggregates<M, L>>,
+        context: &ServiceContext<P>,
+        aggregates: &Arc<Aggregates<M, P>>,
         route: MessageRoute<M::Input>,
     ) -> Self {
         Self {
-            shell: shell.clone(),
+            context: context.clone(),
             aggregates: Arc::clone(aggregates),
             route,
             prepare: (),
@@ -58,9 +56,9 @@ impl<M: Machine, L: EventStore> MessageHandler<M, L> {
     }
 
     /// The same, with inputs to which `prepare` has added something.
-    pub fn prepared_by<P: Prepare<M::Input>>(self, prepare: P) -> MessageHandler<M, L, P> {
+    pub fn prepared_by<R: Prepare<M::Input>>(self, prepare: R) -> MessageHandler<P, M, R> {
         MessageHandler {
-            shell: self.shell,
+            context: self.context,
             aggregates: self.aggregates,
             route: self.route,
             prepare,
@@ -68,25 +66,25 @@ impl<M: Machine, L: EventStore> MessageHandler<M, L> {
     }
 }
 
-impl<M: Machine, L: EventStore, P: Prepare<M::Input>> Handler for MessageHandler<M, L, P> {
+impl<P: Ports, M: Machine, R: Prepare<M::Input>> Handler for MessageHandler<P, M, R> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        self.take(dialect::envelope(&self.shell, delivery).await?, delivery)
+        self.take(delivery.read(&self.context).await?, delivery)
             .await
     }
 }
 
-impl<M: Machine, L: EventStore, P: Prepare<M::Input>> MessageHandler<M, L, P> {
+impl<P: Ports, M: Machine, R: Prepare<M::Input>> MessageHandler<P, M, R> {
     /// Steps for a message that was read already.
     pub async fn take(&self, envelope: Envelope, delivery: &Delivery) -> Result<Ack, HandleError> {
         match (self.route)(&envelope)? {
             Routed::Ignored(reason) => {
-                self.shell.count_ignored(reason);
+                self.context.count_ignored(reason);
                 Ok(Ack::Acknowledge)
             }
             Routed::Step { id, input } => {
                 let input = self.prepare.prepare(input).await?;
                 step_of_message(
-                    &self.shell,
+                    &self.context,
                     &self.aggregates,
                     id,
                     envelope,
@@ -99,29 +97,6 @@ impl<M: Machine, L: EventStore, P: Prepare<M::Input>> MessageHandler<M, L, P> {
     }
 }
 
-pub(crate) fn subject_of<S: SubjectForm>(
-    shell: &ServiceContext,
-    delivery: &Delivery,
-) -> Result<S, HandleError> {
-    shell
-        .broker
-        .subjects()
-        .parse(&delivery.subject)
-        .map_err(|error| {
-            HandleError::Refused(Fault::invalid(
-                "",
-                format!("The subject {error}{}.", source_text(&error)),
-                "Publish on <prefix>.v1.msg.<case>.<from>.<to>.<type>; see docs/subjects.md.",
-            ))
-        })
-}
-
-fn source_text(error: &dyn std::error::Error) -> String {
-    error
-        .source()
-        .map_or_else(String::new, |source| format!(" {source}"))
-}
-
 /// The case that an aggregate is: the request to open it belongs to no case yet.
 fn case_named<M: Machine>(id: &Token) -> Option<CaseId> {
     let is_case = <M::Event as concord_events::AggregateEvent>::AGGREGATE == Aggregate::Case;
@@ -129,48 +104,48 @@ fn case_named<M: Machine>(id: &Token) -> Option<CaseId> {
 }
 
 /// One step because of a message, in the trace of its case.
-pub async fn step_of_message<M: Machine, L: EventStore>(
-    shell: &ServiceContext,
-    aggregates: &Aggregates<M, L>,
+pub async fn step_of_message<P: Ports, M: Machine>(
+    context: &ServiceContext<P>,
+    aggregates: &Aggregates<M, P>,
     id: Token,
     envelope: Envelope,
     input: &M::Input,
     delivery: &Delivery,
 ) -> Result<Ack, HandleError> {
     let case = envelope.case_id.or_else(|| case_named::<M>(&id));
-    let contexts = TraceContext::of(shell, delivery.trace.clone(), case.as_ref());
-    let context = ServiceContext::message_context(envelope.message_id);
-    step(shell, aggregates, id, context, input, contexts).await
+    let trace_context = TraceContext::of(context, delivery.trace.clone(), case.as_ref());
+    let cause = context.of_message(envelope.message_id);
+    step(context, aggregates, id, cause, input, trace_context).await
 }
 
-/// Facts of others become steps.
-pub struct EventHandler<M: Machine, L> {
-    shell: ServiceContext,
-    aggregates: Arc<Aggregates<M, L>>,
+/// Events of others become steps.
+pub struct EventHandler<P, M: Machine> {
+    context: ServiceContext<P>,
+    aggregates: Arc<Aggregates<M, P>>,
     route: EventRoute<M::Input>,
 }
 
-impl<M: Machine, L: EventStore> EventHandler<M, L> {
+impl<P: Ports, M: Machine> EventHandler<P, M> {
     /// Steps on `aggregates` for what `route` makes an input of.
     pub fn new(
-        shell: &ServiceContext,
-        aggregates: &Arc<Aggregates<M, L>>,
+        context: &ServiceContext<P>,
+        aggregates: &Arc<Aggregates<M, P>>,
         route: EventRoute<M::Input>,
     ) -> Self {
         Self {
-            shell: shell.clone(),
+            context: context.clone(),
             aggregates: Arc::clone(aggregates),
             route,
         }
     }
 }
 
-/// The aggregate whose fact a delivery is.
-pub fn aggregate_of(
-    shell: &ServiceContext,
+/// The aggregate whose event a delivery is.
+pub fn aggregate_of<P: Ports>(
+    context: &ServiceContext<P>,
     delivery: &Delivery,
 ) -> Result<(Aggregate, Token), HandleError> {
-    match subject_of(shell, delivery)? {
+    match parse_subject(context.ports.subjects(), &delivery.subject)? {
         SystemSubject::Event { aggregate, id, .. } => Ok((aggregate, id)),
         _ => Err(HandleError::Refused(Fault::invalid(
             "",
@@ -180,22 +155,22 @@ pub fn aggregate_of(
     }
 }
 
-impl<M: Machine, L: EventStore> Handler for EventHandler<M, L> {
+impl<P: Ports, M: Machine> Handler for EventHandler<P, M> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let (aggregate, _) = aggregate_of(&self.shell, delivery)?;
+        let (aggregate, _) = aggregate_of(&self.context, delivery)?;
         match (self.route)(aggregate, &delivery.payload, delivery.sequence)? {
             Routed::Ignored(reason) => {
-                self.shell.count_ignored(reason);
+                self.context.count_ignored(reason);
                 Ok(Ack::Acknowledge)
             }
             Routed::Step { id, input } => {
                 let meta = EventMeta::decode(&delivery.payload)?;
-                let context = ServiceContext::fact_context(meta.event_id);
+                let cause = self.context.of_event(meta.event_id);
                 step(
-                    &self.shell,
+                    &self.context,
                     &self.aggregates,
                     id,
-                    context,
+                    cause,
                     &input,
                     delivery.trace.clone(),
                 )
@@ -206,29 +181,29 @@ impl<M: Machine, L: EventStore> Handler for EventHandler<M, L> {
 }
 
 /// One step with its span and its count.
-pub async fn step<M: Machine, L: EventStore>(
-    shell: &ServiceContext,
-    aggregates: &Aggregates<M, L>,
+pub async fn step<P: Ports, M: Machine>(
+    context: &ServiceContext<P>,
+    aggregates: &Aggregates<M, P>,
     id: Token,
-    context: Context,
+    cause: Context,
     input: &M::Input,
-    contexts: impl Into<TraceContext>,
+    trace_context: impl Into<TraceContext>,
 ) -> Result<Ack, HandleError> {
     let aggregate = <M::Event as concord_events::AggregateEvent>::AGGREGATE.as_str();
     let span = tracing::info_span!(
         target: "concord", "step", otel.kind = "consumer", deliberation.aggregate = aggregate,
         deliberation.id = %id, deliberation.outcome = tracing::field::Empty
     );
-    let onward = contexts.into().begin(&span);
+    let onward = trace_context.into().begin(&span);
     let outcome = aggregates
-        .step(&id, &context, input, onward.as_ref())
+        .step(&id, &cause, input, onward.as_ref())
         .instrument(span.clone())
         .await?;
-    shell.count_step::<M>(&outcome);
+    context.count_step::<M>(&outcome);
     match outcome {
         Outcome::Rejected(fault) => Err(HandleError::Refused(fault)),
-        Outcome::Appended { fact, .. } => {
-            span.record("deliberation.outcome", fact);
+        Outcome::Appended { event, .. } => {
+            span.record("deliberation.outcome", event);
             Ok(Ack::Acknowledge)
         }
         Outcome::Ignored(reason) => {
@@ -238,29 +213,28 @@ pub async fn step<M: Machine, L: EventStore>(
     }
 }
 
-/// Own facts become effects.
-pub struct EffectHandler<M> {
-    shell: ServiceContext,
-    outbox: NatsEventStore,
+/// Own events become effects.
+pub struct EffectHandler<P, M> {
+    context: ServiceContext<P>,
     machine: std::marker::PhantomData<fn() -> M>,
 }
 
-impl<M: Machine> EffectHandler<M> {
-    /// Publishes what follows from the facts of `M`.
-    pub fn new(shell: &ServiceContext, outbox: NatsEventStore) -> Self {
+impl<P: Ports, M: Machine> EffectHandler<P, M> {
+    /// Publishes what follows from the events of `M`.
+    pub fn new(context: &ServiceContext<P>) -> Self {
         Self {
-            shell: shell.clone(),
-            outbox,
+            context: context.clone(),
             machine: std::marker::PhantomData,
         }
     }
 }
 
-impl<M: Machine> Handler for EffectHandler<M> {
+impl<P: Ports, M: Machine> Handler for EffectHandler<P, M> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let record = StoredEvent::<M::Event>::decode(&delivery.payload, delivery.sequence)?;
-        let count = effects::deliver::<M>(&self.outbox, &record, delivery.trace.as_ref()).await?;
-        self.shell
+        let count =
+            effects::deliver::<M>(&self.context.ports, &record, delivery.trace.as_ref()).await?;
+        self.context
             .metrics
             .effects
             .inc_by(u64::try_from(count).unwrap_or(0));

@@ -6,49 +6,50 @@ use concord_wire::envelope::Metadata;
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Lane, Service, Subject};
 use concord_wire::{
-    CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, dialect,
+    CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, Timestamp,
+    dialect as wire_dialect,
 };
 use serde_json::{Value, json};
 
-use crate::codec::dialect::{answered_in, plain};
+use crate::codec::dialect::{plain, to_answer_in};
+use crate::context::ServiceContext;
 use crate::delivery::Delivery;
 use crate::event_store::Error;
-use crate::service::ServiceContext;
-use crate::service::clock;
+use crate::ports::Ports;
 
 /// Suffix of the `message_id` of a refusal, which follows from the place of the refused message in its stream.
 pub const SUFFIX: &str = "refused";
 
 /// Refuses a delivery.
-pub async fn refuse(
-    shell: &ServiceContext,
+pub async fn refuse<P: Ports>(
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
 ) -> Result<(), Error> {
     tracing::info!(subject = %delivery.subject, sequence = delivery.sequence, %fault, "Refused a message.");
-    tell_sender(shell, delivery, fault).await?;
+    tell_sender(context, delivery, fault).await?;
     let reason = DeadReason::from(fault.code);
-    crate::delivery::dead_letter::keep(shell, delivery, fault, reason).await?;
-    shell.count_dead(reason);
+    crate::delivery::dead_letter::keep(context, delivery, fault, reason).await?;
+    context.count_dead(reason);
     Ok(())
 }
 
 /// Tells the sender of a delivery what is wrong with it, where there is a sender that can be told.
-pub async fn tell_sender(
-    shell: &ServiceContext,
+pub async fn tell_sender<P: Ports>(
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
 ) -> Result<(), Error> {
-    tell(shell, delivery, ErrorReport::from(fault)).await
+    tell(context, delivery, ErrorReport::from(fault)).await
 }
 
 /// The same with a report that says more than a fault.
-pub(crate) async fn tell(
-    shell: &ServiceContext,
+pub(crate) async fn tell<P: Ports>(
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     report: ErrorReport,
 ) -> Result<(), Error> {
-    let subjects = shell.broker.subjects();
+    let subjects = context.ports.subjects();
     let Some(sender) = subjects.sender_of(&delivery.subject) else {
         return Ok(());
     };
@@ -59,33 +60,53 @@ pub(crate) async fn tell(
     if is_error || Service::parse(sender.as_str()).is_ok() {
         return Ok(());
     }
-    let answered_in = answered_in(&shell.broker, delivery, &sender, parsed.as_ref());
+    let dialect = to_answer_in(
+        delivery.headers.as_ref(),
+        &delivery.payload,
+        parsed.as_ref(),
+        || context.ports.dialect_by_card(&sender),
+    );
     let case = match parsed {
         Some(Subject::Message { case, .. }) => case,
         _ => None,
     };
     // By the stream and not by the subject, which may be the very thing that is wrong: a sequence is unique in its
     // stream only, and two refusals under one id would be one.
-    let urgent = delivery.stream == shell.broker.layout.stream_name(StreamKind::Urgent);
+    let urgent = delivery.stream == context.ports.layout().stream_name(StreamKind::Urgent);
     let lane = if urgent { Lane::Urgent } else { Lane::Normal };
     let message_id = MessageId::of_refusal(lane.as_str(), delivery.sequence);
     let body = plain(&delivery.payload, delivery.headers.as_ref()).ok();
     let refused_id = body
-        .and_then(|body| dialect::id_of(&body))
+        .and_then(|body| wire_dialect::id_of(&body))
         .map(|id| id.to_string());
     let envelope = error_message(
-        shell.service,
+        context.service,
         sender.into(),
         case,
         message_id,
-        refused_id,
-        report,
-        delivery,
+        refused_id.clone(),
+        describe(report, delivery, refused_id),
+        context.ports.now(),
     )?;
-    shell
-        .broker
-        .publish_in(answered_in, &envelope, delivery.trace.as_ref())
+    context
+        .ports
+        .publish_in(dialect, &envelope, delivery.trace.as_ref())
         .await
+}
+
+/// Adds to a report which message it is about.
+fn describe(
+    mut report: ErrorReport,
+    delivery: &Delivery,
+    refused_id: Option<String>,
+) -> ErrorReport {
+    let mut detail = |name: &str, value| report.details.insert(name.into(), value);
+    detail("subject", Value::String(delivery.subject.clone()));
+    detail("sequence", json!(delivery.sequence));
+    if let Some(id) = refused_id {
+        detail("message_id", Value::String(id));
+    }
+    report
 }
 
 fn error_message(
@@ -94,23 +115,12 @@ fn error_message(
     case_id: Option<CaseId>,
     message_id: MessageId,
     refused_id: Option<String>,
-    mut report: ErrorReport,
-    delivery: &Delivery,
+    report: ErrorReport,
+    now: Timestamp,
 ) -> Result<Envelope, Error> {
-    report
-        .details
-        .insert("subject".into(), Value::String(delivery.subject.clone()));
-    report
-        .details
-        .insert("sequence".into(), json!(delivery.sequence));
-    if let Some(id) = &refused_id {
-        report
-            .details
-            .insert("message_id".into(), Value::String(id.clone()));
-    }
     Ok(Envelope {
         message_id,
-        timestamp: clock::now(),
+        timestamp: now,
         from_agent: service.agent_id(),
         to_agent: to,
         message_type: MessageType::Error,

@@ -1,19 +1,19 @@
-//! The inbox of a service that acts on facts alone: what asks it for something is answered, so that nobody waits for it.
+//! The inbox of a service that acts on events alone: what asks it for something is answered, so that nobody waits for it.
 
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, Fault, MessageType};
 
-use crate::codec::dialect;
+use crate::context::ServiceContext;
 use crate::delivery::route::unknown_type;
 use crate::delivery::{Ack, Delivery, HandleError, Handler};
-use crate::service::ServiceContext;
+use crate::ports::Ports;
 
 /// Refuses or ignores messages.
-pub(crate) struct Bystander(pub(crate) ServiceContext);
+pub(crate) struct RejectAll<P>(pub(crate) ServiceContext<P>);
 
-impl Handler for Bystander {
+impl<P: Ports> Handler for RejectAll<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let envelope = dialect::envelope(&self.0, delivery).await?;
+        let envelope = delivery.read(&self.0).await?;
         self.0.count_ignored(ignore(self.0.service, &envelope)?);
         Ok(Ack::Acknowledge)
     }

@@ -9,7 +9,7 @@ use concord_wire::{Envelope, Fault, MessageType, Recipient, Token};
 pub enum Routed<I> {
     /// Do a step on the aggregate with this id.
     Step {
-        /// Which aggregate.
+        /// The id of the aggregate.
         id: Token,
         /// The input.
         input: I,
@@ -39,7 +39,7 @@ pub fn digest_of(envelope: &Envelope) -> String {
     digest_of_all(said.map(str::as_bytes))
 }
 
-/// Whether a message is one that an agent says to an agent, or to whoever can help.
+/// Whether an agent sends a message to another agent, or to any agent that can help.
 pub fn is_between_agents(subject: &Subject) -> bool {
     let Subject::Message { from, to, .. } = subject else {
         return false;

@@ -1,20 +1,20 @@
-//! What follows from stored facts: published from the fact itself, so an effect happens if and only if its fact was
+//! What follows from stored events: published from the event itself, so an effect happens if and only if its event was
 //! stored, whatever is killed in between.
 
 use concord_domain::{Machine, effect};
 use concord_events::StoredEvent;
 
-use crate::codec::trace::Trace;
 use crate::event_store::{Error, Publisher};
+use crate::telemetry::trace::Trace;
 
 /// Publishes everything that follows from `record`; done when all of it is stored. Doing it again changes nothing,
-/// because each message's id follows from the fact's sequence.
+/// because each message's id follows from the event's sequence.
 pub async fn deliver<M: Machine>(
-    outbox: &impl Publisher,
+    publisher: &impl Publisher,
     record: &StoredEvent<M::Event>,
     trace: Option<&Trace>,
 ) -> Result<usize, Error> {
     let messages = effect::messages::<M>(record)?;
-    outbox.publish(&messages, trace).await?;
+    publisher.publish(&messages, trace).await?;
     Ok(messages.len())
 }

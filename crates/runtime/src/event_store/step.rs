@@ -1,17 +1,17 @@
 //! The one step, by which every service does its work: load, decide, append under the lock.
 //!
-//! 1. A service pulls a message and makes an input of it; what is not valid is refused (see [`crate::delivery::reject`]).
-//! 2. The aggregate is loaded: cached state plus the facts after it.
-//! 3. The machine decides: at most one fact, a refusal, or nothing.
-//! 4. The fact is appended if nothing was appended to the aggregate meanwhile. Lost the race: load and decide again.
+//! 1. A service pulls a message and makes an input of it; what is not valid is refused and its sender is told.
+//! 2. The aggregate is loaded: cached state plus the events after it.
+//! 3. The machine decides: at most one event, a refusal, or nothing.
+//! 4. The event is appended if nothing was appended to the aggregate meanwhile. Lost the race: load and decide again.
 //! 5. The message is acknowledged.
 //!
-//! What a fact makes others do is not published here but from the stored fact (see [`crate::event_store::effects`]).
+//! What an event makes others do is not published here but from the stored event (see [`crate::event_store::effects`]).
 //!
-//! Two hazards are met here. An append whose answer was lost may have been stored: the fact's id follows from aggregate
+//! Two hazards are met here. An append whose answer was lost may have been stored: the event's id follows from aggregate
 //! and cause, so a reload that finds it, saying the same, counts the race as won. Senders choose the ids of their
-//! messages, so a fact of the same id that says something else is another's: the step decides again, and the machine
-//! sees a repetition or a reused id. A read may be stale: a fact to append is protected by the lock, and a decision
+//! messages, so an event of the same id that says something else is another's: the step decides again, and the machine
+//! sees a repetition or a reused id. A read may be stale: an event to append is protected by the lock, and a decision
 //! *not* to append is made only on state read from the stream's leader.
 
 use std::num::NonZeroUsize;
@@ -22,8 +22,8 @@ use concord_events::{AggregateEvent, StoredEvent};
 use concord_wire::{Fault, Token};
 use lru::LruCache;
 
-use crate::codec::trace::Trace;
 use crate::event_store::{self, Appended, Consistency, EventStore, Loaded};
+use crate::telemetry::trace::Trace;
 
 /// How often a lost race is decided again before the message is put back.
 const ATTEMPTS_MAX: usize = 32;
@@ -31,11 +31,11 @@ const ATTEMPTS_MAX: usize = 32;
 /// What a step came to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// A fact was stored.
+    /// An event was stored.
     Appended {
-        /// Which fact.
-        fact: &'static str,
-        /// Where.
+        /// The name of the event.
+        event: &'static str,
+        /// Its sequence in the stream of events.
         sequence: u64,
     },
     /// Nothing needed to be done.
@@ -47,60 +47,60 @@ pub enum Outcome {
 /// Why a step came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The ledger failed.
+    /// The event store failed.
     #[error("the step on {aggregate} could not be done")]
     EventStore {
-        /// Which aggregate.
+        /// The aggregate, as `<kind>/<id>`.
         aggregate: String,
-        /// Why.
+        /// The failure of the event store.
         source: event_store::Error,
     },
     /// Others were always first.
     #[error("the race for {aggregate} was lost {ATTEMPTS_MAX} times")]
     Contended {
-        /// Which aggregate.
+        /// The aggregate, as `<kind>/<id>`.
         aggregate: String,
     },
 }
 
-type Slot<M> = Arc<tokio::sync::Mutex<Known<M>>>;
+type Slot<M> = Arc<tokio::sync::Mutex<CachedAggregate<M>>>;
 
-/// An aggregate as this process knows it.
-struct Known<M: Machine> {
+/// An aggregate as this process has it in memory.
+struct CachedAggregate<M: Machine> {
     versioned: Versioned<M>,
-    /// Sequence of the last message under the aggregate that is known to be no fact; see [`ledger::Loaded`].
-    foreign: u64,
+    /// Sequence of the last message under the aggregate that is known to be no event; see [`Loaded`].
+    non_event: u64,
 }
 
-impl<M: Machine> Default for Known<M> {
+impl<M: Machine> Default for CachedAggregate<M> {
     fn default() -> Self {
         Self {
             versioned: Versioned::default(),
-            foreign: 0,
+            non_event: 0,
         }
     }
 }
 
-impl<M: Machine> Known<M> {
-    /// What the lock expects.
+impl<M: Machine> CachedAggregate<M> {
+    /// The sequence that the lock expects to be the last under the aggregate.
     fn head(&self) -> u64 {
-        self.versioned.sequence().max(self.foreign)
+        self.versioned.sequence().max(self.non_event)
     }
 }
 
 /// The aggregates of one kind: steps on them, with recent ones in memory.
 ///
-/// Work on one aggregate is serialised inside the process by its slot; across processes the ledger's lock decides.
-pub struct Aggregates<M: Machine, L> {
-    ledger: L,
+/// Work on one aggregate is serialised inside the process by its slot; across processes the event store's lock decides.
+pub struct Aggregates<M: Machine, S> {
+    event_store: S,
     slots: Mutex<LruCache<Token, Slot<M>>>,
 }
 
-impl<M: Machine, L: EventStore> Aggregates<M, L> {
+impl<M: Machine, S: EventStore> Aggregates<M, S> {
     /// Keeps up to `cached_max` aggregates in memory.
-    pub fn new(ledger: L, cached_max: NonZeroUsize) -> Self {
+    pub fn new(event_store: S, cached_max: NonZeroUsize) -> Self {
         Self {
-            ledger,
+            event_store,
             slots: Mutex::new(LruCache::new(cached_max)),
         }
     }
@@ -121,10 +121,10 @@ impl<M: Machine, L: EventStore> Aggregates<M, L> {
     /// The aggregate as the stream's leader knows it.
     pub async fn load(&self, id: &Token) -> Result<Versioned<M>, Error> {
         let slot = self.slot(id);
-        let mut known = slot.lock().await;
-        self.refresh(&mut known, id, Consistency::Leader, None)
+        let mut cached = slot.lock().await;
+        self.refresh(&mut cached, id, Consistency::Leader, None)
             .await?;
-        Ok(known.versioned.clone())
+        Ok(cached.versioned.clone())
     }
 
     /// Does one step. Reading is boxed: most steps do not read, and would be moved about with room for it.
@@ -136,36 +136,41 @@ impl<M: Machine, L: EventStore> Aggregates<M, L> {
         trace: Option<&Trace>,
     ) -> Result<Outcome, Error> {
         let slot = self.slot(id);
-        let mut known = slot.lock().await;
-        if known.versioned.sequence() == 0 && !M::creates(input) {
-            Box::pin(self.refresh(&mut known, id, Consistency::Any, None)).await?;
+        let mut cached = slot.lock().await;
+        if cached.versioned.sequence() == 0 && !M::creates(input) {
+            Box::pin(self.refresh(&mut cached, id, Consistency::Any, None)).await?;
         }
         for _ in 0..ATTEMPTS_MAX {
-            let event = match M::decide(&known.versioned.state, context, input) {
+            let event = match M::decide(&cached.versioned.state, context, input) {
                 Decision::Append(event) => event,
                 // Not to append is decided only on what the leader knows.
                 nothing => {
-                    match Box::pin(self.refresh(&mut known, id, Consistency::Leader, None)).await? {
+                    match Box::pin(self.refresh(&mut cached, id, Consistency::Leader, None)).await?
+                    {
                         Refreshed::Unchanged => return Ok(nothing_to_append(nothing)),
                         Refreshed::Changed | Refreshed::FoundOwn(_) => continue,
                     }
                 }
             };
-            let mut record = known.versioned.record(id, context, event);
+            let mut record = cached.versioned.record(id, context, event);
             let appended = self
-                .ledger
-                .append(&record, known.head(), trace)
+                .event_store
+                .append(&record, cached.head(), trace)
                 .await
                 .map_err(|source| failed::<M>(id, source))?;
             if let Appended::Stored(sequence) = appended {
+                debug_assert!(
+                    sequence > cached.head(),
+                    "an event was stored before the one that it follows"
+                );
                 record.sequence = sequence;
-                let fact = record.event.name();
-                known.versioned.apply(record);
-                return Ok(Outcome::Appended { fact, sequence });
+                let event = record.event.name();
+                cached.versioned.apply(record);
+                return Ok(Outcome::Appended { event, sequence });
             }
             let own = Some(&record);
             if let Refreshed::FoundOwn(stored) =
-                Box::pin(self.refresh(&mut known, id, Consistency::Leader, own)).await?
+                Box::pin(self.refresh(&mut cached, id, Consistency::Leader, own)).await?
             {
                 return Ok(stored);
             }
@@ -177,25 +182,27 @@ impl<M: Machine, L: EventStore> Aggregates<M, L> {
 
     async fn refresh(
         &self,
-        known: &mut Known<M>,
+        cached: &mut CachedAggregate<M>,
         id: &Token,
         consistency: Consistency,
         own: Option<&StoredEvent<M::Event>>,
     ) -> Result<Refreshed, Error> {
         let loaded = self
-            .ledger
-            .load::<M::Event>(id, known.head(), consistency)
+            .event_store
+            .load::<M::Event>(id, cached.head(), consistency)
             .await;
         let Loaded { records, head } = loaded.map_err(|source| failed::<M>(id, source))?;
+        debug_assert!(
+            records.is_sorted_by(|one, next| one.sequence < next.sequence),
+            "events are not in the order in which they were stored"
+        );
         // Of a copy that lags the head may be an earlier one.
         let last = records
             .last()
-            .map_or(known.versioned.sequence(), |record| record.sequence);
-        known.foreign = if head > last {
-            known.foreign.max(head)
-        } else {
-            known.foreign
-        };
+            .map_or(cached.versioned.sequence(), |record| record.sequence);
+        if head > last {
+            cached.non_event = cached.non_event.max(head);
+        }
         if records.is_empty() {
             return Ok(Refreshed::Unchanged);
         }
@@ -204,12 +211,12 @@ impl<M: Machine, L: EventStore> Aggregates<M, L> {
         };
         let mine = own.and_then(|own| records.iter().find(|stored| same(own, stored)));
         let found = mine.map(|record| Outcome::Appended {
-            fact: record.event.name(),
+            event: record.event.name(),
             sequence: record.sequence,
         });
         records
             .into_iter()
-            .for_each(|record| known.versioned.apply(record));
+            .for_each(|record| cached.versioned.apply(record));
         Ok(found.map_or(Refreshed::Changed, Refreshed::FoundOwn))
     }
 }

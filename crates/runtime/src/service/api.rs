@@ -10,7 +10,7 @@ use concord_wire::payload::ErrorReport;
 use concord_wire::{ErrorCode, Fault};
 use futures::StreamExt;
 
-use crate::service::ServiceContext;
+use crate::service::ServiceRunner;
 
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Bytes, Fault>> + Send>>;
@@ -26,34 +26,34 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Registers the service with `status` and the verbs it has added.
 pub(crate) async fn register(
-    shell: &ServiceContext,
+    runner: &ServiceRunner,
     http: Option<&str>,
 ) -> Result<Registration, AnyError> {
     let metadata = HashMap::from([
         ("pid".to_owned(), std::process::id().to_string()),
         ("http".to_owned(), http.unwrap_or("").to_owned()),
     ]);
-    let service = shell
+    let service = runner
         .broker
         .client
         .service_builder()
-        .description(format!("Concord's {}", shell.service))
+        .description(format!("Concord's {}", runner.service))
         .metadata(metadata)
         .start(
-            format!("concord-{}", shell.service),
+            format!("concord-{}", runner.service),
             env!("CARGO_PKG_VERSION"),
         )
         .await?;
-    let group = service.group(shell.broker.api_root(shell.service));
-    let status = shell.clone();
+    let group = service.group(runner.broker.api_root(runner.service));
+    let status = runner.clone();
     let status: Verb = Arc::new(move |_| {
         let readiness = status.readiness();
         Box::pin(async move { answer(&readiness) })
     });
-    for (verb, handler) in shell.take_verbs().into_iter().chain([("status", status)]) {
+    for (verb, handler) in runner.take_verbs().into_iter().chain([("status", status)]) {
         let mut endpoint = group.endpoint(verb).await?;
-        let stop = shell.stop.clone();
-        shell.spawn(async move {
+        let stop = runner.stop.clone();
+        runner.spawn(async move {
             loop {
                 let request = tokio::select! {
                     request = endpoint.next() => request,

@@ -1,6 +1,7 @@
-//! Who is registered and how they are, as far as this process has heard: the facts of agents, followed as they are stored.
+//! The agents that are registered and their states, as far as this process knows: it follows the events of agents as they are
+//! stored.
 //!
-//! It is a view to look things up in, never what a fact is decided on: another process may know more.
+//! It is a view to look things up in, never what an event is decided on: another process may know more.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,53 +18,63 @@ use concord_wire::AgentId;
 use futures::StreamExt;
 use tokio::sync::watch;
 
-use crate::broker::{Broker, unavailable};
-use crate::codec::wire_preferences::Spoken;
-use crate::delivery::ErrorChain;
+use crate::broker::wire_preferences::WirePreference;
+use crate::broker::{Broker, Operation};
+use crate::error_chain::ErrorChain;
 use crate::event_store::Error;
 use crate::event_store::nats::NatsEventStore;
-use crate::service::ServiceContext;
+use crate::service::ServiceRunner;
 
-/// Pause before the facts are followed again when that failed.
+/// Pause before the events are followed again when that failed.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Registered agents. Cheap to share.
 pub struct Directory {
     agents: RwLock<BTreeMap<AgentId, Versioned<AgentMachine>>>,
     /// How all that were ever registered are written to: who leaves is told so in its own dialect.
-    spoken: RwLock<BTreeMap<AgentId, Spoken>>,
+    preferences: RwLock<BTreeMap<AgentId, WirePreference>>,
     changed: watch::Sender<u64>,
     loaded: watch::Sender<bool>,
 }
 
+impl Default for Directory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Directory {
-    /// Follows the facts of agents until the service stops; from now on agents are written to as their cards say.
-    pub fn follow(shell: &ServiceContext) -> Arc<Self> {
-        let (changed, loaded) = (watch::Sender::new(0), watch::Sender::new(false));
-        let directory = Arc::new(Self {
+    /// Nobody is known, and nothing is followed; see [`Self::apply`].
+    pub fn new() -> Self {
+        Self {
             agents: RwLock::default(),
-            spoken: RwLock::default(),
-            changed,
-            loaded,
-        });
+            preferences: RwLock::default(),
+            changed: watch::Sender::new(0),
+            loaded: watch::Sender::new(false),
+        }
+    }
+
+    /// Follows the events of agents until the service stops; from now on agents are written to as their cards say.
+    pub fn follow(runner: &ServiceRunner) -> Arc<Self> {
+        let directory = Arc::new(Self::new());
         let known = Arc::clone(&directory);
-        shell
+        runner
             .broker
-            .speak(Box::new(move |agent| known.spoken_by(agent)));
-        shell.knows(Arc::clone(&directory));
+            .write_by_cards(Box::new(move |agent| known.preference_of(agent)));
+        runner.knows(Arc::clone(&directory));
         let (followed, broker, stop) = (
             Arc::clone(&directory),
-            shell.broker.clone(),
-            shell.stop.clone(),
+            runner.broker.clone(),
+            runner.stop.clone(),
         );
-        shell.spawn(async move {
+        runner.spawn(async move {
             loop {
                 let failed = tokio::select! {
                     failed = followed.read(&broker) => failed,
                     () = stop.cancelled() => break,
                 };
                 if let Err(error) = failed {
-                    tracing::warn!(error = %ErrorChain(&error), "The facts of agents cannot be followed; trying again.");
+                    tracing::warn!(error = %ErrorChain(&error), "The events of agents cannot be followed; trying again.");
                 }
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => {}
@@ -78,7 +89,7 @@ impl Directory {
 
     /// Reads what is stored, and then what comes; ends when the broker cannot be read.
     async fn read(&self, broker: &Broker) -> Result<(), Error> {
-        // The last fact of each kind is enough: a card, a status or a departure replaces what was before.
+        // The last event of each kind is enough: a card, a status or a departure replaces what was before.
         let config = pull::OrderedConfig {
             filter_subject: broker.subjects().events_of_kind(Aggregate::Agent),
             deliver_policy: DeliverPolicy::LastPerSubject,
@@ -86,25 +97,23 @@ impl Directory {
         };
         let stream = broker.stream(StreamKind::Events).await?;
         let consumer = stream.create_consumer(config).await;
-        let consumer =
-            consumer.map_err(|error| unavailable("follow the facts of agents", error))?;
+        let consumer = consumer.map_err(|error| Operation::FollowAgents.failed(error))?;
         let mut left = consumer.cached_info().num_pending;
         self.loaded
             .send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
         let messages = consumer.messages().await;
-        let mut messages =
-            messages.map_err(|error| unavailable("follow the facts of agents", error))?;
+        let mut messages = messages.map_err(|error| Operation::FollowAgents.failed(error))?;
         while let Some(message) = messages.next().await {
-            let message = message.map_err(|error| unavailable("give a fact of an agent", error))?;
+            let message = message.map_err(|error| Operation::FollowAgents.failed(error))?;
             let Ok(info) = message.info() else { continue };
             match StoredEvent::<AgentEvent>::decode(&message.payload, info.stream_sequence) {
                 Ok(record) => self.apply(record),
-                // What hides the last fact of its kind must not make an agent a stranger.
+                // What hides the last event of its kind must not make an agent a stranger.
                 Err(concord_events::Error::NonEvent) => {
                     self.recover(broker, &message.subject).await?
                 }
                 Err(error) => {
-                    tracing::warn!(subject = %message.subject, error = %ErrorChain(&error), "A fact cannot be read.");
+                    tracing::warn!(subject = %message.subject, error = %ErrorChain(&error), "An event cannot be read.");
                 }
             }
             left = left.saturating_sub(1);
@@ -114,7 +123,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Takes the last fact on a subject into account on which something else stands last.
+    /// Takes the last event on a subject into account on which something else stands last.
     async fn recover(&self, broker: &Broker, subject: &str) -> Result<(), Error> {
         let Some(last) = NatsEventStore::new(broker.clone())
             .await?
@@ -140,11 +149,11 @@ impl Directory {
             .await
             .is_err()
         {
-            tracing::debug!("Nobody follows the facts of agents any more.");
+            tracing::debug!("Nobody follows the events of agents any more.");
         }
     }
 
-    /// Takes a stored fact into account before it comes by itself, or again.
+    /// Takes a stored event into account before it comes by itself, or again.
     pub fn apply(&self, record: StoredEvent<AgentEvent>) {
         let Ok(agent) = AgentId::new(record.meta.id.as_str()) else {
             return;
@@ -155,8 +164,11 @@ impl Directory {
         if let AgentEvent::Registered(registered) = &record.event
             && record.sequence > known.sequence()
         {
-            let mut spoken = self.spoken.write().unwrap_or_else(PoisonError::into_inner);
-            spoken.insert(agent, Spoken::from(&registered.card));
+            let mut preferences = self
+                .preferences
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            preferences.insert(agent, WirePreference::from(&registered.card));
         }
         known.apply(record);
         drop(agents);
@@ -199,15 +211,15 @@ impl Directory {
     }
 
     /// How an agent wants to be written to; none when it was never registered.
-    pub(crate) fn spoken_by(&self, agent: &AgentId) -> Option<Spoken> {
-        self.spoken
+    pub(crate) fn preference_of(&self, agent: &AgentId) -> Option<WirePreference> {
+        self.preferences
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .get(agent)
             .copied()
     }
 
-    /// Changes with every fact that is heard.
+    /// Changes with every event of an agent that comes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }

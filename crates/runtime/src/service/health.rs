@@ -1,8 +1,7 @@
 //! Health for orchestrators: `/healthz` (the process lives), `/readyz` (broker reachable, consumers bound, lag bearable),
 //! `/metrics`.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,8 +13,8 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::service::ServiceContext;
-use crate::service::metrics::Consumer;
+use crate::context::metrics::Consumer;
+use crate::service::ServiceRunner;
 
 /// How often the broker is asked how much waits.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -33,36 +32,9 @@ pub struct Readiness {
     pub notes: Vec<String>,
 }
 
-/// What is restricted in a service that can do its work, by what it is about.
-#[derive(Debug, Default)]
-pub(crate) struct Notes(Mutex<BTreeMap<String, String>>);
-
-impl Notes {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Says what is restricted, or that nothing is any more.
-    pub(crate) fn set(&self, about: &str, restriction: Option<String>) {
-        let mut all = self.all();
-        match restriction {
-            Some(restriction) => all.insert(about.to_owned(), restriction),
-            None => all.remove(about),
-        };
-    }
-
-    pub(crate) fn is_about(&self, about: &str) -> bool {
-        self.all().contains_key(about)
-    }
-
-    pub(crate) fn texts(&self) -> Vec<String> {
-        self.all().values().cloned().collect()
-    }
-}
-
 /// Serves until `stop`.
 pub async fn serve(
-    shell: ServiceContext,
+    runner: ServiceRunner,
     listener: TcpListener,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
@@ -71,16 +43,16 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route(
             "/metrics",
-            get(|State(shell): State<ServiceContext>| async move { shell.metrics.text() }),
+            get(|State(runner): State<ServiceRunner>| async move { runner.metrics.text() }),
         )
-        .with_state(shell);
+        .with_state(runner);
     axum::serve(listener, router)
         .with_graceful_shutdown(stop.cancelled_owned())
         .await
 }
 
-async fn readyz(State(shell): State<ServiceContext>) -> (StatusCode, String) {
-    let readiness = shell.readiness();
+async fn readyz(State(runner): State<ServiceRunner>) -> (StatusCode, String) {
+    let readiness = runner.readiness();
     let status = if readiness.ready {
         StatusCode::OK
     } else {
@@ -94,17 +66,17 @@ async fn readyz(State(shell): State<ServiceContext>) -> (StatusCode, String) {
 
 /// Watches the broker and the lag of the service's consumers until `stop`.
 pub async fn watch(
-    shell: ServiceContext,
+    runner: ServiceRunner,
     consumers: Arc<Vec<ConsumerDefinition>>,
     stop: CancellationToken,
 ) {
     loop {
-        let mut up = shell.broker.is_connected();
+        let mut up = runner.broker.is_connected();
         for definition in consumers.iter() {
             // One question without an answer is enough: each is waited for.
-            up = up && poll(&shell, definition).await;
+            up = up && poll(&runner, definition).await;
         }
-        shell.metrics.broker_up.set(i64::from(up));
+        runner.metrics.broker_up.set(i64::from(up));
         tokio::select! {
             () = tokio::time::sleep(if up { POLL_INTERVAL } else { POLL_INTERVAL_DOWN }) => {}
             () = stop.cancelled() => return,
@@ -112,14 +84,14 @@ pub async fn watch(
     }
 }
 
-async fn poll(shell: &ServiceContext, definition: &ConsumerDefinition) -> bool {
-    let Ok(stream) = shell.broker.stream(definition.stream_kind).await else {
+async fn poll(runner: &ServiceRunner, definition: &ConsumerDefinition) -> bool {
+    let Ok(stream) = runner.broker.stream(definition.stream_kind).await else {
         return false;
     };
     match stream.consumer_info(&definition.name).await {
         Ok(info) => {
             let waiting = i64::try_from(info.num_pending).unwrap_or(i64::MAX);
-            shell
+            runner
                 .metrics
                 .lag
                 .get_or_create(&Consumer {

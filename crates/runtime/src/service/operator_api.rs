@@ -7,10 +7,10 @@ use concord_domain::Machine;
 use concord_wire::{ErrorCode, Fault, MessageId, Token};
 use serde_json::json;
 
-use crate::delivery::ErrorChain;
-use crate::event_store::nats::NatsEventStore;
+use crate::context::ServiceContext;
+use crate::error_chain::ErrorChain;
 use crate::event_store::step::{Aggregates, Outcome};
-use crate::service::ServiceContext;
+use crate::ports::Ports;
 use crate::service::api::{Answer, Verb, answer};
 
 /// Makes of a request the aggregate that it is about and an input for it.
@@ -18,32 +18,32 @@ pub type Read<I> = fn(&[u8]) -> Result<(Token, I), Fault>;
 
 /// A verb whose requests are steps. The answer is `{"fact": <name>, "sequence": <where>}`; where nothing had to be done
 /// `fact` is null. What is refused is answered with the fault.
-pub fn verb<M: Machine>(
-    shell: &ServiceContext,
-    aggregates: &Arc<Aggregates<M, NatsEventStore>>,
+pub fn verb<P: Ports, M: Machine>(
+    context: &ServiceContext<P>,
+    aggregates: &Arc<Aggregates<M, P>>,
     read: Read<M::Input>,
 ) -> Verb {
-    let (shell, aggregates) = (shell.clone(), Arc::clone(aggregates));
+    let (context, aggregates) = (context.clone(), Arc::clone(aggregates));
     Arc::new(move |request: Bytes| {
-        let (shell, aggregates) = (shell.clone(), Arc::clone(&aggregates));
+        let (context, aggregates) = (context.clone(), Arc::clone(&aggregates));
         let done: Answer = Box::pin(async move {
             let (id, input) = read(&request)?;
-            step::<M>(&shell, &aggregates, &id, &input).await
+            step(&context, &aggregates, &id, &input).await
         });
         done
     })
 }
 
 /// Each request is an order of its own, so its cause is new.
-async fn step<M: Machine>(
-    shell: &ServiceContext,
-    aggregates: &Aggregates<M, NatsEventStore>,
+async fn step<P: Ports, M: Machine>(
+    context: &ServiceContext<P>,
+    aggregates: &Aggregates<M, P>,
     id: &Token,
     input: &M::Input,
 ) -> Result<Bytes, Fault> {
-    let cause = MessageId::of_operator_request(&uuid::Uuid::now_v7().to_string());
+    let cause = MessageId::of_operator_request(&context.ports.unique_id());
     let outcome = aggregates
-        .step(id, &ServiceContext::message_context(cause), input, None)
+        .step(id, &context.of_message(cause), input, None)
         .await
         .map_err(|error| {
             Fault::new(
@@ -53,11 +53,11 @@ async fn step<M: Machine>(
                 "Look whether it was done, and ask again if not.",
             )
         })?;
-    shell.count_step::<M>(&outcome);
+    context.count_step::<M>(&outcome);
     match outcome {
         Outcome::Rejected(fault) => Err(fault),
-        Outcome::Appended { fact, sequence } => {
-            answer(&json!({ "fact": fact, "sequence": sequence }))
+        Outcome::Appended { event, sequence } => {
+            answer(&json!({ "fact": event, "sequence": sequence }))
         }
         Outcome::Ignored(_) => answer(&json!({ "fact": null })),
     }

@@ -12,17 +12,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use super::ServiceContext;
-use crate::admission::rate_limit::Limits;
-use crate::broker::Broker;
-use crate::delivery::ErrorChain;
-use crate::service::metrics::Metrics;
-use crate::service::settings::{self, Settings, Sources};
+use super::{ServiceContext, ServiceRunner};
+use crate::broker::{Broker, Unavailable};
+use crate::context::metrics::Metrics;
+use crate::error_chain::ErrorChain;
+use crate::settings::{self, Settings, Sources};
 use crate::{
-    broker::provision, event_store, service::api, service::health, service::shutdown,
-    service::telemetry,
+    NatsPorts, broker::provision, service::api, service::health, service::shutdown, telemetry,
 };
 
 /// Exit code for settings that cannot be used (`EX_USAGE`).
@@ -52,9 +49,9 @@ pub struct Arguments {
     pub print_config: bool,
 }
 
-/// A service: what it runs once the shell is there.
+/// A service: what it runs once it is connected.
 pub trait Run: 'static {
-    /// Which service.
+    /// The service that this is.
     const SERVICE: Service;
     /// What it is, for `--help`.
     const ABOUT: &'static str;
@@ -68,7 +65,7 @@ pub trait Run: 'static {
 
     /// Starts consumers and whatever else it does; returns as soon as they are started.
     fn start(
-        shell: ServiceContext,
+        runner: ServiceRunner,
         own: Self::Own,
     ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>>;
 }
@@ -101,11 +98,13 @@ pub fn main<R: Run>() -> ExitCode {
         Err(error) => return fail(EXIT_SETTINGS, &error),
     };
     if arguments.print_config {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&settings).unwrap_or_default()
-        );
-        return ExitCode::SUCCESS;
+        return match settings::to_toml(&settings) {
+            Ok(text) => {
+                print!("{text}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => fail(1, &error),
+        };
     }
     if let Err(error) = R::check(&settings.service) {
         return fail(EXIT_SETTINGS, &*error);
@@ -156,28 +155,20 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
     if let Err(error) = provision(&broker, &stop).await {
         return fail(EXIT_UNAVAILABLE, &error);
     }
-    let shell = ServiceContext {
-        service: R::SERVICE,
-        broker,
-        metrics: Metrics::default(),
-        limits: Arc::new(Limits::new(&settings.work)),
-        records_spans: !settings.telemetry.otlp_endpoint.is_empty(),
-        directory: Arc::default(),
-        work: Arc::new(settings.work.clone()),
-        stop,
-        tasks: TaskTracker::new(),
-        consumers: Arc::default(),
-        verbs: Arc::default(),
-        ready_lag_max: settings.http.ready_lag_max,
-        notes: Arc::default(),
-        rush: Arc::default(),
+    let ports = match NatsPorts::new(broker).await {
+        Ok(ports) => ports,
+        Err(error) => return fail(EXIT_UNAVAILABLE, &error),
     };
-    serve::<R>(shell, listener, settings).await
+    let work = Arc::new(settings.work.clone());
+    let mut context = ServiceContext::new(R::SERVICE, ports, Metrics::default(), work);
+    context.records_spans = !settings.telemetry.otlp_endpoint.is_empty();
+    let runner = ServiceRunner::new(context, settings.http.ready_lag_max, stop);
+    serve::<R>(runner, listener, settings).await
 }
 
 /// Creates and compares the streams. A broker that goes away or comes back at this moment is asked again; one that says
 /// no for longer will not change its mind.
-async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), event_store::Error> {
+async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), Unavailable> {
     let begun = Instant::now();
     loop {
         let error = match provision::streams(broker).await {
@@ -203,7 +194,7 @@ async fn listener<S>(settings: &Settings<S>) -> std::io::Result<Option<TcpListen
 }
 
 async fn serve<R: Run>(
-    shell: ServiceContext,
+    runner: ServiceRunner,
     listener: Option<TcpListener>,
     settings: Settings<R::Own>,
 ) -> ExitCode {
@@ -212,42 +203,38 @@ async fn serve<R: Run>(
         .and_then(|listener| listener.local_addr().ok())
         .map(|address| address.to_string());
     if let Some(listener) = listener {
-        let serving = health::serve(shell.clone(), listener, shell.stop.clone());
-        shell.spawn(async move {
+        let serving = health::serve(runner.clone(), listener, runner.stop.clone());
+        runner.spawn(async move {
             if let Err(error) = serving.await {
                 tracing::error!(%error, "The HTTP endpoint ended.");
             }
         });
     }
-    let layout = &shell.broker.layout;
+    let layout = &runner.broker.layout;
     let all = layout
         .consumers()
         .into_iter()
         .chain(layout.adapter_consumers());
     let own = all.filter(|consumer| consumer.service == R::SERVICE);
-    shell.spawn(health::watch(
-        shell.clone(),
+    runner.spawn(health::watch(
+        runner.clone(),
         Arc::new(own.collect()),
-        shell.stop.clone(),
+        runner.stop.clone(),
     ));
-    if let Err(error) = R::start(shell.clone(), settings.service.clone()).await {
+    if let Err(error) = R::start(runner.clone(), settings.service.clone()).await {
         return fail(1, &*error);
     }
-    let registration = match api::register(&shell, http.as_deref()).await {
+    let registration = match api::register(&runner, http.as_deref()).await {
         Ok(registration) => registration,
         Err(error) => return fail(EXIT_UNAVAILABLE, &*error),
     };
     tracing::info!(service = %R::SERVICE, http = http.as_deref().unwrap_or("off"), "Started.");
-    shell.stop.cancelled().await;
+    runner.stop.cancelled().await;
     drop(registration);
-    shell.tasks.close();
-    let drained = tokio::time::timeout(
-        Duration::from_millis(shell.work.drain_ms),
-        shell.tasks.wait(),
-    )
-    .await;
+    let drain = Duration::from_millis(runner.work.drain_ms);
+    let drained = tokio::time::timeout(drain, runner.wait_for_tasks()).await;
     // Acknowledgements still in the client's buffer go out before the process ends.
-    let flushed = tokio::time::timeout(Duration::from_secs(2), shell.broker.client.flush()).await;
+    let flushed = tokio::time::timeout(Duration::from_secs(2), runner.broker.client.flush()).await;
     match (drained, flushed) {
         (Ok(()), Ok(Ok(()))) => tracing::info!("Drained."),
         (Ok(()), _) => tracing::warn!("Drained, but the broker did not take the last messages."),

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use concord_domain::aggregates::case::CaseInput;
+use concord_domain::aggregates::debate::Command;
 use concord_domain::aggregates::debate::DebateInput;
-use concord_domain::aggregates::escalation::Order;
 use concord_domain::aggregates::review_queue::QueueInput;
 use concord_events::{DeadlineControl, ExpertRegistered};
 use concord_wire::payload::Expert;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Token};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Agents;
 use super::ladder::{DOMAINS, EXPERTS};
@@ -20,8 +20,8 @@ use crate::world::{Happening, World};
 /// What an operator asks a service for.
 #[derive(Debug, Clone)]
 pub(crate) struct Operation {
-    /// The cause of the fact that it may lead to.
-    pub(crate) id: MessageId,
+    /// What the id of the request is made of.
+    pub(crate) unique: String,
     pub(crate) verb: Verb,
 }
 
@@ -40,6 +40,56 @@ impl Operation {
             Verb::Case(..) => Service::Coordinator,
             Verb::Queue(_) | Verb::Debate(..) => Service::DebateFacilitator,
         }
+    }
+
+    /// The cause of the event that it may lead to.
+    pub(crate) fn id(&self) -> MessageId {
+        MessageId::of_operator_request(&self.unique)
+    }
+
+    /// The name of the verb in the service's API, and the request.
+    pub(crate) fn request(&self) -> (&'static str, Vec<u8>) {
+        let (name, request) = match &self.verb {
+            Verb::Queue(QueueInput::Register(registered)) => (
+                "register_expert",
+                json!({ "expert": registered.expert, "by": registered.by }),
+            ),
+            Verb::Queue(QueueInput::Leave { agent_id, by, why }) => (
+                "expert_leaves",
+                json!({ "agent_id": agent_id, "by": by, "why": why }),
+            ),
+            Verb::Queue(QueueInput::Reassign {
+                debate_id,
+                to,
+                by,
+                why,
+            }) => (
+                "reassign_debate",
+                json!({ "debate_id": debate_id, "to": to, "by": by, "why": why }),
+            ),
+            Verb::Debate(id, DebateInput::Command(order)) => match &**order {
+                Command::Deadlines {
+                    control,
+                    later_ms,
+                    by,
+                    why,
+                } => (
+                    "control_debate",
+                    json!({ "debate_id": id, "control": control, "later_ms": later_ms, "by": by, "why": why }),
+                ),
+                Command::Cancel { by, why } => (
+                    "cancel_debate",
+                    json!({ "debate_id": id, "by": by, "why": why }),
+                ),
+                _ => ("none", Value::Null),
+            },
+            Verb::Case(id, CaseInput::Cancel { by, why }) => (
+                "cancel_case",
+                json!({ "case_id": id, "by": by, "why": why }),
+            ),
+            Verb::Queue(_) | Verb::Debate(..) | Verb::Case(..) => ("none", Value::Null),
+        };
+        (name, request.to_string().into_bytes())
     }
 }
 
@@ -144,14 +194,14 @@ impl Agents {
                 let (Ok(id), Some(by)) = (DebateId::new(debate), olga()) else {
                     return;
                 };
-                let order = Order::Cancel {
+                let order = Command::Cancel {
                     by,
                     why: "settled on the telephone".into(),
                 };
                 self.order(
                     world,
                     in_ms,
-                    Verb::Debate(id.token(), DebateInput::Order(Box::new(order))),
+                    Verb::Debate(id.token(), DebateInput::Command(Box::new(order))),
                 );
             }
             48..51 => {
@@ -196,7 +246,7 @@ impl Agents {
         let (Ok(id), Some(by)) = (DebateId::new(debate), olga()) else {
             return;
         };
-        let order = Order::Deadlines {
+        let order = Command::Deadlines {
             control,
             later_ms,
             by,
@@ -205,7 +255,7 @@ impl Agents {
         self.order(
             world,
             in_ms,
-            Verb::Debate(id.token(), DebateInput::Order(Box::new(order))),
+            Verb::Debate(id.token(), DebateInput::Command(Box::new(order))),
         );
     }
 
@@ -220,20 +270,20 @@ impl Agents {
         };
         ladder.orders += 1;
         let number = ladder.orders;
-        let id = MessageId::of_operator_request(&format!("order {number}"));
+        let unique = format!("order {number}");
         world.plan(
             in_ms,
             Happening::Operate(Arc::new(Operation {
-                id,
+                unique,
                 verb: verb.clone(),
             })),
         );
         // Whoever hears no answer asks again, and that is another order.
         if self.random.chance(0.1) {
-            let id = MessageId::of_operator_request(&format!("order {number} again"));
+            let unique = format!("order {number} again");
             world.plan(
                 in_ms + 400,
-                Happening::Operate(Arc::new(Operation { id, verb })),
+                Happening::Operate(Arc::new(Operation { unique, verb })),
             );
         }
     }

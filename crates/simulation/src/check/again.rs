@@ -1,16 +1,17 @@
-//! Deciding again: every stored fact must be what its machine decides on the facts before it and on its cause.
+//! Deciding again: every stored event must be what its machine decides on the events before it and on its cause.
 //!
-//! This is stronger than replay. A fact that was decided on something else than the facts before it, because the lock
+//! This is stronger than replay. An event that was decided on something else than the events before it, because the lock
 //! failed or a cache was wrong, replays well and is found here.
 
 use concord_debate_facilitator::route::FollowUp;
 use concord_domain::aggregates::case::{CaseMachine, CaseState};
-use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Standing};
+use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Eligibility};
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
 use concord_events::{
-    AggregateEvent, CaseEvent, DetectionEvent, Origin, ReviewQueueEvent, StoredEvent, event_id,
+    AggregateEvent, CaseEvent, DebateEvent, DetectionEvent, Origin, ReviewQueueEvent, StoredEvent,
+    event_id,
 };
 use concord_runtime::Routed;
 use concord_wire::{CaseId, Envelope};
@@ -34,7 +35,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             said.into_iter().chain(ordered).collect()
         }
         Origin::Event => facts(archive, record, |aggregate, bytes, sequence| {
-            concord_coordinator::route::from_fact(aggregate, bytes, sequence).ok()
+            concord_coordinator::route::from_event(aggregate, bytes, sequence).ok()
         }),
     });
     decided_again::<DebateMachine>(&archive.debates, violations, |record| {
@@ -52,12 +53,14 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                 });
                 let said = said(archive, record, route).into_iter();
                 said.map(|input| with_standing(archive, record.sequence, input))
+                    .map(|input| with_known(record, input))
                     .chain(ordered)
                     .collect()
             }
             Origin::Event => facts(archive, record, |aggregate, bytes, sequence| {
                 let follow_ups =
-                    concord_debate_facilitator::route::follows(aggregate, bytes, sequence).ok()?;
+                    concord_debate_facilitator::route::follow_ups(aggregate, bytes, sequence)
+                        .ok()?;
                 follow_ups
                     .into_iter()
                     .find_map(|follow_up| match follow_up {
@@ -79,6 +82,18 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             .filter_map(|state| concord_conflict_detector::route::from_case(&case, state))
             .collect()
     });
+}
+
+/// A request to open a debate with what was read of track records and precedents: they count as they were at that instant.
+fn with_known(record: &StoredEvent<DebateEvent>, input: DebateInput) -> DebateInput {
+    match (input, &record.event) {
+        (DebateInput::Open(mut opening), DebateEvent::Opened(opened)) => {
+            opening.prior_knowledge.credibility = opened.credibility.clone();
+            opening.prior_knowledge.precedents = opened.precedents.clone();
+            DebateInput::Open(opening)
+        }
+        (input, _) => input,
+    }
 }
 
 /// An outcome with the standing that its sender had at some time before: what is read of others is read a little earlier.
@@ -107,7 +122,7 @@ fn with_standing(archive: &Archive, before: u64, input: DebateInput) -> DebateIn
         }
         _ => false,
     });
-    told.standing = Standing {
+    told.eligibility = Eligibility {
         opened_case: opened_by == Some(&told.agent_id),
         is_expert,
     };
@@ -142,10 +157,11 @@ fn decided_again<M: Machine>(
             };
             let same = |input: &M::Input| matches!(M::decide(&known.state, &context, input), Decision::Append(event) if event == record.event);
             if !inputs(record).iter().any(same) {
-                let (aggregate, fact) = (M::Event::AGGREGATE, record.event.name());
+                let aggregate = M::Event::AGGREGATE;
+                let event = record.event.name();
                 let at = record.sequence;
                 violations.push(format!(
-                    "again: {aggregate}/{id} at {at}: {fact} is not what its cause leads to"
+                    "again: {aggregate}/{id} at {at}: {event} is not what its cause leads to"
                 ));
             }
             known.apply(record.clone());
@@ -167,7 +183,7 @@ fn origin<E: AggregateEvent>(record: &StoredEvent<E>) -> Origin {
     }
 }
 
-/// The inputs that a fact's cause makes, where it was said. Ids are chosen by senders, so there may be several.
+/// The inputs that an event's cause makes, where it was said. Ids are chosen by senders, so there may be several.
 fn said<E: AggregateEvent, I>(
     archive: &Archive,
     record: &StoredEvent<E>,
@@ -181,7 +197,7 @@ fn said<E: AggregateEvent, I>(
         .collect()
 }
 
-/// The input that a fact's cause makes, where an operator has asked for it.
+/// The input that an event's cause makes, where an operator has asked for it.
 fn ordered<E: AggregateEvent, I>(
     archive: &Archive,
     record: &StoredEvent<E>,
@@ -193,7 +209,7 @@ fn ordered<E: AggregateEvent, I>(
     )
 }
 
-/// The input that a fact's cause makes, where it is a fact.
+/// The input that an event's cause makes, where it is an event.
 fn facts<E: AggregateEvent, I>(
     archive: &Archive,
     record: &StoredEvent<E>,

@@ -18,7 +18,7 @@ use crate::agents::operators::Operation;
 use crate::broker::Stored;
 use crate::world::World;
 
-/// The facts of each aggregate of a kind, in order.
+/// The events of each aggregate of a kind, in order.
 pub(crate) type Lives<E> = BTreeMap<Token, Vec<StoredEvent<E>>>;
 
 /// Everything that is stored.
@@ -34,9 +34,9 @@ pub(crate) struct Archive {
     pub(crate) agents: Lives<AgentEvent>,
     pub(crate) requests: Lives<RequestEvent>,
     pub(crate) wakes: Lives<WakeEvent>,
-    /// Facts by `event_id`: what kind of aggregate, where, and the bytes.
+    /// Events by `event_id`: what kind of aggregate, where, and the bytes.
     pub(crate) facts: BTreeMap<MessageId, (Aggregate, u64, Arc<[u8]>)>,
-    /// When each fact was stored, by sequence.
+    /// When each event was stored, by sequence.
     pub(crate) stored_at: BTreeMap<u64, u64>,
     pub(crate) messages: Vec<Message>,
     /// Places in [`Self::messages`], by `message_id`.
@@ -52,7 +52,7 @@ impl Archive {
         let operated = world
             .operated
             .iter()
-            .map(|operation| (operation.id.clone(), Arc::clone(operation)));
+            .map(|operation| (operation.id(), Arc::clone(operation)));
         let mut archive = Self {
             operated: operated.collect(),
             ..Self::default()
@@ -131,7 +131,7 @@ impl Archive {
             .filter_map(|place| self.messages.get(*place))
     }
 
-    /// When the first fact of an aggregate was stored.
+    /// When the first event of an aggregate was stored.
     pub(crate) fn born<E: AggregateEvent>(&self, lives: &Lives<E>, id: &Token) -> Option<u64> {
         self.stored_at
             .get(&lives.get(id)?.first()?.sequence)

@@ -144,7 +144,7 @@ pub(super) fn check(world: &World, violations: &mut Vec<String>) -> HostedCounts
                 account.ended(entry.at, call, end);
                 None
             }
-            What::Load { .. } | What::Full { .. } | What::Killed => None,
+            What::Load { .. } | What::Full | What::Killed => None,
         };
         let Life { replica, number } = entry.life;
         violations.extend(

@@ -1,4 +1,4 @@
-//! What is published says what the facts say: byte for byte, and not only under the right id.
+//! What is published says what the events say: byte for byte, and not only under the right id.
 
 use concord_domain::{Machine, effect};
 use concord_events::AggregateEvent;

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use concord_coordinator::route::exchange::{Place, heard, is_between_agents, read_request};
-use concord_domain::aggregates::request::{Said, id_of, is_asked};
+use concord_coordinator::route::exchange::{
+    RequestPosition, is_between_agents, read_answer, read_request,
+};
+use concord_domain::aggregates::request::{Reply, id_of, is_asked};
 use concord_events::{RequestEvent, RequestOpened, StoredEvent};
 use concord_wire::{MessageType, Token};
 
@@ -68,12 +70,12 @@ fn asked(archive: &Archive) -> BTreeMap<Token, RequestOpened> {
         if envelope.message_type != MessageType::Request || !is_between_agents(subject) {
             continue;
         }
-        let place = Place {
+        let position = RequestPosition {
             sequence: message.sequence,
             urgent: false,
             at: instant(message.at),
         };
-        let Ok((opened, _)) = read_request(envelope, &place) else {
+        let Ok((opened, _)) = read_request(envelope, &position) else {
             continue;
         };
         if !archive.dead.contains_key(&message.sequence) {
@@ -93,8 +95,8 @@ fn answered_in_time(archive: &Archive, id: &Token, request: &RequestOpened) -> b
         .filter(|message| message.sequence > request.sequence);
     later.any(|message| {
         let Some(envelope) = &message.envelope else { return false };
-        let said = heard(envelope, instant(message.at));
-        matches!(said, Ok(Some((of, Said::Answer(answer)))) if of == *id && answer.at <= request.due)
+        let said = read_answer(envelope, instant(message.at));
+        matches!(said, Ok(Some((of, Reply::Answer(answer)))) if of == *id && answer.at <= request.due)
             && is_asked(request, &envelope.from_agent)
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use concord_domain::resilience::breaker::Standing;
+use concord_domain::resilience::breaker::BreakerState;
 use concord_wire::ErrorCode;
 
 use super::{TOLD_MAX, breaker};
@@ -11,19 +11,25 @@ use crate::executor::Life;
 use crate::hosted::RECOVERY_MS;
 use crate::hosted::setup::{Mood, Outcome};
 use crate::hosted::world::{Call, Cause, Said, What, World};
-use crate::report::{Counts, HostedCounts, SeedReport};
+use crate::report::{Counts, HostedCounts, SeedReport, WORLD_VERSION};
 
 /// Checks a world and sums it up. `standings` are the breakers of the processes that are up; `stuck` says why it did not
 /// come to rest, if so.
 pub(crate) fn check(
     seed: u64,
     world: &World,
-    standings: &[(Life, Standing)],
+    standings: &[(Life, BreakerState)],
     stuck: Option<String>,
 ) -> SeedReport {
     let mut violations: Vec<String> = stuck.into_iter().collect();
     ended_once(world, &mut violations);
     told_why(world, &mut violations);
+    violations.extend(
+        world
+            .given_up
+            .iter()
+            .map(|subject| format!("{subject} is given up")),
+    );
     bounded(world, &mut violations);
     retried_where_safe(world, &mut violations);
     recovered(world, standings, &mut violations);
@@ -37,6 +43,7 @@ pub(crate) fn check(
     };
     violations.truncate(TOLD_MAX);
     SeedReport {
+        world: WORLD_VERSION,
         seed,
         counts,
         digest: digest(world),
@@ -92,6 +99,10 @@ fn told_why(world: &World, violations: &mut Vec<String>) {
                 AgentUnavailable
             }
             Cause::Called(_) => InternalError,
+            Cause::Unknown => {
+                violations.push(format!("{} is told {code} without a reason", said.sequence));
+                continue;
+            }
         };
         if code != promised {
             violations.push(format!("{} is told {code} for {cause:?}", said.sequence));
@@ -99,35 +110,59 @@ fn told_why(world: &World, violations: &mut Vec<String>) {
     }
 }
 
+/// How many were worked on and waited in a process.
+#[derive(Default)]
+struct Load {
+    /// Its calls that are under way.
+    calls: BTreeSet<u64>,
+    /// Whether there was no room when that was looked at last.
+    is_full: bool,
+    /// When there was no room any more for the last time.
+    full_at: Option<u64>,
+}
+
 /// No more are worked on and wait than the settings say, and nobody is refused who would have found room.
 fn bounded(world: &World, violations: &mut Vec<String>) {
-    let (seats, places) = (world.setup.instances, world.setup.queue_max);
-    let mut under_way: BTreeMap<Life, BTreeSet<u64>> = BTreeMap::new();
+    let permits = world.setup.instances;
+    let places = world.setup.queue_max;
+    let mut loads: BTreeMap<Life, Load> = BTreeMap::new();
     for entry in &world.record {
-        let calls = under_way.entry(entry.life).or_default();
+        let load = loads.entry(entry.life).or_default();
         let wrong = match entry.what {
-            What::Load { working, waiting } if working > seats || waiting > places => {
-                format!("{working} are worked on, {waiting} wait")
-            }
-            What::Full { working, waiting } if working < seats || waiting < places => {
-                format!("one is refused while {working} are worked on and {waiting} wait")
-            }
-            What::Sent { call } => {
-                calls.insert(call);
-                if calls.len() <= seats {
+            What::Load { working, waiting } => {
+                // One that was full until now has refused at this moment, too.
+                let was_full = load.is_full;
+                load.is_full = working >= permits && waiting >= places;
+                if was_full || load.is_full {
+                    load.full_at = Some(entry.at);
+                }
+                if working <= permits && waiting <= places {
                     continue;
                 }
-                format!("{} calls are under way", calls.len())
+                format!("{working} are worked on, {waiting} wait")
+            }
+            What::Full => {
+                if load.is_full || load.full_at == Some(entry.at) {
+                    continue;
+                }
+                "one is refused although there is room".to_owned()
+            }
+            What::Sent { call } => {
+                load.calls.insert(call);
+                if load.calls.len() <= permits {
+                    continue;
+                }
+                format!("{} calls are under way", load.calls.len())
             }
             What::Ended { call, .. } => {
-                calls.remove(&call);
+                load.calls.remove(&call);
                 continue;
             }
             _ => continue,
         };
         let Life { replica, number } = entry.life;
         violations.push(format!(
-            "queue of {replica} ({number}) at {}: {wrong}; {seats} and {places} may",
+            "queue of {replica} ({number}) at {}: {wrong}; {permits} and {places} may",
             entry.at
         ));
     }
@@ -168,9 +203,9 @@ fn retried_where_safe(world: &World, violations: &mut Vec<String>) {
 }
 
 /// When the endpoint has been well for long enough, every breaker is closed and refuses nothing.
-fn recovered(world: &World, standings: &[(Life, Standing)], violations: &mut Vec<String>) {
+fn recovered(world: &World, standings: &[(Life, BreakerState)], violations: &mut Vec<String>) {
     for (Life { replica, number }, standing) in standings {
-        if *standing != Standing::Closed {
+        if *standing != BreakerState::Closed {
             let standing = standing.as_str();
             violations.push(format!(
                 "breaker of {replica} ({number}) is {standing} although all is well again"
@@ -215,11 +250,19 @@ fn counts(world: &World, of_breaker: HostedCounts) -> HostedCounts {
         by_coordinator: told(|cause| *cause == Cause::Coordinator),
         late,
         calls: world.calls.len() as u64,
+        retries: retries(world),
         opened: of_breaker.opened,
         probes: of_breaker.probes,
         closed: of_breaker.closed,
         ..world.counts.hosted
     }
+}
+
+/// Calls that were made again within a delivery.
+fn retries(world: &World) -> u64 {
+    let calls = world.calls.values().map(|call| (call.handling, call.part));
+    let first: BTreeSet<(u64, u8)> = calls.collect();
+    (world.calls.len() - first.len()) as u64
 }
 
 /// A digest over everything that happened, in order.

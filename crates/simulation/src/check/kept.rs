@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use concord_domain::aggregates::case::CaseInput;
 use concord_domain::aggregates::debate::DebateInput;
-use concord_domain::aggregates::escalation::Word;
+use concord_domain::aggregates::debate::MessageBody;
 use concord_events::{CaseEvent, DebateEvent, Heard};
 use concord_runtime::Routed;
 use concord_wire::subject::{Lane, Service, Subject};
@@ -22,7 +22,7 @@ enum Fate {
     Free,
     /// It is refused.
     Dead,
-    /// A fact about it in this aggregate, which may be that of an identical message; or it is refused.
+    /// An event about it in this aggregate, which may be that of an identical message; or it is refused.
     Recorded(Said),
     /// This aggregate exists; or it is refused.
     Opened(Token),
@@ -142,10 +142,10 @@ fn of_debate(envelope: &Envelope) -> Fate {
         }) => Fate::Recorded((id, told.message_id, told.digest)),
         Ok(Routed::Step {
             id,
-            input: DebateInput::Said(said),
-        }) => match said.word {
-            Word::Ruling(_) => Fate::Recorded((id, said.message_id, said.digest)),
-            // What is so already needs no fact: a second acknowledgement, a second opinion.
+            input: DebateInput::Message(said),
+        }) => match said.body {
+            MessageBody::Ruling(_) => Fate::Recorded((id, said.message_id, said.digest)),
+            // What is so already needs no event: a second acknowledgement, a second opinion.
             _ => Fate::Opened(id),
         },
         Ok(Routed::Step { id, .. }) => Fate::Opened(id),
@@ -153,7 +153,7 @@ fn of_debate(envelope: &Envelope) -> Fate {
     }
 }
 
-/// Contents that a fact is about.
+/// Contents that an event is about.
 fn recorded(archive: &Archive) -> BTreeSet<Said> {
     let mut recorded = BTreeSet::new();
     for record in archive.cases.values().flatten() {
@@ -198,7 +198,7 @@ fn recorded(archive: &Archive) -> BTreeSet<Said> {
     recorded
 }
 
-/// The message of the ladder that a fact is about.
+/// The message of the ladder that an event is about.
 fn on_ladder(event: &DebateEvent) -> Option<&Heard> {
     match event {
         DebateEvent::Acknowledged(acknowledged) => Some(&acknowledged.heard),

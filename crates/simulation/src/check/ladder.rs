@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use concord_domain::aggregates::case::{CaseMachine, CaseState, Phase};
+use concord_domain::aggregates::debate::MessageBody;
 use concord_domain::aggregates::debate::{DebateInput, DebateMachine, DebateState};
-use concord_domain::aggregates::escalation::Word;
 use concord_domain::assurance::replay::rebuild;
 use concord_domain::machine::{Machine, Versioned};
 use concord_events::{CaseEvent, DebateEvent, ReviewQueueEvent, StoredEvent};
@@ -153,14 +153,14 @@ impl<'a> Climb<'a> {
             .filter_map(|envelope| concord_debate_facilitator::route::from_message(envelope).ok());
         let mut rulings = routed.filter_map(|routed| match routed {
             Routed::Step {
-                input: DebateInput::Said(said),
+                input: DebateInput::Message(said),
                 ..
             } if said.digest == heard.digest => Some(said),
             _ => None,
         });
         let by = rulings.find(|said| Some(&said.agent_id) == ladder.expert.as_ref());
         let by = by.ok_or("not by the expert who has the debate")?;
-        let Word::Ruling(ruling) = &by.word else {
+        let MessageBody::Ruling(ruling) = &by.body else {
             return Err("by what is no ruling".into());
         };
         if ladder.digest.as_ref() != Some(&ruling.digest) {

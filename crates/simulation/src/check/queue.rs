@@ -1,7 +1,7 @@
 //! The queue of people: what it decided follows from what was known, and it keeps nothing that needs no person any more.
 //! Capacity is checked by the auditor.
 
-use concord_domain::aggregates::review_queue::{ReviewQueueMachine, decided_again};
+use concord_domain::aggregates::review_queue::{ReviewQueueMachine, decide_again};
 use concord_domain::machine::Versioned;
 
 use super::archive::Archive;
@@ -10,7 +10,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     for records in archive.queues.values() {
         let mut known = Versioned::<ReviewQueueMachine>::default();
         for record in records {
-            if let Err(what) = decided_again(&known.state, record) {
+            if let Err(what) = decide_again(&known.state, record) {
                 violations.push(format!("queue: at {}: {what}", record.sequence));
             }
             known.apply(record.clone());

@@ -1,252 +1,137 @@
-//! A process of the adapter: what it does with a message to the agent, in the order of its own `host.rs`.
+//! A replica of the agent adapter: its own handler of the messages to the agent, on the ports of this world.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use concord_domain::resilience::breaker::{Breaker, Standing};
-use concord_domain::resilience::call_policy::{Admission, Queue, Tell, Verdict, tell};
-use concord_wire::{ErrorCode, MessageId};
+use concord_agent_adapter::AdapterContext;
+use concord_agent_adapter::hosted_agent::{Host, HostConfig, InboxHandler, ReplyLoops, Runner};
+use concord_domain::resilience::breaker::BreakerState;
+use concord_runtime::delivery::settle::{Settlement, settle};
+use concord_runtime::service::ServiceContext;
+use concord_runtime::service::metrics::Metrics;
+use concord_runtime::service::settings::WorkSettings;
+use concord_wire::subject::Service;
 
+use super::caller::SimCaller;
+use super::ports::HostedPorts;
+use super::setup::Setup;
+use super::world::{Assignment, Request, Shared, What};
 use crate::executor::Life;
-use crate::faults::Plant;
-use crate::hosted::setup::{Outcome, Setup};
-use crate::hosted::world::{
-    Cause, Cell, Delivery, Happening, Reply, Request, Said, Shared, What, World,
-};
-use crate::oneshot::Answer;
+use crate::faults::InjectedBug;
 
-/// How long the process waits for the broker's answer.
-const PATIENCE_MS: u64 = 5_000;
+/// How long an open breaker stays so by the injected bug: longer than any world lasts.
+const FOR_EVER_MS: u64 = 1_000_000_000;
 
-/// Why the agent gave no answer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Failure {
-    pub(crate) verdict: Verdict,
-    pub(crate) cause: Cause,
-    /// How long the endpoint asks to be left alone.
-    pub(crate) after: Option<Duration>,
-}
-
-impl Failure {
-    /// One that has nothing to do with the agent.
-    pub(crate) fn here(code: ErrorCode, cause: Cause) -> Self {
-        Self {
-            verdict: Verdict::here(code),
-            cause,
-            after: None,
-        }
-    }
-}
-
-/// A delivery is to be made again.
-struct Again;
-
-/// What a process has in memory, and loses when it dies.
+/// What a replica has in memory, and loses when it dies.
 pub(crate) struct Process {
-    pub(crate) life: Life,
-    pub(crate) world: Shared,
-    pub(crate) setup: Arc<Setup>,
-    queue: Mutex<Queue<Cell>>,
-    breaker: Mutex<Breaker>,
-}
-
-/// The right to have the agent work on one message, until it is dropped.
-struct Seat<'a>(&'a Process);
-
-impl Drop for Seat<'_> {
-    fn drop(&mut self) {
-        loop {
-            let next = self.0.queue().leave();
-            // Who has given up does not take it.
-            if next.is_none_or(|next| next.settle(Some(Reply::Seat))) {
-                return;
-            }
-        }
-    }
+    context: ServiceContext<HostedPorts>,
+    handler: InboxHandler<HostedPorts, SimCaller>,
 }
 
 impl Process {
-    pub(crate) fn new(life: Life, world: Shared, setup: Arc<Setup>) -> Self {
-        Self {
+    /// None if the agent could not be hosted with its settings.
+    pub(crate) fn new(life: Life, world: Shared, setup: &Arc<Setup>) -> Option<Self> {
+        let bug = world.lock().injected_bug;
+        let ports = HostedPorts::new(life, world.clone());
+        let work = Arc::new(WorkSettings::default());
+        let service = Service::AgentAdapter;
+        let context = ServiceContext::new(service, ports, Metrics::default(), work);
+        let adapter = AdapterContext::new(&context);
+        let loops = Arc::new(ReplyLoops::new(&adapter, None));
+        let caller = SimCaller {
             life,
             world,
-            queue: Mutex::new(Queue::new(setup.instances, setup.queue_max)),
-            breaker: Mutex::new(Breaker::new(setup.rules)),
-            setup,
-        }
+            setup: Arc::clone(setup),
+        };
+        let config = configured(setup, bug)?;
+        let host = Arc::new(Host::new(config, caller, &adapter, &loops));
+        Some(Self {
+            context,
+            handler: InboxHandler(host),
+        })
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue<Cell>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How the breaker stands.
-    pub(crate) fn standing(&self) -> Standing {
-        let now = self.world.lock().clock();
-        self.breaker().standing(now)
-    }
-
-    pub(crate) fn now(&self) -> u64 {
-        self.world.lock().now
+    /// The state of the agent's breaker.
+    pub(crate) fn standing(&self) -> BreakerState {
+        self.handler.0.breaker()
     }
 
     /// Handles a delivery, from its arrival to its acknowledgement.
-    pub(crate) async fn work(&self, delivery: Delivery) {
-        let Delivery {
-            sequence,
-            deliveries,
+    pub(crate) async fn work(self: Arc<Self>, assignment: Assignment) {
+        let Assignment {
             handling,
-            ..
-        } = delivery;
-        let done = self.handle(&delivery).await;
-        self.world.lock().end(handling);
-        let request = match done {
-            Ok(()) => Request::Acknowledge { sequence },
-            // The waits of the runtime: from 50 ms, doubled each time.
-            Err(Again) => Request::PutBack {
+            sequence,
+            delivery,
+        } = assignment;
+        let settled = Handling {
+            process: &self,
+            number: handling,
+            future: Box::pin(settle(&self.context, &self.handler, &delivery)),
+        };
+        let (settlement, _) = settled.await;
+        let ports = &self.context.ports;
+        ports.world.lock().end(handling);
+        let request = match settlement {
+            Settlement::Acknowledge | Settlement::Terminate => Request::Acknowledge { sequence },
+            Settlement::PutBack(wait) => Request::PutBack {
                 sequence,
-                wait_ms: 25 << deliveries.min(8),
+                wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             },
         };
         // When this is lost the delivery comes again, and nobody is told anything twice.
-        let _ = self.send(request).await;
+        let _ = ports.send(request).await;
     }
+}
 
-    async fn handle(&self, delivery: &Delivery) -> Result<(), Again> {
-        let (now, asked) = (self.now(), &delivery.asked);
-        let until = asked
-            .deadline
-            .map_or(now + self.setup.wait_max_ms, |deadline| deadline.max(now));
-        let answered = self.answer(delivery, until).await;
-        let over = asked.ended_at.is_some_and(|at| at <= self.now());
-        let error = match answered {
-            Ok(()) if over && self.world.lock().plant != Some(Plant::SaidTooLate) => {
-                // For the record of the coordinator, not for who asked.
-                self.world.lock().hosted().kept += 1;
-                return Ok(());
-            }
-            Ok(()) => None,
-            Err(failure) => match tell(&failure.verdict, delivery.deliveries, over) {
-                Tell::Later => return Err(Again),
-                Tell::Nothing => return Ok(()),
-                Tell::Error => Some((failure.verdict.code, failure.cause)),
-            },
-        };
-        let mut id = MessageId::of_answer(&asked.id, &self.setup.agent);
-        if self.world.lock().plant == Some(Plant::AnsweredTwice) {
-            id = MessageId::new(format!("{id}-{}-{}", self.life.replica, self.life.number))
-                .unwrap_or(id);
+/// The agent as its settings say, but for an injected bug.
+fn configured(setup: &Setup, bug: Option<InjectedBug>) -> Option<HostConfig> {
+    let agent = setup.settings()?;
+    let runner = Runner::of(&agent).ok()?;
+    let mut config = HostConfig::new(agent, runner);
+    debug_assert_eq!(config.breaker, setup.rules, "the breaker has other rules");
+    match bug {
+        // Each probe makes way for the next at once.
+        Some(InjectedBug::HalfOpenFlood) => config.breaker.probe_ms = 0,
+        Some(InjectedBug::AsksWhileOpen) => {
+            config.breaker.open_ms = 0;
+            config.breaker.open_max_ms = 0;
         }
-        let said = Said {
-            sequence: delivery.sequence,
-            error,
-            sent: self.now(),
-            at: 0,
-        };
-        self.send(Request::Say(id, said))
-            .await
-            .map(|_| ())
-            .ok_or(Again)
+        Some(InjectedBug::NeverHalfOpen) => {
+            config.breaker.open_ms = FOR_EVER_MS;
+            config.breaker.open_max_ms = FOR_EVER_MS;
+        }
+        Some(InjectedBug::QueueUnbounded) => config.agent.queue_max += 1,
+        _ => {}
     }
+    Some(config)
+}
 
-    async fn answer(&self, delivery: &Delivery, until: u64) -> Result<(), Failure> {
-        // What would be refused when its turn comes need not wait for it.
-        self.check()?;
-        let _seat = self
-            .enter(delivery, until.saturating_sub(self.now()))
-            .await?;
-        let mut outcome = self.run(delivery, 0, until).await?;
-        if outcome == Outcome::Rambled {
-            outcome = self.run(delivery, 1, until).await?;
-        }
-        match outcome {
-            Outcome::Said => Ok(()),
-            other => Err(Failure::here(
-                ErrorCode::InternalError,
-                Cause::Called(other),
-            )),
-        }
+/// The handling of one delivery. While it runs the world knows which one it is, for calls and messages are made in its name.
+struct Handling<'a, T> {
+    process: &'a Process,
+    number: u64,
+    future: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
+}
+
+impl<T> Handling<'_, T> {
+    /// Records how many messages are worked on and wait.
+    fn record_load(&self, current: Option<u64>) {
+        let (working, waiting) = self.process.handler.0.load();
+        let HostedPorts { world, life, .. } = &self.process.context.ports;
+        let mut world = world.lock();
+        world.current = current;
+        world.keep_if_new(*life, What::Load { working, waiting });
     }
+}
 
-    /// Waits for a seat.
-    async fn enter(&self, delivery: &Delivery, within_ms: u64) -> Result<Seat<'_>, Failure> {
-        let Some(turn) = self.admit(delivery)? else {
-            return Ok(Seat(self));
-        };
-        {
-            let mut world = self.world.lock();
-            world.plan(within_ms, Happening::GiveUp(turn.clone()));
-            world.may_crash(self.life, within_ms);
-        }
-        match Answer(turn).await {
-            Some(Reply::Seat) => Ok(Seat(self)),
-            Some(_) => Err(Failure::here(ErrorCode::CapacityExceeded, Cause::Full)),
-            None => Err(Failure::here(ErrorCode::Timeout, Cause::Late)),
-        }
-    }
+impl<T> Future for Handling<'_, T> {
+    type Output = T;
 
-    /// Lets a message in, or says where it waits for its turn.
-    fn admit(&self, delivery: &Delivery) -> Result<Option<Cell>, Failure> {
-        let (mut queue, mut world) = (self.queue(), self.world.lock());
-        let lane = delivery.asked.lane;
-        let admission = queue.admit(lane, Cell::waits);
-        let turn = match admission {
-            Admission::Seat => None,
-            Admission::Full if world.plant != Some(Plant::QueueUnbounded) => {
-                self.full(&mut queue, &mut world);
-                return Err(Failure::here(ErrorCode::CapacityExceeded, Cause::Full));
-            }
-            Admission::Wait | Admission::Full => Some(Cell::default()),
-            Admission::InPlaceOf(displaced) => {
-                displaced.settle(Some(Reply::Displaced));
-                world.hosted().displaced += 1;
-                Some(Cell::default())
-            }
-        };
-        if let Some(turn) = &turn {
-            queue.wait(lane, turn.clone());
-        }
-        let (working, waiting) = (queue.working(), queue.waiting(Cell::waits));
-        world.keep(self.life, What::Load { working, waiting });
-        Ok(turn)
-    }
-
-    fn full(&self, queue: &mut Queue<Cell>, world: &mut World) {
-        let (working, waiting) = (queue.working(), queue.waiting(Cell::waits));
-        world.keep(self.life, What::Full { working, waiting });
-    }
-
-    /// Asks something of the broker. None when no answer comes.
-    async fn send(&self, request: Request) -> Option<Reply> {
-        let cell = Cell::default();
-        {
-            let mut world = self.world.lock();
-            let lost = world.faults.lost_request;
-            if world.random.chance(lost) {
-                world.counts.lost_requests += 1;
-            } else {
-                let delay = world.delay();
-                world.plan(delay, Happening::Arrive(request, cell.clone()));
-            }
-            let there_and_back = 3 * world.faults.delay_ms_max;
-            world.may_crash(self.life, there_and_back);
-            world.plan(PATIENCE_MS, Happening::GiveUp(cell.clone()));
-        }
-        Answer(cell).await
-    }
-
-    /// Waits.
-    pub(crate) async fn sleep(&self, for_ms: u64) {
-        let cell = Cell::default();
-        {
-            let mut world = self.world.lock();
-            world.may_crash(self.life, for_ms);
-            world.plan(for_ms, Happening::GiveUp(cell.clone()));
-        }
-        Answer(cell).await;
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        self.record_load(Some(self.number));
+        let polled = self.future.as_mut().poll(context);
+        self.record_load(None);
+        polled
     }
 }

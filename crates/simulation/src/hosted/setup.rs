@@ -1,11 +1,14 @@
 //! What agent a seed hosts, how it is run, and how its endpoint behaves.
 
+use concord_agent_adapter::HostedAgent;
 use concord_domain::resilience::breaker::Rules;
-use concord_domain::resilience::call_policy::Trouble;
-use concord_wire::AgentId;
-use concord_wire::subject::Service;
+use concord_domain::resilience::call_policy::CallFailure;
+use serde_json::json;
 
 use crate::random::Random;
+
+/// The name of the hosted agent.
+pub(crate) const AGENT: &str = "ann";
 
 /// How an agent is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +24,6 @@ pub(crate) enum Kind {
 /// A hosted agent, as its settings say.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    /// Under which name it speaks; any will do.
-    pub(crate) agent: AgentId,
     pub(crate) kind: Kind,
     pub(crate) rules: Rules,
     pub(crate) timeout_ms: u64,
@@ -48,7 +49,6 @@ impl Setup {
             probe_ms: timeout_ms * 2,
         };
         Self {
-            agent: Service::AgentAdapter.agent_id(),
             kind: random
                 .pick(&[Kind::Program, Kind::Server, Kind::Model])
                 .copied()
@@ -62,6 +62,30 @@ impl Setup {
             idempotent: random.chance(0.5),
             gap_ms_max: random.pick(&[300, 1_000, 3_000]).copied().unwrap_or(1_000),
         }
+    }
+}
+
+impl Setup {
+    /// The agent's settings, as an operator would write them. None if they could not be read.
+    pub(crate) fn settings(&self) -> Option<HostedAgent> {
+        let mut settings = json!({
+            "agent_id": AGENT, "instances": self.instances, "queue_max": self.queue_max,
+            "timeout_ms": self.timeout_ms, "wait_max_ms": self.wait_max_ms, "tries_max": self.tries_max,
+            "breaker": {
+                "failures_max": self.rules.failures_max, "open_ms": self.rules.open_ms,
+                "open_max_ms": self.rules.open_max_ms, "successes_min": self.rules.successes_min,
+            },
+        });
+        let (key, runner) = match self.kind {
+            Kind::Program => ("command", json!(["agent"])),
+            Kind::Server => ("http", json!({ "url": "https://agent.example/" })),
+            Kind::Model => (
+                "openai",
+                json!({ "base_url": "https://models.example/v1", "model": "m" }),
+            ),
+        };
+        settings.as_object_mut()?.insert(key.to_owned(), runner);
+        serde_json::from_value(settings).ok()
     }
 }
 
@@ -145,22 +169,29 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// What the adapter takes it for: an answer, whether it can use it or not, or a failure.
-    pub(crate) fn read(self, kind: Kind) -> Result<Self, Trouble> {
-        let program = kind == Kind::Program;
-        Err(match self {
-            Self::Said | Self::Rambled => return Ok(self),
-            // Only of a model is it known what every answer looks like.
-            Self::Garbage if kind != Kind::Model => return Ok(self),
-            Self::Garbage => Trouble::Garbage,
-            Self::Unreachable | Self::Cut if program => Trouble::ProgramEnded,
-            Self::NoEnd { .. } if program => Trouble::ProgramLate,
-            Self::Unreachable => Trouble::Unreachable,
-            Self::Cut => Trouble::Broken,
-            Self::Status(status) => Trouble::Status(status),
-            Self::NoEnd { connected } => Trouble::Late {
+    /// The failure of a call that has no answer. None where there is one, whether it can be used or not.
+    pub(crate) fn transport_failure(self, kind: Kind) -> Option<CallFailure> {
+        let is_program = kind == Kind::Program;
+        Some(match self {
+            Self::Said | Self::Rambled | Self::Garbage => return None,
+            Self::Unreachable | Self::Cut if is_program => CallFailure::ProgramEnded,
+            Self::NoEnd { .. } if is_program => CallFailure::ProgramLate,
+            Self::Unreachable => CallFailure::Unreachable,
+            Self::Cut => CallFailure::Broken,
+            Self::Status(status) => CallFailure::Status(status),
+            Self::NoEnd { connected } => CallFailure::Late {
                 may_have_arrived: connected,
             },
         })
+    }
+
+    /// What the adapter must take it for: an answer, whether it can be used or not, or a failure.
+    pub(crate) fn read(self, kind: Kind) -> Result<Self, CallFailure> {
+        match self.transport_failure(kind) {
+            Some(trouble) => Err(trouble),
+            // Only of a model is it known what every answer looks like.
+            None if self == Self::Garbage && kind == Kind::Model => Err(CallFailure::Garbage),
+            None => Ok(self),
+        }
     }
 }

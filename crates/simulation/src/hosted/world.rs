@@ -4,177 +4,31 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use concord_domain::resilience::breaker::End;
 use concord_domain::resilience::call_policy::in_flight_max;
 use concord_events::topology::{Layout, StreamKind};
-use concord_wire::subject::Lane;
-use concord_wire::{ErrorCode, MessageId, Timestamp};
+use concord_runtime::delivery::Delivery;
+use concord_wire::Timestamp;
 
 use crate::executor::Life;
-use crate::faults::{Faults, Plant};
-use crate::hosted::setup::{Kind, Mood, Outcome, Setup};
+use crate::faults::{Faults, InjectedBug};
+use crate::hosted::setup::{Kind, Mood, Setup};
 use crate::plan::Plan;
 use crate::random::Random;
 use crate::report::{Counts, HostedCounts};
 use crate::simulation::Options;
 use crate::world::instant;
 
+mod answers;
 mod outside;
+mod types;
+
+pub(crate) use types::{
+    Asked, Assignment, Call, Cause, Cell, Entry, Happening, Publication, Reply, Request, Said, What,
+};
+use types::{Handled, Kept};
 
 /// After this long without a word about it a delivery is made again: the services' default.
 pub(crate) const ACK_WAIT_MS: u64 = 5_000;
-
-/// Where the adapter waits.
-pub(crate) type Cell = crate::oneshot::Cell<Reply>;
-
-/// What the adapter waits for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Reply {
-    /// The broker has done what it was asked.
-    Done,
-    /// The endpoint's answer to a call, and how long it asks to be left alone.
-    Called(Outcome, Option<u64>),
-    /// A seat at the agent.
-    Seat,
-    /// Another message was let in instead.
-    Displaced,
-}
-
-/// What is asked of the broker.
-#[derive(Debug, Clone)]
-pub(crate) enum Request {
-    /// Store what is said to an asker, unless something is stored under this id.
-    Say(MessageId, Said),
-    /// A delivery is done with.
-    Acknowledge { sequence: usize },
-    /// A delivery is to be made again.
-    PutBack { sequence: usize, wait_ms: u64 },
-}
-
-/// Something that is going to happen.
-#[derive(Debug)]
-pub(crate) enum Happening {
-    /// Somebody asks the agent.
-    Ask,
-    /// The broker looks for a process that takes a message.
-    Offer { sequence: usize },
-    /// A message reaches a process.
-    Deliver { sequence: usize, life: Life },
-    /// The broker has heard nothing of a delivery for too long.
-    Lapse { sequence: usize, lease: u32 },
-    /// The process says that it still works on a delivery.
-    Progress { handling: u64 },
-    /// A request reaches the broker.
-    Arrive(Request, Cell),
-    /// An answer reaches who asked.
-    Answer(Cell, Reply),
-    /// Who asked waits no longer.
-    GiveUp(Cell),
-    /// A call reaches the endpoint.
-    Reach { call: u64, cell: Cell },
-    /// The coordinator ends a request whose time is over.
-    TimeOver { sequence: usize },
-    /// The endpoint behaves in another way from here on.
-    Mood,
-    /// A process is killed.
-    Crash(Life),
-    /// A replica is started again.
-    Restart { replica: usize },
-    /// A second has passed: the broker may go away for a while.
-    Second,
-    /// Nothing goes wrong from here on.
-    Calm,
-    /// Nobody asks any more.
-    Close,
-}
-
-/// A message to the agent.
-#[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    pub(crate) id: MessageId,
-    pub(crate) lane: Lane,
-    pub(crate) deadline: Option<u64>,
-    /// When the coordinator ends it; none of a question of a service, which has a deadline of its own for that.
-    pub(crate) ended_at: Option<u64>,
-    deliveries: u64,
-    /// Which delivery's silence counts; none when it is acknowledged.
-    lease: Option<u32>,
-}
-
-/// A message as it is given to a process.
-#[derive(Debug, Clone)]
-pub(crate) struct Delivery {
-    /// Which of all deliveries.
-    pub(crate) handling: u64,
-    pub(crate) sequence: usize,
-    pub(crate) deliveries: u64,
-    pub(crate) asked: Asked,
-}
-
-/// Why an asker is told an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Cause {
-    /// The breaker is open.
-    Broken,
-    /// Too many wait.
-    Full,
-    /// Its time was over before the agent was asked.
-    Late,
-    /// The call had no answer that could be used.
-    Called(Outcome),
-    /// The coordinator has ended it.
-    Coordinator,
-}
-
-/// What an asker is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
-    pub(crate) sequence: usize,
-    /// None of a response.
-    pub(crate) error: Option<(ErrorCode, Cause)>,
-    /// When it was sent.
-    pub(crate) sent: u64,
-    /// When it was stored.
-    pub(crate) at: u64,
-}
-
-/// One call of the endpoint.
-#[derive(Debug, Clone)]
-pub(crate) struct Call {
-    pub(crate) sequence: usize,
-    pub(crate) handling: u64,
-    /// The first asking, or that for a better reply.
-    pub(crate) part: u8,
-    /// How the endpoint took it; none when it did not reach it.
-    pub(crate) taken: Option<Mood>,
-    /// Who made it waits no longer for a connection.
-    abandoned: bool,
-}
-
-/// What a process did or saw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum What {
-    /// A call was sent.
-    Sent { call: u64 },
-    /// A call ended.
-    Ended { call: u64, end: End },
-    /// The breaker let no call pass.
-    Refused,
-    /// How many were worked on and waited when one came.
-    Load { working: usize, waiting: usize },
-    /// One found no room.
-    Full { working: usize, waiting: usize },
-    /// It was killed.
-    Killed,
-}
-
-/// An entry of the record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Entry {
-    pub(crate) at: u64,
-    pub(crate) life: Life,
-    pub(crate) what: What,
-}
 
 /// Everything outside the processes.
 pub(crate) struct World {
@@ -182,7 +36,7 @@ pub(crate) struct World {
     plan: Plan<Happening>,
     pub(crate) random: Random,
     pub(crate) faults: Faults,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) injected_bug: Option<InjectedBug>,
     pub(crate) setup: Arc<Setup>,
     mood: Mood,
     away_until: u64,
@@ -191,13 +45,22 @@ pub(crate) struct World {
     pub(crate) asked: Vec<Asked>,
     /// What is stored for the askers, in order.
     pub(crate) said: Vec<Said>,
-    /// When an id was stored, and how long the broker remembers that.
-    ids: BTreeMap<MessageId, u64>,
+    /// The messages of the adapter, in the order of their sequences.
+    stored: Vec<Kept>,
+    /// When a message was stored under an id for a recipient. The broker remembers that for so long.
+    ids: BTreeMap<(String, String), u64>,
     window_ms: u64,
     pub(crate) calls: BTreeMap<u64, Call>,
     /// The deliveries that are worked on.
-    handled: BTreeMap<u64, (Life, usize)>,
+    handled: BTreeMap<u64, Handled>,
     handlings: u64,
+    /// The one that runs at this moment.
+    pub(crate) current: Option<u64>,
+    layout: Layout,
+    /// How many were worked on and waited in each process when that was looked at last.
+    loads: BTreeMap<Life, What>,
+    /// Deliveries that were given up.
+    pub(crate) given_up: Vec<String>,
     pub(crate) record: Vec<Entry>,
     pub(crate) counts: Counts,
     log: Option<Vec<String>>,
@@ -225,15 +88,14 @@ impl World {
         setup: Arc<Setup>,
         options: &Options,
     ) -> Self {
-        let window = Layout::default()
-            .stream(StreamKind::Messages)
-            .duplicate_window;
+        let layout = Layout::default();
+        let window = layout.stream(StreamKind::Messages).duplicate_window;
         Self {
             now: 0,
             plan: Plan::default(),
             random,
             faults,
-            plant: options.plant,
+            injected_bug: options.injected_bug,
             setup,
             mood: Mood::Well,
             away_until: 0,
@@ -241,11 +103,16 @@ impl World {
             closed_at: None,
             asked: Vec::new(),
             said: Vec::new(),
+            stored: Vec::new(),
             ids: BTreeMap::new(),
             window_ms: u64::try_from(window.as_millis()).unwrap_or(u64::MAX),
             calls: BTreeMap::new(),
             handled: BTreeMap::new(),
             handlings: 0,
+            current: None,
+            layout,
+            loads: BTreeMap::new(),
+            given_up: Vec::new(),
             record: Vec::new(),
             counts: Counts::default(),
             log: options.verbose.then(Vec::new),
@@ -257,9 +124,9 @@ impl World {
         instant(self.now)
     }
 
-    /// The planted bug, if any, and the present.
-    pub(crate) fn plant_and_clock(&self) -> (Option<Plant>, Timestamp) {
-        (self.plant, self.clock())
+    /// What a clock shows that is behind by so much.
+    pub(crate) fn clock_behind(&self, behind_ms: u64) -> Timestamp {
+        instant(self.now.saturating_sub(behind_ms))
     }
 
     pub(crate) fn hosted(&mut self) -> &mut HostedCounts {
@@ -286,6 +153,19 @@ impl World {
             life,
             what,
         });
+    }
+
+    /// Keeps the load of a process on record where it has changed.
+    pub(crate) fn keep_if_new(&mut self, life: Life, load: What) {
+        if self.loads.insert(life, load) != Some(load) {
+            self.keep(life, load);
+        }
+    }
+
+    /// A delivery was given up as a dead letter.
+    pub(crate) fn give_up(&mut self, subject: &str) {
+        self.counts.given_up += 1;
+        self.given_up.push(subject.to_owned());
     }
 
     /// Plans something for `in_ms` from now.
@@ -337,7 +217,8 @@ impl World {
 
     /// True when a process takes another delivery.
     pub(crate) fn has_room(&self, life: Life) -> bool {
-        let under_way = self.handled.values().filter(|(by, _)| *by == life).count();
+        let under_way = self.handled.values();
+        let under_way = under_way.filter(|handled| handled.life == life).count();
         under_way < in_flight_max(self.setup.instances, self.setup.queue_max)
     }
 
@@ -368,15 +249,33 @@ impl World {
     }
 
     /// A process begins to work on a delivery.
-    pub(crate) fn begin(&mut self, sequence: usize, life: Life) -> Option<Delivery> {
+    pub(crate) fn begin(&mut self, sequence: usize, life: Life) -> Option<Assignment> {
         let asked = self.asked.get(sequence)?.clone();
         self.handlings += 1;
-        self.handled.insert(self.handlings, (life, sequence));
-        Some(Delivery {
+        let handled = Handled {
+            life,
+            sequence,
+            began: self.now,
+        };
+        self.handled.insert(self.handlings, handled);
+        let lane = asked.envelope.priority.lane();
+        let agent = asked.envelope.to_agent.as_str();
+        let delivery = Delivery {
+            subject: self.layout.subjects.build(&asked.envelope.subject()),
+            payload: serde_json::to_vec(&asked.envelope).ok()?.into(),
+            headers: None,
+            trace: None,
+            stream: self.layout.stream_name(StreamKind::of_lane(lane)),
+            sequence: asked.sequence,
+            deliveries: asked.deliveries,
+            stored_at: asked.stored_at,
+            consumer: format!("agent-{agent}").into(),
+            over_limit: None,
+        };
+        Some(Assignment {
             handling: self.handlings,
             sequence,
-            deliveries: asked.deliveries,
-            asked,
+            delivery,
         })
     }
 
@@ -389,12 +288,12 @@ impl World {
     pub(crate) fn killed(&mut self, life: Life) {
         self.counts.crashes += 1;
         self.keep(life, What::Killed);
-        self.handled.retain(|_, (by, _)| *by != life);
+        self.handled.retain(|_, handled| handled.life != life);
     }
 
     /// The word that a delivery is worked on; false when it is not any more.
     pub(crate) fn progress(&mut self, handling: u64) -> bool {
-        let Some((_, sequence)) = self.handled.get(&handling).copied() else {
+        let Some(Handled { sequence, .. }) = self.handled.get(&handling).copied() else {
             return false;
         };
         let lost = self.faults.lost_request;
@@ -404,10 +303,19 @@ impl World {
         true
     }
 
-    /// A call is on its way to the endpoint.
-    pub(crate) fn call(&mut self, life: Life, delivery: &Delivery, part: u8, cell: &Cell) -> u64 {
+    /// The delivery that runs at this moment.
+    fn current(&self) -> Option<(u64, Handled)> {
+        let handling = self.current?;
+        Some((handling, self.handled.get(&handling).copied()?))
+    }
+
+    /// A call is on its way to the endpoint. Returns its number.
+    pub(crate) fn call(&mut self, life: Life, part: u8, cell: &Cell) -> u64 {
         let call = self.calls.len() as u64 + 1;
-        let (sequence, handling) = (delivery.sequence, delivery.handling);
+        let current = self.current();
+        debug_assert!(current.is_some(), "a call is made outside of any delivery");
+        let (handling, sequence) =
+            current.map_or((0, 0), |(handling, handled)| (handling, handled.sequence));
         self.calls.insert(
             call,
             Call {
@@ -415,6 +323,7 @@ impl World {
                 handling,
                 part,
                 taken: None,
+                outcome: None,
                 abandoned: false,
             },
         );

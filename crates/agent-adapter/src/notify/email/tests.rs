@@ -3,7 +3,6 @@ use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 
 use super::super::notice::{Position, What};
 use super::*;
-use crate::notify::settings::EmailSettings;
 
 fn notice(topic: &str) -> Notice {
     Notice {
@@ -155,97 +154,6 @@ fn what_is_no_mailbox_gets_no_mail() {
                 Err(Failure::Lasting(_))
             ),
             "{to:?}"
-        );
-    }
-}
-
-#[test]
-fn settings_that_could_not_work_are_refused_by_name() {
-    let usual = || EmailSettings {
-        host: Some("mail.example.org".into()),
-        from: Some("concord@example.org".into()),
-        ..EmailSettings::default()
-    };
-    let of = |email| {
-        Mailer::new(&NotifySettings {
-            email,
-            ..NotifySettings::default()
-        })
-    };
-    assert!(of(EmailSettings::default()).unwrap().is_none(), "it is off");
-    assert!(of(usual()).unwrap().is_some());
-    let secret = || Some(concord_runtime::service::settings::Secret::new("s3cret"));
-    let user = || Some("concord".to_owned());
-    for (email, key) in [
-        (
-            EmailSettings {
-                from: None,
-                ..usual()
-            },
-            "email.from",
-        ),
-        (
-            EmailSettings {
-                from: Some("Concord".into()),
-                ..usual()
-            },
-            "email.from",
-        ),
-        (
-            EmailSettings {
-                gate_to: vec!["board".into()],
-                ..usual()
-            },
-            "email.gate_to",
-        ),
-        (
-            EmailSettings {
-                username: user(),
-                ..usual()
-            },
-            "email.username",
-        ),
-        (
-            EmailSettings {
-                password: secret(),
-                ..usual()
-            },
-            "email.password",
-        ),
-        (
-            EmailSettings {
-                username: user(),
-                password: secret(),
-                tls: Tls::None,
-                ..usual()
-            },
-            "email.tls",
-        ),
-        (
-            EmailSettings {
-                username: user(),
-                password_file: Some("/nowhere".into()),
-                ..usual()
-            },
-            "email.password_file",
-        ),
-        (
-            EmailSettings {
-                username: user(),
-                password: secret(),
-                password_file: Some("/x".into()),
-                ..usual()
-            },
-            "email.password",
-        ),
-    ] {
-        let Err(error) = of(email) else {
-            panic!("{key} is good")
-        };
-        let error = error.to_string();
-        assert!(
-            error.contains(&format!("\"service.notify.{key}\"")) && !error.contains("s3cret"),
-            "{error}"
         );
     }
 }

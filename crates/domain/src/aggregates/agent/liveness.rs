@@ -1,36 +1,36 @@
-//! Whether an agent is there, from its heartbeats.
+//! Whether an agent is there, concluded from its heartbeats.
 //!
-//! Heartbeats are not stored: every replica of the coordinator hears all of them, and what one concludes becomes a fact
-//! like any other, once. A replica that has just started has heard nothing yet, so it counts from its own start: it is
-//! late rather than wrong.
+//! Heartbeats are not stored: every replica of the coordinator receives all of them, and what one
+//! replica concludes becomes an event, once. A replica that has just started has received nothing
+//! yet, so it counts from its own start: it is late rather than wrong.
 
 use concord_wire::Timestamp;
 use concord_wire::payload::AgentStatus;
 
 use super::AgentState;
 
-/// Heartbeats that may be missed before an agent is unavailable.
+/// How many heartbeats may be missed before an agent is unavailable.
 pub const MISSED_MAX: u64 = 3;
-/// The shortest time between two changes that are believed of one agent, in milliseconds: one that flickers is not
-/// news each time.
+/// The shortest time between two changes of one agent's status, in milliseconds. Others are not
+/// told of each change of an agent that flickers.
 pub const SETTLE_MS: u64 = 1_000;
 
-/// What is known of an agent's heartbeats.
+/// What this replica has received of an agent's heartbeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Heard {
-    /// When the last one came; none before the first.
+pub struct Heartbeats {
+    /// When the last heartbeat came; `None` before the first.
     pub last: Option<Timestamp>,
-    /// What it said.
+    /// The status that the last heartbeat states.
     pub status: AgentStatus,
-    /// Since when heartbeats are listened for.
+    /// Since when this replica receives heartbeats.
     pub listening_since: Timestamp,
-    /// When the status was last changed by what was heard.
+    /// When the status was last changed because of heartbeats.
     pub changed_at: Option<Timestamp>,
 }
 
-impl Heard {
-    /// Nothing heard yet.
-    pub fn nothing(now: Timestamp) -> Self {
+impl Heartbeats {
+    /// No heartbeat received yet.
+    pub fn none(now: Timestamp) -> Self {
         Self {
             last: None,
             status: AgentStatus::Available,
@@ -39,16 +39,17 @@ impl Heard {
         }
     }
 
-    /// A heartbeat has come.
+    /// Takes a heartbeat into account.
     pub fn beat(&mut self, now: Timestamp, status: AgentStatus) {
         (self.last, self.status) = (Some(now), status);
     }
 }
 
-/// How an agent should be called now, and why; none when it is called so already, or when nothing speaks for a change.
+/// The status that the agent should have now, and the reason; `None` when it has that status
+/// already, or when nothing speaks for a change.
 pub fn conclude(
     agent: &AgentState,
-    heard: &Heard,
+    heard: &Heartbeats,
     now: Timestamp,
 ) -> Option<(AgentStatus, String)> {
     let card = agent.card.as_ref()?;
@@ -58,7 +59,7 @@ pub fn conclude(
     {
         return None;
     }
-    // A registration, or its own word, is a sign of life as good as a heartbeat.
+    // A registration and a status message are signs of life too.
     let last_sign = [heard.last, agent.since, Some(heard.listening_since)]
         .into_iter()
         .flatten()
@@ -73,7 +74,7 @@ pub fn conclude(
             format!("No heartbeat for {silent_ms} ms."),
         )
     } else {
-        // What was said in a message since the last heartbeat is newer than it.
+        // A status message since the last heartbeat is newer than the heartbeat.
         let heard_at = heard.last?;
         if agent.since.is_some_and(|since| since >= heard_at) {
             return None;
@@ -103,8 +104,8 @@ mod tests {
         }
     }
 
-    fn heard(last: Option<(u64, AgentStatus)>) -> Heard {
-        let mut heard = Heard::nothing(after(0));
+    fn heard(last: Option<(u64, AgentStatus)>) -> Heartbeats {
+        let mut heard = Heartbeats::none(after(0));
         if let Some((at, status)) = last {
             heard.beat(after(at), status);
         }
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     fn a_replica_that_has_just_started_waits_before_it_judges() {
         let agent = registered(Some(1_000), Available, 0);
-        let fresh = Heard::nothing(after(100_000));
+        let fresh = Heartbeats::none(after(100_000));
         assert_eq!(conclude(&agent, &fresh, after(103_000)), None);
         assert!(conclude(&agent, &fresh, after(103_001)).is_some());
     }

@@ -1,4 +1,4 @@
-//! Challenges: one agent disputes another's finding on purpose.
+//! Challenges: one agent disputes the finding of another.
 
 use concord_events::{CaseEvent, CaseOpened, Challenged, DebateAsked, ReceivedFinding};
 use concord_wire::payload::{
@@ -8,7 +8,7 @@ use concord_wire::{CaseId, DebateId, ErrorCode, Fault, MessageId};
 use serde_json::{Value, json};
 
 use super::ReceivedChallenge;
-use super::decide::repeated;
+use super::decide::repetition;
 use super::state::{CaseState, Phase};
 use crate::machine::Decision;
 use crate::rules::canonical::normalise;
@@ -16,7 +16,7 @@ use crate::rules::size_budget;
 
 type CaseDecision = Decision<CaseEvent>;
 
-/// What is disputed when the challenge names no metric.
+/// The subject of a challenge that names no metric.
 const FINDING: &str = "finding";
 
 pub(super) fn challenge(
@@ -25,8 +25,8 @@ pub(super) fn challenge(
     opened: &CaseOpened,
     received: &ReceivedChallenge,
 ) -> CaseDecision {
-    if let Some(known) = repeated(state, opened, &received.heard) {
-        return known;
+    if let Some(repeated) = repetition(state, opened, &received.heard) {
+        return repeated;
     }
     let challenge = &received.challenge;
     let name = challenge
@@ -38,7 +38,7 @@ pub(super) fn challenge(
         ConflictType::Challenge.as_str(),
         &format!("{}/{name}", challenge.challenger),
     );
-    if let Err(fault) = acceptable(state, opened, &debate_id) {
+    if let Err(fault) = check_acceptable(state, opened, &debate_id) {
         return Decision::Reject(fault);
     }
     let finding = match disputed(state, challenge) {
@@ -69,8 +69,12 @@ pub(super) fn challenge(
     })))
 }
 
-/// Whether the case can take another challenge, and this one.
-fn acceptable(state: &CaseState, opened: &CaseOpened, debate_id: &DebateId) -> Result<(), Fault> {
+/// Checks that the case can take another challenge, and this one.
+fn check_acceptable(
+    state: &CaseState,
+    opened: &CaseOpened,
+    debate_id: &DebateId,
+) -> Result<(), Fault> {
     if state.phase == Phase::Cancelled || (state.phase == Phase::Decided && state.gate().is_none())
     {
         return Err(Fault::new(
@@ -105,7 +109,7 @@ fn acceptable(state: &CaseState, opened: &CaseOpened, debate_id: &DebateId) -> R
     Ok(())
 }
 
-/// The finding that is disputed.
+/// The finding that the challenge disputes.
 fn disputed<'a>(state: &'a CaseState, challenge: &Challenge) -> Result<&'a ReceivedFinding, Fault> {
     let of_agent = state
         .findings
@@ -147,7 +151,7 @@ fn terms(challenge_id: MessageId, challenge: &Challenge) -> ChallengeTerms {
     }
 }
 
-/// The two positions, in the form of a detected conflict.
+/// The positions of challenger and challenged, in the form of a detected conflict.
 fn conflict(
     conflict_id: DebateId,
     received: &ReceivedChallenge,
@@ -192,7 +196,7 @@ fn conflict(
     }
 }
 
-/// What the finding says of a metric.
+/// The value that the finding states for a metric.
 fn value_of(finding: &ReceivedFinding, metric: &str) -> Option<Value> {
     let (finding, metric) = (&finding.finding, normalise(metric));
     match metric.as_str() {

@@ -1,22 +1,21 @@
-//! What to do about an input to a case. Split by input; the table is in the module above.
+//! What to do about an input of a case. The table is in the module above.
 
 use std::collections::BTreeSet;
 
 use concord_events::{
-    CaseCancelled, CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled,
-    Decided, Detected, FindingRecorded, FindingsClosed, Heard, ReceivedFinding, SetAsideFinding,
+    CaseCancelled, CaseEvent, CaseOpened, DeadlineElapsed, FindingRecorded, FindingsClosed, Heard,
+    ReceivedFinding, SetAsideFinding,
 };
-use concord_wire::payload::{Conflict, ConflictOutcome, LogEntry, SetAsideReason, Status, Task};
+use concord_wire::payload::{SetAsideReason, Status, Task};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, DebateId, ErrorCode, Fault};
 
 use super::state::{CaseState, Phase};
-use super::{CASE, CaseInput, FINDINGS, OpenRequest, challenge, gate, log, outcome};
+use super::{CASE, CaseInput, FINDINGS, OpenRequest, challenge, conclude, gate};
 use crate::machine::{Context, Decision, Ignored};
-use crate::rules::conflict;
-use crate::rules::size_budget::{self, TASK_BYTES_MAX, json_bytes, truncate};
+use crate::rules::size_budget::{TASK_BYTES_MAX, json_bytes, truncate};
 
-/// Most participants of one case.
+/// Most participants of a case.
 pub const PARTICIPANTS_MAX: usize = 64;
 
 type CaseDecision = Decision<CaseEvent>;
@@ -35,8 +34,10 @@ pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) ->
     match input {
         CaseInput::Open(_) => Decision::Ignore(Ignored::AlreadyDone),
         CaseInput::Finding(received) => finding(state, opened, received),
-        CaseInput::Detected(detected) => self::detected(state, opened, detected),
-        CaseInput::Resolved(outcome) => resolved(state, context, (case_id, opened), outcome),
+        CaseInput::Detected(detected) => conclude::detected(state, opened, detected),
+        CaseInput::Resolved(outcome) => {
+            conclude::resolved(state, context, case_id, opened, outcome)
+        }
         CaseInput::Elapsed(deadline) => elapsed(state, opened, deadline),
         CaseInput::Challenge(received) => challenge::challenge(state, case_id, opened, received),
         CaseInput::Review(received) => gate::review(state, case_id, opened, received),
@@ -44,8 +45,9 @@ pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) ->
     }
 }
 
-/// A message that was recorded before, or whose id was used for something else.
-pub(super) fn repeated(
+/// What to do about a message whose id was recorded before, or was used for something else; `None`
+/// for a new id.
+pub(super) fn repetition(
     state: &CaseState,
     opened: &CaseOpened,
     heard: &Heard,
@@ -75,14 +77,14 @@ fn cancel(state: &CaseState, by: &AgentId, why: &str) -> CaseDecision {
             "Nothing is left to cancel.",
         ));
     }
-    let ended = |id: &DebateId| {
+    let has_ended = |id: &DebateId| {
         state
             .outcomes
             .get(id)
             .is_some_and(|outcome| outcome.status != Status::Provisional)
     };
     let ids = state.debated.iter().map(|conflict| &conflict.conflict_id);
-    let debates = ids.filter(|id| !ended(id)).cloned().collect();
+    let debates = ids.filter(|id| !has_ended(id)).cloned().collect();
     Decision::Append(CaseEvent::Cancelled(CaseCancelled {
         by: by.clone(),
         why: truncate::words(why),
@@ -139,7 +141,8 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
     }))
 }
 
-/// The refusal to open a case that exists. Silence would let its sender believe that the case is theirs.
+/// The fault for opening a case that exists. If it were ignored, the sender would believe that the
+/// case is theirs.
 fn exists(case: &CaseId) -> Fault {
     Fault::invalid(
         "/payload/parameters/case_id",
@@ -185,7 +188,8 @@ fn check_participants(participants: &[concord_wire::AgentId]) -> Result<(), Faul
     Ok(())
 }
 
-/// The task is stored in one fact, with the rules and the participants, and sent to each of them in one message.
+/// Checks the size of the task: it is stored in one event, with the policy and the participants,
+/// and sent to each of them in one message.
 fn check_task(task: &Task) -> Result<(), Fault> {
     let bytes = json_bytes(task);
     if bytes <= TASK_BYTES_MAX {
@@ -216,7 +220,8 @@ fn check_size(opened: &CaseOpened, received: &ReceivedFinding) -> Result<(), Fau
 }
 
 fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -> CaseDecision {
-    // A fact's id follows from its cause: under an id that is used up the finding could never be stored.
+    // An event's id follows from its cause: under an id that is used up the finding could never be
+    // stored.
     if opened.request_id == received.message_id || state.seen.contains_key(&received.message_id) {
         return Decision::Reject(reused_message_id());
     }
@@ -240,28 +245,17 @@ fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -
     if let Err(fault) = check_size(opened, received) {
         return Decision::Reject(fault);
     }
-    let repeated = state
+    let is_repeated = state
         .findings
         .iter()
         .any(|earlier| earlier.agent_id == received.agent_id);
-    if repeated || state.phase != Phase::Collecting {
-        if state.set_aside.len() >= opened.policy.set_aside_max as usize {
-            return Decision::Reject(Fault::new(
-                ErrorCode::CapacityExceeded,
-                "",
-                "This case has recorded as many late and repeated findings as its policy allows.",
-                "Give one finding, before the deadline in the task assignment.",
-            ));
-        }
-        let reason = if repeated {
+    if is_repeated || state.phase != Phase::Collecting {
+        let reason = if is_repeated {
             SetAsideReason::Repeated
         } else {
             SetAsideReason::Late
         };
-        return Decision::Append(CaseEvent::FindingSetAside(SetAsideFinding {
-            received: received.clone(),
-            reason,
-        }));
+        return set_aside(state, opened, received, reason);
     }
     let awaited = state.awaited(opened, Some(&received.agent_id));
     if awaited.is_empty() {
@@ -276,131 +270,34 @@ fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -
     }))
 }
 
-/// The refusal of a message whose id was used for something else.
+/// Records a late or repeated finding, if the policy leaves room for it.
+fn set_aside(
+    state: &CaseState,
+    opened: &CaseOpened,
+    received: &ReceivedFinding,
+    reason: SetAsideReason,
+) -> CaseDecision {
+    if state.set_aside.len() >= opened.policy.set_aside_max as usize {
+        return Decision::Reject(Fault::new(
+            ErrorCode::CapacityExceeded,
+            "",
+            "This case has recorded as many late and repeated findings as its policy allows.",
+            "Give one finding, before the deadline in the task assignment.",
+        ));
+    }
+    Decision::Append(CaseEvent::FindingSetAside(SetAsideFinding {
+        received: received.clone(),
+        reason,
+    }))
+}
+
+/// The fault for a message whose id was used before with other contents.
 pub(crate) fn reused_message_id() -> Fault {
     Fault::invalid(
         "/message_id",
         "This message_id was used before with other contents.",
         "Give every message an id of its own, for example a UUID; repeat an id only with the same contents.",
     )
-}
-
-fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> CaseDecision {
-    match state.phase {
-        Phase::Detecting => {}
-        Phase::Deliberating | Phase::Decided | Phase::Cancelled => {
-            return Decision::Ignore(Ignored::AlreadyDone);
-        }
-        // Whatever was detected, it was not in the findings of this case: they are not complete.
-        Phase::New | Phase::Collecting => {
-            return Decision::Reject(Fault::invalid(
-                "/case_id",
-                "The findings of this case are still being collected.",
-                "Look for conflicts when the findings are closed.",
-            ));
-        }
-    }
-    let debated: Vec<Conflict> = detected
-        .debated
-        .iter()
-        .chain(&state.debated)
-        .cloned()
-        .collect();
-    if all_settled(state, &debated, None) {
-        let after = CaseState {
-            debated,
-            deferred: detected.deferred.clone(),
-            conflicts_omitted: detected.conflicts_omitted,
-            ..state.clone()
-        };
-        return Decision::Append(decided(&after, opened, None, outcome::end_reason(&after)));
-    }
-    Decision::Append(CaseEvent::ConflictsReceived(ConflictsReceived {
-        debated: detected.debated.clone(),
-        deferred: detected.deferred.clone(),
-        conflicts_omitted: detected.conflicts_omitted,
-    }))
-}
-
-fn resolved(
-    state: &CaseState,
-    context: &Context,
-    (case_id, opened): (&CaseId, &CaseOpened),
-    outcome: &ConflictOutcome,
-) -> CaseDecision {
-    // What stood provisionally is replaced by what is final, and so is nothing else.
-    let replaces = state
-        .outcomes
-        .get(&outcome.conflict_id)
-        .map(|known| known.status == Status::Provisional);
-    let is_new = match replaces {
-        Some(provisional) => provisional && outcome.status != Status::Provisional,
-        // After the decision the ladder goes on, and a gate waits for every debate; else a discussion that was cut short
-        // has nobody who waits for it.
-        None => {
-            let awaited = outcome.level.is_some() || state.gate().is_some();
-            state.phase < Phase::Decided || (state.phase == Phase::Decided && awaited)
-        }
-    };
-    if !is_new {
-        return Decision::Ignore(Ignored::AlreadyDone);
-    }
-    let outcome = &size_budget::case_outcome(outcome, opened.policy.conflicts_max);
-    let entry = log::entry(state, case_id, context.now, outcome);
-    if state.phase == Phase::Deliberating
-        && all_settled(state, &state.debated, Some(&outcome.conflict_id))
-    {
-        let mut after = state.clone();
-        after
-            .outcomes
-            .insert(outcome.conflict_id.clone(), outcome.clone());
-        let last = Some((outcome.clone(), entry));
-        return Decision::Append(decided(&after, opened, last, outcome::end_reason(&after)));
-    }
-    Decision::Append(CaseEvent::DebateSettled(DebateSettled {
-        outcome: outcome.clone(),
-        entry: Some(entry),
-    }))
-}
-
-/// The state from which a case is decided whose time is up. Where nobody has looked for conflicts they are looked for
-/// here, so that a dispute leads to the cautious position and not to whatever was said first.
-fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -> CaseState {
-    let mut state = state.clone();
-    if state.phase == Phase::Collecting {
-        state.missing = state.awaited(opened, None);
-    }
-    if let (Phase::Collecting | Phase::Detecting, Ok(case_id)) =
-        (state.phase, CaseId::new(deadline.id.as_str()))
-    {
-        let found = conflict::detect_within_limit(&case_id, &opened.policy, &state.findings);
-        // What was challenged goes on, whether or not the case is decided.
-        state.debated.splice(0..0, found.debated);
-        (state.deferred, state.conflicts_omitted) = (found.deferred, found.omitted);
-    }
-    state
-}
-
-/// Whether each of these conflicts has its outcome when the debate `now` has ended too.
-fn all_settled(state: &CaseState, debated: &[Conflict], now: Option<&DebateId>) -> bool {
-    let settled = |id: &DebateId| now == Some(id) || state.outcomes.contains_key(id);
-    debated
-        .iter()
-        .all(|conflict| settled(&conflict.conflict_id))
-}
-
-fn decided(
-    state: &CaseState,
-    opened: &CaseOpened,
-    last: Option<(ConflictOutcome, Box<LogEntry>)>,
-    reason: &str,
-) -> CaseEvent {
-    let (last, entry) = last.unzip();
-    CaseEvent::Decided(Box::new(Decided {
-        last,
-        entry,
-        decision: outcome::decision(state, opened, reason),
-    }))
 }
 
 fn elapsed(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -> CaseDecision {
@@ -413,12 +310,7 @@ fn elapsed(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -
             }))
         }
         CASE if state.phase < Phase::Decided && deadline.due == opened.case_due => {
-            Decision::Append(decided(
-                &cut_short(state, opened, deadline),
-                opened,
-                None,
-                "timeout",
-            ))
+            Decision::Append(conclude::timed_out(state, opened, deadline))
         }
         _ => Decision::Ignore(Ignored::DeadlineNotOpen),
     }

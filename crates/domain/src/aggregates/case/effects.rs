@@ -1,4 +1,4 @@
-//! What follows from the facts of a case.
+//! The effects of the events of a case.
 
 use concord_events::{CaseEvent, DebateAsked, StoredEvent};
 use concord_wire::Token;

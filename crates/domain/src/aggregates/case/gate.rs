@@ -1,4 +1,4 @@
-//! Gates: people review what stands provisionally, and let the case go on.
+//! Gates: people review provisional decisions and let the case pass.
 
 use concord_events::{CaseEvent, CaseOpened, DebateAsked, GatePassed, GateReviewed};
 use concord_wire::payload::{Conflict, ConflictOutcome, DebateTerms, Review, ReviewAction};
@@ -6,7 +6,7 @@ use concord_wire::subject::Service;
 use concord_wire::{CaseId, DebateId, ErrorCode, Fault};
 
 use super::ReceivedReview;
-use super::decide::repeated;
+use super::decide::repetition;
 use super::state::{CaseState, Phase};
 use crate::machine::Decision;
 use crate::rules::size_budget;
@@ -19,11 +19,11 @@ pub(super) fn review(
     opened: &CaseOpened,
     received: &ReceivedReview,
 ) -> CaseDecision {
-    if let Some(known) = repeated(state, opened, &received.heard) {
-        return known;
+    if let Some(repeated) = repetition(state, opened, &received.heard) {
+        return repeated;
     }
     let review = &received.review;
-    if let Err(fault) = at_gate(state, opened, received) {
+    if let Err(fault) = check_at_gate(state, opened, received) {
         return Decision::Reject(fault);
     }
     let Some(debate_id) = &review.debate_id else {
@@ -34,7 +34,7 @@ pub(super) fn review(
         Err(fault) => return Decision::Reject(fault),
     };
     let again = match review.action {
-        ReviewAction::Redebate => match again(state, case_id, opened, outcome, review) {
+        ReviewAction::Redebate => match redebate(state, case_id, opened, outcome, review) {
             Ok(asked) => Some(Box::new(asked)),
             Err(fault) => return Decision::Reject(fault),
         },
@@ -48,10 +48,10 @@ pub(super) fn review(
     })))
 }
 
-/// Most gates of one case.
+/// Most gates of a case.
 const GATES_MAX: usize = 16;
 
-/// Checks the names of a case's gates.
+/// Checks the names of the gates that a request to open a case states.
 pub(super) fn check_names(gates: &[String]) -> Result<(), Fault> {
     const POINTER: &str = "/payload/parameters/gates";
     if gates.len() > GATES_MAX {
@@ -79,11 +79,15 @@ pub(super) fn check_names(gates: &[String]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Longest name of a gate.
+/// Most bytes in the name of a gate.
 const GATE_BYTES_MAX: usize = 128;
 
-/// Whether the case is at the gate that is named, and the reviewer may review.
-fn at_gate(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Result<(), Fault> {
+/// Checks that the case is at the gate that the review names, and that the sender may review.
+fn check_at_gate(
+    state: &CaseState,
+    opened: &CaseOpened,
+    received: &ReceivedReview,
+) -> Result<(), Fault> {
     let (gate, by) = (&received.review.gate, &received.heard.agent_id);
     if opened.participants.contains(by) || Service::parse(by.as_str()).is_ok() {
         return Err(Fault::new(
@@ -141,7 +145,7 @@ fn unreviewed<'a>(
 }
 
 /// The debate that takes a provisional decision up again.
-fn again(
+fn redebate(
     state: &CaseState,
     case_id: &CaseId,
     opened: &CaseOpened,
@@ -231,6 +235,10 @@ fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Ca
             format!("Confirm, override or debate again: {}.", names.join(", ")),
         ));
     }
+    debug_assert!(
+        state.gate() == Some(gate.as_str()),
+        "a case passes the gate that is ahead"
+    );
     Decision::Append(CaseEvent::GatePassed(GatePassed {
         heard: received.heard.clone(),
         gate: gate.clone(),

@@ -1,4 +1,4 @@
-//! Entries of a case's decision log.
+//! The decision log of a case.
 
 use concord_wire::payload::{ConflictOutcome, Level, LogEntry};
 use concord_wire::{AgentId, CaseId, Timestamp};
@@ -6,10 +6,10 @@ use concord_wire::{AgentId, CaseId, Timestamp};
 use super::state::CaseState;
 use crate::rules::size_budget::truncate;
 
-/// Most items of evidence in one entry; the rest is counted, and stands in the outcome.
+/// Most items of evidence in one entry. The others are counted; they are in the outcome.
 const EVIDENCE_MAX: usize = 8;
 
-/// The entry for an outcome, chained to the one before.
+/// The entry for an outcome, with the hash of the entry before it.
 pub(super) fn entry(
     state: &CaseState,
     case_id: &CaseId,
@@ -26,20 +26,41 @@ pub(super) fn entry(
         .asked
         .get(&outcome.conflict_id)
         .map(|asked| &asked.terms);
-    let held = |agent: &AgentId| {
-        outcome
-            .positions
-            .iter()
-            .find(|position| position.agent_id == *agent)
-    };
-    let supporters = outcome
-        .resolution
-        .iter()
-        .flat_map(|resolution| &resolution.supporters);
-    let stated: Vec<f64> = supporters
-        .filter_map(held)
-        .map(|position| position.confidence)
-        .collect();
+    let (evidence, evidence_omitted) = evidence(outcome);
+    let ruled_by = outcome.ruled_by.as_ref();
+    let entry = LogEntry {
+        entry_id: format!("{case_id}-{number}"),
+        number,
+        at,
+        debate_id: outcome.conflict_id.clone(),
+        topic: conflict
+            .map(|conflict| truncate::words(&conflict.topic))
+            .unwrap_or_default(),
+        level: outcome.level.unwrap_or(Level::Agents),
+        method: outcome.status,
+        position: outcome.resolution.clone(),
+        confidence: confidence(outcome),
+        evidence,
+        evidence_omitted,
+        impact: terms
+            .map(|terms| terms.dependants.clone())
+            .unwrap_or_default(),
+        by: ruled_by.map(|ruled| ruled.expert.clone()),
+        rationale: ruled_by.map(|ruled| ruled.rationale.clone()),
+        provisional: outcome.provisional.clone(),
+        previous: previous.clone(),
+        hash: String::new(),
+    }
+    .sealed();
+    debug_assert!(
+        entry_faults(&entry, *count, previous).is_empty(),
+        "a new entry continues the log"
+    );
+    Box::new(entry)
+}
+
+/// The evidence of all positions, each item once, and how many items were left out.
+fn evidence(outcome: &ConflictOutcome) -> (Vec<String>, u32) {
     let mut evidence: Vec<String> = Vec::new();
     for item in outcome
         .positions
@@ -53,40 +74,30 @@ pub(super) fn entry(
     }
     let omitted = evidence.len().saturating_sub(EVIDENCE_MAX);
     evidence.truncate(EVIDENCE_MAX);
-    let impact = terms
-        .map(|terms| terms.dependants.clone())
-        .unwrap_or_default();
-    Box::new(
-        LogEntry {
-            entry_id: format!("{case_id}-{number}"),
-            number,
-            at,
-            debate_id: outcome.conflict_id.clone(),
-            topic: conflict
-                .map(|conflict| truncate::words(&conflict.topic))
-                .unwrap_or_default(),
-            level: outcome.level.unwrap_or(Level::Agents),
-            method: outcome.status,
-            position: outcome.resolution.clone(),
-            confidence: mean(&stated),
-            evidence,
-            evidence_omitted: u32::try_from(omitted).unwrap_or(u32::MAX),
-            impact,
-            by: outcome.ruled_by.as_ref().map(|ruled| ruled.expert.clone()),
-            rationale: outcome
-                .ruled_by
-                .as_ref()
-                .map(|ruled| ruled.rationale.clone()),
-            provisional: outcome.provisional.clone(),
-            previous: previous.clone(),
-            hash: String::new(),
-        }
-        .sealed(),
-    )
+    (evidence, u32::try_from(omitted).unwrap_or(u32::MAX))
 }
 
-/// What is wrong with an entry, in sentences, when the one before it has this number and hash; 0 and nothing when it is
-/// the first.
+/// The mean confidence of those who support the resolution.
+fn confidence(outcome: &ConflictOutcome) -> Option<f64> {
+    let position_of = |agent: &AgentId| {
+        outcome
+            .positions
+            .iter()
+            .find(|position| position.agent_id == *agent)
+    };
+    let supporters = outcome
+        .resolution
+        .iter()
+        .flat_map(|resolution| &resolution.supporters);
+    let stated: Vec<f64> = supporters
+        .filter_map(position_of)
+        .map(|position| position.confidence)
+        .collect();
+    mean(&stated)
+}
+
+/// The faults of an entry, as sentences. `number` and `hash` are those of the entry before; 0 and
+/// an empty text for the first entry.
 pub fn entry_faults(entry: &LogEntry, number: u64, hash: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if entry.number != number + 1 {

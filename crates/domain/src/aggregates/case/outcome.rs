@@ -1,4 +1,4 @@
-//! The result of a case: findings where they agree, resolutions where they did not.
+//! The decision of a case: findings where they agree, resolutions where they conflict.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::state::CaseState;
 use crate::rules::canonical::{Canonical, canonical, normalise};
-use crate::rules::conflict::contested_clauses;
+use crate::rules::conflict_type::contested_clauses;
 use crate::rules::conservative;
 use crate::rules::size_budget::{self, CLAUSES_BYTES_MAX, json_bytes};
 
-/// Why a case that was not cut short has ended.
+/// The reason why a case has ended that was not cut short.
 pub(super) fn end_reason(state: &CaseState) -> &'static str {
     if state.findings.is_empty() {
         "no_finding"
@@ -86,7 +86,7 @@ fn outcome(state: &CaseState, policy: &Policy) -> Outcome {
     }
 }
 
-/// All conflicts with what became of them, the debated ones first.
+/// All conflicts with their outcomes, the debated ones first.
 fn all_disputes(state: &CaseState) -> impl Iterator<Item = Dispute<'_>> {
     let debated = state.debated.iter().map(|conflict| {
         let outcome = state.outcomes.get(&conflict.conflict_id);
@@ -104,7 +104,7 @@ fn all_disputes(state: &CaseState) -> impl Iterator<Item = Dispute<'_>> {
     debated.chain(deferred)
 }
 
-/// The conflict about a subject of which a case has one.
+/// The conflict of this type about this subject, of which a case has at most one.
 fn dispute<'a>(state: &'a CaseState, kind: ConflictType, subject: &str) -> Option<Dispute<'a>> {
     all_disputes(state).find(|dispute| {
         dispute.conflict.kind == kind && normalise(&dispute.conflict.subject) == subject
@@ -118,7 +118,7 @@ struct Dispute<'a> {
 }
 
 impl Dispute<'_> {
-    /// The resolved value, where it is one of the kind that `read` knows; else the most cautious position.
+    /// The resolved value if `read` accepts it, else the most cautious position.
     fn value<T>(&self, policy: &Policy, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let resolved = self
             .outcome
@@ -162,14 +162,14 @@ fn risk_score(state: &CaseState, policy: &Policy) -> Option<f64> {
                 / weight,
         );
     }
-    // Nobody is sure of anything: the highest score is the cautious one.
+    // No agent is confident of anything: the highest score is the cautious one.
     scored
         .iter()
         .map(|(score, _)| *score)
         .max_by(f64::total_cmp)
 }
 
-/// A score, also where an agent has written it as a text.
+/// Reads a score, also from a text.
 fn score(value: &Value) -> Option<f64> {
     let number = value
         .as_f64()
@@ -197,7 +197,8 @@ fn recommendation(state: &CaseState, policy: &Policy) -> Option<String> {
     given.map(normalise).find(|words| !words.is_empty())
 }
 
-/// By clause type, each under the spelling of the first who names it; and how many there is no room for.
+/// The outcome for each clause type, under the name that the first finding uses, and the number of
+/// clauses that were left out.
 fn clauses(state: &CaseState, policy: &Policy) -> (BTreeMap<String, ClauseOutcome>, u32) {
     let mut named: BTreeMap<String, (&str, bool)> = BTreeMap::new();
     for received in by_agent(state) {
@@ -217,7 +218,7 @@ fn clauses(state: &CaseState, policy: &Policy) -> (BTreeMap<String, ClauseOutcom
         }
     }
     let disputes = clause_disputes(state);
-    // A conflict for which there was no room is a dispute all the same.
+    // A conflict that was left out for want of room makes its clause disputed all the same.
     let contested = if state.conflicts_omitted > 0 {
         contested_clauses(&state.findings)
     } else {
@@ -245,7 +246,7 @@ fn clauses(state: &CaseState, policy: &Policy) -> (BTreeMap<String, ClauseOutcom
 
 const UNDISPUTED: &str = "undisputed";
 
-/// As many clauses as there is room for, the disputed ones first.
+/// As many clauses as there is room for, the disputed ones first, and the number of the others.
 fn with_room(outcomes: Vec<(&str, ClauseOutcome)>) -> (BTreeMap<String, ClauseOutcome>, u32) {
     let (undisputed, disputed): (Vec<_>, Vec<_>) = outcomes
         .into_iter()
@@ -265,7 +266,8 @@ fn with_room(outcomes: Vec<(&str, ClauseOutcome)>) -> (BTreeMap<String, ClauseOu
     (kept, omitted)
 }
 
-/// The conflicts about clauses by the form in which clauses are compared; of two about one clause the first counts.
+/// The conflicts about clauses by the compared form of the clause. Of two about one clause the
+/// first counts.
 fn clause_disputes(state: &CaseState) -> BTreeMap<String, Dispute<'_>> {
     let mut disputes = BTreeMap::new();
     for dispute in all_disputes(state) {
@@ -278,7 +280,7 @@ fn clause_disputes(state: &CaseState) -> BTreeMap<String, Dispute<'_>> {
     disputes
 }
 
-/// Whether a clause is there, also where an agent has written it as a text.
+/// Reads whether a clause is there, also from a text.
 fn presence(value: &Value) -> Option<bool> {
     match canonical(value, None) {
         Canonical::Boolean(present) => Some(present),

@@ -1,4 +1,4 @@
-//! The decision package: everything about a decided case in one piece, for people and programs.
+//! The decision package: everything about a decided case in one document, for people and programs.
 
 use concord_events::ReceivedFinding;
 use concord_wire::payload::{Decision, Task};
@@ -8,44 +8,44 @@ use serde::Serialize;
 
 use super::state::{CaseState, Phase};
 
-/// A case as it stands, with its decision when it has one.
+/// A case with its decision, if it has one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DecisionPackage {
     /// The case.
     pub case_id: CaseId,
-    /// Where it stands.
+    /// The phase of the case.
     pub phase: Phase,
-    /// Who opened it.
+    /// The agent that opened it.
     pub opened_by: AgentId,
-    /// When.
+    /// When it was opened.
     pub opened_at: Timestamp,
     /// When it was decided.
     pub decided_at: Option<Timestamp>,
-    /// Who takes part.
+    /// The agents that take part.
     pub participants: Vec<AgentId>,
-    /// The matter, without its input.
+    /// The task, without its input.
     pub task: Task,
-    /// The rules.
+    /// The policy of the case.
     pub policy: Policy,
     /// The decision.
     pub decision: Option<Decision>,
-    /// The findings it rests on, ordered by agent id.
+    /// The findings that count, ordered by agent id.
     pub findings: Vec<ReceivedFinding>,
-    /// Findings recorded and not used, those after the decision included.
+    /// Findings that were recorded and not used, with those after the decision.
     pub set_aside: Vec<AsideFinding>,
 }
 
 /// A finding that was recorded and not used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AsideFinding {
-    /// Why and when.
+    /// The reason and the time.
     #[serde(flatten)]
     pub note: concord_wire::payload::SetAside,
-    /// What was found.
+    /// The finding itself.
     pub finding: concord_wire::payload::Finding,
 }
 
-/// The package of a case; none when it was never opened.
+/// The package of a case; `None` if it was never opened.
 pub fn package(case_id: &CaseId, state: &CaseState) -> Option<DecisionPackage> {
     let opened = state.opened.as_ref()?;
     let mut findings = state.findings.clone();

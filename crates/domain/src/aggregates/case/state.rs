@@ -1,39 +1,41 @@
-//! What is known of a case.
+//! The state of a case, and how its events change it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use concord_events::{CaseEvent, CaseOpened, DebateAsked, Heard, ReceivedFinding, StoredEvent};
+use concord_events::{
+    CaseEvent, CaseOpened, DebateAsked, Decided, Heard, ReceivedFinding, StoredEvent,
+};
 use concord_wire::payload::{
     Conflict, ConflictOutcome, Decision, LogEntry, ReviewAction, SetAside, Status,
 };
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 
-/// Where a case stands.
+/// The phase of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Nothing is known of it.
+    /// The case was not opened yet.
     #[default]
     New,
-    /// Findings are awaited (phases 1 and 2).
+    /// The case waits for findings (phases 1 and 2).
     Collecting,
-    /// Conflicts are looked for (phase 3).
+    /// The case waits for the detection of conflicts (phase 3).
     Detecting,
-    /// Debates are awaited (phases 4 and 5).
+    /// The case waits for its debates (phases 4 and 5).
     Deliberating,
-    /// It has its decision; gates may be ahead.
+    /// The case has its decision; gates may be ahead.
     Decided,
-    /// An operator has cancelled it.
+    /// An operator has cancelled the case.
     Cancelled,
 }
 
-/// What is known of a case.
+/// The state of a case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CaseState {
-    /// Which case; none before it is opened.
+    /// The id of the case; `None` before it is opened.
     pub case_id: Option<CaseId>,
-    /// Where it stands.
+    /// The phase of the case.
     pub phase: Phase,
     /// How it was opened. Shared, because a state is copied to look ahead and this part of it never changes.
     pub opened: Option<Arc<CaseOpened>>,
@@ -41,33 +43,34 @@ pub struct CaseState {
     pub opened_at: Timestamp,
     /// The findings that count, in the order of arrival.
     pub findings: Vec<ReceivedFinding>,
-    /// Who had not answered when the findings were closed.
+    /// Participants that had not answered when the findings were closed.
     pub missing: Vec<AgentId>,
-    /// Findings recorded and not used.
+    /// Findings that were recorded and not used.
     pub set_aside: Vec<(SetAside, ReceivedFinding)>,
     /// Conflicts being debated, in ranking order.
     pub debated: Vec<Conflict>,
     /// Conflicts beyond the policy's limit.
     pub deferred: Vec<Conflict>,
-    /// How many more there are, for which facts have no room.
+    /// How many more conflicts there are, for which events have no room.
     pub conflicts_omitted: u32,
-    /// Debates that have ended. One may end before the case has heard of its conflicts.
+    /// The outcomes of debates. A debate may end before the case has received its conflicts.
     pub outcomes: BTreeMap<DebateId, ConflictOutcome>,
     /// The decision.
     pub decision: Option<Decision>,
     /// When it was decided.
     pub decided_at: Option<Timestamp>,
-    /// Messages other than findings that were recorded, to know a repetition.
+    /// Messages other than findings that were recorded, to recognise a repetition.
     pub seen: BTreeMap<MessageId, (AgentId, String)>,
-    /// What was asked of debates that the coordinator opened: challenges, and what is debated again.
+    /// The debates that the coordinator opened: challenges, and debates that were asked for again.
     pub asked: BTreeMap<DebateId, Arc<DebateAsked>>,
     /// Provisional decisions that a gate has reviewed.
     pub reviewed: BTreeMap<DebateId, ReviewAction>,
-    /// Conflicts found when the time was up before the findings were closed: nobody has opened debates about them.
+    /// Conflicts that were found when the time of the case was over before its findings were
+    /// closed. No debates were opened about them.
     pub never_debated: BTreeSet<DebateId>,
-    /// How many gates it has passed.
+    /// How many gates the case has passed.
     pub gates_passed: usize,
-    /// Entries in its decision log, and the hash of the last.
+    /// The number of entries in its decision log, and the hash of the last.
     pub log: (u64, String),
 }
 
@@ -83,14 +86,9 @@ impl CaseState {
             }
             CaseEvent::FindingRecorded(recorded) => self.findings.push(recorded.received),
             CaseEvent::FindingSetAside(aside) => {
-                let ReceivedFinding {
-                    agent_id,
-                    message_id,
-                    ..
-                } = aside.received.clone();
                 let note = SetAside {
-                    agent_id,
-                    message_id,
+                    agent_id: aside.received.agent_id.clone(),
+                    message_id: aside.received.message_id.clone(),
                     reason: aside.reason,
                     at,
                 };
@@ -111,40 +109,12 @@ impl CaseState {
             CaseEvent::DebateSettled(settled) => {
                 self.outcomes
                     .insert(settled.outcome.conflict_id.clone(), settled.outcome);
-                self.enter(settled.entry);
+                self.append_to_log(settled.entry);
             }
-            CaseEvent::Decided(decided) => {
-                let decided = *decided;
-                if let Some(last) = decided.last {
-                    self.outcomes.insert(last.conflict_id.clone(), last);
-                }
-                self.enter(decided.entry);
-                if self.phase == Phase::Collecting {
-                    let found = decided
-                        .decision
-                        .conflicts
-                        .iter()
-                        .map(|conflict| &conflict.conflict_id);
-                    self.never_debated = found
-                        .filter(|id| !self.asked.contains_key(*id))
-                        .cloned()
-                        .collect();
-                }
-                self.debated.clone_from(&decided.decision.conflicts);
-                self.deferred.clone_from(&decided.decision.deferred);
-                self.conflicts_omitted = decided.decision.conflicts_omitted;
-                self.decision = Some(decided.decision);
-                self.decided_at = Some(at);
-                self.phase = Phase::Decided;
-            }
+            CaseEvent::Decided(decided) => self.decide(*decided, at),
             CaseEvent::Challenged(challenged) => {
-                let challenged = *challenged;
                 self.remember(challenged.heard);
-                self.debated.push(challenged.asked.conflict.clone());
-                self.asked.insert(
-                    challenged.asked.conflict.conflict_id.clone(),
-                    Arc::new(challenged.asked),
-                );
+                self.add_debate(challenged.asked);
             }
             CaseEvent::GateReviewed(reviewed) => {
                 let reviewed = *reviewed;
@@ -152,9 +122,7 @@ impl CaseState {
                 self.reviewed
                     .insert(reviewed.debate_id, reviewed.review.action);
                 if let Some(again) = reviewed.again {
-                    self.debated.push(again.conflict.clone());
-                    self.asked
-                        .insert(again.conflict.conflict_id.clone(), Arc::new(*again));
+                    self.add_debate(*again);
                 }
             }
             CaseEvent::GatePassed(passed) => {
@@ -165,18 +133,48 @@ impl CaseState {
         }
     }
 
+    fn decide(&mut self, decided: Decided, at: Timestamp) {
+        if let Some(last) = decided.last {
+            self.outcomes.insert(last.conflict_id.clone(), last);
+        }
+        self.append_to_log(decided.entry);
+        if self.phase == Phase::Collecting {
+            let found = decided
+                .decision
+                .conflicts
+                .iter()
+                .map(|conflict| &conflict.conflict_id);
+            self.never_debated = found
+                .filter(|id| !self.asked.contains_key(*id))
+                .cloned()
+                .collect();
+        }
+        self.debated.clone_from(&decided.decision.conflicts);
+        self.deferred.clone_from(&decided.decision.deferred);
+        self.conflicts_omitted = decided.decision.conflicts_omitted;
+        self.decision = Some(decided.decision);
+        self.decided_at = Some(at);
+        self.phase = Phase::Decided;
+    }
+
+    fn add_debate(&mut self, asked: DebateAsked) {
+        self.debated.push(asked.conflict.clone());
+        self.asked
+            .insert(asked.conflict.conflict_id.clone(), Arc::new(asked));
+    }
+
     fn remember(&mut self, heard: Heard) {
         self.seen
             .insert(heard.message_id, (heard.agent_id, heard.digest));
     }
 
-    fn enter(&mut self, entry: Option<Box<LogEntry>>) {
+    fn append_to_log(&mut self, entry: Option<Box<LogEntry>>) {
         if let Some(entry) = entry {
             self.log = (entry.number, entry.hash);
         }
     }
 
-    /// The gate that is ahead.
+    /// The gate that is ahead; `None` when the case has passed all.
     pub fn gate(&self) -> Option<&str> {
         self.opened
             .as_ref()?
@@ -185,7 +183,7 @@ impl CaseState {
             .map(String::as_str)
     }
 
-    /// Provisional decisions that no gate has reviewed, in the order in which they were debated.
+    /// Provisional decisions that were not reviewed yet, in the order in which they were debated.
     pub fn unreviewed(&self) -> impl Iterator<Item = &ConflictOutcome> {
         let outcomes = self
             .debated
@@ -197,7 +195,7 @@ impl CaseState {
         })
     }
 
-    /// The finding that came under this message id before.
+    /// The finding that was recorded under this message id.
     pub(super) fn received_as(&self, message_id: &MessageId) -> Option<&ReceivedFinding> {
         let aside = self.set_aside.iter().map(|(_, received)| received);
         self.findings
@@ -206,7 +204,7 @@ impl CaseState {
             .find(|received| received.message_id == *message_id)
     }
 
-    /// Participants whose finding has not been recorded, if `answering` answers now.
+    /// Participants whose finding was not recorded yet, without `answering`, which answers now.
     pub(super) fn awaited(&self, opened: &CaseOpened, answering: Option<&AgentId>) -> Vec<AgentId> {
         let answered = |agent: &AgentId| {
             self.findings

@@ -1,19 +1,18 @@
-//! What to do about an input to a debate. Split by input; the table is in the module above.
+//! What to do about an input of a debate. The table is in the module above.
 
 use concord_events::{
-    AnswerSetAside, Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, Heard,
-    ReceivedAnswer,
+    Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, ReceivedAnswer,
 };
 use concord_wire::payload::{
     Answer, Conflict, OpenDebate, Position, SetAsideReason, json_text_bytes,
 };
-use concord_wire::policy::Policy;
 use concord_wire::{AgentId, ErrorCode, Fault};
 
+use super::escalation::{self, OnLadder};
+use super::input::{AnswerMessage, Command, DebateInput, MessageBody, Opening};
 use super::state::DebateState;
-use super::{DebateInput, GivenAnswer, Opening, close, ground_truth, position, round_name};
-use crate::aggregates::case::{PARTICIPANTS_MAX, reused_message_id};
-use crate::aggregates::escalation::{self, Order, Word};
+use super::{admission, ground_truth, position, round_name, rounds, strategy};
+use crate::aggregates::case::PARTICIPANTS_MAX;
 use crate::machine::{Context, Decision, Ignored};
 use crate::rules::size_budget::{self, ANSWER_BYTES_MAX, SUBJECT_BYTES_MAX, json_bytes};
 
@@ -27,28 +26,34 @@ pub(super) fn decide(
     match (input, &state.opened) {
         (DebateInput::Open(opening), None) => open(context, opening),
         (DebateInput::Open(_), Some(_)) => Decision::Ignore(Ignored::AlreadyDone),
-        (input, None) => Decision::Reject(unknown(input)),
-        (DebateInput::Answer(given), Some(opened)) => answer(state, opened, context, given),
-        (DebateInput::Said(said), Some(opened)) => {
-            escalation::said(state, opened, state.ladder.as_deref(), context, said)
+        (input, None) => Decision::Reject(unknown_debate(input)),
+        (DebateInput::Answer(answer), Some(opened)) => {
+            decide_answer(state, opened, context, answer)
         }
-        (DebateInput::Order(order), Some(opened)) => self::order(state, opened, context, order),
-        (DebateInput::Outcome(told), Some(opened)) => {
-            ground_truth::told(state, opened, context, told)
+        (DebateInput::Message(message), Some(opened)) => {
+            escalation::message(state, opened, context, message)
         }
-        (DebateInput::Elapsed(deadline), Some(opened)) => elapsed(state, opened, context, deadline),
+        (DebateInput::Command(command), Some(opened)) => {
+            decide_command(state, opened, context, command)
+        }
+        (DebateInput::Outcome(message), Some(opened)) => {
+            ground_truth::report(state, opened, context, message)
+        }
+        (DebateInput::Elapsed(deadline), Some(opened)) => {
+            decide_elapsed(state, opened, context, deadline)
+        }
     }
 }
 
-/// The fault stands where the message names its debate.
-fn unknown(input: &DebateInput) -> Fault {
+/// The fault points at the field that names the debate.
+fn unknown_debate(input: &DebateInput) -> Fault {
     const NONE: &str = "There is no such debate.";
-    let named = match input {
+    let is_named_in_payload = match input {
         DebateInput::Outcome(_) => true,
-        DebateInput::Said(said) => matches!(said.word, Word::Ruling(_)),
+        DebateInput::Message(message) => matches!(message.body, MessageBody::Ruling(_)),
         _ => false,
     };
-    if named {
+    if is_named_in_payload {
         return Fault::invalid(
             "/payload/debate_id",
             NONE,
@@ -59,45 +64,41 @@ fn unknown(input: &DebateInput) -> Fault {
     Fault::invalid("/reply_to", NONE, advice)
 }
 
-fn order(
+fn decide_command(
     state: &DebateState,
     opened: &DebateOpened,
     context: &Context,
-    order: &Order,
+    command: &Command,
 ) -> DebateDecision {
-    if let Order::Cancel { by, why } = order {
+    if let Command::Cancel { by, why } = command {
         return escalation::cancel(state, opened, context, by, why);
     }
-    let Some(on) = state.ladder.as_deref() else {
+    let Some(on) = OnLadder::new(state, opened, context) else {
         return Decision::Reject(Fault::invalid(
             "",
             "This debate is discussed in rounds and is on no level of the ladder.",
             "Wait for the end of its rounds.",
         ));
     };
-    match order {
-        Order::Assigned { .. } | Order::Unassigned { .. }
+    match command {
+        Command::Assigned { .. } | Command::Unassigned { .. }
             if state.queued_by.contains(&context.cause) =>
         {
             Decision::Ignore(Ignored::Repetition)
         }
-        Order::Assigned { expert, contact } => {
-            escalation::assigned(state, opened, on, expert, contact)
+        Command::Assigned { expert, contact } => escalation::assigned(&on, expert, contact),
+        Command::Unassigned { expert } => escalation::unassigned(&on, expert),
+        Command::Overflowed { handling } => escalation::overflowed(&on, *handling),
+        Command::Reviewed { by, review, again } => {
+            escalation::reviewed(&on, by, review, again.as_ref())
         }
-        Order::Unassigned { expert } => escalation::unassigned(state, opened, on, expert),
-        Order::Overflowed { handling } => {
-            escalation::overflowed(state, opened, on, context, *handling)
-        }
-        Order::Reviewed { by, review, again } => {
-            escalation::reviewed(state, opened, on, context, by, review, again.as_ref())
-        }
-        Order::Deadlines {
+        Command::Deadlines {
             control,
             later_ms,
             by,
             why,
-        } => escalation::control(state, opened, on, context, (*control, *later_ms), by, why),
-        Order::Cancel { .. } => Decision::Ignore(Ignored::AlreadyDone),
+        } => escalation::control(&on, *control, *later_ms, by, why),
+        Command::Cancel { .. } => Decision::Ignore(Ignored::AlreadyDone),
     }
 }
 
@@ -111,38 +112,31 @@ fn open(context: &Context, opening: &Opening) -> DebateDecision {
     if let Err(fault) = check_conflict(conflict) {
         return Decision::Reject(fault);
     }
-    let conflict = size_budget::debated_conflict(conflict);
-    // A challenge is settled by those two, not in rounds.
-    let held = policy.rounds_max > 0 && terms.challenge.is_none();
-    // Without rounds the first round is due at once and asks nobody, so that the vote follows from the deadline.
-    let wait_ms = if held { policy.answer_timeout_ms } else { 0 };
-    let asked = if held {
-        asked(policy, &conflict.positions)
-    } else {
-        Vec::new()
-    };
-    let due = terms
-        .challenge
-        .is_none()
-        .then(|| context.now.plus_millis(wait_ms));
-    let mut opened = DebateOpened {
+    let request = OpenDebate {
         case_id: case_id.clone(),
-        conflict,
+        conflict: size_budget::debated_conflict(conflict),
         policy: policy.clone(),
-        asked,
-        due,
         terms: terms.clone(),
-        credibility: opening.known.credibility.clone(),
-        precedents: opening.known.precedents.clone(),
-        waits_for: Vec::new(),
     };
-    if let Some(challenge) = &terms.challenge {
-        opened.waits_for = escalation::opening_deadlines(context.now, &opened, challenge);
-    }
-    Decision::Append(DebateEvent::Opened(Box::new(opened)))
+    let beginning = strategy::of_debate(policy, terms).begin(context.now, &request);
+    debug_assert!(
+        beginning.due.is_some() != !beginning.waits_for.is_empty(),
+        "a debate begins either with a round or on the ladder"
+    );
+    Decision::Append(DebateEvent::Opened(Box::new(DebateOpened {
+        case_id: request.case_id,
+        conflict: request.conflict,
+        policy: request.policy,
+        asked: beginning.asked,
+        due: beginning.due,
+        terms: request.terms,
+        credibility: opening.prior_knowledge.credibility.clone(),
+        precedents: opening.prior_knowledge.precedents.clone(),
+        waits_for: beginning.waits_for,
+    })))
 }
 
-/// A detection finds no such conflict; facts of the debate would have no room for it.
+/// Detection finds no conflict of this size. Events of the debate would have no room for it.
 fn check_conflict(conflict: &Conflict) -> Result<(), Fault> {
     let parties = conflict.positions.len();
     let (field, what) = if parties > PARTICIPANTS_MAX {
@@ -169,81 +163,47 @@ fn check_conflict(conflict: &Conflict) -> Result<(), Fault> {
     ))
 }
 
-/// Who is asked in a round: everyone, up to the policy's number of messages, the surest first.
-pub(super) fn asked(policy: &Policy, positions: &[Position]) -> Vec<AgentId> {
-    let mut by_confidence: Vec<&Position> = positions.iter().collect();
-    by_confidence.sort_by(|a, b| {
-        b.confidence
-            .total_cmp(&a.confidence)
-            .then_with(|| a.agent_id.cmp(&b.agent_id))
-    });
-    let first = by_confidence
-        .into_iter()
-        .take(policy.messages_per_round_max as usize);
-    let mut asked: Vec<AgentId> = first.map(|position| position.agent_id.clone()).collect();
-    asked.sort();
-    asked
-}
-
-fn answer(
+fn decide_answer(
     state: &DebateState,
     opened: &DebateOpened,
     context: &Context,
-    given: &GivenAnswer,
+    message: &AnswerMessage,
 ) -> DebateDecision {
-    if let Some((agent_id, digest)) = state.seen.get(&given.message_id) {
-        // The digest is that of the payload: the same words of another sender are no repetition.
-        let same = (agent_id, digest) == (&given.agent_id, &given.digest);
-        return if same {
-            Decision::Ignore(Ignored::Repetition)
-        } else {
-            Decision::Reject(reused_message_id())
-        };
+    let AnswerMessage {
+        agent_id,
+        message_id,
+        digest,
+        answer,
+        ..
+    } = message;
+    if let Some(repeated) = admission::repetition(state, agent_id, message_id, digest) {
+        return repeated;
     }
     let Some(held) = state
         .positions
         .iter()
-        .find(|held| held.agent_id == given.agent_id)
+        .find(|held| held.agent_id == *agent_id)
     else {
-        return Decision::Reject(not_a_party(&given.agent_id));
+        return Decision::Reject(not_a_party(agent_id));
     };
-    if let Err(fault) = check_size(&given.answer) {
+    if let Err(fault) = check_size(answer, opened.policy.tokens_per_message_max) {
         return Decision::Reject(fault);
     }
-    let tokens = given.answer.estimated_tokens();
-    if tokens > opened.policy.tokens_per_message_max as usize {
-        return Decision::Reject(Fault::new(
-            ErrorCode::CapacityExceeded,
-            "/payload",
-            format!(
-                "The answer has about {tokens} tokens; at most {} are allowed.",
-                opened.policy.tokens_per_message_max
-            ),
-            "Shorten reasoning and evidence and answer again, with a new message_id, before the deadline.",
-        ));
+    if let Some(on) = OnLadder::new(state, opened, context) {
+        let revised = position::after(&state.positions, held, message, message.agrees());
+        return escalation::answer(&on, message, held, &revised);
     }
-    if let Some(on) = state.ladder.as_deref() {
-        let agrees = given.answer.agrees_with_peer.unwrap_or(given.is_agreement);
-        let revised = position::after(&state.positions, held, given, agrees);
-        return escalation::answer(state, opened, on, context, given, held, Some(&revised));
+    if let Some(reason) = unusable(state, message) {
+        return admission::set_aside(state, opened, message.reference(), answer.clone(), reason);
     }
-    if let Some(reason) = unusable(state, given) {
-        return set_aside(
-            state,
-            opened,
-            escalation::heard_answer(given),
-            given.answer.clone(),
-            reason,
-        );
+    if !state.asked.contains(agent_id) {
+        return Decision::Reject(not_asked(agent_id));
     }
-    if !state.asked.contains(&given.agent_id) {
-        return Decision::Reject(not_asked(&given.agent_id));
-    }
-    let received = received(state, given, held);
+    let received = received(state, message, held);
     if state.answers.len() + 1 < state.asked.len() {
         return Decision::Append(DebateEvent::Answered(Answered { received }));
     }
-    Decision::Append(close::close(
+    Decision::Append(rounds::close(
         state,
         opened,
         context,
@@ -252,80 +212,54 @@ fn answer(
     ))
 }
 
-/// Tokens are an estimate; what counts for the facts is bytes.
-fn check_size(answer: &Answer) -> Result<(), Fault> {
+/// Checks tokens, which are an estimate, and bytes, for which events have limited room.
+fn check_size(answer: &Answer, tokens_max: u32) -> Result<(), Fault> {
+    const ADVICE: &str = "Shorten reasoning and evidence and answer again, with a new message_id, before the deadline.";
     let bytes = json_bytes(answer);
-    if bytes <= ANSWER_BYTES_MAX {
+    let tokens = answer.estimated_tokens();
+    let what = if bytes > ANSWER_BYTES_MAX {
+        format!("The answer has {bytes} bytes; at most {ANSWER_BYTES_MAX} are accepted.")
+    } else if tokens > tokens_max as usize {
+        format!("The answer has about {tokens} tokens; at most {tokens_max} are allowed.")
+    } else {
         return Ok(());
-    }
+    };
     Err(Fault::new(
         ErrorCode::CapacityExceeded,
         "/payload",
-        format!("The answer has {bytes} bytes; at most {ANSWER_BYTES_MAX} are accepted."),
-        "Shorten reasoning and evidence and answer again, with a new message_id, before the deadline.",
+        what,
+        ADVICE,
     ))
 }
 
-/// Why an answer of a party cannot be used.
-fn unusable(state: &DebateState, given: &GivenAnswer) -> Option<SetAsideReason> {
-    let earlier_question = given
+/// Why an answer of a party cannot be used; `None` if it can.
+fn unusable(state: &DebateState, message: &AnswerMessage) -> Option<SetAsideReason> {
+    let is_to_earlier_question = message
         .question_sequence
         .is_some_and(|sequence| sequence < state.round_sequence);
-    let earlier_round = given
+    let is_of_earlier_round = message
         .round
         .is_some_and(|round| round > 0 && round < state.round);
-    if state.outcome.is_some() || earlier_question || earlier_round {
+    if state.outcome.is_some() || is_to_earlier_question || is_of_earlier_round {
         return Some(SetAsideReason::Late);
     }
-    let answered = state
+    let has_answered = state
         .answers
         .iter()
-        .any(|answer| answer.agent_id == given.agent_id);
-    answered.then_some(SetAsideReason::Repeated)
+        .any(|answer| answer.agent_id == message.agent_id);
+    has_answered.then_some(SetAsideReason::Repeated)
 }
 
-/// A late or repeated answer is recorded, if there is room for it.
-pub(crate) fn set_aside(
-    state: &DebateState,
-    opened: &DebateOpened,
-    heard: Heard,
-    answer: Answer,
-    reason: SetAsideReason,
-) -> DebateDecision {
-    if state.set_aside.len() >= opened.policy.set_aside_max as usize {
-        return Decision::Reject(Fault::new(
-            ErrorCode::CapacityExceeded,
-            "",
-            "This debate has recorded as many late and repeated answers as its policy allows.",
-            "Give one answer to each question, before its deadline.",
-        ));
-    }
-    let Heard {
-        agent_id,
-        message_id,
-        digest,
-    } = heard;
-    let case_id = opened.case_id.clone();
-    Decision::Append(DebateEvent::AnswerSetAside(AnswerSetAside {
-        case_id,
-        agent_id,
-        message_id,
-        digest,
-        answer,
-        reason,
-    }))
-}
-
-fn received(state: &DebateState, given: &GivenAnswer, held: &Position) -> ReceivedAnswer {
-    let agrees = given.answer.agrees_with_peer.unwrap_or(given.is_agreement);
+fn received(state: &DebateState, message: &AnswerMessage, held: &Position) -> ReceivedAnswer {
+    let agrees = message.agrees();
     ReceivedAnswer {
-        agent_id: given.agent_id.clone(),
-        message_id: given.message_id.clone(),
-        digest: given.digest.clone(),
+        agent_id: message.agent_id.clone(),
+        message_id: message.message_id.clone(),
+        digest: message.digest.clone(),
         round: state.round,
         agrees,
-        position: position::after(&state.round_positions, held, given, agrees),
-        answer: given.answer.clone(),
+        position: position::after(&state.round_positions, held, message, agrees),
+        answer: message.answer.clone(),
     }
 }
 
@@ -347,22 +281,22 @@ fn not_asked(agent: &AgentId) -> Fault {
     )
 }
 
-fn elapsed(
+fn decide_elapsed(
     state: &DebateState,
     opened: &DebateOpened,
     context: &Context,
     deadline: &DeadlineElapsed,
 ) -> DebateDecision {
-    if let Some(on) = state.ladder.as_deref() {
-        return escalation::elapsed(state, opened, on, context, deadline);
+    if let Some(on) = OnLadder::new(state, opened, context) {
+        return escalation::elapsed(&on, deadline);
     }
-    let open = state.outcome.is_none()
+    let is_open = state.outcome.is_none()
         && state.due == Some(deadline.due)
         && deadline.name == round_name(state.round);
-    if !open {
+    if !is_open {
         return Decision::Ignore(Ignored::DeadlineNotOpen);
     }
-    Decision::Append(close::close(
+    Decision::Append(rounds::close(
         state,
         opened,
         context,

@@ -1,4 +1,4 @@
-//! What follows from the facts of a debate.
+//! The effects of the events of a debate.
 
 use concord_events::{DebateEvent, StoredEvent};
 use concord_wire::payload::notification::DebateResolved;
@@ -37,7 +37,7 @@ pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
             topic: resolved.topic.clone(),
             outcome: resolved.outcome.clone(),
         })],
-        // What follows from the facts of the ladder is said there.
+        // The effects of the events of the ladder are made there.
         _ => Vec::new(),
     }
 }

@@ -1,81 +1,45 @@
-//! What proved right is said after the debate, by somebody who had no part in it.
+//! Reports of what proved right, sent after the debate by somebody who was no party to it.
 
 use concord_events::{DebateEvent, DebateOpened, Heard, OutcomeKnown, ProvedParty};
 use concord_wire::payload::{OutcomeReport, Position};
-use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId};
+use concord_wire::{AgentId, ErrorCode, Fault};
 
+use super::input::{Eligibility, OutcomeMessage};
 use super::state::DebateState;
 use super::verdicts::holds;
-use crate::aggregates::case::{CaseState, reused_message_id};
-use crate::aggregates::review_queue::QueueState;
-use crate::machine::{Context, Decision, Ignored};
+use super::{admission, escalation};
+use crate::machine::{Context, Decision};
 use crate::rules::size_budget::truncate;
 
-/// What makes somebody's word count besides the policy's list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standing {
-    /// Whether the sender opened the case.
-    pub opened_case: bool,
-    /// Whether the sender is a registered expert.
-    pub is_expert: bool,
-}
-
-impl Standing {
-    /// That of an agent, from the case that its message belongs to and the queue of people.
-    pub fn of(agent: &AgentId, case: Option<&CaseState>, queue: &QueueState) -> Self {
-        let opened = case.and_then(|case| case.opened.as_ref());
-        Self {
-            opened_case: opened.is_some_and(|opened| opened.opened_by == *agent),
-            is_expert: queue.desks.contains_key(agent),
-        }
-    }
-}
-
-/// What proved right, as it came in.
-#[derive(Debug, Clone)]
-pub struct ToldOutcome {
-    /// Who says it.
-    pub agent_id: AgentId,
-    /// In which message.
-    pub message_id: MessageId,
-    /// SHA-256 of the message's payload.
-    pub digest: String,
-    /// The case that the message belongs to.
-    pub case_id: Option<CaseId>,
-    /// What.
-    pub report: OutcomeReport,
-    /// What makes the sender's word count.
-    pub standing: Standing,
-}
-
-/// Somebody says what proved right.
-pub(super) fn told(
+/// What to do about a report of what proved right.
+pub(super) fn report(
     state: &DebateState,
     opened: &DebateOpened,
     context: &Context,
-    told: &ToldOutcome,
+    message: &OutcomeMessage,
 ) -> Decision<DebateEvent> {
-    if let Some((agent_id, digest)) = state.seen.get(&told.message_id) {
-        let same = (agent_id, digest) == (&told.agent_id, &told.digest);
-        return if same {
-            Decision::Ignore(Ignored::Repetition)
-        } else {
-            Decision::Reject(reused_message_id())
-        };
+    let OutcomeMessage {
+        agent_id,
+        message_id,
+        digest,
+        ..
+    } = message;
+    if let Some(repeated) = admission::repetition(state, agent_id, message_id, digest) {
+        return repeated;
     }
-    match known(state, opened, context, told) {
+    match outcome_known(state, opened, context, message) {
         Ok(known) => Decision::Append(DebateEvent::OutcomeKnown(Box::new(known))),
         Err(fault) => Decision::Reject(fault),
     }
 }
 
-fn known(
+fn outcome_known(
     state: &DebateState,
     opened: &DebateOpened,
     context: &Context,
-    told: &ToldOutcome,
+    message: &OutcomeMessage,
 ) -> Result<OutcomeKnown, Fault> {
-    may_say(state, opened, told)?;
+    check_sender(state, opened, message)?;
     if let Some(by) = &state.proved_by {
         return Err(Fault::invalid(
             "",
@@ -83,7 +47,7 @@ fn known(
             "The first word stands; `concord debate show` gives it.",
         ));
     }
-    let report = &told.report;
+    let report = &message.report;
     let at = report.at.unwrap_or(context.now);
     if at > context.now {
         return Err(Fault::invalid(
@@ -101,9 +65,9 @@ fn known(
         case_id: opened.case_id.clone(),
         topic: opened.conflict.topic.clone(),
         heard: Heard {
-            agent_id: told.agent_id.clone(),
-            message_id: told.message_id.clone(),
-            digest: told.digest.clone(),
+            agent_id: message.agent_id.clone(),
+            message_id: message.message_id.clone(),
+            digest: message.digest.clone(),
         },
         parties: state.positions.iter().map(party).collect(),
         position: right.position,
@@ -114,21 +78,25 @@ fn known(
     })
 }
 
-/// Whether the sender's word counts, and now. A party would judge itself.
-fn may_say(state: &DebateState, opened: &DebateOpened, told: &ToldOutcome) -> Result<(), Fault> {
-    let from = &told.agent_id;
-    if told.case_id.as_ref() != Some(&opened.case_id) {
+/// Checks that the sender may report outcomes, and that the debate is over. A party would judge itself.
+fn check_sender(
+    state: &DebateState,
+    opened: &DebateOpened,
+    message: &OutcomeMessage,
+) -> Result<(), Fault> {
+    let from = &message.agent_id;
+    if message.case_id.as_ref() != Some(&opened.case_id) {
         return Err(Fault::invalid(
             "/case_id",
             format!("The debate belongs to the case {}.", opened.case_id),
             "Send the outcome in that case.",
         ));
     }
-    let unauthorized = |message: String, advice: &str| {
+    let unauthorized = |what: String, advice: &str| {
         Err(Fault::new(
             ErrorCode::Unauthorized,
             "/from_agent",
-            message,
+            what,
             advice,
         ))
     };
@@ -136,10 +104,10 @@ fn may_say(state: &DebateState, opened: &DebateOpened, told: &ToldOutcome) -> Re
         let advice = "Have it said by whoever opened the case, by an expert, or by an agent of the policy's outcome_sources.";
         return unauthorized(format!("{from} was a party to this debate."), advice);
     }
-    let Standing {
+    let Eligibility {
         opened_case,
         is_expert,
-    } = told.standing;
+    } = message.eligibility;
     if !(opened_case || is_expert || opened.policy.ladder.outcome_sources.contains(from)) {
         let advice = "Register as an expert, or be named in the policy's ladder.outcome_sources when a case is opened.";
         return unauthorized(
@@ -157,7 +125,7 @@ fn may_say(state: &DebateState, opened: &DebateOpened, told: &ToldOutcome) -> Re
     Ok(())
 }
 
-/// What proved right, in words and as a value.
+/// The position that proved right.
 struct Right {
     position: String,
     value: Option<serde_json::Value>,
@@ -180,7 +148,7 @@ fn proved_right(
         .iter()
         .find(|held| held.agent_id == *named)
         .ok_or_else(|| {
-            let parties = crate::aggregates::escalation::parties(opened);
+            let parties = escalation::parties(opened);
             let known = parties
                 .iter()
                 .map(AgentId::as_str)

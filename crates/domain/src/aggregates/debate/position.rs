@@ -1,32 +1,32 @@
-//! What a party holds after an answer.
+//! The position of a party after its answer.
 
 use concord_wire::payload::Position;
 
-use super::GivenAnswer;
+use super::input::AnswerMessage;
 use crate::rules::canonical::normalise;
 use crate::rules::size_budget::truncate::{self, Room};
 
-/// The position that the answer states; else that of the peer agreed with; else the one held before.
+/// The position that the answer states, else the one of the peer it agrees with, else the one held before.
 ///
-/// `positions` are those at the beginning of the round, which every party was shown: what a peer has moved to since
-/// then is not what the party agrees with, and the order of arrival decides nothing.
+/// `positions` are those at the beginning of the round, which every party was shown. The party agrees with those, not with
+/// what a peer has moved to since then; so the order of arrival decides nothing.
 pub(super) fn after(
     positions: &[Position],
     held: &Position,
-    given: &GivenAnswer,
+    message: &AnswerMessage,
     agrees: bool,
 ) -> Position {
-    let answer = &given.answer;
+    let answer = &message.answer;
     let confidence = answer
         .confidence
-        .or(given.confidence)
+        .or(message.confidence)
         .unwrap_or(held.confidence);
     let (text, value) = match (&answer.revised_position, &answer.value) {
         (Some(text), Some(value)) => (truncate::words(text), Some(value.clone())),
         (None, Some(value)) => (truncate::words(&spoken(value)), Some(value.clone())),
         (Some(text), None) => stated_in_words(positions, held, &truncate::words(text)),
         (None, None) => {
-            peer_agreed_with(positions, held, given, agrees).unwrap_or_else(|| unchanged(held))
+            peer_agreed_with(positions, held, message, agrees).unwrap_or_else(|| unchanged(held))
         }
     };
     // What was shown before stays shown while there is room: new evidence is put in front of it.
@@ -65,7 +65,7 @@ fn spoken(value: &serde_json::Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A position given in words only has the value of the position with the same words, if anyone holds one.
+/// A position message in words only has the value of the position with the same words, if anyone holds one.
 fn stated_in_words(
     positions: &[Position],
     held: &Position,
@@ -84,7 +84,7 @@ fn stated_in_words(
 fn peer_agreed_with(
     positions: &[Position],
     held: &Position,
-    given: &GivenAnswer,
+    message: &AnswerMessage,
     agrees: bool,
 ) -> Option<(String, Option<serde_json::Value>)> {
     if !agrees {
@@ -94,7 +94,7 @@ fn peer_agreed_with(
         .iter()
         .filter(|other| other.agent_id != held.agent_id)
         .collect();
-    if let Some(named) = &given.answer.agrees_with {
+    if let Some(named) = &message.answer.agrees_with {
         return peers
             .iter()
             .find(|peer| peer.agent_id == *named)

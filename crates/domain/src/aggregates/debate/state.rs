@@ -1,44 +1,46 @@
-//! What is known of a debate.
+//! The state of a debate, and how its events change it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use concord_events::{
-    DeadlineControl, DebateEvent, DebateOpened, Escalated, Heard as HeardMessage, ReceivedAnswer,
-    StoredEvent,
+    DebateEvent, DebateOpened, DebateResolved, Heard, ReceivedAnswer, StoredEvent,
 };
-use concord_wire::payload::{
-    ConflictOutcome, Contact, Level, Position, RoundRecord, SetAsideReason,
-};
+use concord_wire::payload::{ConflictOutcome, Level, Position, RoundRecord, SetAsideReason};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, MessageId, Timestamp};
 
-use crate::aggregates::escalation::{self, Ladder};
+mod ladder;
+mod position_changes;
 
-/// What is remembered of an answer of the round; its words are in its fact.
+pub use ladder::Ladder;
+#[cfg(test)]
+pub(super) use position_changes::position_changes;
+
+/// An answer of the round under way. Its text is in its event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heard {
-    /// Who answered.
+pub struct RoundAnswer {
+    /// The sender.
     pub agent_id: AgentId,
     /// Whether the party now holds a peer's position.
     pub agrees: bool,
 }
 
-/// What is known of a debate.
+/// The state of a debate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DebateState {
     /// How it was opened. Shared, because a state is copied to look ahead and this part of it never changes.
     pub opened: Option<Arc<DebateOpened>>,
     /// The round under way, from 1; 0 before the first.
     pub round: u32,
-    /// Sequence of the fact that began the round; questions of the round carry it in their ids.
+    /// Sequence of the event that began the round; questions of the round carry it in their ids.
     pub round_sequence: u64,
-    /// Who is asked in the round.
+    /// The agents that are asked in the round.
     pub asked: Vec<AgentId>,
     /// Until when answers of the round count.
     pub due: Option<Timestamp>,
     /// Answers of the round, in the order of arrival.
-    pub answers: Vec<Heard>,
+    pub answers: Vec<RoundAnswer>,
     /// What each party holds now, ordered by agent id.
     pub positions: Vec<Position>,
     /// What each party held when the round began.
@@ -49,14 +51,14 @@ pub struct DebateState {
     pub ladder: Option<Box<Ladder>>,
     /// How it ended.
     pub outcome: Option<ConflictOutcome>,
-    /// Who has said what proved right, once that is known.
+    /// The agent that reported what proved right, once one has.
     pub proved_by: Option<AgentId>,
-    /// Senders and digests of the messages that were recorded, to know a repetition.
+    /// Senders and digests of the messages that were recorded, to recognise a repetition.
     pub seen: BTreeMap<MessageId, (AgentId, String)>,
-    /// Facts of the queue by which it was given to an expert or taken back. One that is delivered again after a later one must
-    /// not undo that.
+    /// Events of the review queue by which the debate was assigned or taken back. One that is delivered again after a later
+    /// one must not undo that.
     pub queued_by: Vec<MessageId>,
-    /// Answers recorded and not used.
+    /// Answers that were recorded and not used.
     pub set_aside: Vec<(AgentId, MessageId, SetAsideReason)>,
 }
 
@@ -70,19 +72,7 @@ impl DebateState {
         }
         match record.event {
             DebateEvent::Opened(opened) => {
-                self.positions.clone_from(&opened.conflict.positions);
-                self.begin(record.sequence, 1, opened.asked.clone(), opened.due);
-                if opened.terms.challenge.is_some() {
-                    self.ladder = Some(Box::new(Ladder::at(
-                        Level::Agents,
-                        opened.waits_for.clone(),
-                    )));
-                }
-                self.opened = Some(Arc::new(*opened));
-                // The request's id is used up. A fact's id follows from its cause: an answer under it could never be
-                // stored, and is no repetition of anything.
-                let opener = Service::ConflictDetector.agent_id();
-                self.seen.insert(record.meta.cause, (opener, String::new()));
+                self.open(*opened, record.sequence, record.meta.cause);
             }
             DebateEvent::Answered(answered) => self.take(answered.received),
             DebateEvent::AnswerSetAside(aside) => {
@@ -98,34 +88,58 @@ impl DebateState {
                     self.take(last);
                 }
                 self.rounds.push(closed.record);
-                self.begin(
+                self.begin_round(
                     record.sequence,
                     closed.next_round,
                     closed.asked,
                     Some(closed.due),
                 );
             }
-            DebateEvent::Resolved(resolved) => {
-                let resolved = *resolved;
-                if let Some(last) = resolved.last {
-                    self.take(last);
-                }
-                if let Some(heard) = resolved.heard {
-                    self.remember(heard);
-                }
-                self.rounds.clone_from(&resolved.outcome.rounds);
-                self.outcome = Some(resolved.outcome);
-                self.due = None;
-            }
+            DebateEvent::Resolved(resolved) => self.resolve(*resolved),
             DebateEvent::OutcomeKnown(known) => {
                 self.proved_by = Some(known.heard.agent_id.clone());
                 self.remember(known.heard);
             }
-            other => self.climb(other, record.meta.at),
+            other => self.apply_ladder_event(other, record.meta.at),
         }
     }
 
-    fn begin(&mut self, sequence: u64, round: u32, asked: Vec<AgentId>, due: Option<Timestamp>) {
+    fn open(&mut self, opened: DebateOpened, sequence: u64, cause: MessageId) {
+        self.positions.clone_from(&opened.conflict.positions);
+        self.begin_round(sequence, 1, opened.asked.clone(), opened.due);
+        // Without a first round it begins on the ladder.
+        if opened.due.is_none() {
+            self.ladder = Some(Box::new(Ladder::at(
+                Level::Agents,
+                opened.waits_for.clone(),
+            )));
+        }
+        self.opened = Some(Arc::new(opened));
+        // The request's id is used up. An event's id follows from its cause: an answer under this id could never be
+        // stored, and is no repetition of anything.
+        let opener = Service::ConflictDetector.agent_id();
+        self.seen.insert(cause, (opener, String::new()));
+    }
+
+    fn resolve(&mut self, resolved: DebateResolved) {
+        if let Some(last) = resolved.last {
+            self.take(last);
+        }
+        if let Some(heard) = resolved.heard {
+            self.remember(heard);
+        }
+        self.rounds.clone_from(&resolved.outcome.rounds);
+        self.outcome = Some(resolved.outcome);
+        self.due = None;
+    }
+
+    fn begin_round(
+        &mut self,
+        sequence: u64,
+        round: u32,
+        asked: Vec<AgentId>,
+        due: Option<Timestamp>,
+    ) {
         self.round = round;
         self.round_sequence = sequence;
         self.asked = asked;
@@ -152,134 +166,11 @@ impl DebateState {
         {
             *held = position;
         }
-        self.answers.push(Heard { agent_id, agrees });
+        self.answers.push(RoundAnswer { agent_id, agrees });
     }
 
-    fn remember(&mut self, heard: HeardMessage) {
+    fn remember(&mut self, message: Heard) {
         self.seen
-            .insert(heard.message_id, (heard.agent_id, heard.digest));
-    }
-
-    /// Facts of the ladder.
-    fn climb(&mut self, event: DebateEvent, at: Timestamp) {
-        match event {
-            DebateEvent::Acknowledged(acknowledged) => {
-                self.remember(acknowledged.heard);
-                self.on_ladder(|ladder| {
-                    ladder.acknowledged = true;
-                    ladder.rearrange(acknowledged.waits_for, acknowledged.held);
-                });
-            }
-            DebateEvent::Clarified(clarified) => {
-                self.remember(clarified.heard);
-                self.on_ladder(|ladder| ladder.clarifications += 1);
-            }
-            DebateEvent::EvidenceGiven(given) => {
-                let given = *given;
-                self.remember(given.heard);
-                let mut changes = Vec::new();
-                if let Some(held) = self
-                    .positions
-                    .iter_mut()
-                    .find(|held| held.agent_id == given.position.agent_id)
-                {
-                    changes = escalation::changes(held, &given.position);
-                    *held = given.position;
-                }
-                self.on_ladder(|ladder| {
-                    ladder.acknowledged |= given.question.is_some();
-                    ladder.evaluating |= given.question.is_some();
-                    ladder.evidence += 1;
-                    ladder.rearrange(given.waits_for, given.held);
-                    if let Some(briefed) = given.brief {
-                        let before = ladder.digest.replace(briefed.digest).unwrap_or_default();
-                        ladder
-                            .changes
-                            .extend(changes.into_iter().map(|line| (before.clone(), line)));
-                    }
-                });
-            }
-            DebateEvent::Escalated(escalated) => self.escalated(*escalated),
-            DebateEvent::OpinionGiven(given) => {
-                self.remember(given.heard);
-                self.on_ladder(|ladder| {
-                    ladder.opinion = Some(given.text);
-                    ladder.rearrange(given.waits_for, given.held);
-                });
-            }
-            DebateEvent::Assigned(assigned) => self.on_ladder(|ladder| {
-                ladder.expert = Some(assigned.briefed.expert);
-                ladder.contact = assigned.contact;
-                ladder.digest = Some(assigned.briefed.digest);
-                ladder.waits_for = assigned.waits_for;
-            }),
-            DebateEvent::Unassigned(_) => self.on_ladder(|ladder| {
-                ladder.expert = None;
-                ladder.contact = Contact::default();
-                ladder.digest = None;
-            }),
-            DebateEvent::Reminded(reminded) => {
-                self.on_ladder(|ladder| ladder.waits_for = reminded.waits_for)
-            }
-            DebateEvent::RulingSetAside(aside) => self.remember(aside.heard),
-            DebateEvent::FellBack(fell) => self.on_ladder(|ladder| {
-                ladder.level = Level::Fallback;
-                ladder.waits_for = fell.waits_for;
-                ladder.held = None;
-                ladder.provisional = Some(fell.outcome);
-            }),
-            DebateEvent::AwaitsGate(_) => self.on_ladder(|ladder| {
-                ladder.level = Level::Gate;
-                ladder.waits_for.clear();
-            }),
-            DebateEvent::DeadlinesMoved(moved) => self.on_ladder(|ladder| {
-                ladder.waits_for = moved.waits_for;
-                ladder.held = match moved.control {
-                    DeadlineControl::Hold => Some((moved.held, at)),
-                    DeadlineControl::Resume => None,
-                    DeadlineControl::Extend => {
-                        ladder.held.take().map(|(_, since)| (moved.held, since))
-                    }
-                };
-            }),
-            // These are no facts of the ladder.
-            DebateEvent::Opened(_)
-            | DebateEvent::Answered(_)
-            | DebateEvent::AnswerSetAside(_)
-            | DebateEvent::RoundClosed(_)
-            | DebateEvent::Resolved(_)
-            | DebateEvent::OutcomeKnown(_) => {}
-        }
-    }
-
-    fn escalated(&mut self, escalated: Escalated) {
-        if let Some(heard) = escalated.heard {
-            self.remember(heard);
-        }
-        let mut tally = None;
-        if let Some(discussion) = escalated.discussion {
-            if let Some(last) = discussion.last {
-                self.take(last);
-            }
-            self.rounds = discussion.rounds;
-            tally = discussion.tally;
-            self.due = None;
-        }
-        let mut ladder = self
-            .ladder
-            .take()
-            .unwrap_or_else(|| Box::new(Ladder::at(Level::Agents, Vec::new())));
-        ladder.level = escalated.to;
-        ladder.waits_for = escalated.waits_for;
-        ladder.held = None;
-        ladder.tally = ladder.tally.or(tally);
-        ladder.mediation = escalated.mediation.or(ladder.mediation);
-        self.ladder = Some(ladder);
-    }
-
-    fn on_ladder(&mut self, change: impl FnOnce(&mut Ladder)) {
-        if let Some(ladder) = &mut self.ladder {
-            change(ladder);
-        }
+            .insert(message.message_id, (message.agent_id, message.digest));
     }
 }

@@ -1,4 +1,4 @@
-//! Who was right in a debate, for the track records: where a person has decided, and where it proved later.
+//! Verdicts: which parties of a debate were right, for their track records. A person has decided it, or it proved later.
 
 use concord_events::{DebateOpened, DebateResolved, OutcomeKnown};
 use concord_wire::payload::track_record::Source;
@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::aggregates::track_record::Observe;
 use crate::rules::vote;
 
-/// An observation for the record of this agent.
+/// An observation for the track record of this agent.
 pub type Verdict = (AgentId, Observe);
 
-/// In which field track records count: the debate's domain, else what it is about.
+/// The field in which the debate counts for track records: its domain, else its subject.
 pub fn domain_of(terms: &DebateTerms, conflict: &Conflict) -> String {
     terms
         .domain
@@ -22,7 +22,7 @@ pub fn domain_of(terms: &DebateTerms, conflict: &Conflict) -> String {
         .unwrap_or_else(|| conflict.subject.clone())
 }
 
-/// Whether a position is this one, by the comparison of the vote.
+/// Whether `held` is the same as the position with these words and this value, as the vote compares positions.
 pub(super) fn holds(
     opened: &DebateOpened,
     held: &Position,
@@ -37,7 +37,8 @@ pub(super) fn holds(
     vote::option_count(opened.conflict.kind, &opened.policy, &[held.clone(), other]) == 1
 }
 
-/// Who was right and who was not at the end of a debate, where a person has said so. `provisional` is what stood before.
+/// The verdict on each party of a resolved debate; empty unless a person decided it. `provisional` is the decision that stood
+/// before.
 pub fn of_resolution(
     opened: &DebateOpened,
     provisional: Option<&ConflictOutcome>,
@@ -73,7 +74,7 @@ pub fn of_resolution(
     outcome.positions.iter().map(verdict).collect()
 }
 
-/// Who was right and who was not, as it proved.
+/// The verdict on each party of a debate of which the outcome became known.
 pub fn of_outcome(opened: &DebateOpened, known: &OutcomeKnown) -> Vec<Verdict> {
     let judged = Judged {
         opened,
@@ -89,7 +90,7 @@ pub fn of_outcome(opened: &DebateOpened, known: &OutcomeKnown) -> Vec<Verdict> {
         .collect()
 }
 
-/// What all verdicts of one debate have in common.
+/// What all verdicts on one debate have in common.
 struct Judged<'a> {
     opened: &'a DebateOpened,
     at: Timestamp,

@@ -1,13 +1,15 @@
-//! What a request says of itself: until when an answer counts, and whether it can be carried out. Whoever hears a request and
-//! whoever is asked come to the same, so that what is refused is not carried out as well.
+//! Until when an answer to a request counts, and whether the request can be carried out. The
+//! coordinator and the agent that is asked both use this, so that a request that the coordinator
+//! refuses is not carried out by the agent.
 
 use concord_wire::payload::{Card, Request};
 use concord_wire::{Envelope, ErrorCode, Fault, Timestamp};
 
 use super::{ANSWER_MS, COMPLETION_MS, DUE_MAX_MS, Refusal};
 
-/// Until when an answer counts: the earliest deadline that is stated, in the envelope or in the payload, else half a minute, or
-/// an hour with a callback. `stored_at` is when the broker stored the request.
+/// Until when an answer counts: the earliest deadline that the envelope or the payload states, else
+/// [`ANSWER_MS`], or [`COMPLETION_MS`] with a callback. `stored_at` is when the broker stored the
+/// request.
 pub fn due(envelope: &Envelope, request: &Request, stored_at: Timestamp) -> Timestamp {
     let usual = stored_at.plus_millis(if request.callback_url.is_some() {
         COMPLETION_MS
@@ -21,7 +23,7 @@ pub fn due(envelope: &Envelope, request: &Request, stored_at: Timestamp) -> Time
         .unwrap_or(usual)
 }
 
-/// Why a request that is due then cannot be carried out by anybody, if so.
+/// Why nobody can carry out a request that is due at this time; `None` if somebody can.
 pub fn refusal(request: &Request, due: Timestamp, stored_at: Timestamp) -> Option<Refusal> {
     match request.check() {
         Err(fault) => Some(refusal_of(fault)),
@@ -29,12 +31,13 @@ pub fn refusal(request: &Request, due: Timestamp, stored_at: Timestamp) -> Optio
     }
 }
 
-/// Why a request is not what the card of the agent that is asked says of the action, if so.
+/// How a request differs from what the card of the agent that is asked says about the action;
+/// `None` if it fits.
 pub fn unfit(card: &Card, request: &Request) -> Option<Refusal> {
     card.check_request(request).err().map(refusal_of)
 }
 
-/// Why a request cannot be carried out, as what is wrong with it.
+/// A fault as the reason why a request cannot be carried out.
 pub fn refusal_of(fault: Fault) -> Refusal {
     Refusal {
         code: fault.code,

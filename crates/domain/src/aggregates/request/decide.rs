@@ -1,4 +1,4 @@
-//! What to do about an input to a request. Split by input; the table is in the module above.
+//! What to do about an input of a request. The table is in the module above.
 
 use concord_events::{
     DeadlineElapsed, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate,
@@ -7,7 +7,7 @@ use concord_events::{
 use concord_wire::{AgentId, ErrorCode, Fault, MessageId, Recipient};
 use serde_json::Value;
 
-use super::{ACKNOWLEDGE, ANSWER, Ended, LATE_MAX, Refusal, RequestState, Said};
+use super::{ACKNOWLEDGE, ANSWER, LATE_MAX, Refusal, Reply, RequestEnd, RequestState};
 use crate::aggregates::case::reused_message_id;
 use crate::machine::{Context, Decision, Ignored};
 
@@ -18,7 +18,8 @@ pub(super) fn ask(
     asked: &RequestOpened,
     refusal: Option<&Refusal>,
 ) -> RequestDecision {
-    // In the same words under no id of its own: while the first waits, one answer is for both.
+    // Two requests in the same words without ids of their own: while the first waits, one answer is
+    // for both.
     let again =
         |opened: &RequestOpened| opened.request_id != asked.request_id && state.ended.is_some();
     let again = match &state.opened {
@@ -32,7 +33,8 @@ pub(super) fn ask(
     if let Some(refusal) = refusal {
         return Decision::Append(RequestEvent::Failed(failed(asked, refusal.clone())));
     }
-    // What was heard before counts only of whoever was asked: until now nobody could know.
+    // Of the replies that came before the request, only those of the agents it asks count. That
+    // could not be known earlier.
     let early = if again { [].as_slice() } else { &state.early };
     let answers = early.iter().filter(|early| !early.is_acknowledgement());
     let mut in_time = answers.filter(|early| is_asked(asked, &early.by) && early.at <= asked.due);
@@ -42,23 +44,23 @@ pub(super) fn ask(
     }
 }
 
-pub(super) fn hear(state: &RequestState, said: &Said) -> RequestDecision {
+pub(super) fn reply(state: &RequestState, reply: &Reply) -> RequestDecision {
     let Some(opened) = &state.opened else {
-        return match said {
-            // Nobody has it, so it must not become the answer.
-            Said::Kept(_) => Decision::Ignore(Ignored::AlreadyDone),
-            Said::Acknowledgement(_) | Said::Answer(_) => hear_early(state, said),
+        return match reply {
+            // The sender did not get it, so it must not become the answer.
+            Reply::Withheld(_) => Decision::Ignore(Ignored::AlreadyDone),
+            Reply::Acknowledgement(_) | Reply::Answer(_) => reply_early(state, reply),
         };
     };
-    // A message leads to one fact: what was heard early is not heard again.
+    // A message leads to one event: a reply that came early is not recorded again.
     if state
         .early
         .iter()
-        .any(|early| early.message_id == *said.message_id())
+        .any(|early| early.message_id == *reply.message_id())
     {
         return Decision::Ignore(Ignored::Repetition);
     }
-    let by = said.by();
+    let by = reply.by();
     if !is_asked(opened, by) {
         return Decision::Reject(Fault::new(
             ErrorCode::Unauthorized,
@@ -70,39 +72,44 @@ pub(super) fn hear(state: &RequestState, said: &Said) -> RequestDecision {
             "Answer only what was asked of you.",
         ));
     }
-    match said {
-        Said::Acknowledgement(acknowledged) => acknowledge(state, opened, acknowledged),
-        Said::Answer(answer) => self::answer(state, opened, answer),
-        Said::Kept(answer) => late(state, opened, answer),
+    match reply {
+        Reply::Acknowledgement(acknowledged) => acknowledge(state, opened, acknowledged),
+        Reply::Answer(answer) => self::answer(state, opened, answer),
+        Reply::Withheld(answer) => late(state, opened, answer),
     }
 }
 
-fn hear_early(state: &RequestState, said: &Said) -> RequestDecision {
-    let heard = said.as_heard();
-    let known = state
+fn reply_early(state: &RequestState, reply: &Reply) -> RequestDecision {
+    let early = reply.as_answer();
+    let is_known = state
         .early
         .iter()
-        .any(|early| early.message_id == heard.message_id);
-    if known || state.early.len() >= LATE_MAX {
+        .any(|known| known.message_id == early.message_id);
+    if is_known || state.early.len() >= LATE_MAX {
         return Decision::Ignore(Ignored::Repetition);
     }
-    Decision::Append(RequestEvent::HeardEarly(heard))
+    Decision::Append(RequestEvent::HeardEarly(early))
 }
 
 fn acknowledge(
     state: &RequestState,
     opened: &RequestOpened,
-    said: &RequestAcknowledged,
+    acknowledged: &RequestAcknowledged,
 ) -> RequestDecision {
     if state.ended.is_some() || state.acknowledged.is_some() || !opened.is_asynchronous() {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    Decision::Append(RequestEvent::Acknowledged(said.clone()))
+    Decision::Append(RequestEvent::Acknowledged(acknowledged.clone()))
 }
 
 fn answer(state: &RequestState, opened: &RequestOpened, answer: &HeardAnswer) -> RequestDecision {
-    let repeats = matches!(&state.ended, Some(Ended::Answered(by)) if *by == answer.message_id);
-    // It was for the same request as it was made before.
+    debug_assert!(
+        is_asked(opened, &answer.by),
+        "only the agent that was asked answers"
+    );
+    let repeats =
+        matches!(&state.ended, Some(RequestEnd::Answered(by)) if *by == answer.message_id);
+    // It answers the earlier request in the same words.
     let for_earlier = opened.request_id.is_derived() && answer.at < opened.asked_at;
     if repeats || for_earlier {
         return Decision::Ignore(Ignored::Repetition);
@@ -150,9 +157,15 @@ pub(super) fn elapsed(
     if let Some(answer) = unread.filter(counts) {
         return Decision::Append(RequestEvent::Answered(answered(opened, answer)));
     }
+    let refusal = missed(opened, context, elapsed.name.as_str());
+    Decision::Append(RequestEvent::Failed(failed(opened, refusal)))
+}
+
+/// The reason why a request fails whose deadline with this name has passed.
+fn missed(opened: &RequestOpened, context: &Context, deadline: &str) -> Refusal {
     let to = opened.to.as_str();
     let waited_ms = context.now.millis_since(opened.asked_at);
-    let refusal = match elapsed.name.as_str() {
+    match deadline {
         ACKNOWLEDGE => Refusal {
             code: ErrorCode::AgentUnavailable,
             pointer: String::new(),
@@ -165,22 +178,21 @@ pub(super) fn elapsed(
             why: format!("{to} has not answered within {waited_ms} ms."),
             suggestion: "Ask again with a later deadline, ask another, or give a callback_url if it takes long.".into(),
         },
-    };
-    Decision::Append(RequestEvent::Failed(failed(opened, refusal)))
+    }
 }
 
-/// Whether an agent is one that a request is for.
+/// Whether the request is for this agent.
 pub fn is_asked(opened: &RequestOpened, by: &AgentId) -> bool {
     match &opened.to {
         Recipient::Agent(agent) => agent == by,
-        // Whoever can help; but nobody answers themselves.
+        // Any agent may answer, but not the sender itself.
         _ => opened.from != *by,
     }
 }
 
 fn answered(opened: &RequestOpened, answer: &HeardAnswer) -> RequestAnswered {
     let took_ms = answer.at.millis_since(opened.asked_at);
-    // What was answered is with the asker already; it is repeated only for those who are told of it later.
+    // The sender has the answer already. It is repeated only for those who are told of it later.
     let payload = if opened.is_asynchronous() {
         answer.payload.clone()
     } else {
@@ -213,27 +225,27 @@ fn failed(request: &RequestOpened, refusal: Refusal) -> RequestFailed {
     }
 }
 
-impl Said {
+impl Reply {
     fn by(&self) -> &AgentId {
         match self {
             Self::Acknowledgement(acknowledged) => &acknowledged.by,
-            Self::Answer(answer) | Self::Kept(answer) => &answer.by,
+            Self::Answer(answer) | Self::Withheld(answer) => &answer.by,
         }
     }
 
     fn message_id(&self) -> &MessageId {
         match self {
             Self::Acknowledgement(acknowledged) => &acknowledged.message_id,
-            Self::Answer(answer) | Self::Kept(answer) => &answer.message_id,
+            Self::Answer(answer) | Self::Withheld(answer) => &answer.message_id,
         }
     }
 
-    fn as_heard(&self) -> HeardAnswer {
+    fn as_answer(&self) -> HeardAnswer {
         match self {
             Self::Acknowledgement(RequestAcknowledged { by, message_id, at }) => {
                 HeardAnswer::acknowledgement(by.clone(), message_id.clone(), *at)
             }
-            Self::Answer(answer) | Self::Kept(answer) => answer.clone(),
+            Self::Answer(answer) | Self::Withheld(answer) => answer.clone(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What follows from the facts of a request.
+//! The effects of the events of a request.
 
 use concord_events::{AnswerForm, RequestAnswered, RequestEvent, RequestFailed};
 use concord_wire::payload::ErrorReport;
@@ -40,7 +40,8 @@ fn fail(failed: &RequestFailed) -> Effect {
     }
 }
 
-/// Who asked with a callback is told of the completion, unless whoever was asked has said so in that form.
+/// A request with a callback: the completion is reported, unless the agent that was asked has done
+/// so in that form.
 fn completed(answered: &RequestAnswered) -> Option<Effect> {
     let RequestAnswered {
         request,

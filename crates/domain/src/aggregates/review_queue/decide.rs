@@ -1,4 +1,4 @@
-//! What to do about an input to the queue. Split by input; the table is in the module above.
+//! What to do about an input of the review queue. The tables are in the module above.
 
 use concord_events::{
     Assigned, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason, Released,
@@ -8,21 +8,25 @@ use concord_wire::payload::{Contact, DebatePriority, json_text_bytes};
 use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
 use serde::Serialize;
 
-use super::state::{InQueue, QueueState};
-use super::{EXPERTS_MAX, Enqueue, QueueInput, WHY_BYTES_MAX, fact_id, order};
+use super::over_capacity;
+use super::state::{QueueState, QueuedDebate};
+use super::{EXPERTS_MAX, Enqueue, QueueInput, WHY_BYTES_MAX, event_id_of, order};
 use crate::aggregates::case::reused_message_id;
 use crate::digest;
 use crate::machine::{Context, Decision, Ignored};
 
 type QueueDecision = Decision<ReviewQueueEvent>;
 
-/// Where the parameters of a request stand.
+/// The JSON pointer of the parameters of a request.
 const PARAMETERS: &str = "/payload/parameters";
 
 pub(super) fn decide(state: &QueueState, context: &Context, input: &QueueInput) -> QueueDecision {
-    if let Some(earlier) = state.causes.get(&fact_id(context.origin, &context.cause)) {
-        // A fact's id follows from its cause, so a second one could not be stored.
-        let same = *earlier == asked(input);
+    if let Some(earlier) = state
+        .causes
+        .get(&event_id_of(context.origin, &context.cause))
+    {
+        // An event's id follows from its cause, so a second one could not be stored.
+        let same = *earlier == digest_of_input(input);
         return if same {
             Decision::Ignore(Ignored::Repetition)
         } else {
@@ -44,57 +48,57 @@ pub(super) fn decide(state: &QueueState, context: &Context, input: &QueueInput) 
     }
 }
 
-// === What was asked, to tell a repetition from another request under the same id ===
-
-/// What an input asks for.
-fn asked(input: &QueueInput) -> String {
+/// A digest of what an input asks for, to tell a repetition from another request under the same id.
+fn digest_of_input(input: &QueueInput) -> String {
     match input {
-        QueueInput::Register(registered) => same("register", registered),
-        QueueInput::Leave { agent_id, by, why } => same("leave", (agent_id, by, why)),
-        QueueInput::Enqueue(enqueue) => same("enqueue", &enqueue.entry.debate_id),
-        QueueInput::Advance => same("advance", ()),
-        QueueInput::Release { debate_id, .. } => same("release", debate_id),
+        QueueInput::Register(registered) => request_digest("register", registered),
+        QueueInput::Leave { agent_id, by, why } => request_digest("leave", (agent_id, by, why)),
+        QueueInput::Enqueue(enqueue) => request_digest("enqueue", &enqueue.entry.debate_id),
+        QueueInput::Advance => request_digest("advance", ()),
+        QueueInput::Release { debate_id, .. } => request_digest("release", debate_id),
         QueueInput::Reassign {
             debate_id,
             to,
             by,
             why,
-        } => same("reassign", (debate_id, to, by, why)),
+        } => request_digest("reassign", (debate_id, to, by, why)),
     }
 }
 
-/// What was asked for when this was the answer.
-pub(super) fn asked_for(event: &ReviewQueueEvent) -> String {
+/// The digest of the input that led to this event.
+pub(super) fn digest_of_event(event: &ReviewQueueEvent) -> String {
     match event {
-        ReviewQueueEvent::ExpertRegistered(registered) => same("register", registered),
-        ReviewQueueEvent::ExpertLeft(left) => same("leave", (&left.agent_id, &left.by, &left.why)),
-        ReviewQueueEvent::Enqueued(entry) => same("enqueue", &entry.debate_id),
-        ReviewQueueEvent::Overflowed(overflowed) => same("enqueue", &overflowed.debate_id),
-        ReviewQueueEvent::Assigned(_) => same("advance", ()),
-        ReviewQueueEvent::Released(released) => same("release", &released.debate_id),
+        ReviewQueueEvent::ExpertRegistered(registered) => request_digest("register", registered),
+        ReviewQueueEvent::ExpertLeft(left) => {
+            request_digest("leave", (&left.agent_id, &left.by, &left.why))
+        }
+        ReviewQueueEvent::Enqueued(entry) => request_digest("enqueue", &entry.debate_id),
+        ReviewQueueEvent::Overflowed(overflowed) => {
+            request_digest("enqueue", &overflowed.debate_id)
+        }
+        ReviewQueueEvent::Assigned(_) => request_digest("advance", ()),
+        ReviewQueueEvent::Released(released) => request_digest("release", &released.debate_id),
         ReviewQueueEvent::Reassigned(Reassigned {
             debate_id,
             to,
             by,
             why,
             ..
-        }) => same("reassign", (debate_id, to, by, why)),
+        }) => request_digest("reassign", (debate_id, to, by, why)),
     }
 }
 
-fn same(kind: &str, what: impl Serialize) -> String {
-    // Structures without maps are always written.
+fn request_digest(kind: &str, what: impl Serialize) -> String {
+    // A value without maps can always be written as JSON.
     digest(&serde_json::to_vec(&(kind, what)).unwrap_or_default())
 }
-
-// === Experts ===
 
 fn register(state: &QueueState, registered: &ExpertRegistered) -> QueueDecision {
     let expert = &registered.expert;
     if let Err(fault) = expert.check(PARAMETERS) {
         return Decision::Reject(fault);
     }
-    if state.desks.len() >= EXPERTS_MAX && !state.desks.contains_key(&expert.agent_id) {
+    if state.experts.len() >= EXPERTS_MAX && !state.experts.contains_key(&expert.agent_id) {
         return Decision::Reject(Fault::new(
             ErrorCode::CapacityExceeded,
             PARAMETERS,
@@ -106,14 +110,14 @@ fn register(state: &QueueState, registered: &ExpertRegistered) -> QueueDecision 
 }
 
 fn leave(state: &QueueState, agent_id: &AgentId, by: &AgentId, why: &str) -> QueueDecision {
-    let Some(desk) = state.desks.get(agent_id) else {
+    let Some(entry) = state.experts.get(agent_id) else {
         return Decision::Reject(no_such_expert("agent_id", agent_id));
     };
     if let Err(fault) = check_length(why) {
         return Decision::Reject(fault);
     }
     let (agent_id, by, why) = (agent_id.clone(), by.clone(), why.to_owned());
-    let returned = desk.held.iter().cloned().collect();
+    let returned = entry.held.iter().cloned().collect();
     Decision::Append(ReviewQueueEvent::ExpertLeft(ExpertLeft {
         agent_id,
         by,
@@ -143,15 +147,13 @@ fn check_length(why: &str) -> Result<(), Fault> {
     ))
 }
 
-// === Debates ===
-
 fn enqueue_debate(state: &QueueState, enqueue: &Enqueue) -> QueueDecision {
     let entry = &enqueue.entry;
     if state.debates.contains_key(&entry.debate_id) || state.finished.contains(&entry.debate_id) {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    let debate = InQueue::waiting(entry.clone());
-    let must_wait = !state.desks.is_empty() && !order::is_room_for(state, &debate);
+    let debate = QueuedDebate::waiting(entry.clone());
+    let must_wait = !state.experts.is_empty() && !order::is_room_for(state, &debate);
     let is_full = entry.priority == DebatePriority::Supporting
         || state.waiting.len() >= enqueue.queue_max as usize;
     if must_wait && is_full {
@@ -170,21 +172,27 @@ fn advance(state: &QueueState, context: &Context) -> QueueDecision {
     let Some((debate, expert)) = order::next(state) else {
         return Decision::Ignore(Ignored::AlreadyDone);
     };
-    Decision::Append(ReviewQueueEvent::Assigned(Assigned {
+    debug_assert!(
+        debate.holder.is_none() && !debate.entry.excluded.contains(expert),
+        "a waiting debate is assigned to an expert who is not excluded"
+    );
+    let assigned = ReviewQueueEvent::Assigned(Assigned {
         debate_id: debate.entry.debate_id.clone(),
         case_id: debate.entry.case_id.clone(),
         expert: expert.clone(),
         contact: contact_of(state, expert),
         waited_ms: context.now.millis_since(debate.entry.entered_at),
-    }))
+    });
+    debug_assert_eq!(over_capacity(state, &assigned), None);
+    Decision::Append(assigned)
 }
 
-/// Where an expert is notified, as it is known now.
+/// Where an expert is notified at present.
 fn contact_of(state: &QueueState, expert: &AgentId) -> Contact {
     state
-        .desks
+        .experts
         .get(expert)
-        .map(|desk| desk.expert.contact.clone())
+        .map(|entry| entry.expert.contact.clone())
         .unwrap_or_default()
 }
 
@@ -247,11 +255,11 @@ fn check_why(why: &str) -> Result<(), Fault> {
     check_length(why)
 }
 
-/// Whether an operator may give the debate to this expert.
-fn check_receiver(state: &QueueState, debate: &InQueue, to: &AgentId) -> Result<(), Fault> {
+/// Checks that an operator may assign the debate to this expert.
+fn check_receiver(state: &QueueState, debate: &QueuedDebate, to: &AgentId) -> Result<(), Fault> {
     let pointer = || format!("{PARAMETERS}/to");
     let debate_id = &debate.entry.debate_id;
-    let Some(desk) = state.desks.get(to) else {
+    let Some(entry) = state.experts.get(to) else {
         return Err(no_such_expert("to", to));
     };
     if debate.entry.excluded.contains(to) {
@@ -273,8 +281,8 @@ fn check_receiver(state: &QueueState, debate: &InQueue, to: &AgentId) -> Result<
             "Choose another expert, or leave it where it is.",
         ));
     }
-    if !desk.has_room() {
-        let (held, capacity) = (desk.held.len(), desk.expert.capacity);
+    if !entry.has_room() {
+        let (held, capacity) = (entry.held.len(), entry.expert.capacity);
         return Err(Fault::new(
             ErrorCode::CapacityExceeded,
             pointer(),

@@ -1,8 +1,8 @@
-//! A memory of what came last, of bounded size.
+//! A map of bounded size that forgets its oldest entries.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The last so many things, each under a key. The oldest goes when there is no room for another.
+/// The last `max` entries, each under a key. A new entry displaces the oldest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recent<K, V> {
     values: BTreeMap<K, V>,
@@ -11,7 +11,7 @@ pub struct Recent<K, V> {
 }
 
 impl<K: Ord + Clone, V> Recent<K, V> {
-    /// Remembers nothing yet, and at most `max` things.
+    /// An empty map that keeps at most `max` entries.
     pub fn new(max: usize) -> Self {
         Self {
             values: BTreeMap::new(),
@@ -20,7 +20,7 @@ impl<K: Ord + Clone, V> Recent<K, V> {
         }
     }
 
-    /// Remembers one more thing. What is remembered under the key already keeps its value and its age.
+    /// Adds an entry. An entry that is already there under the key keeps its value and its age.
     pub fn insert(&mut self, key: K, value: V) {
         if self.values.contains_key(&key) {
             return;
@@ -34,22 +34,22 @@ impl<K: Ord + Clone, V> Recent<K, V> {
         }
     }
 
-    /// What is remembered under a key.
+    /// The value under a key.
     pub fn get(&self, key: &K) -> Option<&V> {
         self.values.get(key)
     }
 
-    /// Whether anything is remembered under a key.
+    /// Whether there is an entry under a key.
     pub fn contains(&self, key: &K) -> bool {
         self.values.contains_key(key)
     }
 
-    /// How many things are remembered.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether nothing is remembered.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What is known of the queue.
+//! The state of the review queue, and how its events change it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,29 +6,29 @@ use concord_events::{Enqueued, ReviewQueueEvent, StoredEvent};
 use concord_wire::payload::{DebatePriority, Expert};
 use concord_wire::{AgentId, DebateId, MessageId, Timestamp};
 
-use super::decide::asked_for;
+use super::decide::digest_of_event;
 use super::{CAUSES_MAX, FINISHED_MAX, Recent};
 use crate::rules::canonical::normalise;
 
-/// What is known of the queue.
+/// The state of the review queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueState {
-    /// Registered experts.
-    pub desks: BTreeMap<AgentId, Desk>,
+    /// The registered experts.
+    pub experts: BTreeMap<AgentId, RegisteredExpert>,
     /// Debates that wait or are assigned.
-    pub debates: BTreeMap<DebateId, InQueue>,
-    /// Those that wait, in the order of the queue.
+    pub debates: BTreeMap<DebateId, QueuedDebate>,
+    /// The places of the debates that wait, in the order of the queue.
     pub waiting: BTreeSet<Place>,
-    /// Those that were released or have overflowed, of late.
+    /// Debates that were released or have overflowed; the last of them.
     pub finished: Recent<DebateId, ()>,
-    /// What was asked for by the causes of late, by the id of the fact that each led to.
+    /// Digests of the last inputs, by the id of the event that each led to.
     pub causes: Recent<MessageId, String>,
 }
 
 impl Default for QueueState {
     fn default() -> Self {
         Self {
-            desks: BTreeMap::new(),
+            experts: BTreeMap::new(),
             debates: BTreeMap::new(),
             waiting: BTreeSet::new(),
             finished: Recent::new(FINISHED_MAX),
@@ -37,40 +37,40 @@ impl Default for QueueState {
     }
 }
 
-/// An expert at work.
+/// A registered expert with the debates they have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Desk {
+pub struct RegisteredExpert {
     /// The expert.
     pub expert: Expert,
-    /// The expert's domains, in the form in which they are compared.
+    /// The expert's domains, in the form in which domains are compared.
     pub domains: BTreeSet<String>,
-    /// Debates that the expert has.
+    /// The debates that the expert has.
     pub held: BTreeSet<DebateId>,
-    /// Sequence of the fact by which the expert was last given one; 0 before the first. Sequences tell what was earlier
-    /// where clocks cannot.
+    /// Sequence of the event by which the expert was last assigned a debate; 0 before the first.
+    /// Sequences order events where clocks cannot.
     pub last_assigned: u64,
 }
 
-impl Desk {
-    /// Whether the expert can be given another debate.
+impl RegisteredExpert {
+    /// Whether another debate can be assigned to the expert.
     pub fn has_room(&self) -> bool {
         self.held.len() < self.expert.capacity as usize
     }
 }
 
-/// A debate in the queue.
+/// A debate in the review queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InQueue {
-    /// The debate as it waits, or waited.
+pub struct QueuedDebate {
+    /// The debate with its particulars.
     pub entry: Enqueued,
-    /// Its domain in the form in which it is compared.
+    /// Its domain, in the form in which domains are compared.
     pub domain: Option<String>,
-    /// Who has it; none while it waits.
+    /// The expert who has it; `None` while it waits.
     pub holder: Option<Holder>,
 }
 
-impl InQueue {
-    /// A debate that nobody has.
+impl QueuedDebate {
+    /// A debate that waits.
     pub(super) fn waiting(entry: Enqueued) -> Self {
         let domain = entry.domain.as_deref().and_then(comparable);
         Self {
@@ -81,23 +81,23 @@ impl InQueue {
     }
 }
 
-/// Who has a debate.
+/// The expert who has a debate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// The expert.
     pub expert: AgentId,
-    /// Since when.
+    /// The time of the assignment.
     pub since: Timestamp,
 }
 
-/// A place in the queue; what is less comes first.
+/// A place in the queue. The lesser place comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The most urgent first.
+    /// The most urgent priority comes first.
     pub priority: DebatePriority,
-    /// Then what has waited longest.
+    /// Then the debate that has waited longest.
     pub entered_at: Timestamp,
-    /// Then by id.
+    /// Then the lower id.
     pub debate_id: DebateId,
 }
 
@@ -112,27 +112,28 @@ impl Place {
     }
 }
 
-/// A domain in the form in which it is compared; none where nothing is said.
+/// A domain in the form in which domains are compared; `None` for an empty one.
 fn comparable(domain: &str) -> Option<String> {
     Some(normalise(domain)).filter(|domain| !domain.is_empty())
 }
 
 impl QueueState {
-    /// Debates that wait, in the order of the queue.
-    pub fn in_order(&self) -> impl Iterator<Item = &InQueue> {
+    /// The debates that wait, in the order of the queue.
+    pub fn in_order(&self) -> impl Iterator<Item = &QueuedDebate> {
         self.waiting
             .iter()
             .filter_map(|place| self.debates.get(&place.debate_id))
     }
 
-    /// Debates that an expert has, in the order of the queue.
-    pub fn held_by(&self, expert: &AgentId) -> Vec<&InQueue> {
+    /// The debates that an expert has, in the order of the queue.
+    pub fn held_by(&self, expert: &AgentId) -> Vec<&QueuedDebate> {
         let held = self
-            .desks
+            .experts
             .get(expert)
             .into_iter()
-            .flat_map(|desk| &desk.held);
-        let mut held: Vec<&InQueue> = held.filter_map(|debate| self.debates.get(debate)).collect();
+            .flat_map(|entry| &entry.held);
+        let mut held: Vec<&QueuedDebate> =
+            held.filter_map(|debate| self.debates.get(debate)).collect();
         held.sort_by_key(|debate| Place::of(&debate.entry));
         held
     }
@@ -143,11 +144,11 @@ impl QueueState {
             sequence,
             event,
         } = record;
-        self.causes.insert(meta.event_id, asked_for(&event));
+        self.causes.insert(meta.event_id, digest_of_event(&event));
         match event {
             ReviewQueueEvent::ExpertRegistered(registered) => self.register(registered.expert),
             ReviewQueueEvent::ExpertLeft(left) => {
-                self.desks.remove(&left.agent_id);
+                self.experts.remove(&left.agent_id);
                 for id in &left.returned {
                     if let Some(debate) = self.debates.get_mut(id) {
                         debate.holder = None;
@@ -158,10 +159,10 @@ impl QueueState {
             ReviewQueueEvent::Enqueued(entry) => {
                 self.waiting.insert(Place::of(&entry));
                 self.debates
-                    .insert(entry.debate_id.clone(), InQueue::waiting(entry));
+                    .insert(entry.debate_id.clone(), QueuedDebate::waiting(entry));
             }
             ReviewQueueEvent::Assigned(given) => {
-                self.give(
+                self.assign(
                     &given.debate_id,
                     Holder {
                         expert: given.expert,
@@ -171,7 +172,7 @@ impl QueueState {
                 );
             }
             ReviewQueueEvent::Reassigned(given) => {
-                self.give(
+                self.assign(
                     &given.debate_id,
                     Holder {
                         expert: given.to,
@@ -197,13 +198,13 @@ impl QueueState {
             .iter()
             .filter_map(|domain| comparable(domain))
             .collect();
-        let earlier = self.desks.remove(&expert.agent_id);
+        let earlier = self.experts.remove(&expert.agent_id);
         let (held, last_assigned) = earlier
-            .map(|desk| (desk.held, desk.last_assigned))
+            .map(|entry| (entry.held, entry.last_assigned))
             .unwrap_or_default();
-        self.desks.insert(
+        self.experts.insert(
             expert.agent_id.clone(),
-            Desk {
+            RegisteredExpert {
                 expert,
                 domains,
                 held,
@@ -212,7 +213,7 @@ impl QueueState {
         );
     }
 
-    /// Takes a debate from whoever has it, or out of those that wait.
+    /// Takes a debate from its expert, or from those that wait.
     fn take_back(&mut self, debate_id: &DebateId) {
         let Some(debate) = self.debates.get_mut(debate_id) else {
             return;
@@ -222,18 +223,25 @@ impl QueueState {
                 self.waiting.remove(&Place::of(&debate.entry));
             }
             Some(holder) => {
-                if let Some(desk) = self.desks.get_mut(&holder.expert) {
-                    desk.held.remove(debate_id);
+                if let Some(entry) = self.experts.get_mut(&holder.expert) {
+                    entry.held.remove(debate_id);
                 }
             }
         }
     }
 
-    fn give(&mut self, debate_id: &DebateId, holder: Holder, sequence: u64) {
+    fn assign(&mut self, debate_id: &DebateId, holder: Holder, sequence: u64) {
         self.take_back(debate_id);
-        if let Some(desk) = self.desks.get_mut(&holder.expert) {
-            desk.held.insert(debate_id.clone());
-            desk.last_assigned = sequence;
+        debug_assert!(
+            !self
+                .waiting
+                .iter()
+                .any(|place| place.debate_id == *debate_id),
+            "a debate that is assigned does not wait"
+        );
+        if let Some(entry) = self.experts.get_mut(&holder.expert) {
+            entry.held.insert(debate_id.clone());
+            entry.last_assigned = sequence;
         }
         if let Some(debate) = self.debates.get_mut(debate_id) {
             debate.holder = Some(holder);

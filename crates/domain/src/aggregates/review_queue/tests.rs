@@ -111,7 +111,7 @@ fn hears(story: &mut QueueStory, context: &Context, input: &QueueInput) -> Strin
 
 fn advance(story: &mut QueueStory, context: &Context) {
     loop {
-        let by = Context::of_fact(context.now, story.last().meta.event_id.clone());
+        let by = Context::of_event(context.now, story.last().meta.event_id.clone());
         if story.hears(&by, &QueueInput::Advance) != "assigned" {
             return;
         }
@@ -121,18 +121,18 @@ fn advance(story: &mut QueueStory, context: &Context) {
 /// Who has what, in the order of the queue, and `-` for nobody: `eva d-1 d-2 | - d-3`.
 fn picture(story: &QueueStory) -> String {
     let state = story.state();
-    let names = |debates: Vec<&InQueue>| {
+    let names = |debates: Vec<&QueuedDebate>| {
         debates
             .iter()
             .map(|debate| format!(" {}", debate.entry.debate_id))
             .collect::<String>()
     };
-    let desks = state
-        .desks
+    let experts = state
+        .experts
         .keys()
         .map(|name| format!("{name}{}", names(state.held_by(name))));
     let waiting = format!("-{}", names(state.in_order().collect()));
-    desks.chain([waiting]).collect::<Vec<_>>().join(" | ")
+    experts.chain([waiting]).collect::<Vec<_>>().join(" | ")
 }
 
 fn refusal(story: &QueueStory, input: &QueueInput) -> Fault {
@@ -331,7 +331,7 @@ fn advancing_twice_for_one_fact_assigns_once() {
     story.hears(&said("m-1", 0), &enqueue("d-1", USUAL, 1));
     story.hears(&said("m-2", 0), &enqueue("d-2", USUAL, 2));
     story.hears(&said("m-3", 0), &register("eva", 3, &[]));
-    let context = Context::of_fact(after(5), story.last().meta.event_id.clone());
+    let context = Context::of_event(after(5), story.last().meta.event_id.clone());
     assert_eq!(story.hears(&context, &QueueInput::Advance), "assigned");
     assert_eq!(
         story.hears(&context, &QueueInput::Advance),

@@ -1,30 +1,32 @@
-//! What can be checked of the queue's facts afterwards.
+//! Checks of the review queue's events after they are stored.
 
 use concord_events::{Origin, Reassigned, ReviewQueueEvent, StoredEvent};
 
-use super::{Enqueue, QueueInput, QueueState, ReviewQueueMachine, fact_id};
+use super::{Enqueue, QueueInput, QueueState, ReviewQueueMachine, event_id_of};
 use crate::machine::{Context, Decision, Machine};
 
-/// What is wrong with an assignment, given the state before it: the expert must have room at that time.
+/// What is wrong with an assignment, given the state before it: the expert must have room at that
+/// time.
 pub fn over_capacity(before: &QueueState, event: &ReviewQueueEvent) -> Option<String> {
     let (debate_id, expert) = match event {
         ReviewQueueEvent::Assigned(assigned) => (&assigned.debate_id, &assigned.expert),
         ReviewQueueEvent::Reassigned(reassigned) => (&reassigned.debate_id, &reassigned.to),
         _ => return None,
     };
-    let Some(desk) = before.desks.get(expert) else {
+    let Some(entry) = before.experts.get(expert) else {
         return Some(format!(
             "It gives {debate_id} to {expert}, who is not registered."
         ));
     };
-    let (held, capacity) = (desk.held.len(), desk.expert.capacity);
-    (!desk.has_room()).then(|| {
+    let (held, capacity) = (entry.held.len(), entry.expert.capacity);
+    (!entry.has_room()).then(|| {
         format!("It gives {debate_id} to {expert}, who has {held} with a capacity of {capacity}.")
     })
 }
 
-/// Decides again what led to a fact, given the state before it; false where the input cannot be told from the fact.
-pub fn decided_again(
+/// Decides again what led to an event, given the state before it. `false` where the event does not
+/// tell its input.
+pub fn decide_again(
     before: &QueueState,
     record: &StoredEvent<ReviewQueueEvent>,
 ) -> Result<bool, String> {
@@ -32,7 +34,7 @@ pub fn decided_again(
         return Ok(false);
     };
     let (now, cause) = (record.meta.at, record.meta.cause.clone());
-    let said = record.meta.event_id == fact_id(Origin::Message, &cause);
+    let said = record.meta.event_id == event_id_of(Origin::Message, &cause);
     let origin = if said { Origin::Message } else { Origin::Event };
     match ReviewQueueMachine::decide(before, &Context { now, cause, origin }, &input) {
         Decision::Append(event) if event == record.event => Ok(true),
@@ -45,7 +47,7 @@ pub fn decided_again(
     }
 }
 
-/// What the queue must have been asked for this fact to be the answer.
+/// The input that must have led to this event.
 fn input(record: &StoredEvent<ReviewQueueEvent>) -> Option<QueueInput> {
     Some(match record.event.clone() {
         ReviewQueueEvent::ExpertRegistered(registered) => {
@@ -56,14 +58,14 @@ fn input(record: &StoredEvent<ReviewQueueEvent>) -> Option<QueueInput> {
             by: left.by,
             why: left.why,
         },
-        // The limit is not in the fact. It was not reached.
+        // The limit is not in the event. It was not reached.
         ReviewQueueEvent::Enqueued(entry) => QueueInput::Enqueue(Box::new(Enqueue {
             entry,
             overflow: Default::default(),
             queue_max: u32::MAX,
         })),
         ReviewQueueEvent::Assigned(_) => QueueInput::Advance,
-        // What was asked is not in the fact: only what became of it.
+        // The input is not in the event, only its result.
         ReviewQueueEvent::Overflowed(_) => return None,
         ReviewQueueEvent::Released(released) => QueueInput::Release {
             debate_id: released.debate_id,

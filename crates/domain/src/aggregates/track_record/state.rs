@@ -1,4 +1,4 @@
-//! What is known of a track record.
+//! The state of a track record.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,12 @@ use concord_wire::{DebateId, MessageId, Timestamp};
 /// Most observations of one agent; beyond that the oldest are forgotten.
 pub const OBSERVATIONS_MAX: usize = 5_000;
 
-/// What an observation is known by, beside its source.
+/// What identifies an observation, besides its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The debate it belongs to.
+    /// The debate that it belongs to.
     Debate(DebateId),
-    /// The message or fact that brought it, where it belongs to no debate.
+    /// The message or event that brought it, where it belongs to no debate.
     Cause(MessageId),
 }
 
@@ -28,44 +28,46 @@ impl Origin {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Kept {
+struct Entry {
     origin: Origin,
     observation: Observation,
 }
 
-/// What is known of a track record.
+/// The state of a track record.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct RecordState {
-    /// By the time they are of, the oldest first; those of one instant in the order of their arrival.
-    kept: VecDeque<Kept>,
+pub struct TrackRecordState {
+    /// Ordered by the time of the observation, the oldest first; those of one instant in the order
+    /// of their arrival.
+    entries: VecDeque<Entry>,
     forgotten: u64,
 }
 
-impl RecordState {
+impl TrackRecordState {
     /// The observations, the oldest first.
     pub fn observations(&self) -> impl ExactSizeIterator<Item = &Observation> + Clone {
-        self.kept.iter().map(|kept| &kept.observation)
+        self.entries.iter().map(|entry| &entry.observation)
     }
 
-    /// How many older observations there were that are forgotten.
+    /// How many older observations were forgotten.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
     /// Whether there is an observation of this origin from this source.
     pub(super) fn has(&self, origin: &Origin, source: Source) -> bool {
-        // The newest first: what is repeated is mostly what has just arrived.
-        self.kept
+        // The newest first: a repetition mostly repeats what has just arrived.
+        self.entries
             .iter()
             .rev()
-            .any(|kept| kept.observation.source == source && kept.origin == *origin)
+            .any(|entry| entry.observation.source == source && entry.origin == *origin)
     }
 
-    /// Whether an observation of this time would be forgotten at once: it may have been taken before, and forgotten since.
+    /// Whether an observation of this time would be forgotten at once. It may have been recorded
+    /// before, and forgotten since.
     pub(super) fn is_past(&self, at: Timestamp, most: usize) -> bool {
-        self.kept.len() >= most
+        self.entries.len() >= most
             && self
-                .kept
+                .entries
                 .front()
                 .is_some_and(|oldest| at <= oldest.observation.at)
     }
@@ -73,17 +75,17 @@ impl RecordState {
     /// Adds an observation and forgets the oldest beyond `most`.
     pub(super) fn keep(&mut self, origin: Origin, observation: Observation, most: usize) {
         let place = self
-            .kept
-            .partition_point(|kept| kept.observation.at <= observation.at);
-        self.kept.insert(
+            .entries
+            .partition_point(|entry| entry.observation.at <= observation.at);
+        self.entries.insert(
             place,
-            Kept {
+            Entry {
                 origin,
                 observation,
             },
         );
-        while self.kept.len() > most {
-            self.kept.pop_front();
+        while self.entries.len() > most {
+            self.entries.pop_front();
             self.forgotten += 1;
         }
     }

@@ -151,13 +151,17 @@ fn the_credibility_is_that_of_the_observations() {
         );
         assert_eq!(found.observations, 20);
     }
-    let none = credibility_of(&RecordState::default(), Version::Simple, &query(after(100)));
+    let none = credibility_of(
+        &TrackRecordState::default(),
+        Version::Simple,
+        &query(after(100)),
+    );
     assert!((none.score, none.observations) == (0.5, 0));
 }
 
 #[test]
 fn of_more_than_five_thousand_observations_the_oldest_is_forgotten() {
-    let mut state = RecordState::default();
+    let mut state = TrackRecordState::default();
     let cause = |n: u64| Origin::Cause(MessageId::new(format!("m-{n}")).unwrap());
     for n in 0..OBSERVATIONS_MAX as u64 + 3 {
         state.keep(cause(n), observation(n, Source::Outcome), OBSERVATIONS_MAX);
@@ -243,7 +247,7 @@ proptest! {
     fn the_newest_are_kept_with_what_identifies_them(
         times in proptest::collection::vec(0u64..30, 0..40), most in 1usize..12,
     ) {
-        let mut state = RecordState::default();
+        let mut state = TrackRecordState::default();
         let cause = |place: usize| Origin::Cause(MessageId::new(format!("m-{place}")).unwrap());
         for (place, at) in times.iter().enumerate() {
             state.keep(cause(place), observation(*at, Source::Outcome), most);

@@ -3,12 +3,12 @@
 use concord_events::{ReviewQueueEvent, StoredEvent};
 
 use super::place;
-use super::report::{Invariant, Ledgers};
+use super::report::{Counts, Invariant};
 use crate::aggregates::review_queue::{QueueState, over_capacity};
 
-/// Takes a fact of the queue into account, given the state before it.
+/// Takes an event of the review queue into account, given the state before it.
 pub(super) fn event(
-    ledgers: &mut Ledgers,
+    counts: &mut Counts,
     before: Option<&QueueState>,
     record: &StoredEvent<ReviewQueueEvent>,
 ) {
@@ -18,10 +18,10 @@ pub(super) fn event(
     ) {
         return;
     }
-    ledgers.examined(Invariant::Capacity);
-    let nobody = QueueState::default();
-    if let Some(what) = over_capacity(before.unwrap_or(&nobody), &record.event) {
+    counts.examined(Invariant::Capacity);
+    let empty = QueueState::default();
+    if let Some(what) = over_capacity(before.unwrap_or(&empty), &record.event) {
         let place = place(concord_events::Aggregate::ReviewQueue, &record.meta.id);
-        ledgers.violated(Invariant::Capacity, place, Some(record.sequence), what);
+        counts.violated(Invariant::Capacity, place, Some(record.sequence), what);
     }
 }

@@ -1,5 +1,5 @@
-//! What is known of the dead: a letter may lack its original's `message_id`, or its place in the stream. And what was too
-//! much to be worked on, of which there is no letter.
+//! Dead letters, and messages beyond the rate limit, for which there is no letter. A letter may lack the `message_id` of its
+//! original, or the original's position in the stream.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Dead;
 
-/// Where a message is stored.
+/// The position of a stored message.
 #[derive(Debug, Clone)]
 pub(super) struct Position {
     pub(super) lane: Lane,
@@ -23,10 +23,10 @@ pub(super) struct Position {
 pub(super) struct DeadLetters {
     ids: BTreeSet<MessageId>,
     positions: BTreeSet<(Lane, u64)>,
-    /// Subjects of originals of which nothing else is known.
+    /// Subjects of originals, where the letter has neither id nor position.
     subjects: BTreeSet<String>,
-    /// Of an agent, on a lane: from where to where a service has refused its messages because they were too many.
-    too_many: BTreeMap<(Lane, AgentId, Service), Vec<(u64, u64)>>,
+    /// The spans of sequences of a lane in which a service has refused an agent's messages because of the rate limit.
+    over_rate_limit: BTreeMap<(Lane, AgentId, Service), Vec<(u64, u64)>>,
 }
 
 impl DeadLetters {
@@ -41,9 +41,9 @@ impl DeadLetters {
         }
     }
 
-    /// Takes into account that a service has told an agent of messages that it did not work on because they were too many.
-    /// These are kept where they are, in the stream.
-    pub(super) fn too_many(&mut self, from: Service, envelope: &Envelope) {
+    /// Takes the report of a service into account that it has refused an agent's messages because of the rate limit. Such
+    /// messages stay in the stream.
+    pub(super) fn over_rate_limit(&mut self, from: Service, envelope: &Envelope) {
         let Recipient::Agent(agent) = &envelope.to_agent else {
             return;
         };
@@ -64,7 +64,7 @@ impl DeadLetters {
         };
         match number("last_sequence") {
             Some(last) => self
-                .too_many
+                .over_rate_limit
                 .entry((lane, agent.clone(), from))
                 .or_default()
                 .push((first, last)),
@@ -74,7 +74,7 @@ impl DeadLetters {
         }
     }
 
-    fn were_too_many(&self, position: &Position) -> bool {
+    fn is_over_rate_limit(&self, position: &Position) -> bool {
         let space = SubjectSpace::default();
         let parsed = position
             .subject
@@ -91,7 +91,7 @@ impl DeadLetters {
         let Ok(to) = Service::parse(to.as_str()) else {
             return false;
         };
-        let spans = self.too_many.get(&(position.lane, from, to));
+        let spans = self.over_rate_limit.get(&(position.lane, from, to));
         spans.is_some_and(|spans| {
             spans
                 .iter()
@@ -106,6 +106,6 @@ impl DeadLetters {
                 .subject
                 .as_ref()
                 .is_some_and(|subject| self.subjects.contains(subject))
-            || self.were_too_many(position)
+            || self.is_over_rate_limit(position)
     }
 }

@@ -1,4 +1,4 @@
-//! Invariant 4: every effect of a stored fact is published; none is published for a fact that was not stored.
+//! Invariant 4: every effect of a stored event is published; none is published for an event that was not stored.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use concord_events::{AggregateEvent, StoredEvent};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Envelope, MessageId, MessageType, Timestamp, Token};
 
-use super::report::{Invariant, Ledgers};
+use super::report::{Counts, Invariant};
 use super::{Ending, place};
 use crate::effect;
 use crate::machine::Machine;
 
-/// How the id of the answer to a refused message ends. Such an answer follows from no fact.
+/// The end of the id of the answer to a refused message. Such an answer follows from no event.
 const REFUSED: &str = "-refused";
 
-/// An effect that has not been seen.
+/// An effect that was not seen among the messages yet.
 #[derive(Debug)]
 struct Awaited {
     sequence: u64,
@@ -23,7 +23,7 @@ struct Awaited {
     from: AgentId,
 }
 
-/// A fact with effects.
+/// An event with effects.
 #[derive(Debug)]
 struct Source {
     id: Token,
@@ -34,16 +34,16 @@ struct Source {
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     awaited: BTreeMap<MessageId, Awaited>,
-    /// By the fact's sequence.
+    /// Events with effects, by their sequence.
     sources: BTreeMap<u64, Source>,
-    /// Messages of services whose fact has not been seen, with their sequence.
+    /// Messages of services whose event was not seen yet, with their sender and sequence.
     unexplained: BTreeMap<MessageId, (AgentId, u64)>,
 }
 
 impl Effects {
     pub(super) fn event<M: Machine>(
         &mut self,
-        ledgers: &mut Ledgers,
+        counts: &mut Counts,
         record: &StoredEvent<M::Event>,
     ) {
         let messages = match effect::messages::<M>(record) {
@@ -51,7 +51,7 @@ impl Effects {
             Err(error) => {
                 let place = place(M::Event::AGGREGATE, &record.meta.id);
                 let what = format!("Its effects cannot be written: {error}.");
-                return ledgers.violated(
+                return counts.violated(
                     Invariant::EffectsOfFacts,
                     place,
                     Some(record.sequence),
@@ -73,7 +73,7 @@ impl Effects {
             ..
         } in messages
         {
-            ledgers.examined(Invariant::EffectsOfFacts);
+            counts.examined(Invariant::EffectsOfFacts);
             if self
                 .unexplained
                 .get(&message_id)
@@ -92,15 +92,15 @@ impl Effects {
         self.sources.insert(record.sequence, source);
     }
 
-    /// A message that a service has sent.
+    /// Takes a message of a service into account.
     pub(super) fn message(
         &mut self,
-        ledgers: &mut Ledgers,
+        counts: &mut Counts,
         from: Service,
         envelope: &Envelope,
         sequence: u64,
     ) {
-        // A service without aggregates has no facts that its messages could follow from.
+        // A service without aggregates has no events from which its messages could follow.
         if !Aggregate::ALL
             .iter()
             .any(|aggregate| aggregate.owner() == from)
@@ -111,7 +111,7 @@ impl Effects {
         if envelope.message_type == MessageType::Error && id.as_str().ends_with(REFUSED) {
             return;
         }
-        ledgers.examined(Invariant::EffectsOfFacts);
+        counts.examined(Invariant::EffectsOfFacts);
         if self
             .awaited
             .get(id)
@@ -124,7 +124,7 @@ impl Effects {
         }
     }
 
-    /// Whether a message is an effect that was seen before: the broker remembers ids for a while only.
+    /// Whether the message is an effect that was seen before. The broker recognises repeated ids for a while only.
     fn is_repetition(&self, envelope: &Envelope) -> bool {
         let id = envelope.message_id.as_str();
         let Some((aggregate_id, sequence)) = effect::source_of(id) else {
@@ -141,7 +141,7 @@ impl Effects {
             && place.is_some_and(|place| place < source.effects)
     }
 
-    pub(super) fn finish(&self, ledgers: &mut Ledgers, ending: &Ending) {
+    pub(super) fn finish(&self, counts: &mut Counts, ending: &Ending) {
         if !ending.quiescent {
             return;
         }
@@ -156,7 +156,7 @@ impl Effects {
                 "The effect {id} of the fact at {} was not published.",
                 awaited.sequence
             );
-            ledgers.violated(
+            counts.violated(
                 Invariant::EffectsOfFacts,
                 format!("message/{id}"),
                 Some(awaited.sequence),
@@ -165,7 +165,7 @@ impl Effects {
         }
         for (id, (from, sequence)) in &self.unexplained {
             let what = format!("{from} has published it, and no stored fact has it as its effect.");
-            ledgers.violated(
+            counts.violated(
                 Invariant::EffectsOfFacts,
                 format!("message/{id}"),
                 Some(*sequence),

@@ -7,22 +7,22 @@ use concord_wire::payload::Decision;
 use concord_wire::{CaseId, MessageId, Token};
 
 use super::dead::{DeadLetters, Position};
-use super::report::{Invariant, Ledgers};
+use super::report::{Counts, Invariant};
 use crate::aggregates::case::CaseState;
 
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// Taken into a case or set aside there.
+    /// Findings that a case has recorded or set aside.
     recorded: BTreeSet<(Token, MessageId)>,
-    /// Stored, and not yet seen to be recorded.
-    heard: BTreeMap<(Token, MessageId), Position>,
+    /// Findings that are stored as messages, and that no event of a case was seen to record.
+    unrecorded: BTreeMap<(Token, MessageId), Position>,
 }
 
 impl Findings {
-    /// A fact of a case; `before` is the case's state before it, while the case goes on.
+    /// Takes an event of a case into account. `before` is the case's state before it; `None` when the case has ended.
     pub(super) fn event(
         &mut self,
-        ledgers: &mut Ledgers,
+        counts: &mut Counts,
         before: Option<&CaseState>,
         record: &StoredEvent<CaseEvent>,
     ) {
@@ -33,7 +33,7 @@ impl Findings {
             CaseEvent::Decided(decided) => {
                 if let Some(what) = before.and_then(|before| left_out(before, &decided.decision)) {
                     let place = format!("case/{}", record.meta.id);
-                    ledgers.violated(Invariant::FindingsKept, place, Some(record.sequence), what);
+                    counts.violated(Invariant::FindingsKept, place, Some(record.sequence), what);
                 }
                 None
             }
@@ -47,33 +47,35 @@ impl Findings {
         };
         if let Some(received) = received {
             let key = (record.meta.id.clone(), received.message_id.clone());
-            self.heard.remove(&key);
+            self.unrecorded.remove(&key);
             self.recorded.insert(key);
         }
     }
 
-    /// A stored finding to the coordinator.
+    /// Takes a finding to the coordinator into account.
     pub(super) fn message(
         &mut self,
-        ledgers: &mut Ledgers,
+        counts: &mut Counts,
         case: &CaseId,
         id: &MessageId,
         position: &Position,
     ) {
-        ledgers.examined(Invariant::FindingsKept);
+        counts.examined(Invariant::FindingsKept);
         let key = (case.token(), id.clone());
         if !self.recorded.contains(&key) {
-            self.heard.entry(key).or_insert_with(|| position.clone());
+            self.unrecorded
+                .entry(key)
+                .or_insert_with(|| position.clone());
         }
     }
 
-    pub(super) fn finish(&self, ledgers: &mut Ledgers, dead: &DeadLetters) {
-        for ((case, id), position) in &self.heard {
+    pub(super) fn finish(&self, counts: &mut Counts, dead: &DeadLetters) {
+        for ((case, id), position) in &self.unrecorded {
             if !dead.holds(position, Some(id)) {
                 let what = format!(
                     "The finding is neither in case {case}, nor set aside there, nor dead."
                 );
-                ledgers.violated(
+                counts.violated(
                     Invariant::FindingsKept,
                     format!("message/{id}"),
                     Some(position.sequence),
@@ -84,7 +86,7 @@ impl Findings {
     }
 }
 
-/// The finding that a decision should name and does not.
+/// A sentence about the first finding that the decision should name and does not.
 fn left_out(before: &CaseState, decision: &Decision) -> Option<String> {
     let named: BTreeSet<&MessageId> = decision
         .findings

@@ -8,7 +8,7 @@ use concord_wire::Token;
 use concord_wire::payload::{ConflictOutcome, LogEntry};
 
 use super::place;
-use super::report::{Invariant, Ledgers};
+use super::report::{Counts, Invariant};
 use crate::aggregates::case::entry_faults;
 
 /// Number and hash of the last entry of each case.
@@ -16,8 +16,8 @@ use crate::aggregates::case::entry_faults;
 pub(super) struct Logs(BTreeMap<Token, (u64, String)>);
 
 impl Logs {
-    /// A fact of a case.
-    pub(super) fn event(&mut self, ledgers: &mut Ledgers, record: &StoredEvent<CaseEvent>) {
+    /// Takes an event of a case into account.
+    pub(super) fn event(&mut self, counts: &mut Counts, record: &StoredEvent<CaseEvent>) {
         let (outcome, entry) = match &record.event {
             CaseEvent::DebateSettled(settled) => (Some(&settled.outcome), settled.entry.as_deref()),
             CaseEvent::Decided(decided) => (decided.last.as_ref(), decided.entry.as_deref()),
@@ -25,10 +25,10 @@ impl Logs {
         };
         let faults = match entry {
             Some(entry) => {
-                ledgers.examined(Invariant::DecisionLog);
+                counts.examined(Invariant::DecisionLog);
                 self.enter(&record.meta.id, entry, outcome)
             }
-            // Cases of before there was a log have none at all.
+            // Cases that are older than the decision log have no entries at all.
             None if outcome.is_some() && self.0.contains_key(&record.meta.id) => {
                 vec!["A debate has ended without an entry.".to_owned()]
             }
@@ -38,7 +38,7 @@ impl Logs {
         for fault in faults {
             let entry = entry.map_or_else(String::new, |entry| format!("{}: ", entry.entry_id));
             let what = format!("{entry}{fault}");
-            ledgers.violated(
+            counts.violated(
                 Invariant::DecisionLog,
                 place.clone(),
                 Some(record.sequence),

@@ -1,4 +1,4 @@
-//! Invariant 8: every message to a service is used, or kept among the dead; none is lost.
+//! Invariant 8: every message to a service is used, or kept as a dead letter; none is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,45 +9,45 @@ use concord_wire::subject::Service;
 use concord_wire::{Envelope, MessageId, MessageType, Token};
 
 use super::dead::{DeadLetters, Position};
-use super::lifecycle::Lives;
-use super::report::{Invariant, Ledgers};
+use super::lifecycle::Aggregates;
+use super::report::{Counts, Invariant};
 
-/// What a request asks for, where it may be so already: such a request needs no fact.
+/// What a request asks to open. Where that exists already, no event follows from the request.
 #[derive(Debug)]
-enum Asked {
+enum Requested {
     Case(Token),
     Debate(Token),
 }
 
 #[derive(Debug)]
-struct Heard {
+struct UnusedMessage {
     position: Position,
     to: Service,
-    asked: Option<Asked>,
+    requested: Option<Requested>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Kept {
-    /// Ids of messages that facts follow from.
+pub(super) struct UnusedMessages {
+    /// Ids of messages from which events follow.
     causes: BTreeSet<MessageId>,
-    /// Messages that no fact was seen to follow from, by id.
-    heard: BTreeMap<MessageId, Heard>,
-    /// Messages to services that are no envelope.
+    /// Messages from which no event was seen to follow, by id.
+    unused: BTreeMap<MessageId, UnusedMessage>,
+    /// Messages to services that cannot be read as envelopes.
     unreadable: Vec<Position>,
 }
 
-impl Kept {
+impl UnusedMessages {
     pub(super) fn event(&mut self, aggregate: Aggregate, meta: &EventMeta) {
         if meta.event_id == event_id(aggregate, &meta.id, Origin::Message, &meta.cause) {
-            self.heard.remove(&meta.cause);
+            self.unused.remove(&meta.cause);
             self.causes.insert(meta.cause.clone());
         }
     }
 
-    /// A message to a service that acts on messages of its type.
+    /// Takes a message to a service into account, if its type leads to events.
     pub(super) fn message(
         &mut self,
-        ledgers: &mut Ledgers,
+        counts: &mut Counts,
         to: Service,
         envelope: &Envelope,
         position: &Position,
@@ -59,39 +59,39 @@ impl Kept {
         ) {
             return;
         }
-        ledgers.examined(Invariant::MessagesKept);
+        counts.examined(Invariant::MessagesKept);
         if self.causes.contains(&envelope.message_id) {
             return;
         }
-        self.heard
+        self.unused
             .entry(envelope.message_id.clone())
-            .or_insert_with(|| Heard {
+            .or_insert_with(|| UnusedMessage {
                 position: position.clone(),
                 to,
-                asked: asked(envelope),
+                requested: requested(envelope),
             });
     }
 
-    /// A message to a service that is no envelope.
-    pub(super) fn unreadable(&mut self, ledgers: &mut Ledgers, position: Position) {
-        ledgers.examined(Invariant::MessagesKept);
+    /// Takes a message to a service into account that cannot be read as an envelope.
+    pub(super) fn unreadable(&mut self, counts: &mut Counts, position: Position) {
+        counts.examined(Invariant::MessagesKept);
         self.unreadable.push(position);
     }
 
-    pub(super) fn finish(&self, ledgers: &mut Ledgers, lives: &Lives, dead: &DeadLetters) {
-        for (id, heard) in &self.heard {
-            let already = match &heard.asked {
-                Some(Asked::Case(id)) => lives.has_case(id),
-                Some(Asked::Debate(id)) => lives.has_debate(id),
+    pub(super) fn finish(&self, counts: &mut Counts, aggregates: &Aggregates, dead: &DeadLetters) {
+        for (id, unused) in &self.unused {
+            let exists_already = match &unused.requested {
+                Some(Requested::Case(id)) => aggregates.contains(Aggregate::Case, id),
+                Some(Requested::Debate(id)) => aggregates.contains(Aggregate::Debate, id),
                 None => false,
             };
-            if !already && !dead.holds(&heard.position, Some(id)) {
+            if !exists_already && !dead.holds(&unused.position, Some(id)) {
                 let what = format!(
                     "It was said to {}; no fact follows from it, and it is not dead.",
-                    heard.to
+                    unused.to
                 );
-                let sequence = Some(heard.position.sequence);
-                ledgers.violated(
+                let sequence = Some(unused.position.sequence);
+                counts.violated(
                     Invariant::MessagesKept,
                     format!("message/{id}"),
                     sequence,
@@ -106,7 +106,7 @@ impl Kept {
                     .clone()
                     .unwrap_or_else(|| position.lane.as_str().to_owned());
                 let what = "It cannot be read, and is not dead.";
-                ledgers.violated(
+                counts.violated(
                     Invariant::MessagesKept,
                     place,
                     Some(position.sequence),
@@ -117,15 +117,15 @@ impl Kept {
     }
 }
 
-fn asked(envelope: &Envelope) -> Option<Asked> {
+fn requested(envelope: &Envelope) -> Option<Requested> {
     if envelope.message_type != MessageType::Request {
         return None;
     }
     let request: Request = envelope.payload().ok()?;
     let named = |pointer: &str| Token::new(request.parameters.pointer(pointer)?.as_str()?).ok();
     match request.action.as_str() {
-        OPEN_CASE => named("/case_id").map(Asked::Case),
-        OPEN_DEBATE => named("/conflict/conflict_id").map(Asked::Debate),
+        OPEN_CASE => named("/case_id").map(Requested::Case),
+        OPEN_DEBATE => named("/conflict/conflict_id").map(Requested::Debate),
         _ => None,
     }
 }

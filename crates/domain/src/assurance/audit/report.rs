@@ -1,4 +1,4 @@
-//! What an audit has found, by invariant.
+//! The report of an audit, by invariant.
 
 use serde::Serialize;
 
@@ -11,22 +11,22 @@ pub enum Invariant {
     FindingsKept,
     /// 3: every case and debate ends once, and no round goes back.
     EndsOnce,
-    /// 4: every effect of a stored fact is published, and no other.
+    /// 4: every effect of a stored event is published, and no other.
     EffectsOfFacts,
     /// 5: every deadline fires, never early, and is acted on at most once.
     Deadlines,
     /// 6: nobody is given more debates than their capacity.
     Capacity,
-    /// 7: the same facts give the same state and the same vote.
+    /// 7: the same events give the same state and the same vote.
     Replay,
-    /// 8: every message is used, or kept among the dead.
+    /// 8: every message is used, or kept as a dead letter.
     MessagesKept,
     /// 9: every entry of a decision log is as it was written, and none is missing between two others.
     DecisionLog,
 }
 
 impl Invariant {
-    /// All that are checked here, in the order of their numbers.
+    /// All invariants that are checked here, in the order of their numbers.
     pub const ALL: [Self; 9] = [
         Self::NothingStuck,
         Self::FindingsKept,
@@ -39,7 +39,7 @@ impl Invariant {
         Self::DecisionLog,
     ];
 
-    /// Its number in the design.
+    /// The number of the invariant in the design.
     pub fn number(self) -> u8 {
         match self {
             Self::NothingStuck => 1,
@@ -54,7 +54,7 @@ impl Invariant {
         }
     }
 
-    /// Its short name.
+    /// The short name of the invariant.
     pub fn name(self) -> &'static str {
         match self {
             Self::NothingStuck => "nothing_stuck",
@@ -69,7 +69,7 @@ impl Invariant {
         }
     }
 
-    /// What was examined, for a reader: the unit of [`Checked::examined`].
+    /// The things that were examined, for a reader: the unit of [`Checked::examined`].
     pub fn unit(self) -> &'static str {
         match self {
             Self::NothingStuck | Self::EndsOnce => "cases and debates",
@@ -83,7 +83,7 @@ impl Invariant {
         }
     }
 
-    /// True when it can only be judged in full while nothing is in flight.
+    /// Whether it can only be judged in full while nothing is in flight.
     fn needs_quiescence(self) -> bool {
         !matches!(
             self,
@@ -92,72 +92,72 @@ impl Invariant {
     }
 }
 
-/// One thing that should not be.
+/// One violation of an invariant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// What is wrong, as a sentence.
+    /// A sentence that says what is wrong.
     pub what: String,
-    /// Where: `case/<id>`, `debate/<id>`, `message/<message_id>` and the like.
+    /// The aggregate or message: `case/<id>`, `debate/<id>`, `message/<message_id>` and the like.
     pub place: String,
-    /// Position in the stream that holds it, where it has one.
+    /// Its sequence in the stream that holds it, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
 }
 
-/// What was found about one invariant.
+/// The result for one invariant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checked {
-    /// Its number in the design.
+    /// The invariant's number in the design.
     pub number: u8,
-    /// Its short name.
+    /// The invariant's short name.
     pub name: &'static str,
-    /// Over how many things it was examined.
+    /// How many things were examined.
     pub examined: u64,
-    /// What those things are.
+    /// The kind of things that were examined.
     pub unit: &'static str,
-    /// How often it did not hold.
+    /// How many violations were found.
     pub violations: u64,
-    /// Where it first did not.
+    /// The first violation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<Violation>,
-    /// False when what is still in flight was given the benefit of the doubt.
+    /// False when things in flight could not be judged yet.
     pub complete: bool,
 }
 
-/// What stands among the facts and is none. It violates nothing, because everybody passes it over.
+/// Entries of the stream of events that are no events. They violate nothing, because every reader passes them over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Passed {
-    /// How many messages.
+    /// How many entries.
     pub number: u64,
-    /// The first of them; its place is its subject.
+    /// The first entry; its place is its subject.
     pub first: Violation,
 }
 
-/// What an audit has found.
+/// The report of an audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// By invariant, in the order of their numbers.
+    /// The result for each invariant, in the order of their numbers.
     pub invariants: Vec<Checked>,
-    /// Facts read.
+    /// How many events were read.
     pub events: u64,
-    /// Messages read.
+    /// How many messages were read.
     pub messages: u64,
-    /// Dead letters read.
+    /// How many dead letters were read.
     pub dead: u64,
-    /// What stands among the facts and is none.
+    /// Entries of the stream of events that are no events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign: Option<Passed>,
 }
 
 impl Report {
-    /// True when no invariant is violated.
+    /// Whether no invariant is violated.
     pub fn holds(&self) -> bool {
         self.invariants
             .iter()
             .all(|checked| checked.violations == 0)
     }
 
-    /// What was found about one invariant.
+    /// The result for one invariant.
     pub fn of(&self, invariant: Invariant) -> Option<&Checked> {
         self.invariants
             .iter()
@@ -173,23 +173,23 @@ impl Report {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Ledger {
+struct Count {
     examined: u64,
     violations: u64,
     first: Option<Violation>,
 }
 
-/// Keeps count while the audit goes on.
+/// How much was examined of each invariant so far, and what was found.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ledgers(std::collections::BTreeMap<Invariant, Ledger>);
+pub(super) struct Counts(std::collections::BTreeMap<Invariant, Count>);
 
-impl Ledgers {
-    /// One more thing was examined.
+impl Counts {
+    /// Counts one more thing that was examined.
     pub(super) fn examined(&mut self, invariant: Invariant) {
         self.0.entry(invariant).or_default().examined += 1;
     }
 
-    /// Something is not as it should be.
+    /// Counts a violation, and keeps the first of each invariant.
     pub(super) fn violated(
         &mut self,
         invariant: Invariant,
@@ -197,9 +197,9 @@ impl Ledgers {
         sequence: Option<u64>,
         what: impl Into<String>,
     ) {
-        let ledger = self.0.entry(invariant).or_default();
-        ledger.violations += 1;
-        ledger.first.get_or_insert_with(|| Violation {
+        let count = self.0.entry(invariant).or_default();
+        count.violations += 1;
+        count.first.get_or_insert_with(|| Violation {
             what: what.into(),
             place: place.into(),
             sequence,
@@ -208,14 +208,14 @@ impl Ledgers {
 
     pub(super) fn checked(&self, quiescent: bool) -> Vec<Checked> {
         let of = |invariant: &Invariant| {
-            let ledger = self.0.get(invariant).cloned().unwrap_or_default();
+            let count = self.0.get(invariant).cloned().unwrap_or_default();
             Checked {
                 number: invariant.number(),
                 name: invariant.name(),
-                examined: ledger.examined,
+                examined: count.examined,
                 unit: invariant.unit(),
-                violations: ledger.violations,
-                first: ledger.first,
+                violations: count.violations,
+                first: count.first,
                 complete: quiescent || !invariant.needs_quiescence(),
             }
         };

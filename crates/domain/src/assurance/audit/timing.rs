@@ -6,13 +6,13 @@ use concord_events::Aggregate;
 use concord_events::{Deadline, DeadlineEvent, EventMeta, Origin, StoredEvent, event_id};
 use concord_wire::{MessageId, Timestamp, Token};
 
-use super::report::{Invariant, Ledgers};
+use super::report::{Counts, Invariant};
 use super::{Ending, place};
 
 /// One deadline at one instant.
 type Instant = (Aggregate, Token, Token, Timestamp);
 
-/// Whose deadline has elapsed, and which fact followed from it.
+/// A deadline that has elapsed, with the sequence of the first event that followed from it.
 #[derive(Debug)]
 struct Elapsed {
     aggregate: Aggregate,
@@ -22,22 +22,22 @@ struct Elapsed {
 
 #[derive(Debug, Default)]
 pub(super) struct Timing {
-    /// What each aggregate has open.
+    /// The open deadlines of each aggregate.
     open: BTreeMap<(Aggregate, Token), Vec<Deadline>>,
-    /// By instant, the fact that said so first.
+    /// For each instant the sequence of the first event that recorded it.
     instants: BTreeMap<Instant, u64>,
-    /// By `event_id`.
+    /// Elapsed deadlines by the `event_id` of their event.
     elapsed: BTreeMap<MessageId, Elapsed>,
 }
 
 impl Timing {
-    /// A deadline is said to have passed.
-    pub(super) fn elapsed(&mut self, ledgers: &mut Ledgers, record: &StoredEvent<DeadlineEvent>) {
+    /// Takes the event of an elapsed deadline into account.
+    pub(super) fn elapsed(&mut self, counts: &mut Counts, record: &StoredEvent<DeadlineEvent>) {
         let elapsed = record.event.elapsed();
-        ledgers.examined(Invariant::Deadlines);
+        counts.examined(Invariant::Deadlines);
         let place = format!("{}/{}/{}", elapsed.aggregate, elapsed.id, elapsed.name);
         let mut violated = |what: String| {
-            ledgers.violated(
+            counts.violated(
                 Invariant::Deadlines,
                 place.clone(),
                 Some(record.sequence),
@@ -73,10 +73,10 @@ impl Timing {
             .or_insert(of);
     }
 
-    /// Any fact: what it leaves open, and whether it follows from a deadline.
+    /// Takes any event into account: the deadlines that it leaves open, and whether it follows from a deadline.
     pub(super) fn event(
         &mut self,
-        ledgers: &mut Ledgers,
+        counts: &mut Counts,
         aggregate: Aggregate,
         sequence: u64,
         meta: &EventMeta,
@@ -87,7 +87,7 @@ impl Timing {
         } else {
             self.open.insert(key, meta.deadlines.clone());
         }
-        // A sender may give its message the id of a fact; only a fact's event_id tells the two apart.
+        // A sender may give its message the id of an event; only the event_id of what follows tells the two apart.
         if meta.event_id != event_id(aggregate, &meta.id, Origin::Event, &meta.cause) {
             return;
         }
@@ -96,7 +96,7 @@ impl Timing {
         };
         let place = place(aggregate, &meta.id);
         let mut violated = |what: String| {
-            ledgers.violated(Invariant::Deadlines, place.clone(), Some(sequence), what)
+            counts.violated(Invariant::Deadlines, place.clone(), Some(sequence), what)
         };
         if (elapsed.aggregate, &elapsed.id) != (aggregate, &meta.id) {
             violated(format!(
@@ -113,7 +113,7 @@ impl Timing {
         elapsed.acted_at.get_or_insert(sequence);
     }
 
-    pub(super) fn finish(&self, ledgers: &mut Ledgers, ending: &Ending) {
+    pub(super) fn finish(&self, counts: &mut Counts, ending: &Ending) {
         if !ending.quiescent {
             return;
         }
@@ -127,12 +127,12 @@ impl Timing {
                 match self.instants.get(&instant) {
                     Some(sequence) => {
                         let what = format!("It elapsed, was due at {due}, and is still open.");
-                        ledgers.violated(Invariant::Deadlines, place, Some(*sequence), what);
+                        counts.violated(Invariant::Deadlines, place, Some(*sequence), what);
                     }
                     None => {
-                        ledgers.examined(Invariant::Deadlines);
+                        counts.examined(Invariant::Deadlines);
                         let what = format!("It was due at {due} and has not fired.");
-                        ledgers.violated(Invariant::Deadlines, place, None, what);
+                        counts.violated(Invariant::Deadlines, place, None, what);
                     }
                 }
             }

@@ -1,10 +1,11 @@
-use concord_events::CaseEvent;
-use concord_wire::payload::ConflictType;
+use concord_events::{CaseEvent, DebateEvent};
+use concord_wire::payload::{ConflictOutcome, ConflictType};
 use concord_wire::policy::Policy;
 use serde_json::json;
 
 use super::*;
 use crate::aggregates::case::CaseMachine;
+use crate::aggregates::debate::DebateMachine;
 use crate::fixtures::*;
 
 fn case() -> Story<CaseMachine> {
@@ -58,7 +59,7 @@ fn untouched_facts_give_the_same_state_and_no_difference() {
             (rebuilt.state, differences),
             (debate.versioned.state, vec![])
         );
-        assert_eq!(recount(&debate.records), vec![]);
+        assert_eq!(recount::<DebateMachine>(&debate.records), vec![]);
     }
 }
 
@@ -86,7 +87,7 @@ fn deadlines_that_are_not_those_of_the_state_are_noticed() {
 
 #[test]
 fn a_changed_finding_does_not_go_unnoticed_by_who_reads_the_decision() {
-    // Not a difference of the replay: the decision is a fact. Its findings are named by id, for the auditor.
+    // Not a difference of the replay: the decision is an event. Its findings are named by id, for the auditor.
     let mut case = case();
     let CaseEvent::FindingRecorded(recorded) = &mut case.records[1].event else {
         panic!()
@@ -131,7 +132,7 @@ fn whatever_is_changed_in_the_end_of_a_debate_is_noticed() {
             panic!()
         };
         change(&mut resolved.outcome);
-        let differences = recount(&debate.records);
+        let differences = recount::<DebateMachine>(&debate.records);
         assert!(
             differences
                 .iter()
@@ -171,6 +172,6 @@ fn weights_that_are_no_binary_fractions_survive_storage() {
         );
         let due = round_due(&story.id, 1, start());
         assert_eq!(story.hears(&happened("e", 0), &due), "resolved");
-        assert_eq!(recount(&story.records), vec![]);
+        assert_eq!(recount::<DebateMachine>(&story.records), vec![]);
     }
 }

@@ -1,23 +1,24 @@
-//! How many messages an agent works on at once, and how many wait: urgent ones first.
+//! The queue of a hosted agent: how many messages it works on at once, and how many wait. Urgent
+//! messages come first.
 
 use std::collections::VecDeque;
 
 use concord_wire::subject::Lane;
 
-/// What becomes of a message that comes.
+/// The decision about a message that arrives.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Admission<W> {
     /// It has a seat.
     Seat,
     /// It waits ([`Queue::wait`]).
     Wait,
-    /// It waits in the place of this one, which finds no room any more.
+    /// It waits in the place of this message, which finds no room any more.
     InPlaceOf(W),
     /// It finds no room.
     Full,
 }
 
-/// The seats of an agent and who waits for one; `W` is how somebody who waits is reached.
+/// The seats of an agent, and the messages that wait for one. `W` identifies a message that waits.
 #[derive(Debug)]
 pub struct Queue<W> {
     seats: usize,
@@ -28,7 +29,7 @@ pub struct Queue<W> {
 }
 
 impl<W> Queue<W> {
-    /// Nobody is there.
+    /// An empty queue.
     pub fn new(seats: usize, waiting_max: usize) -> Self {
         Self {
             seats,
@@ -39,19 +40,20 @@ impl<W> Queue<W> {
         }
     }
 
-    /// How many are worked on.
+    /// How many messages have a seat.
     pub fn working(&self) -> usize {
         self.seats.saturating_sub(self.free)
     }
 
-    /// How many wait. Who has given up, as `waits` says, keeps no place.
+    /// How many messages wait. Those of which `waits` says that they have given up are removed.
     pub fn waiting(&mut self, waits: impl Fn(&W) -> bool) -> usize {
         self.urgent.retain(&waits);
         self.normal.retain(&waits);
         self.urgent.len() + self.normal.len()
     }
 
-    /// What becomes of somebody who comes. Who is to wait is put there by [`Queue::wait`] before anybody else comes or goes.
+    /// Decides about a message that arrives. One that is to wait is added by [`Queue::wait`] before
+    /// the next arrives or leaves.
     pub fn admit(&mut self, lane: Lane, waits: impl Fn(&W) -> bool) -> Admission<W> {
         if self.free > 0 {
             self.free -= 1;
@@ -60,7 +62,8 @@ impl<W> Queue<W> {
         if self.waiting(waits) < self.waiting_max {
             return Admission::Wait;
         }
-        // The one that came last among those that are not urgent makes room: its sender is told that there is none.
+        // The last message among those that are not urgent makes room; its sender is told that
+        // there is none.
         let displaced = if lane == Lane::Urgent {
             self.normal.pop_back()
         } else {
@@ -69,7 +72,7 @@ impl<W> Queue<W> {
         displaced.map_or(Admission::Full, Admission::InPlaceOf)
     }
 
-    /// Puts somebody at the end of a lane.
+    /// Adds a message at the end of a lane.
     pub fn wait(&mut self, lane: Lane, waiter: W) {
         match lane {
             Lane::Urgent => self.urgent.push_back(waiter),
@@ -77,8 +80,8 @@ impl<W> Queue<W> {
         }
     }
 
-    /// A seat is given back: whose it is now, and nobody's when it is free. Who has given up does not need it, and it is
-    /// given back again.
+    /// Gives a seat back. Returns the message that gets it; `None` when the seat is free. A message
+    /// that has given up gives it back again.
     pub fn leave(&mut self) -> Option<W> {
         let next = self.urgent.pop_front().or_else(|| self.normal.pop_front());
         if next.is_none() {

@@ -1,11 +1,11 @@
-//! Open time, day by day.
+//! The open time of a calendar, day by day.
 
 use concord_wire::Timestamp;
 use concord_wire::payload::{Calendar, OpeningHours};
 use jiff::civil::Date;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
-/// A stretch of open time, without a gap.
+/// A stretch of open time without a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) from: Timestamp,
@@ -21,19 +21,20 @@ impl Span {
 /// The open time between two instants: stretches that are not empty, in order, one a day at most.
 pub(super) struct Spans {
     hours: OpeningHours,
-    /// The day to look at next; none when there is none within reach.
+    /// The day to look at next; `None` when there is none within reach.
     day: Option<Date>,
-    /// Nothing before it is open any more.
+    /// The instant before which nothing is open any more.
     from: Timestamp,
     end: Timestamp,
 }
 
 impl Spans {
-    /// None for a calendar that makes no sense.
+    /// `None` for a calendar that is not valid.
     pub(super) fn between(calendar: &Calendar, start: Timestamp, end: Timestamp) -> Option<Self> {
         let hours = calendar.read("").ok()?;
         let instant = jiff::Timestamp::from_millisecond(start.unix_millis()).ok();
-        // A day does not end later than clocks show that it does; the day before is for clocks that were put back then.
+        // A day ends no later than its clocks show. The day before is included for clocks that were
+        // put back then.
         let day = instant.map(|instant| hours.zone.to_datetime(instant).date());
         let day = day.map(|today| today.yesterday().unwrap_or(today));
         Some(Self {
@@ -44,7 +45,7 @@ impl Spans {
         })
     }
 
-    /// The open time of a day, whatever was counted already.
+    /// The open time of a day, whether or not it was returned before.
     fn of(&self, day: Date) -> Option<Span> {
         let from = first_at(&self.hours.zone, day, self.hours.opens)?;
         let until = first_at(&self.hours.zone, day, self.hours.closes)?;
@@ -60,7 +61,8 @@ impl Iterator for Spans {
             let day = self.day?;
             self.day = day.tomorrow().ok();
             let Some(open) = self.hours.is_open(day).then(|| self.of(day)).flatten() else {
-                // Closed days are looked at until the end too, so that it is reached where none is open.
+                // Closed days are walked until the end too, so that the walk ends where no day is
+                // open.
                 if first_at(&self.hours.zone, day, 0).is_none_or(|midnight| midnight >= self.end) {
                     self.day = None;
                 }
@@ -82,7 +84,7 @@ impl Iterator for Spans {
     }
 }
 
-/// The first instant at which clocks show this many minutes past midnight of a day, or more.
+/// The first instant of a day at which its clocks show this many minutes past midnight, or more.
 fn first_at(zone: &TimeZone, day: Date, minutes: u16) -> Option<Timestamp> {
     let (hour, minute) = (
         i8::try_from(minutes / 60).ok()?,
@@ -99,7 +101,7 @@ fn first_at(zone: &TimeZone, day: Date, minutes: u16) -> Option<Timestamp> {
             instants.compatible().ok()?
         }
         AmbiguousOffset::Gap { .. } => {
-            // Clocks never show it: it counts from when they are put forward.
+            // The clocks never show it: the instant at which they are put forward counts.
             let after = instants.compatible().ok()?;
             let forward = zone.following(instants.earlier().ok()?).next();
             forward.map_or(after, |transition| transition.timestamp().min(after))

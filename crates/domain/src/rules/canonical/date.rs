@@ -1,4 +1,4 @@
-//! Days in the forms that contracts use.
+//! Dates in the forms that contracts use.
 
 const MONTHS: [&str; 12] = [
     "january",

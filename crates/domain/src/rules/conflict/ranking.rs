@@ -1,4 +1,4 @@
-//! The order in which conflicts are debated, and the first of them.
+//! The ranking of conflicts.
 
 use std::cmp::Ordering;
 
@@ -6,11 +6,11 @@ use concord_wire::payload::{Conflict, ConflictType, Position};
 use concord_wire::policy::Policy;
 use concord_wire::{CaseId, DebateId};
 
-use super::{Found, Held};
+use crate::rules::conflict_type::{Found, Held, rule_of};
 use crate::rules::size_budget::truncate::{self, Room};
 use crate::rules::vote;
 
-/// A conflict in the ranking, its positions still without evidence.
+/// A ranked conflict, with its positions still without evidence.
 pub(super) struct Ranked<'a> {
     conflict: Conflict,
     held: Vec<Held<'a>>,
@@ -26,16 +26,13 @@ impl Ranked<'_> {
         }
     }
 
-    /// Whether it is about the score or the recommendation, of which a case has one.
+    /// Whether it is about the score or the recommendation.
     pub(super) fn is_about_the_result(&self) -> bool {
-        matches!(
-            self.conflict.kind,
-            ConflictType::RecommendationConflict | ConflictType::RiskScoreDisagreement
-        )
+        rule_of(self.conflict.kind).is_about_the_result()
     }
 }
 
-/// Collects conflicts and keeps the first of them.
+/// Collects conflicts and keeps the first of them in ranking order.
 pub(super) struct Ranking<'a> {
     case: &'a CaseId,
     policy: &'a Policy,
@@ -55,8 +52,8 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Takes what a rule has found. Positions that are the same when compared, such as "yes" and "true", leave nothing
-    /// to debate.
+    /// Takes a conflict that a rule has found. Positions that compare as the same, such as "yes"
+    /// and "true", leave nothing to debate.
     pub(super) fn offer(&mut self, found: Found<'a>) {
         let positions: Vec<Position> = found
             .held
@@ -67,6 +64,10 @@ impl<'a> Ranking<'a> {
             return;
         }
         let weight = found.stake * contested(found.kind, self.policy, &positions);
+        debug_assert!(
+            weight.is_finite() && weight >= 0.0,
+            "a conflict has a weight, not {weight}"
+        );
         let conflict = Conflict {
             conflict_id: DebateId::of_conflict(self.case, found.kind.as_str(), &found.subject),
             kind: found.kind,
@@ -80,13 +81,13 @@ impl<'a> Ranking<'a> {
             conflict,
             held: found.held,
         });
-        // Now and then, so that what is left out does not fill the memory.
+        // From time to time, so that conflicts that are left out do not fill the memory.
         if self.ranked.len() > self.kept_max.saturating_mul(2) {
             self.leave_out();
         }
     }
 
-    /// The first conflicts in ranking order, and how many others there are.
+    /// The first conflicts in ranking order, and how many were left out.
     pub(super) fn finish(mut self) -> (Vec<Ranked<'a>>, u32) {
         self.leave_out();
         (self.ranked, self.left_out)
@@ -106,7 +107,7 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// What is debated first comes first.
+/// The ranking order: what is debated first comes first.
 pub(super) fn order(a: &Conflict, b: &Conflict) -> Ordering {
     b.weight
         .total_cmp(&a.weight)

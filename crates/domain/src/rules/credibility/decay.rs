@@ -1,14 +1,14 @@
-//! What an observation weighs by its age, and proportions of weighted observations.
+//! The weight of an observation by its age, and proportions of weighted observations.
 
 use concord_wire::Timestamp;
 
-/// The age at which an observation weighs half: two years.
+/// The age at which an observation has half of its weight: two years.
 pub const HALF_LIFE_DAYS: f64 = 730.0;
 
 const DAY_MS: f64 = 86_400_000.0;
 
-/// How many whole days before `now` something was: 15 observations of today are 15 data points, however many seconds old.
-/// Clocks differ a little, so what is later than `now` has the age 0.
+/// The whole days from `at` to `now`: 15 observations of today are 15 data points, whatever their
+/// seconds. Clocks differ a little, so a time after `now` has the age 0.
 pub fn age_days(at: Timestamp, now: Timestamp) -> f64 {
     (now.millis_since(at) as f64 / DAY_MS).floor()
 }
@@ -18,19 +18,20 @@ pub fn decay_weight(age_days: f64) -> f64 {
     (-age_days / HALF_LIFE_DAYS).exp2()
 }
 
-/// A weighted proportion and how much it rests on.
+/// A weighted proportion, and how much data it rests on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// Weight of the hits as a share of all weight.
+    /// The weight of the hits as a share of all weight.
     pub proportion: f64,
-    /// Sum of the weights.
+    /// The sum of the weights.
     pub weight: f64,
     /// Kish's effective sample size, (sum w)² / sum w² (Kish 1965, Survey Sampling, 11.7).
     pub effective_size: f64,
 }
 
 impl Sample {
-    /// Of weights and whether each is a hit, summed in the order given. None where nothing has any weight.
+    /// The proportion of hits among weighted items, summed in the order given. `None` where no item
+    /// has any weight.
     pub fn of(items: impl Iterator<Item = (f64, bool)> + Clone) -> Option<Self> {
         let heaviest = items.clone().map(|(weight, _)| weight).fold(0.0, f64::max);
         if heaviest <= 0.0 {
@@ -51,7 +52,8 @@ impl Sample {
         })
     }
 
-    /// What a stated minimum of data points is compared with: the smaller of the sum of weights and the effective size.
+    /// The number that is compared with a required minimum of data points: the smaller of the sum
+    /// of weights and the effective size.
     pub fn data_points(&self) -> f64 {
         self.weight.min(self.effective_size)
     }

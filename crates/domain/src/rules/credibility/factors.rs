@@ -1,4 +1,5 @@
-//! The factors of a credibility, one function each. An explanation here has no full stop; the product adds it.
+//! The factors of a credibility, one function each. An explanation has no full stop here; the
+//! product adds it.
 
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{Context, Factor, FactorName, Query};
@@ -6,13 +7,13 @@ use concord_wire::payload::track_record::{Context, Factor, FactorName, Query};
 use super::{HALF_LIFE_DAYS, R_SQUARED_MIN, Sample, Weighed, Z, fit, trend, wilson};
 use crate::rules::canonical::normalise;
 
-/// The share of the score that the accuracy in the regime, and that in the context, each stand for.
+/// The share of the score for which the accuracy in the regime stands, and the one in the context.
 pub const BLEND: f64 = 0.3;
-/// Data points that the regime needs.
+/// The data points that the regime needs.
 pub const REGIME_POINTS_MIN: f64 = 50.0;
-/// Data points that the context needs.
+/// The data points that the context needs.
 pub const CONTEXT_POINTS_MIN: f64 = 15.0;
-/// Rate of overrides above which there is a penalty.
+/// The rate of overrides above which there is a penalty.
 pub const OVERRIDE_RATE_MAX: f64 = 0.2;
 
 const NOTHING_KNOWN: &str = "nothing is known of the agent in the domain";
@@ -43,7 +44,7 @@ fn not_applied(name: FactorName, basis: Option<&Sample>, reason: &str) -> Factor
     }
 }
 
-/// The plain accuracy; one half where there is no observation that weighs anything.
+/// The plain accuracy; one half where no observation has any weight.
 pub(super) fn base(weighed: &[Weighed<'_>]) -> Factor {
     let name = FactorName::BaseAccuracy;
     let living = weighed.iter().filter(|w| w.weight > 0.0);
@@ -70,14 +71,14 @@ pub(super) fn base(weighed: &[Weighed<'_>]) -> Factor {
     }
 }
 
-/// What weighting by age makes of the plain accuracy.
+/// The effect of weighting observations by age.
 pub(super) fn temporal(weighed: &[Weighed<'_>], overall: Option<&Sample>) -> Factor {
     let name = FactorName::TemporalWeight;
     let Some(overall) = overall else {
         return not_applied(name, None, NOTHING_KNOWN);
     };
     let base = base(weighed).value;
-    // Where everything was wrong, weights change nothing.
+    // Where every observation was wrong, weights change nothing.
     let value = if base > 0.0 {
         overall.proportion / base
     } else {
@@ -91,7 +92,7 @@ pub(super) fn temporal(weighed: &[Weighed<'_>], overall: Option<&Sample>) -> Fac
     applied(name, value, overall, explanation)
 }
 
-/// Blends in the accuracy in the present regime.
+/// Blends the accuracy in the present regime in.
 pub(super) fn regime(weighed: &[Weighed<'_>], overall: Option<&Sample>, query: &Query) -> Factor {
     let name = FactorName::RegimeAdjustment;
     let Some(regime) = &query.regime else {
@@ -114,7 +115,7 @@ pub(super) fn regime(weighed: &[Weighed<'_>], overall: Option<&Sample>, query: &
     )
 }
 
-/// Blends in the accuracy in circumstances like those asked for.
+/// Blends the accuracy in circumstances like the queried ones in.
 pub(super) fn context(weighed: &[Weighed<'_>], overall: Option<&Sample>, query: &Query) -> Factor {
     let name = FactorName::ContextMatch;
     if query
@@ -156,7 +157,7 @@ pub fn similarity(asked: &Context, seen: &Context) -> f64 {
     if stated > 0.0 { matched / stated } else { 0.0 }
 }
 
-/// (0.7 overall + 0.3 part) / overall, where the part has data enough.
+/// (0.7 overall + 0.3 part) / overall, where the part has enough data.
 fn blend(
     name: FactorName,
     place: &str,
@@ -190,8 +191,8 @@ fn blend(
     }
 }
 
-/// The accuracy that the past quarters let expect now, over the weighted accuracy; and the share of the effective size
-/// that the score rests on with it.
+/// The accuracy that past quarters predict for now, divided by the weighted accuracy. The second
+/// value is the share of the effective size on which the prediction rests.
 pub(super) fn trend(weighed: &[Weighed<'_>], overall: Option<&Sample>) -> (Factor, f64) {
     let name = FactorName::TrendAdjusted;
     let Some(overall) = overall else {
@@ -211,7 +212,7 @@ pub(super) fn trend(weighed: &[Weighed<'_>], overall: Option<&Sample>) -> (Facto
         line.r_squared,
         points.len()
     );
-    // The line's value now: quarters are counted from the present.
+    // The value of the line at the present: quarters are counted from now.
     let expected = Sample {
         proportion: line.intercept.clamp(0.0, 1.0),
         weight: overall.weight * line.size_share,
@@ -238,14 +239,14 @@ pub(super) fn trend(weighed: &[Weighed<'_>], overall: Option<&Sample>) -> (Facto
     )
 }
 
-/// The penalty for a rate of overrides: 1 - (rate - 0.2), at most 1. None when the lower bound of the rate's interval is
-/// not above 20%.
+/// The penalty for a rate of overrides: 1 - (rate - 0.2), at most 1. `None` when the lower bound of
+/// the rate's interval is not above 20%.
 pub fn override_penalty(rate: f64, effective_size: f64) -> Option<f64> {
     let low = super::rounded(wilson(rate, effective_size, Z).low);
     (low > OVERRIDE_RATE_MAX).then(|| (1.0 - (rate - OVERRIDE_RATE_MAX)).clamp(0.0, 1.0))
 }
 
-/// The penalty for being overridden often.
+/// The penalty for frequent overrides.
 pub(super) fn overrides(weighed: &[Weighed<'_>]) -> Factor {
     let name = FactorName::OverridePenalty;
     let Some(rate) = Sample::of(weighed.iter().map(|w| (w.weight, w.observation.overridden)))

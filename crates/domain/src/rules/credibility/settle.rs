@@ -1,17 +1,18 @@
-//! Whether credibility alone settles a dispute.
+//! Whether the credibility of two sides settles a debate.
 
 use concord_wire::payload::Credibility;
 use concord_wire::payload::track_record::{Settlement, SettlementReason, Side};
 
 use super::rounded;
 
-/// The least gap that settles anything.
+/// The smallest gap that settles a debate.
 pub const GAP_MIN: f64 = 0.25;
-/// Data points that both sides need.
+/// The data points that each side needs.
 pub const DATA_POINTS_MIN: f64 = 15.0;
 
-/// Compares two sides. The more credible wins when the gap is above 0.25 and above the sum of the intervals' half-widths,
-/// and both have 15 data points; otherwise nobody does. A gap equal to the threshold settles nothing.
+/// Compares two sides. The more credible side wins when the gap is above 0.25 and above the sum of
+/// the intervals' half-widths, and both sides have 15 data points; otherwise no side wins. A gap
+/// equal to the threshold settles nothing.
 pub fn settle(a: &Credibility, b: &Credibility) -> Settlement {
     // Rounded, because 0.95 - 0.7 in binary must not exceed 0.25 by its last bit.
     let gap = rounded((a.score - b.score).abs());

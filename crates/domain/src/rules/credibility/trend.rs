@@ -1,4 +1,4 @@
-//! Where an accuracy is heading: weighted least squares over past quarters.
+//! The trend of an accuracy: weighted least squares over past quarters.
 
 use std::collections::BTreeMap;
 
@@ -6,38 +6,40 @@ use super::{Sample, Weighed};
 
 /// A trend counts when its weighted R² is above this.
 pub const R_SQUARED_MIN: f64 = 0.3;
-/// Days of a quarter of a year.
+/// Days in a quarter of a year.
 pub const QUARTER_DAYS: f64 = 365.25 / 4.0;
 
-/// Points lighter than this share of the heaviest, thirty half-lives older, cannot be told from rounding.
+/// Points lighter than this share of the heaviest are thirty half-lives older, and cannot be told
+/// from rounding.
 const LIGHTEST: f64 = 1e-9;
 
 /// One point of a trend.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// When.
+    /// The position on the time axis.
     pub x: f64,
-    /// What was seen.
+    /// The value at that time.
     pub y: f64,
-    /// How much it counts.
+    /// The weight of the point.
     pub weight: f64,
 }
 
-/// A straight line and how well it fits.
+/// A straight line, and how well it fits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
     /// Its value at 0.
     pub intercept: f64,
-    /// Its rise per unit.
+    /// Its increase for each unit.
     pub slope: f64,
-    /// Weighted share of the variance that it explains, 0 to 1.
+    /// The weighted share of the variance that it explains, 0 to 1.
     pub r_squared: f64,
-    /// Share of the points' effective size that the value at 0 rests on, 0 to 1: 1 / (1 + mean(x)² / var(x)), the
-    /// inverse of what the variance of an extrapolation is multiplied by.
+    /// The share of the points' effective size on which the value at 0 rests, 0 to 1: 1 / (1 +
+    /// mean(x)² / var(x)), the inverse of the factor of an extrapolation's variance.
     pub size_share: f64,
 }
 
-/// The line of weighted least squares. None for fewer than three points, and where all have one y or one x.
+/// Fits a line by weighted least squares. `None` for fewer than three points, and where all have
+/// the same y or the same x.
 pub fn fit(points: &[Point]) -> Option<Line> {
     let heaviest = points.iter().map(|point| point.weight).fold(0.0, f64::max);
     let lightest = heaviest * LIGHTEST;
@@ -57,7 +59,7 @@ pub fn fit(points: &[Point]) -> Option<Line> {
                 });
         ends.map_or(0.0, |(low, high)| high - low)
     };
-    // What is constant may differ in its last bits, being a quotient of sums.
+    // Equal values may differ in their last bits, because they are quotients of sums.
     if points.len() < 3 || spread(|point| point.y) < 1e-12 || spread(|point| point.x) <= 0.0 {
         return None;
     }
@@ -91,7 +93,8 @@ pub fn fit(points: &[Point]) -> Option<Line> {
     })
 }
 
-/// Accuracy by quarter, oldest first. A quarter stands at its middle, in quarters from now, so that the present is 0.
+/// The accuracy by quarter, oldest first. The time of a quarter is its middle, in quarters from
+/// now, so that the present is 0.
 pub(super) fn quarters(weighed: &[Weighed<'_>]) -> Vec<Point> {
     let mut quarters: BTreeMap<u64, Vec<(f64, bool)>> = BTreeMap::new();
     for w in weighed {

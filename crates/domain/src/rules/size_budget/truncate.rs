@@ -1,4 +1,4 @@
-//! Beginnings of texts that are too long, and positions with as much evidence as there is room for.
+//! Shortens texts that are too long, and positions with more evidence than there is room for.
 
 use concord_wire::payload::{Position, json_text_bytes};
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use super::{count, json_bytes};
 use crate::digest;
 use crate::rules::canonical::normalise;
 
-/// Most bytes of a topic, of a position in words, of a position's value and of one item of evidence or reasoning.
+/// Most bytes of a topic, of a position in words, of a position's value, and of one item of
+/// evidence or reasoning.
 const TOPIC_BYTES_MAX: usize = 512;
 const WORDS_BYTES_MAX: usize = 1_024;
 const VALUE_BYTES_MAX: usize = 512;
@@ -15,26 +16,26 @@ const ITEM_BYTES_MAX: usize = 4_000;
 /// Most bytes of evidence and reasoning of one position, and of all positions of one conflict.
 const POSITION_ROOM: usize = 32 * 1024;
 const POSITIONS_ROOM: usize = 96 * 1024;
-/// A beginning that would be shorter than this is left out.
+/// A beginning shorter than this is left out.
 const ITEM_BYTES_MIN: usize = 128;
 
-/// How a text ends of which only the beginning is there.
+/// The end of a shortened text.
 const MARK: &str = "… [shortened]";
-/// How one begins to end that is compared: the digest of its words and a bracket follow.
+/// The end of a shortened text that is compared, before the digest of its words and a bracket.
 const DIGEST_MARK: &str = "… [shortened, sha256 ";
 /// Digits of that digest.
 const DIGEST_DIGITS: usize = 16;
 
-/// How many bytes evidence and reasoning of one position may have.
+/// How many bytes the evidence and reasoning of one position may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room(usize);
 
 impl Room {
-    /// As much as a position ever has.
+    /// The most that a position ever has.
     pub(crate) const MOST: Self = Self(POSITION_ROOM);
-    /// For a mark and nothing else.
+    /// Room for a mark and nothing else.
     pub(crate) const NONE: Self = Self(0);
-    /// What is tried, in this order, where many positions are to fit into one fact.
+    /// The sizes that are tried, in this order, where many positions are to fit into one event.
     pub(crate) const STEPS: [Self; 9] = [
         Self::MOST,
         Self(16 * 1024),
@@ -47,14 +48,14 @@ impl Room {
         Self::NONE,
     ];
 
-    /// The room of each of so many positions.
+    /// The room of each of `positions` positions.
     pub(crate) fn among(self, positions: usize) -> Self {
         Self(self.0.min(POSITIONS_ROOM / positions.max(1)))
     }
 }
 
-/// A text of at most `bytes_max` bytes as JSON: the text itself, or its beginning with a mark. The mark is there even
-/// where nothing else is.
+/// The text, or its beginning with a mark, of at most `bytes_max` bytes as JSON. The mark is there
+/// even where nothing else is.
 fn beginning(text: &str, bytes_max: usize) -> String {
     if json_text_bytes(text) <= bytes_max {
         text.to_owned()
@@ -63,7 +64,7 @@ fn beginning(text: &str, bytes_max: usize) -> String {
     }
 }
 
-/// A text as a part of a line that a person reads.
+/// A text shortened for a line that a person reads.
 pub(crate) fn line(text: &str, bytes_max: usize) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     beginning(&one_line, bytes_max)
@@ -78,7 +79,8 @@ fn cut(text: &str, bytes_max: usize, mark: &str) -> String {
     text.chars().take_while(fits).chain(mark.chars()).collect()
 }
 
-/// A text that is compared: itself, or its beginning and a digest of the words that are compared.
+/// A text that is compared: the text, or its beginning with a digest of the words that are
+/// compared.
 fn compared(text: &str, bytes_max: usize) -> String {
     if json_text_bytes(text) <= bytes_max {
         return text.to_owned();
@@ -91,7 +93,7 @@ fn compared(text: &str, bytes_max: usize) -> String {
         return cut(body, bytes_max, &format!("{DIGEST_MARK}{digest}]"));
     }
     let words = normalise(text);
-    // Much of it was space.
+    // Without its spaces it may fit.
     if json_text_bytes(&words) <= bytes_max {
         return words;
     }
@@ -109,22 +111,22 @@ fn digest_in(text: &str) -> Option<&str> {
     is_digest.then_some(digest)
 }
 
-/// What a shortened text is compared by; none for a text that is whole.
+/// The digest by which a shortened text is compared; `None` for a text that is whole.
 pub(crate) fn identity(text: &str) -> Option<String> {
     digest_in(text).map(|digest| format!("[shortened, sha256 {digest}]"))
 }
 
-/// A position in words.
+/// A position in words, shortened.
 pub(crate) fn words(text: &str) -> String {
     compared(text, WORDS_BYTES_MAX)
 }
 
-/// What a conflict is about, for a reader.
+/// The topic of a conflict, shortened.
 pub(crate) fn topic(text: &str) -> String {
     beginning(text, TOPIC_BYTES_MAX)
 }
 
-/// A position as a value, in a form that is compared as the whole is.
+/// The value of a position, shortened in a form that compares as the whole does.
 pub(crate) fn value(whole: &Value) -> Value {
     if json_bytes(whole) <= VALUE_BYTES_MAX {
         return whole.clone();
@@ -153,15 +155,15 @@ pub(crate) fn value(whole: &Value) -> Value {
     }
 }
 
-/// Evidence and reasoning of a position, as far as there is room.
+/// Evidence and reasoning of a position, shortened.
 pub(crate) struct Support {
     pub(crate) reasoning: Option<String>,
     pub(crate) evidence: Vec<String>,
-    /// How many items are left out.
+    /// How many items were left out.
     pub(crate) omitted: u32,
 }
 
-/// As much of reasoning and evidence as there is room for; the first items are the ones that stay.
+/// As much reasoning and evidence as there is room for. The first items stay.
 pub(crate) fn support<'a>(
     reasoning: Option<&str>,
     evidence: impl IntoIterator<Item = &'a str>,
@@ -214,7 +216,7 @@ pub(crate) fn shortened_position(whole: &Position, room: Room) -> Position {
     }
 }
 
-/// An item of evidence as a position holds it: two that are the same there are one.
+/// An item of evidence, shortened. Two items that are the same then count as one.
 pub(crate) fn item(text: &str) -> String {
     beginning(text, ITEM_BYTES_MAX)
 }

@@ -1,10 +1,9 @@
-//! Who waits behind a flood and is known to nobody: neither registered nor heard by this process.
+//! Finds senders that wait behind a flood and are unknown: neither registered nor heard by this process.
 //!
-//! The broker knows the subjects of what it has stored, and with them who has said anything outside of cases, as whoever
-//! registers does. Of those whom this process does not know it is asked whether anything of theirs waits.
+//! The broker knows the subjects of what it has stored, and with them everyone that has said anything outside of cases, as
+//! whoever registers does. It is asked about each of those that this process does not know whether anything of theirs waits.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_nats::jetstream::stream::Stream;
@@ -14,22 +13,22 @@ use futures::TryStreamExt;
 use futures::future::try_join_all;
 use tokio::time::Instant;
 
-use super::{AnyError, LOOK_INTERVAL, Past};
+use super::reader::{AnyError, BypassReader, LOOK_INTERVAL};
 use crate::broker::raw_message;
-use crate::delivery::{ErrorChain, Handler};
+use crate::error_chain::ErrorChain;
 
-/// Subjects that are looked through at once.
+/// How many subjects are looked through at once.
 const SUBJECTS_MAX: usize = 10_000;
-/// Strangers of whom is asked at once whether anything of theirs waits.
+/// How many unknown senders are asked about at once.
 const ASKED_MAX: usize = 64;
 /// A look takes no more than this part of the time, however many subjects there are.
 const SHARE: u32 = 20;
 
-/// Strangers of whom something waits.
+/// Unknown senders of which something waits.
 #[derive(Debug, Default)]
-pub(super) struct Strangers(Mutex<BTreeSet<AgentId>>);
+pub(super) struct UnknownSenders(Mutex<BTreeSet<AgentId>>);
 
-impl Strangers {
+impl UnknownSenders {
     fn all(&self) -> MutexGuard<'_, BTreeSet<AgentId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -39,69 +38,70 @@ impl Strangers {
     }
 
     /// Looks who waits for as long as it is polled, beside the reading, which does not wait for it.
-    pub(super) async fn watch<H: Handler>(&self, past: &Past<H>, stream: &Stream<()>) -> ! {
+    pub(super) async fn watch(&self, reader: &BypassReader, stream: &Stream<()>) -> ! {
         // Where the next look begins, so that all have their turn.
         let mut after = None;
         loop {
             let began = Instant::now();
-            if let Err(error) = self.look(past, stream, &mut after).await {
-                tracing::debug!(error = %ErrorChain(&*error), "Strangers that wait behind a flood were not looked for.");
+            if let Err(error) = self.look(reader, stream, &mut after).await {
+                tracing::debug!(error = %ErrorChain(&*error), "Unknown senders that wait behind a flood were not looked for.");
             }
             tokio::time::sleep((began.elapsed() * SHARE).max(LOOK_INTERVAL)).await;
         }
     }
 
-    async fn look<H: Handler>(
+    async fn look(
         &self,
-        past: &Past<H>,
+        reader: &BypassReader,
         stream: &Stream<()>,
         after: &mut Option<AgentId>,
     ) -> Result<(), AnyError> {
-        let unknown = unknown(past, stream, &self.found()).await?;
+        let unknown = unknown(reader, stream, &self.found()).await?;
         let (before, behind): (Vec<_>, Vec<_>) = unknown
             .into_iter()
-            .partition(|stranger| after.as_ref().is_some_and(|after| stranger <= after));
-        let at = past.bypass.at.load(Ordering::Relaxed).max(1);
+            .partition(|sender| after.as_ref().is_some_and(|after| sender <= after));
+        let at = reader.bypass.position();
         let asked: Vec<AgentId> = behind.into_iter().chain(before).take(ASKED_MAX).collect();
         *after = asked.last().cloned();
-        let waits = asked.iter().map(|stranger| {
-            let filter = past.only_from(stranger);
-            async move {
-                raw_message::next(&past.shell.broker, &past.consumer.stream, &filter, at).await
-            }
-        });
+        let waits =
+            asked.iter().map(|sender| {
+                let filter = reader.only_from(sender);
+                async move {
+                    raw_message::next(&reader.broker, &reader.consumer.stream, &filter, at).await
+                }
+            });
         let waits = try_join_all(waits).await?;
-        for (stranger, _) in asked
+        for (sender, _) in asked
             .into_iter()
             .zip(waits)
             .filter(|(_, waits)| waits.is_some())
         {
-            tracing::debug!(agent = %stranger, consumer = %past.consumer.name, "A stranger waits behind a flood.");
-            self.all().insert(stranger);
+            tracing::debug!(agent = %sender, consumer = %reader.consumer.name, "An unknown sender waits behind a flood.");
+            self.all().insert(sender);
         }
         Ok(())
     }
 }
 
-/// Who has said something outside of cases, as far as it is stored, and is not known.
-async fn unknown<H: Handler>(
-    past: &Past<H>,
+/// The senders of stored messages outside of cases that are not known.
+async fn unknown(
+    reader: &BypassReader,
     stream: &Stream<()>,
     found: &[AgentId],
 ) -> Result<BTreeSet<AgentId>, AnyError> {
-    let subjects = past.shell.broker.subjects();
-    let known = past.shell.limits.known(past.limit);
-    let quiet: BTreeSet<&AgentId> = known.quiet.iter().collect();
-    let registered: BTreeSet<AgentId> = past.shell.registered().into_iter().collect();
+    let subjects = reader.broker.subjects();
+    let senders = reader.admission.limits.senders(reader.limit);
+    let quiet: BTreeSet<&AgentId> = senders.quiet.iter().collect();
+    let registered: BTreeSet<AgentId> = reader.admission.registered().into_iter().collect();
     let is_known = |sender: &AgentId| {
         quiet.contains(sender)
-            || known.flooding.contains(sender)
+            || senders.flooding.contains(sender)
             || registered.contains(sender)
             || found.contains(sender)
             || Service::parse(sender.as_str()).is_ok()
     };
     let mut listed = stream
-        .info_with_subjects(subjects.outside_cases(&past.consumer.filter))
+        .info_with_subjects(subjects.outside_cases(&reader.consumer.filter))
         .await?;
     let mut unknown = BTreeSet::new();
     for _ in 0..SUBJECTS_MAX {

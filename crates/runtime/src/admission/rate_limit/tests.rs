@@ -1,9 +1,14 @@
+use std::collections::BTreeSet;
+
+use concord_wire::Timestamp;
+
 use super::*;
+use crate::settings::WorkSettings;
 
 const INBOX: ConsumerKind = ConsumerKind::Inbox(Service::Coordinator);
 
-fn limits(rate: u32, burst: u32) -> Limits {
-    Limits::new(&WorkSettings {
+fn limits(rate: u32, burst: u32) -> RateLimits {
+    RateLimits::new(&WorkSettings {
         agent_rate_max: rate,
         agent_burst_max: burst,
         ..WorkSettings::default()
@@ -23,7 +28,7 @@ async fn a_burst_is_admitted_and_then_the_rate_and_nobody_pays_for_another() {
     let limits = limits(10, 3);
     let admitted = |name: &str, ms: i64, tries: usize| {
         (0..tries)
-            .filter(|_| limits.admits(INBOX, &agent(name), at(ms)).admitted)
+            .filter(|_| limits.count(INBOX, &agent(name), at(ms)).admitted)
             .count()
     };
     for (name, ms, tries, expected) in [
@@ -40,12 +45,12 @@ async fn a_burst_is_admitted_and_then_the_rate_and_nobody_pays_for_another() {
         assert_eq!(admitted(name, ms, tries), expected, "{name} after {ms} ms");
     }
     let answered = (0..20)
-        .filter(|_| limits.answers(INBOX, &agent("ann"), at(0)))
+        .filter(|_| limits.may_answer(INBOX, &agent("ann"), at(0)))
         .count();
     assert_eq!(answered, 10, "answers are bounded too, and by themselves");
     assert!(
         limits
-            .admits(ConsumerKind::Wake, &agent("ann"), at(0))
+            .count(ConsumerKind::Wake, &agent("ann"), at(0))
             .admitted,
         "each kind of consumer counts by itself"
     );
@@ -58,44 +63,42 @@ async fn whoever_sends_a_quarter_of_a_seconds_worth_at_once_floods_before_it_is_
     let limits = limits(10, 30);
     let ann = agent("ann");
     let floods: Vec<bool> = (0..12)
-        .map(|_| limits.admits(INBOX, &ann, at(0)).floods)
+        .map(|_| limits.count(INBOX, &ann, at(0)).floods)
         .collect();
     assert_eq!(
         floods.iter().filter(|floods| **floods).count(),
         10,
         "{floods:?}"
     );
-    limits.admits(INBOX, &agent("bob"), at(0));
-    let known = limits.known(Limit {
+    limits.count(INBOX, &agent("bob"), at(0));
+    let senders = limits.senders(RateLimit {
         kind: INBOX,
-        measure: Measure::Refuse,
+        action: Action::Refuse,
     });
     assert_eq!(
-        (known.quiet, known.flooding),
+        (senders.quiet, senders.flooding),
         (vec![agent("bob")], BTreeSet::from([ann.clone()]))
     );
     // At the rate that is allowed nobody floods, however long it goes on.
-    assert!(!(0..1_000).any(|number| {
-        limits
-            .admits(INBOX, &agent("cleo"), at(number * 100))
-            .floods
-    }));
+    assert!(
+        !(0..1_000).any(|number| { limits.count(INBOX, &agent("cleo"), at(number * 100)).floods })
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn memory_is_bounded_and_refusals_are_gathered_until_they_are_told() {
     let limits = limits(1, 1);
-    for number in 0..=ACCOUNTS_MAX.get() {
-        limits.admits(INBOX, &agent(&format!("a-{number}")), at(0));
+    for number in 0..=accounts::ACCOUNTS_MAX.get() {
+        limits.count(INBOX, &agent(&format!("a-{number}")), at(0));
     }
-    assert_eq!(limits.accounts.lock().unwrap().len(), ACCOUNTS_MAX.get());
+    assert_eq!(limits.remembered(), accounts::ACCOUNTS_MAX.get());
     let ann = agent("ann");
     let first: Vec<bool> = [7, 9, 8]
         .iter()
         .map(|sequence| limits.gather(INBOX, &ann, *sequence))
         .collect();
     assert_eq!(first, [true, false, false]);
-    let Gathered { count, last } = limits.gathered(INBOX, &ann, 7);
+    let Gathered { count, last } = limits.take_gathered(INBOX, &ann, 7);
     assert_eq!((count, last), (3, 9));
     assert!(
         limits.gather(INBOX, &ann, 10),
@@ -106,22 +109,22 @@ async fn memory_is_bounded_and_refusals_are_gathered_until_they_are_told() {
 #[test]
 fn what_hears_agents_has_a_limit_and_what_two_consumers_are_given_counts_once() {
     let layout = Layout::default();
-    let of = |name: &str| Limit::of(&layout, name).map(|limit| limit.measure);
+    let of = |name: &str| RateLimit::of(&layout, name).map(|limit| limit.action);
     for (name, expected) in [
-        ("coordinator-inbox", Some(Measure::Refuse)),
-        ("debate-facilitator-urgent", Some(Measure::Refuse)),
-        ("coordinator-exchange-msg-request", Some(Measure::Tell)),
+        ("coordinator-inbox", Some(Action::Refuse)),
+        ("debate-facilitator-urgent", Some(Action::Refuse)),
         (
-            "agent-adapter-wake-msg-group_query",
-            Some(Measure::PassOver),
+            "coordinator-exchange-msg-request",
+            Some(Action::TellHandler),
         ),
+        ("agent-adapter-wake-msg-group_query", Some(Action::Skip)),
         ("escalation-timer-due", None),
         ("agent-adapter-agent-ann", None),
     ] {
         assert_eq!(of(name), expected, "{name}");
     }
     let counts = |consumer: &str, kind: &str| {
-        Limit::of(&layout, consumer)
+        RateLimit::of(&layout, consumer)
             .unwrap()
             .counts(Some(kind), consumer)
     };

@@ -1,14 +1,17 @@
 //! What happens outside the adapter.
 
-use concord_wire::subject::Lane;
-use concord_wire::{ErrorCode, MessageId};
+use concord_domain::aggregates::request::admissibility;
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, Envelope, ErrorCode, Timestamp, payload};
+use serde_json::json;
 
 use super::{Asked, Cause, Cell, Happening, Reply, Request, Said, World};
 use crate::faults::Faults;
-use crate::hosted::setup::{Kind, Mood, Outcome};
+use crate::hosted::setup::{AGENT, Kind, Mood, Outcome};
+use crate::world::instant;
 
-/// How long the coordinator waits for the answer to a request that names no deadline.
-const REQUEST_MS: u64 = 30_000;
+/// The agents that ask.
+const AGENTS: [&str; 6] = ["bob", "cleo", "dan", "eve", "fay", "gus"];
 /// Somebody asks this often when nothing goes wrong any more.
 const CALM_GAP_MS: (u64, u64) = (200, 600);
 
@@ -71,37 +74,49 @@ impl World {
     }
 
     fn ask(&mut self) {
-        let sequence = self.asked.len();
-        let Ok(id) = MessageId::new(format!("m-{sequence}")) else {
-            return;
-        };
-        let lane = if self.random.chance(0.2) {
-            Lane::Urgent
-        } else {
-            Lane::Normal
-        };
+        let place = self.asked.len();
+        let critical = self.random.chance(0.2);
         let within = self.random.between(50, self.setup.timeout_ms * 6);
         let stated = self.random.chance(0.5).then_some(self.now + within);
         let of_agent = self.random.chance(0.5);
-        let ended_at = of_agent.then(|| stated.unwrap_or(self.now + REQUEST_MS));
-        // Who is asked by an agent is told until when, whether that was stated or not.
-        let deadline = ended_at.or(stated);
+        let deadline = stated.map(instant);
+        let sender = if of_agent {
+            let agents = AGENTS.map(AgentId::new);
+            self.random.pick(&agents).cloned().and_then(Result::ok)
+        } else {
+            let services = [Service::Coordinator, Service::DebateFacilitator];
+            self.random
+                .pick(&services)
+                .map(|service| service.agent_id())
+        };
+        let now = self.clock();
+        let envelope = sender.and_then(|sender| message(place, &sender, critical, deadline, now));
+        let Some(envelope) = envelope else {
+            debug_assert!(false, "a message to the agent cannot be written");
+            return;
+        };
+        let stored_at = self.clock();
+        // The coordinator ends a request between agents, whether its time was stated or not.
+        let request = envelope.payload::<payload::Request>().ok();
+        let request = request.filter(|_| of_agent);
+        let due = request.map(|request| admissibility::due(&envelope, &request, stored_at));
+        let ended_at = due.map(|due| self.now + due.millis_since(stored_at));
         let asked = Asked {
-            id,
-            lane,
-            deadline,
+            sequence: self.next_sequence(),
+            envelope,
+            stored_at,
             ended_at,
             deliveries: 0,
             lease: Some(0),
         };
-        self.note(|| format!("{sequence} is asked: {asked:?}"));
+        self.note(|| format!("{place} is asked: {:?}", asked.envelope));
         self.asked.push(asked);
         self.hosted().asked += 1;
         if let Some(at) = ended_at {
-            self.plan(at - self.now, Happening::TimeOver { sequence });
+            self.plan(at - self.now, Happening::TimeOver { sequence: place });
         }
         let delay = self.delay();
-        self.plan(delay, Happening::Offer { sequence });
+        self.plan(delay, Happening::Offer { sequence: place });
     }
 
     /// A request has arrived: it waits while the broker is away, else it is done and its answer sent.
@@ -111,43 +126,34 @@ impl World {
             let after = self.delay();
             return self.plan(away + after, Happening::Arrive(request, cell));
         }
-        match request {
-            Request::Say(id, said) => self.store(id, said),
+        let reply = match request {
+            Request::Publish(publication) => Reply::Published {
+                first: self.store(*publication),
+            },
+            Request::NextMessage {
+                lane,
+                filter,
+                sequence,
+            } => Reply::Found(self.next_message(lane, &filter, sequence)),
             Request::Acknowledge { sequence } => {
                 if let Some(asked) = self.asked.get_mut(sequence) {
                     asked.lease = None;
                 }
+                Reply::Done
             }
             Request::PutBack { sequence, wait_ms } => {
                 self.renew(sequence);
                 self.plan(wait_ms, Happening::Offer { sequence });
+                Reply::Done
             }
-        }
+        };
         let lost = self.faults.lost_answer;
         if self.random.chance(lost) {
             self.counts.lost_answers += 1;
             return;
         }
         let delay = self.delay();
-        self.plan(delay, Happening::Answer(cell, Reply::Done));
-    }
-
-    /// What is said first stands.
-    fn store(&mut self, id: MessageId, said: Said) {
-        if self
-            .ids
-            .get(&id)
-            .is_some_and(|at| self.now.saturating_sub(*at) < self.window_ms)
-        {
-            self.hosted().repeated += 1;
-            return;
-        }
-        self.note(|| format!("{} is told: {:?}", said.sequence, said.error));
-        self.ids.insert(id, self.now);
-        self.said.push(Said {
-            at: self.now,
-            ..said
-        });
+        self.plan(delay, Happening::Answer(cell, reply));
     }
 
     /// Requests between agents are ended by the coordinator when nobody has answered them in time.
@@ -227,4 +233,25 @@ impl World {
         }
         self.plan(1_000, Happening::Second);
     }
+}
+
+/// A request of an agent, or a question of a service.
+fn message(
+    place: usize,
+    sender: &AgentId,
+    critical: bool,
+    deadline: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Envelope> {
+    let (kind, payload) = if Service::parse(sender.as_str()).is_ok() {
+        ("question", json!({ "text": "Is it so?" }))
+    } else {
+        ("request", json!({ "action": "assess", "parameters": {} }))
+    };
+    let envelope = json!({
+        "message_id": format!("m-{place}"), "timestamp": now, "from_agent": sender, "to_agent": AGENT,
+        "message_type": kind, "priority": if critical { "critical" } else { "normal" },
+        "requires_response": true, "deadline": deadline, "payload": payload,
+    });
+    serde_json::from_value(envelope).ok()
 }

@@ -198,7 +198,7 @@ fn a_lead_must_be_unique() {
     let given = vec![
         joins("ann", "m-0", "cyd"),
         keeps("ben", "m-1"),
-        answers(GivenAnswer {
+        answers(AnswerMessage {
             is_agreement: true,
             ..given(
                 "cyd",

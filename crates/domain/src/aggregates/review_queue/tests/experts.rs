@@ -57,9 +57,9 @@ fn registering_again_replaces_and_keeps_debates() {
     let mut story = busy();
     hears_all(&mut story, [register("eva", 2, &["Tax Law "])]);
     assert_eq!(picture(&story), "eva d-1 d-3 | finn d-2 | -");
-    let desk = &story.state().desks[&agent("eva")];
+    let entry = &story.state().experts[&agent("eva")];
     assert_eq!(
-        (desk.expert.capacity, desk.domains.contains("tax law")),
+        (entry.expert.capacity, entry.domains.contains("tax law")),
         (2, true)
     );
 }
@@ -267,12 +267,7 @@ fn facts_are_decided_again_and_what_was_not_decided_so_is_found() {
     let mut state = QueueState::default();
     for record in &story.records {
         let told = !matches!(record.event, ReviewQueueEvent::Overflowed(_));
-        assert_eq!(
-            decided_again(&state, record),
-            Ok(told),
-            "{:?}",
-            record.event
-        );
+        assert_eq!(decide_again(&state, record), Ok(told), "{:?}", record.event);
         assert_eq!(over_capacity(&state, &record.event), None);
         ReviewQueueMachine::apply(&mut state, record.clone());
     }
@@ -289,7 +284,7 @@ fn facts_are_decided_again_and_what_was_not_decided_so_is_found() {
     (assigned.debate_id, assigned.expert) = (debate("d-3"), agent("eva"));
     record.meta.event_id = message("another");
     assert!(
-        decided_again(story.state(), &record)
+        decide_again(story.state(), &record)
             .unwrap_err()
             .contains("would not be stored")
     );

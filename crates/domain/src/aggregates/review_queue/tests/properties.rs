@@ -144,7 +144,7 @@ impl Account {
         })
     }
 
-    fn give(&mut self, debate: &DebateId, to: &AgentId, sequence: u64) {
+    fn assign(&mut self, debate: &DebateId, to: &AgentId, sequence: u64) {
         assert!(self.has_room(to), "{to} has no room for {debate}");
         let waiting = self.waiting.remove(debate);
         let entry = waiting
@@ -193,7 +193,7 @@ impl Account {
                     self.next(),
                     Some((given.debate_id.clone(), given.expert.clone()))
                 );
-                self.give(&given.debate_id, &given.expert, record.sequence);
+                self.assign(&given.debate_id, &given.expert, record.sequence);
             }
             ReviewQueueEvent::Reassigned(given) => {
                 let from = self
@@ -201,7 +201,7 @@ impl Account {
                     .get(&given.debate_id)
                     .map(|(_, holder)| holder.clone());
                 assert_eq!(from, given.from);
-                self.give(&given.debate_id, &given.to, record.sequence);
+                self.assign(&given.debate_id, &given.to, record.sequence);
             }
             ReviewQueueEvent::Released(released) => {
                 let holder = self
@@ -228,16 +228,16 @@ impl Account {
     /// The machine's state is what the account says.
     fn is(&self, state: &QueueState) {
         assert_eq!(
-            state.desks.keys().collect::<Vec<_>>(),
+            state.experts.keys().collect::<Vec<_>>(),
             self.experts.keys().collect::<Vec<_>>()
         );
-        for (id, desk) in &state.desks {
+        for (id, entry) in &state.experts {
             let held = self
                 .assigned
                 .iter()
                 .filter(|(_, (_, holder))| holder == id)
                 .map(|(debate, _)| debate);
-            assert!(desk.held.iter().eq(held), "{desk:?}");
+            assert!(entry.held.iter().eq(held), "{entry:?}");
         }
         let places = self.waiting.values().map(Place::of).collect();
         assert_eq!(state.waiting, places);
@@ -275,7 +275,7 @@ fn play(steps: &[Step]) -> QueueStory {
                     .last()
                     .map_or_else(|| message("none"), |last| last.meta.event_id.clone());
                 (
-                    Context::of_fact(after(place as u64), cause),
+                    Context::of_event(after(place as u64), cause),
                     QueueInput::Advance,
                 )
             }
@@ -312,7 +312,7 @@ proptest! {
         for record in &story.records {
             prop_assert_eq!(over_capacity(&state, &record.event), None);
             let told = !matches!(record.event, ReviewQueueEvent::Overflowed(_));
-            prop_assert_eq!(decided_again(&state, record), Ok(told));
+            prop_assert_eq!(decide_again(&state, record), Ok(told));
             account.take(record);
             ReviewQueueMachine::apply(&mut state, record.clone());
             account.is(&state);
@@ -333,8 +333,8 @@ proptest! {
         let mut story = play(&steps);
         let used: Vec<_> = story.records.iter().map(|record| (record.meta.cause.clone(), record.meta.event_id.clone())).collect();
         for (cause, event_id) in used {
-            let said = event_id == fact_id(Origin::Message, &cause);
-            let context = if said { Context::of_message(after(9), cause) } else { Context::of_fact(after(9), cause) };
+            let said = event_id == event_id_of(Origin::Message, &cause);
+            let context = if said { Context::of_message(after(9), cause) } else { Context::of_event(after(9), cause) };
             for input in [QueueInput::Advance, register("hana", 3, &[]), release("d-1"), enqueue("d-99", USUAL, 1)] {
                 let heard = story.hears(&context, &input);
                 prop_assert!(heard == "ignored: repetition" || heard == "refused: /message_id", "{heard}");

@@ -56,7 +56,7 @@ fn told() -> Story<ReviewQueueMachine> {
 fn audit(records: &[StoredEvent<ReviewQueueEvent>]) -> Report {
     let mut auditor = Auditor::new();
     for record in records {
-        let (id, fact, bytes) = (
+        let (id, event, bytes) = (
             &record.meta.id,
             token(record.event.name()),
             record.encode().unwrap(),
@@ -66,7 +66,7 @@ fn audit(records: &[StoredEvent<ReviewQueueEvent>]) -> Report {
             sequence,
             aggregate,
             id,
-            fact: &fact,
+            event: &event,
             bytes: &bytes,
         });
     }

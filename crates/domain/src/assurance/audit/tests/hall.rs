@@ -7,13 +7,14 @@ use concord_wire::{AgentId, Extensions, Metadata, Priority, Recipient};
 use serde_json::{Value, json};
 
 use super::super::*;
-use crate::aggregates::deadline::Fire;
-use crate::aggregates::debate::{DebateInput, round_name};
+use crate::aggregates::deadline::{DeadlineMachine, Fire};
+use crate::aggregates::debate::{DebateInput, DebateMachine, round_name};
+use crate::aggregates::detection::DetectionMachine;
 use crate::fixtures::*;
 use crate::machine::{Context, Decision, Machine, Versioned};
 use crate::{aggregates::case, effect};
 
-/// A stored message, or an event with its aggregate, id and fact in the subject.
+/// A stored message, or an event with its aggregate, id and event in the subject.
 #[derive(Clone)]
 pub(super) struct Stored<S = Subject> {
     pub(super) sequence: u64,
@@ -59,7 +60,7 @@ impl Hall {
                 },
             });
         }
-        // Half of the messages before the facts and half after them: no order between streams is relied upon.
+        // Half of the messages before the events and half after them: no order between streams is relied upon.
         let (early, late) = self.messages.split_at(self.messages.len() / 2);
         let say = |auditor: &mut Auditor, stored: &Stored| {
             let content = Content::Bytes(&stored.bytes);
@@ -83,7 +84,7 @@ impl Hall {
             let SystemSubject::Event {
                 aggregate,
                 id,
-                event: fact,
+                event,
             } = subject
             else {
                 panic!()
@@ -92,7 +93,7 @@ impl Hall {
                 sequence: *sequence,
                 aggregate: *aggregate,
                 id,
-                fact,
+                event,
                 bytes,
             });
         }
@@ -149,7 +150,7 @@ impl Hall {
         });
     }
 
-    /// A step of a machine, its effects included; the answer is the context of those who hear of the fact.
+    /// A step of a machine, its effects included; the answer is the context of those who hear of the event.
     fn step<M: Machine>(
         &mut self,
         of: &mut Versioned<M>,
@@ -158,7 +159,7 @@ impl Hall {
         input: &M::Input,
     ) -> Context {
         let Decision::Append(event) = M::decide(&of.state, context, input) else {
-            panic!("no fact")
+            panic!("no event")
         };
         let mut record = of.record(id, context, event);
         record.sequence = self.events.len() as u64 + 1;
@@ -167,10 +168,10 @@ impl Hall {
             self.post(&envelope);
         }
         self.append(&record);
-        Context::of_fact(context.now, record.meta.event_id)
+        Context::of_event(context.now, record.meta.event_id)
     }
 
-    /// Stores a fact.
+    /// Stores an event.
     pub(super) fn append<E: AggregateEvent>(&mut self, record: &StoredEvent<E>) {
         let sequence = self.events.len() as u64 + 1;
         self.events.push(Stored {
@@ -180,28 +181,28 @@ impl Hall {
         });
     }
 
-    /// Reads the first fact of this name, and stores it again after a change.
+    /// Reads the first event of this name, and stores it again after a change.
     pub(super) fn tamper<E: AggregateEvent>(
         &mut self,
-        fact: &str,
+        event: &str,
         change: impl Fn(&mut StoredEvent<E>),
     ) {
-        let place = self.place_of::<E>(fact);
+        let place = self.place_of::<E>(event);
         let stored = &mut self.events[place];
         let mut record = StoredEvent::<E>::decode(&stored.bytes, stored.sequence).unwrap();
         change(&mut record);
         stored.bytes = record.encode().unwrap();
     }
 
-    pub(super) fn record<E: AggregateEvent>(&self, fact: &str) -> StoredEvent<E> {
-        let stored = &self.events[self.place_of::<E>(fact)];
+    pub(super) fn record<E: AggregateEvent>(&self, event: &str) -> StoredEvent<E> {
+        let stored = &self.events[self.place_of::<E>(event)];
         StoredEvent::decode(&stored.bytes, stored.sequence).unwrap()
     }
 
-    pub(super) fn place_of<E: AggregateEvent>(&self, fact: &str) -> usize {
+    pub(super) fn place_of<E: AggregateEvent>(&self, event: &str) -> usize {
         let is = |stored: &Stored<SystemSubject>| {
             matches!(&stored.subject, SystemSubject::Event { aggregate, event: name, .. }
-                if *aggregate == E::AGGREGATE && name.as_str() == fact)
+                if *aggregate == E::AGGREGATE && name.as_str() == event)
         };
         self.events.iter().position(is).unwrap()
     }

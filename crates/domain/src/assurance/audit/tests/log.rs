@@ -38,12 +38,12 @@ fn told() -> Told {
 }
 
 fn audit(records: &[StoredEvent<CaseEvent>]) -> (u64, Vec<String>) {
-    let mut ledgers = Ledgers::default();
+    let mut counts = Counts::default();
     let mut logs = Logs::default();
     let mut faults = Vec::new();
     for record in records {
-        logs.event(&mut ledgers, record);
-        let checked = ledgers.checked(true);
+        logs.event(&mut counts, record);
+        let checked = counts.checked(true);
         faults.extend(
             checked
                 .iter()
@@ -51,7 +51,7 @@ fn audit(records: &[StoredEvent<CaseEvent>]) -> (u64, Vec<String>) {
                 .and_then(|one| one.first.clone()),
         );
     }
-    let checked = ledgers.checked(true);
+    let checked = counts.checked(true);
     let log = checked
         .iter()
         .find(|one| one.number == Invariant::DecisionLog.number())
@@ -157,7 +157,7 @@ fn a_case_that_was_cancelled_has_ended() {
     assert_eq!(story.hears(&said("m-cancel", 1), &cancel), "cancelled");
     let mut auditor = Auditor::new();
     for record in &story.records {
-        let (id, fact, bytes) = (
+        let (id, event, bytes) = (
             &record.meta.id,
             token(record.event.name()),
             record.encode().unwrap(),
@@ -167,7 +167,7 @@ fn a_case_that_was_cancelled_has_ended() {
             sequence,
             aggregate,
             id,
-            fact: &fact,
+            event: &event,
             bytes: &bytes,
         });
     }

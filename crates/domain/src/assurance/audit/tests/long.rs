@@ -1,18 +1,18 @@
-//! Aggregates that live for years: every fact is held against the last predecessors there are.
+//! Aggregates that live for years: every event is held against the last predecessors there are.
 
-use concord_events::EARLIER_MAX;
+use concord_events::{EARLIER_MAX, TrackRecordEvent};
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{Context, Source};
 
 use super::super::*;
-use crate::aggregates::track_record::Observe;
+use crate::aggregates::track_record::{Observe, TrackRecordMachine};
 use crate::fixtures::*;
 
-const FACTS: usize = 2 * EARLIER_MAX + 40;
+const EVENTS_TOTAL: usize = 2 * EARLIER_MAX + 40;
 
 fn life() -> Story<TrackRecordMachine> {
     let mut story = Story::of("ann");
-    for n in 0..FACTS {
+    for n in 0..EVENTS_TOTAL {
         let observation = Observation {
             at: after(0),
             correct: true,
@@ -39,13 +39,13 @@ fn life() -> Story<TrackRecordMachine> {
 fn replay_violations(records: &[StoredEvent<TrackRecordEvent>]) -> u64 {
     let mut auditor = Auditor::new();
     for record in records {
-        let (id, fact, bytes) = (token("ann"), token("observed"), record.encode().unwrap());
+        let (id, event, bytes) = (token("ann"), token("observed"), record.encode().unwrap());
         let (sequence, aggregate) = (record.sequence, Aggregate::TrackRecord);
         auditor.event(&RawEvent {
             sequence,
             aggregate,
             id: &id,
-            fact: &fact,
+            event: &event,
             bytes: &bytes,
         });
     }
@@ -59,26 +59,30 @@ fn replay_violations(records: &[StoredEvent<TrackRecordEvent>]) -> u64 {
 }
 
 #[test]
-fn what_a_fact_names_is_complete_at_any_age() {
+fn what_an_event_names_is_complete_at_any_age() {
     let records = life().records;
     assert_eq!(replay_violations(&records), 0);
-    for place in [1, EARLIER_MAX, EARLIER_MAX + 1, FACTS - 1] {
+    for place in [1, EARLIER_MAX, EARLIER_MAX + 1, EVENTS_TOTAL - 1] {
         let mut forgets = records.clone();
         forgets[place].meta.earlier.remove(0);
         assert_eq!(
             replay_violations(&forgets),
             1,
-            "fact {place} leaves one out"
+            "event {place} leaves one out"
         );
         let mut cut = records.clone();
         cut[place].meta.earlier.clear();
-        assert_eq!(replay_violations(&cut), 1, "at fact {place} the chain ends");
+        assert_eq!(
+            replay_violations(&cut),
+            1,
+            "at event {place} the chain ends"
+        );
     }
     let mut lost = records;
     lost.remove(100);
     assert_eq!(
         replay_violations(&lost),
         EARLIER_MAX as u64,
-        "each fact that names the lost one says so"
+        "each event that names the lost one says so"
     );
 }

@@ -1,0 +1,8 @@
+//! Activation: which agents a message wakes, which observe it, and which it does not concern.
+
+mod matching;
+mod text;
+pub(crate) mod wake;
+
+pub use matching::Matching;
+pub use wake::{WakeHandler, bind_effects};

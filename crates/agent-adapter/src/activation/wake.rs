@@ -1,0 +1,221 @@
+//! Decides once for every message that may concern agents besides its recipient which of them it wakes. The decision is stored
+//! as an event of the message's conversation, and the agents that are woken are told.
+//!
+//! One matcher knows every card, because what decides is the lead of one agent over the next. It follows the directory. A model
+//! computes beside the runtime's threads. The events before a decision are the context that an agent is given when it wakes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use concord_domain::activation::conversation::{
+    DecidedMessage, REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, conversation_of, thread_of,
+};
+use concord_domain::activation::{
+    Conversation, Decisions, LoopBounds, Message, Outcome, decide_all,
+};
+use concord_embedding::ServerSettings;
+use concord_events::Remembered;
+use concord_events::topology::{ConsumerKind, is_second_delivery};
+use concord_runtime::delivery::handlers::{self, EffectHandler};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::service::{Binder, ServiceContext, ServiceRunner};
+use concord_runtime::{Aggregates, Directory, NatsPorts, Ports};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, Envelope};
+use serde_json::Value;
+
+use super::matching::Matching;
+use super::text;
+use crate::AnyError;
+use crate::case_cache::CaseCache;
+use crate::context::AdapterContext;
+use crate::metrics::{AdapterMetrics, WakeLabels};
+use crate::settings::wake::WakeSettings;
+
+/// Begins to decide as soon as all registered agents are known.
+pub(crate) async fn start(
+    runner: &ServiceRunner,
+    settings: &WakeSettings,
+    server: Option<ServerSettings>,
+    directory: &Arc<Directory>,
+    adapter: &AdapterContext<NatsPorts>,
+    bounds: Option<LoopBounds>,
+) -> Result<(), AnyError> {
+    bind_effects(&adapter.service, &mut runner.clone());
+    let matching = Matching::open(settings, server)?;
+    let all_known = Matching::follow(&matching, runner, directory, &adapter.metrics);
+    let handler = WakeHandler::new(adapter, matching, bounds);
+    let handler = WakeHandler {
+        enabled: settings.enabled,
+        ..handler
+    };
+    let mut binder = runner.clone();
+    runner.spawn(async move {
+        // An agent that is not known yet would neither wake nor be one over whom others must lead, and a decision is final.
+        if all_known.await.is_ok() {
+            handler.bind(&mut binder);
+        }
+    });
+    Ok(())
+}
+
+/// Binds the handler that tells agents that they are woken.
+pub fn bind_effects<P: Ports>(context: &ServiceContext<P>, binder: &mut impl Binder) {
+    let handler = EffectHandler::<P, WakeMachine>::new(context);
+    binder.handle(ConsumerKind::Effects(Service::AgentAdapter), handler);
+}
+
+/// Handles the messages that may concern agents besides their recipients.
+pub struct WakeHandler<P: Ports> {
+    context: ServiceContext<P>,
+    metrics: AdapterMetrics,
+    enabled: bool,
+    matching: Arc<Matching>,
+    conversations: Arc<Aggregates<WakeMachine, P>>,
+    cases: Arc<CaseCache<P>>,
+    bounds: Option<LoopBounds>,
+}
+
+impl<P: Ports> WakeHandler<P> {
+    /// Decides by the cards that `matching` knows. Reply loops are broken by `bounds`, or not at all.
+    pub fn new(
+        adapter: &AdapterContext<P>,
+        matching: Arc<Matching>,
+        bounds: Option<LoopBounds>,
+    ) -> Self {
+        Self {
+            context: adapter.service.clone(),
+            metrics: adapter.metrics.clone(),
+            enabled: true,
+            matching,
+            conversations: Arc::clone(&adapter.conversations),
+            cases: Arc::clone(&adapter.cases),
+            bounds,
+        }
+    }
+
+    /// Has this handler decide about every message that may concern others.
+    pub fn bind(self, binder: &mut impl Binder) {
+        binder.handle(ConsumerKind::Wake, self);
+    }
+
+    fn ignore(&self, reason: &str) -> Ack {
+        self.context.count_ignored(reason);
+        Ack::Acknowledge
+    }
+}
+
+impl<P: Ports> Handler for WakeHandler<P> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        if !self.enabled {
+            return Ok(self.ignore("waking_is_off"));
+        }
+        // A message of a service is no news to anybody whom it does not address. It is not even read.
+        let sender = self.context.ports.subjects().sender_of(&delivery.subject);
+        let is_of_service = sender.is_some_and(|sender| Service::parse(sender.as_str()).is_ok());
+        let message_type = delivery.subject.rsplit('.').next();
+        let is_copy = message_type.is_some_and(|kind| is_second_delivery(&delivery.consumer, kind));
+        if is_of_service || is_copy {
+            return Ok(self.ignore("nobody_to_wake"));
+        }
+        let message = match delivery.read(&self.context).await {
+            Ok(message) => message,
+            Err(failed @ HandleError::Retry(_)) => return Err(failed),
+            // Its recipient, if it has one, tells the sender of a garbled message.
+            Err(_) => return Ok(self.ignore("unreadable")),
+        };
+        let id = conversation_of(&message);
+        let input = WakeInput::Message(Box::new(self.weigh(&message, delivery).await?));
+        let conversations = &self.conversations;
+        handlers::step_of_message(&self.context, conversations, id, message, &input, delivery).await
+    }
+}
+
+impl<P: Ports> WakeHandler<P> {
+    /// Weighs for each agent whether the message concerns it.
+    async fn weigh(
+        &self,
+        envelope: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<DecidedMessage, HandleError> {
+        let id = conversation_of(envelope);
+        let known = self.conversations.load(&id).await?.state;
+        let audience = self.audience(envelope.case_id.as_ref()).await?;
+        let content = text::of(envelope);
+        let preferred = text::preferred(envelope);
+        let answered = envelope.reply_to.as_deref();
+        let message = Message {
+            message_type: &envelope.message_type,
+            from: &envelope.from_agent,
+            to: &envelope.to_agent,
+            content: &content,
+            assigned: None,
+            preferred: &preferred,
+            reply_to_author: answered.and_then(|id| known.author_of(id)),
+        };
+        let previous = known.recent.back().map(|earlier| earlier.text.clone());
+        let vectors = self.matching.vectors(&message, previous.clone()).await;
+        let participations = known.participations();
+        let conversation = Conversation {
+            previous: previous.as_deref().map(|text| vectors.previous(text)),
+            participations: &participations,
+            audience: audience.as_ref(),
+        };
+        let vector = vectors.message();
+        let decisions = self
+            .matching
+            .read(|matcher| decide_all(matcher, &message, vector, &conversation));
+        self.count(&decisions);
+        let thread = match &envelope.case_id {
+            Some(case) => case.as_str(),
+            None => thread_of(envelope),
+        };
+        Ok(DecidedMessage {
+            said: remembered(envelope, delivery, &content),
+            case_id: envelope.case_id.clone(),
+            message: serde_json::to_value(envelope).unwrap_or(Value::Null),
+            decisions,
+            with_model: vector.is_some(),
+            thread: thread.to_owned(),
+            bounds: self.bounds,
+        })
+    }
+
+    /// The agents whom a message in a case may concern: its participants. None for everyone, as outside a case.
+    async fn audience(
+        &self,
+        case: Option<&CaseId>,
+    ) -> Result<Option<BTreeSet<AgentId>>, HandleError> {
+        let Some(case) = case else { return Ok(None) };
+        let opened = self.cases.opening_of(case).await?;
+        Ok(opened.map(|opened| opened.participants.iter().cloned().collect()))
+    }
+
+    fn count(&self, decisions: &Decisions) {
+        for decision in decisions.decisions.values() {
+            let outcome = match decision.outcome {
+                Outcome::Wake => "wake",
+                Outcome::Observe => "observe",
+                Outcome::Ignore => "ignore",
+            };
+            let labels = WakeLabels {
+                outcome,
+                reason: decision.reason.kind(),
+            };
+            self.metrics.wakes.get_or_create(&labels).inc();
+        }
+    }
+}
+
+/// The message as its conversation remembers it.
+fn remembered(envelope: &Envelope, delivery: &Delivery, text: &str) -> Remembered {
+    Remembered {
+        message_id: envelope.message_id.clone(),
+        from: envelope.from_agent.clone(),
+        to: envelope.to_agent.clone(),
+        message_type: envelope.message_type.as_str().to_owned(),
+        at: delivery.stored_at,
+        reply_to: envelope.reply_to.clone(),
+        text: concord_domain::text::beginning(text, REMEMBERED_BYTES_MAX).to_owned(),
+    }
+}

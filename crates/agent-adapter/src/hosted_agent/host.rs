@@ -1,0 +1,345 @@
+//! A hosted agent in one replica. It answers the messages that wait for an answer; where it has none, the sender is told why.
+
+use std::sync::Arc;
+
+use concord_domain::resilience::breaker::Rules;
+use concord_domain::resilience::call_policy::{self, FailureHandling};
+use concord_runtime::Ports;
+use concord_runtime::delivery::{Delivery, HandleError};
+use concord_runtime::service::ServiceContext;
+use concord_wire::payload::Card;
+use concord_wire::{Envelope, ErrorCode, MessageType, Timestamp};
+
+use crate::case_cache::CaseCache;
+use crate::context::AdapterContext;
+use crate::hosted_agent::agent_caller::AgentCaller;
+use crate::hosted_agent::budget::Budget;
+use crate::hosted_agent::call_policy::{CallPolicy, breaker_rules};
+use crate::hosted_agent::callback::AsyncAnswers;
+use crate::hosted_agent::concurrency_limit::ConcurrencyLimit;
+use crate::hosted_agent::decode;
+use crate::hosted_agent::failure::Failure;
+use crate::hosted_agent::openai::Model;
+use crate::hosted_agent::reply_loops::ReplyLoops;
+use crate::hosted_agent::spans::{AnswerSpan, SpanSubject};
+use crate::hosted_agent::timing::Jitter;
+use crate::settings::prompts::PromptTemplates;
+use crate::settings::{Error, HostedAgent};
+
+mod answer;
+mod async_answers;
+mod describe;
+mod expired;
+
+use answer::{Answer, AnswerError};
+pub(crate) use describe::Description;
+use expired::is_ended_by_coordinator;
+
+/// The way in which messages are written for an agent and its answers are read.
+pub enum Runner {
+    /// A program: one message a line, one answer a line.
+    Program,
+    /// A server: each message is posted to it.
+    Server,
+    /// A model: each message becomes a prompt.
+    Model(Box<Model>),
+}
+
+impl Runner {
+    /// The runner of an agent, with the templates that its settings name.
+    pub fn of(agent: &HostedAgent) -> Result<Self, Error> {
+        Ok(match (&agent.http, &agent.openai) {
+            (Some(_), _) => Self::Server,
+            (None, Some(openai)) => {
+                let key = format!("agents.{}.openai", agent.agent_id);
+                let templates = PromptTemplates::read(&key, openai)?;
+                Self::Model(Box::new(Model::new(openai.clone(), templates)))
+            }
+            (None, None) => Self::Program,
+        })
+    }
+
+    fn as_str(&self) -> &'static str {
+        match self {
+            Self::Program => "command",
+            Self::Server => "http",
+            Self::Model(_) => "openai",
+        }
+    }
+}
+
+/// One hosted agent, as it is to be run.
+pub struct HostConfig {
+    /// Its settings.
+    pub agent: HostedAgent,
+    /// The way in which messages are written for it.
+    pub runner: Runner,
+    /// The rules of its circuit breaker.
+    pub breaker: Rules,
+}
+
+impl HostConfig {
+    /// The agent with the breaker that its settings say.
+    pub fn new(agent: HostedAgent, runner: Runner) -> Self {
+        Self {
+            breaker: breaker_rules(&agent),
+            agent,
+            runner,
+        }
+    }
+}
+
+/// A hosted agent.
+pub struct Host<P: Ports, C> {
+    pub(crate) agent: HostedAgent,
+    pub(crate) context: ServiceContext<P>,
+    runner: Runner,
+    caller: C,
+    cases: Arc<CaseCache<P>>,
+    loops: Arc<ReplyLoops<P>>,
+    limit: ConcurrencyLimit,
+    policy: CallPolicy<P>,
+    /// None where agents cannot answer later.
+    async_answers: Option<AsyncAnswers>,
+}
+
+impl<P: Ports, C: AgentCaller> Host<P, C> {
+    /// The agent, without a budget and without answers that come later.
+    pub fn new(
+        config: HostConfig,
+        caller: C,
+        adapter: &AdapterContext<P>,
+        loops: &Arc<ReplyLoops<P>>,
+    ) -> Self {
+        Self::with_budget(config, caller, adapter, loops, None)
+    }
+
+    /// The agent with the budget of its provider, if it has one.
+    pub(crate) fn with_budget(
+        config: HostConfig,
+        caller: C,
+        adapter: &AdapterContext<P>,
+        loops: &Arc<ReplyLoops<P>>,
+        budget: Option<Arc<Budget>>,
+    ) -> Self {
+        let HostConfig {
+            agent,
+            runner,
+            breaker,
+        } = config;
+        debug_assert!(agent.instances > 0, "an agent that works on no message");
+        let jitter = Jitter::new(adapter.service.ports.unique_id());
+        let ports = adapter.service.ports.clone();
+        let metrics = adapter.metrics.clone();
+        Self {
+            limit: ConcurrencyLimit::new(agent.instances, agent.queue_max),
+            policy: CallPolicy::new(ports, &agent, breaker, budget, metrics, jitter),
+            context: adapter.service.clone(),
+            runner,
+            caller,
+            cases: Arc::clone(&adapter.cases),
+            loops: Arc::clone(loops),
+            async_answers: None,
+            agent,
+        }
+    }
+
+    /// The same agent, which may answer later.
+    pub(crate) fn with_async_answers(self, answers: Option<AsyncAnswers>) -> Self {
+        Self {
+            async_answers: answers,
+            ..self
+        }
+    }
+
+    /// How many deliveries may be under way at once.
+    pub fn in_flight_max(&self) -> usize {
+        call_policy::in_flight_max(self.agent.instances, self.agent.queue_max)
+    }
+
+    /// How many messages are worked on, and how many wait.
+    pub fn load(&self) -> (usize, usize) {
+        self.limit.load()
+    }
+
+    /// Has a message answered. The answer is published once, however often the message is delivered.
+    ///
+    /// A message to `acknowledge`, a request with a callback, is acknowledged when it is let in.
+    pub(crate) async fn handle(
+        &self,
+        incoming: &Envelope,
+        delivery: &Delivery,
+        acknowledge: bool,
+    ) -> Result<(), HandleError> {
+        // A replica that was killed may have had an answer already, or have been promised one that has come since.
+        if delivery.deliveries > 1 && self.has_answered(incoming, delivery).await? {
+            self.context.count_ignored("answered_before");
+            return Ok(());
+        }
+        let now = self.context.ports.now();
+        let until = incoming.deadline.map_or_else(
+            || now.plus_millis(self.agent.wait_max_ms),
+            |deadline| deadline.max(now),
+        );
+        let span = self.span(incoming, delivery);
+        if acknowledge && self.policy.check().is_ok() && !self.is_expired(incoming) {
+            let receipt = self.acknowledgement(incoming)?;
+            self.publish(&receipt, &span).await?;
+        }
+        match self.answer(incoming, delivery, &span, until).await {
+            Ok(answer) => self.publish_answer(answer, incoming, &span).await,
+            Err(AnswerError::Agent(failure)) => {
+                self.report_failure(failure, incoming, delivery, &span)
+                    .await
+            }
+            Err(AnswerError::Handle(error)) => {
+                span.set_failure("not_given");
+                Err(error)
+            }
+        }
+    }
+
+    async fn publish_answer(
+        &self,
+        answer: Answer,
+        incoming: &Envelope,
+        span: &AnswerSpan,
+    ) -> Result<(), HandleError> {
+        match answer {
+            Answer::Message(message) if self.is_expired(incoming) => {
+                self.report_late_answer(&message, incoming, span).await
+            }
+            Answer::Message(message) => {
+                span.set_outcome("answered");
+                // Before it is published: what it leads to may come at once.
+                if message.message_type != MessageType::Error {
+                    self.loops.record_answer(incoming, &self.agent.agent_id);
+                }
+                self.publish(&message, span).await
+            }
+            Answer::Nothing => {
+                span.set_outcome("nothing");
+                Ok(())
+            }
+            Answer::Posted => {
+                self.loops.record_answer(incoming, &self.agent.agent_id);
+                span.set_outcome("answered_later");
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells the sender why there is no answer, unless the message is to be delivered again or the coordinator tells it.
+    async fn report_failure(
+        &self,
+        failure: Failure,
+        incoming: &Envelope,
+        delivery: &Delivery,
+        span: &AnswerSpan,
+    ) -> Result<(), HandleError> {
+        span.set_failure(failure.outcome);
+        let agent = &self.agent.agent_id;
+        let is_expired = self.is_expired(incoming);
+        match call_policy::handling(&failure.verdict, delivery.deliveries, is_expired) {
+            FailureHandling::Later => Err(HandleError::retry(failure)),
+            FailureHandling::Nothing => {
+                tracing::info!(%agent, subject = %delivery.subject, "A request's time was over.");
+                Ok(())
+            }
+            FailureHandling::Error => {
+                let why = &failure.why;
+                tracing::warn!(%agent, subject = %delivery.subject, why, "A hosted agent gave no answer.");
+                self.publish_error(&failure, incoming, span).await
+            }
+        }
+    }
+
+    /// Whether a message is withheld from the agent because the agent and its sender answer each other without end.
+    pub(crate) async fn breaks_loop(
+        &self,
+        incoming: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<bool, HandleError> {
+        let agent = &self.agent.agent_id;
+        self.loops.breaks(incoming, agent, delivery).await
+    }
+
+    /// Tells the sender that its message is withheld from the agent because of a reply loop. An error is not answered, so the
+    /// loop ends.
+    pub(crate) async fn reject_loop(
+        &self,
+        incoming: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<(), HandleError> {
+        let why = format!(
+            "it and {} answer each other without end in this thread, which is broken",
+            incoming.from_agent
+        );
+        let failure = Failure::local(ErrorCode::CapacityExceeded, why).with_outcome("loop_broken");
+        self.decline(failure, incoming, delivery).await
+    }
+
+    /// Tells the sender that its message is withheld from the agent, and why.
+    pub(crate) async fn decline(
+        &self,
+        failure: Failure,
+        incoming: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<(), HandleError> {
+        let span = self.span(incoming, delivery);
+        span.set_failure(failure.outcome);
+        if self.is_expired(incoming) {
+            return Ok(());
+        }
+        self.publish_error(&failure, incoming, &span).await
+    }
+
+    /// The agent's card.
+    pub(crate) fn card(&self) -> Card {
+        self.agent.card()
+    }
+
+    fn is_expired(&self, incoming: &Envelope) -> bool {
+        is_ended_by_coordinator(incoming, self.context.ports.now())
+    }
+
+    fn acknowledgement(&self, incoming: &Envelope) -> Result<Envelope, HandleError> {
+        let empty = serde_json::value::to_raw_value(&serde_json::json!({}))?;
+        let now = self.context.ports.now();
+        let kind = MessageType::Acknowledgement;
+        Ok(incoming.reply(&self.agent.agent_id, now, kind, empty))
+    }
+
+    fn span(&self, incoming: &Envelope, delivery: &Delivery) -> AnswerSpan {
+        let subject = SpanSubject {
+            brought: delivery.trace.as_ref(),
+            case: incoming.case_id.as_ref(),
+            message_type: &incoming.message_type,
+        };
+        let kind = match &self.runner {
+            Runner::Program => "program",
+            Runner::Server | Runner::Model(_) => self.runner.as_str(),
+        };
+        AnswerSpan::begin(&self.context, &self.agent.agent_id, kind, subject)
+    }
+
+    async fn publish_error(
+        &self,
+        failure: &Failure,
+        incoming: &Envelope,
+        span: &AnswerSpan,
+    ) -> Result<(), HandleError> {
+        let now: Timestamp = self.context.ports.now();
+        let error = decode::error_message(failure, &self.agent.agent_id, incoming, now)?;
+        self.publish(&error, span).await
+    }
+
+    /// Publishes a message unless one with its id was published before.
+    async fn publish(&self, message: &Envelope, span: &AnswerSpan) -> Result<(), HandleError> {
+        let ports = &self.context.ports;
+        if !ports.publish_first(message, span.context()).await? {
+            self.context.count_ignored("answered_before");
+        }
+        Ok(())
+    }
+}

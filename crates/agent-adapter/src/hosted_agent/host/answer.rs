@@ -1,0 +1,323 @@
+//! One answer of a hosted agent: it is asked when it has a permit, and its answer is read.
+
+use bytes::Bytes;
+use concord_runtime::Ports;
+use concord_runtime::delivery::{Delivery, HandleError};
+use concord_wire::payload::Task;
+use concord_wire::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType, Timestamp};
+
+use super::{Host, Runner};
+use crate::hosted_agent::agent_caller::{AgentCall, AgentCaller};
+use crate::hosted_agent::call_policy::Call;
+use crate::hosted_agent::callback::AnswerWait;
+use crate::hosted_agent::callback::token::AnswerTarget;
+use crate::hosted_agent::concurrency_limit::AdmissionError;
+use crate::hosted_agent::decode::{self, RawAnswer};
+use crate::hosted_agent::encode;
+use crate::hosted_agent::failure::Failure;
+use crate::hosted_agent::http::{ServerCall, ServerReply};
+use crate::hosted_agent::openai::{Model, ModelCall};
+use crate::hosted_agent::spans::AnswerSpan;
+
+/// The largest payload of an answer, in bytes. With what the adapter adds it fits into an envelope.
+const ANSWER_BYTES_MAX: usize = concord_wire::envelope::ENVELOPE_BYTES_MAX - 16_384;
+
+/// The answer to a message.
+pub(super) enum Answer {
+    /// A message to publish.
+    Message(Box<Envelope>),
+    /// The agent has nothing to say.
+    Nothing,
+    /// The agent posted its answer later, and it was published.
+    Posted,
+}
+
+/// The reply to a call.
+enum Reply {
+    Message(Box<Envelope>),
+    Nothing,
+    /// The agent promised to post its answer.
+    Promised(Option<AnswerWait>),
+}
+
+/// Why there is no answer.
+pub(super) enum AnswerError {
+    /// The agent gave none. Its sender is told.
+    Agent(Failure),
+    /// The delivery could not be handled.
+    Handle(HandleError),
+}
+
+impl From<Failure> for AnswerError {
+    fn from(failure: Failure) -> Self {
+        Self::Agent(failure)
+    }
+}
+
+impl From<HandleError> for AnswerError {
+    fn from(error: HandleError) -> Self {
+        Self::Handle(error)
+    }
+}
+
+/// A line for a program.
+struct ProgramCall<'a, C> {
+    caller: &'a C,
+    line: Bytes,
+    id: &'a MessageId,
+    dialect: Dialect,
+    is_usable: &'a (dyn Fn(&[u8]) -> bool + Sync),
+}
+
+impl<C: AgentCaller> Call for ProgramCall<'_, C> {
+    type Value = Bytes;
+
+    async fn make(
+        &self,
+        within: std::time::Duration,
+        trace: Option<&concord_runtime::Trace>,
+    ) -> Result<(Bytes, Option<u64>), Failure> {
+        let call = AgentCall {
+            body: self.line.clone(),
+            idempotency_key: self.id.as_str(),
+            dialect: self.dialect,
+            callback_url: None,
+            trace,
+            within,
+            is_usable: self.is_usable,
+        };
+        Ok((self.caller.call(call).await?.body, None))
+    }
+}
+
+impl<P: Ports, C: AgentCaller> Host<P, C> {
+    /// Has the agent answer a message before `until`, and waits for an answer that it promises to post.
+    pub(super) async fn answer(
+        &self,
+        incoming: &Envelope,
+        delivery: &Delivery,
+        span: &AnswerSpan,
+        until: Timestamp,
+    ) -> Result<Answer, AnswerError> {
+        match self.ask(incoming, span, until).await? {
+            Reply::Message(message) => {
+                check_size(&message)?;
+                Ok(Answer::Message(message))
+            }
+            Reply::Nothing => Ok(Answer::Nothing),
+            Reply::Promised(wait) => {
+                self.wait_for_posted(incoming, delivery, wait).await?;
+                Ok(Answer::Posted)
+            }
+        }
+    }
+
+    /// Waits for a permit and calls the agent.
+    async fn ask(
+        &self,
+        incoming: &Envelope,
+        span: &AnswerSpan,
+        until: Timestamp,
+    ) -> Result<Reply, AnswerError> {
+        let ports = &self.context.ports;
+        // A message that would be refused when it is let in need not wait for that.
+        self.policy.check()?;
+        let within = std::time::Duration::from_millis(until.millis_since(ports.now()));
+        let queue = span.queue();
+        let lane = incoming.priority.lane();
+        let permit = self.limit.acquire(ports, lane, within).await;
+        let permit = permit.map_err(|error| self.not_admitted(error));
+        let _permit = queue.finish("let_in", permit)?;
+        let started = ports.now();
+        let agent = &self.agent.agent_id;
+        let id = MessageId::of_answer(&incoming.message_id, agent);
+        let target = AnswerTarget::of(incoming, agent, started);
+        let (body, named) = match &self.runner {
+            Runner::Program => {
+                let body = self
+                    .ask_program((incoming, &id), until, span, &target)
+                    .await?;
+                (body, None)
+            }
+            Runner::Server => {
+                let wait = self.listen_for_answer(incoming);
+                match self.ask_server((incoming, &id), until, span).await? {
+                    ServerReply::Now(body, named) => (body, named),
+                    ServerReply::Later => return Ok(Reply::Promised(wait)),
+                }
+            }
+            Runner::Model(model) => {
+                return self.ask_model(model, (incoming, &id), until, span).await;
+            }
+        };
+        let answer = self.raw_answer(&body, named.as_deref());
+        let now = ports.now();
+        let took_ms = now.millis_since(started);
+        let message = decode::parse_answer(&answer, &target, now, Some(took_ms))
+            .map_err(|fault| Failure::local(ErrorCode::InternalError, self.unusable(&fault)))?;
+        Ok(message.map_or(Reply::Nothing, |message| Reply::Message(Box::new(message))))
+    }
+
+    fn not_admitted(&self, error: AdmissionError) -> Failure {
+        match error {
+            AdmissionError::Full => {
+                let why = format!("{} messages wait for it already", self.agent.queue_max);
+                Failure::local(ErrorCode::CapacityExceeded, why).with_outcome("queue_full")
+            }
+            AdmissionError::TimedOut => {
+                let why = "its time was over before its turn came";
+                Failure::local(ErrorCode::Timeout, why)
+            }
+        }
+    }
+
+    async fn ask_program(
+        &self,
+        (incoming, id): (&Envelope, &MessageId),
+        until: Timestamp,
+        span: &AnswerSpan,
+        target: &AnswerTarget,
+    ) -> Result<Bytes, AnswerError> {
+        let ports = &self.context.ports;
+        let is_usable = |body: &[u8]| {
+            let answer = self.raw_answer(body, None);
+            decode::parse_answer(&answer, target, ports.now(), None).is_ok()
+        };
+        let call = ProgramCall {
+            caller: &self.caller,
+            line: self.write(incoming).await?.into(),
+            id,
+            dialect: self.agent.dialect,
+            is_usable: &is_usable,
+        };
+        Ok(self.policy.run(0, until, &call, span).await?)
+    }
+
+    async fn ask_server(
+        &self,
+        (incoming, id): (&Envelope, &MessageId),
+        until: Timestamp,
+        span: &AnswerSpan,
+    ) -> Result<ServerReply, AnswerError> {
+        let body = self.write(incoming).await?.into();
+        let callback_url = self.callback_url(incoming, span);
+        let call = ServerCall {
+            caller: &self.caller,
+            body,
+            id: id.clone(),
+            dialect: self.agent.dialect,
+            callback_url: callback_url.as_deref(),
+        };
+        Ok(self.policy.run(0, until, &call, span).await?)
+    }
+
+    async fn ask_model(
+        &self,
+        model: &Model,
+        (incoming, id): (&Envelope, &MessageId),
+        until: Timestamp,
+        span: &AnswerSpan,
+    ) -> Result<Reply, AnswerError> {
+        let ports = &self.context.ports;
+        let started = ports.now();
+        let task = self.task(incoming).await?;
+        let call = ModelCall {
+            caller: &self.caller,
+            policy: &self.policy,
+            span,
+            incoming,
+            task: task.as_ref(),
+            id,
+            until,
+        };
+        let answer = model.ask(call).await?;
+        let now = ports.now();
+        let took_ms = now.millis_since(started);
+        let agent = &self.agent.agent_id;
+        let message = decode::model_message(answer, agent, incoming, now, took_ms);
+        Ok(Reply::Message(Box::new(message)))
+    }
+
+    fn raw_answer<'a>(&self, body: &'a [u8], dialect: Option<&'a str>) -> RawAnswer<'a> {
+        RawAnswer {
+            body,
+            dialect,
+            card_dialect: self.agent.dialect,
+        }
+    }
+
+    /// Says why an answer cannot be used. Of a server's answer only the place is said: some servers repeat what they were
+    /// sent, and with it the key.
+    fn unusable(&self, fault: &Fault) -> String {
+        match &self.runner {
+            Runner::Program => fault.to_string(),
+            Runner::Server | Runner::Model(_) => {
+                let at = if fault.pointer.is_empty() {
+                    "its beginning"
+                } else {
+                    &fault.pointer
+                };
+                let dialect = match self.agent.dialect {
+                    Dialect::Concord => String::new(),
+                    dialect => format!("a message in the dialect {dialect}, "),
+                };
+                format!(
+                    "its answer cannot be used, at {at}; it is {dialect}message_type and payload, or {{}}"
+                )
+            }
+        }
+    }
+
+    /// The task of the message's case. None for an assignment, which holds its own.
+    async fn task(&self, incoming: &Envelope) -> Result<Option<Task>, HandleError> {
+        let Some(case) = &incoming.case_id else {
+            return Ok(None);
+        };
+        if incoming.message_type == MessageType::TaskAssignment {
+            return Ok(None);
+        }
+        let opened = self.cases.opening_of(case).await?;
+        Ok(opened.map(|opened| opened.task.clone()))
+    }
+
+    /// Writes the message in the agent's dialect, a question with the task of its case. A message that the dialect cannot
+    /// express is refused.
+    async fn write(&self, incoming: &Envelope) -> Result<Vec<u8>, AnswerError> {
+        let dialect = self.agent.dialect;
+        let with_task;
+        let is_question = incoming.message_type == MessageType::Question;
+        let incoming = if is_question && incoming.case_id.is_some() {
+            let task = self.task(incoming).await?;
+            with_task = encode::with_task(incoming, task.as_ref()).map_err(HandleError::from)?;
+            &with_task
+        } else {
+            incoming
+        };
+        encode::write_line(incoming, dialect).map_err(|fault| {
+            let at = if fault.pointer.is_empty() {
+                ""
+            } else {
+                ", at "
+            };
+            let reason = fault.message.trim_end_matches('.');
+            let why = format!(
+                "a {} cannot be said in its dialect {dialect}{at}{}: {reason}",
+                incoming.message_type, fault.pointer
+            );
+            Failure::inexpressible(fault.code, why).into()
+        })
+    }
+}
+
+/// Refuses an answer that does not fit into a message. Refused here it costs one call; refused by the broker, one each time
+/// that the message is delivered.
+fn check_size(message: &Envelope) -> Result<(), Failure> {
+    let bytes = message.payload.get().len();
+    if bytes <= ANSWER_BYTES_MAX {
+        return Ok(());
+    }
+    let why = format!(
+        "its answer has {bytes} bytes, more than the {ANSWER_BYTES_MAX} that there is room for"
+    );
+    Err(Failure::local(ErrorCode::CapacityExceeded, why).with_outcome("too_large"))
+}

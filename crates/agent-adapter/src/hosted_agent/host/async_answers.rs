@@ -1,0 +1,97 @@
+//! Answers that an agent posts later, and answers that were published before.
+
+use std::time::Duration;
+
+use concord_events::topology::StreamKind;
+use concord_runtime::Ports;
+use concord_runtime::delivery::{Delivery, HandleError};
+use concord_wire::subject::Lane;
+use concord_wire::{Envelope, ErrorCode, MessageType, Timestamp};
+
+use super::Host;
+use super::answer::AnswerError;
+use crate::hosted_agent::agent_caller::AgentCaller;
+use crate::hosted_agent::callback::AnswerWait;
+use crate::hosted_agent::callback::token::AnswerTarget;
+use crate::hosted_agent::failure::Failure;
+use crate::hosted_agent::spans::AnswerSpan;
+use crate::hosted_agent::timing::timeout;
+
+impl<P: Ports, C: AgentCaller> Host<P, C> {
+    /// The address to which the answer to a message can be posted later. None where agents cannot answer later.
+    pub(super) fn callback_url(&self, incoming: &Envelope, span: &AnswerSpan) -> Option<String> {
+        let address = &self.async_answers.as_ref()?.address;
+        let until = address.until(self.context.ports.now(), incoming.deadline);
+        let trace = span.context().map(|trace| trace.parent.clone());
+        Some(address.url(&AnswerTarget {
+            trace,
+            ..AnswerTarget::of(incoming, &self.agent.agent_id, until)
+        }))
+    }
+
+    /// Begins to listen for the agent's answer. To be called before the agent is: it may answer before it has said that it
+    /// will.
+    pub(super) fn listen_for_answer(&self, incoming: &Envelope) -> Option<AnswerWait> {
+        let answers = self.async_answers.as_ref()?;
+        let message = incoming.message_id.as_str();
+        Some(answers.pending.wait(&self.agent.agent_id, message))
+    }
+
+    /// Waits for an answer that the agent has promised, through whichever replica it comes.
+    pub(super) async fn wait_for_posted(
+        &self,
+        incoming: &Envelope,
+        delivery: &Delivery,
+        wait: Option<AnswerWait>,
+    ) -> Result<(), AnswerError> {
+        let (Some(answers), Some(wait)) = (&self.async_answers, wait) else {
+            let why = "it will answer later (status 202), and service.callback.listen is not set";
+            return Err(Failure::local(ErrorCode::InternalError, why).into());
+        };
+        let Ok(_permit) = answers.permits.try_acquire() else {
+            let why = format!(
+                "{} answers that come later are waited for already",
+                self.agent.queue_max
+            );
+            return Err(Failure::local(ErrorCode::CapacityExceeded, why).into());
+        };
+        let ports = &self.context.ports;
+        let now = ports.now();
+        let until = answers.address.until(now, incoming.deadline);
+        let time = Duration::from_millis(until.millis_since(now));
+        let has_come = timeout(ports, time, wait.arrived()).await.is_some();
+        // It may have come while this replica was cut off from the broker.
+        if has_come || self.has_answered(incoming, delivery).await? {
+            return Ok(());
+        }
+        let why = "the answer that it promised (status 202) did not come";
+        Err(Failure::local(ErrorCode::Timeout, why).into())
+    }
+
+    /// Whether the agent's answer to a message is stored, whichever replica published it.
+    pub(super) async fn has_answered(
+        &self,
+        incoming: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<bool, HandleError> {
+        let ports = &self.context.ports;
+        let id = incoming.message_id.as_str();
+        let answers = |message: &Envelope, _: Timestamp| {
+            let is_answer = message.message_type != MessageType::Acknowledgement;
+            (is_answer && message.reply_to.as_deref() == Some(id)).then_some(())
+        };
+        for lane in Lane::ALL {
+            let subjects = ports.subjects();
+            let filter =
+                subjects.messages_between(lane, &self.agent.agent_id, &incoming.from_agent);
+            // The delivery says nothing about sequences on the other lane. There is little on it between two agents.
+            let is_own = delivery.stream == ports.layout().stream_name(StreamKind::of_lane(lane));
+            let first = if is_own { delivery.sequence } else { 1 };
+            let found = ports.find_message(lane, &filter, first, answers).await?;
+            if found.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

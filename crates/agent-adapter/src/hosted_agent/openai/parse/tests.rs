@@ -1,0 +1,162 @@
+use super::*;
+
+fn asked(kind: &str, payload: Value) -> Envelope {
+    serde_json::from_value(json!({
+        "message_id": "m-1", "timestamp": "2026-11-21T20:15:00.000Z", "from_agent": "debate-facilitator",
+        "to_agent": "ann", "message_type": kind, "requires_response": true, "payload": payload
+    }))
+    .unwrap()
+}
+
+fn debate() -> Envelope {
+    let position = |agent: &str, words: &str| json!({ "agent_id": agent, "position": words, "confidence": 0.8 });
+    asked(
+        "question",
+        json!({
+            "debate_id": "d-1", "case_id": "c-1", "round": 1, "max_rounds": 2, "limits": { "max_tokens": 20 },
+            "conflict": { "conflict_id": "d-1", "type": "risk_score_disagreement", "topic": "t", "subject": "s" },
+            "your_position": position("ann", "sign"), "other_positions": [position("ben", "reject")],
+            "deadline": "2026-11-21T20:16:00.000Z", "reply_with": ["agreement", "disagreement", "revision"],
+        }),
+    )
+}
+
+#[test]
+fn the_reply_to_a_peer_review_becomes_the_right_kind_of_answer() {
+    let cases = [
+        (
+            r#"{"revised_position":"reject","confidence":0.7,"agrees_with_peer":true,"reasoning":"r"}"#,
+            "agreement",
+        ),
+        (
+            r#"{"revised_position":"sign","confidence":0.7,"agrees_with_peer":false,"reasoning":"r"}"#,
+            "disagreement",
+        ),
+        (
+            r#"{"revised_position":"negotiate","agrees_with_peer":false,"reasoning":"r"}"#,
+            "revision",
+        ),
+        (
+            r#"{"revised_position":"","agrees_with":null,"agrees_with_peer":true}"#,
+            "agreement",
+        ),
+        ("```json\n{\"agrees_with_peer\":false}\n```", "disagreement"),
+        (
+            r#"{"message_type":"disagreement","payload":{"agrees_with_peer":false},"metadata":{"confidence":0.5}}"#,
+            "disagreement",
+        ),
+    ];
+    for (words, kind) in cases {
+        let said = parse_reply(words, &debate()).unwrap_or_else(|wrong| panic!("{words}: {wrong}"));
+        assert_eq!(said.message_type.as_str(), kind, "{words}");
+    }
+    assert_eq!(
+        parse_reply(cases[5].0, &debate()).unwrap().confidence,
+        Some(0.5)
+    );
+}
+
+#[test]
+fn a_reply_becomes_only_what_answers_the_message() {
+    for (words, part) in [
+        ("", "empty or was cut off"),
+        ("Sure! Here it is", "not one JSON object"),
+        (
+            r#"{"agrees_with_peer":true} and more"#,
+            "not one JSON object",
+        ),
+        ("[1]", "no object"),
+        ("{}", "lacks"),
+        (r#"{"agrees_with_peer":"perhaps"}"#, "/agrees_with_peer"),
+        (r#"{"agrees_with_peer":true,"confidence":7}"#, "from 0 to 1"),
+        (
+            r#"{"agrees_with_peer":true,"agrees_with":"a b.c"}"#,
+            "/agrees_with",
+        ),
+        (
+            r#"{"agrees_with_peer":false,"reasoning":"far too many words, more than the twenty tokens that are allowed for an answer here"}"#,
+            "longer than 20 tokens",
+        ),
+        (
+            r#"{"message_type":"ruling","payload":{"agrees_with_peer":true}}"#,
+            "\"ruling\"",
+        ),
+        (
+            r#"{"message_type":"event","agrees_with_peer":true}"#,
+            "\"event\"",
+        ),
+    ] {
+        let wrong = parse_reply(words, &debate()).unwrap_err();
+        assert!(wrong.contains(part), "{words}: {wrong}");
+    }
+}
+
+#[test]
+fn other_messages_have_answers_of_their_own() {
+    let kind = |asked: &Envelope, words: &str| {
+        parse_reply(words, asked)
+            .map(|said| (said.message_type.to_string(), said.payload.to_string()))
+    };
+    let task = asked("task_assignment", json!({}));
+    let (name, payload) =
+        kind(&task, r#"{"summary":"s","risk_score":40,"confidence":0.6}"#).unwrap();
+    assert_eq!(
+        (name.as_str(), payload.as_str()),
+        ("finding", r#"{"summary":"s","risk_score":40.0}"#)
+    );
+    assert_eq!(
+        parse_reply(r#"{"summary":"s","confidence":0.6}"#, &task)
+            .unwrap()
+            .confidence,
+        Some(0.6)
+    );
+    assert!(
+        kind(&task, r#"{"risk_score":40}"#)
+            .unwrap_err()
+            .contains("/payload/summary")
+    );
+    assert!(
+        kind(&task, r#"{"summary":"s","risk_score":400}"#)
+            .unwrap_err()
+            .contains("/payload/risk_score")
+    );
+    let request = asked("request", json!({ "action": "a" }));
+    let (name, payload) = kind(
+        &request,
+        r#"{"status":"partial","result":{"a":1},"errors":["e"]}"#,
+    )
+    .unwrap();
+    assert_eq!(name, "response");
+    let expected =
+        json!({ "status": "partial", "result": { "a": 1 }, "errors": ["e"], "warnings": [] });
+    assert_eq!(serde_json::from_str::<Value>(&payload).unwrap(), expected);
+    let (_, payload) = kind(&request, r#"{"anything":[1]}"#).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(&payload).unwrap()["result"],
+        json!({ "anything": [1] })
+    );
+    let challenge = asked("challenge", json!({}));
+    assert_eq!(
+        kind(&challenge, r#"{"statement":"s"}"#).unwrap().0,
+        "evidence"
+    );
+    assert!(kind(&challenge, "{}").is_err());
+    assert_eq!(
+        kind(
+            &asked("request", json!({ "action": "mediate" })),
+            r#"{"statement":"s"}"#
+        )
+        .unwrap()
+        .0,
+        "evidence"
+    );
+    assert_eq!(
+        kind(
+            &asked("question", json!({ "text": "?" })),
+            r#"{"text":"so"}"#
+        )
+        .unwrap()
+        .1,
+        r#"{"text":"so"}"#
+    );
+}

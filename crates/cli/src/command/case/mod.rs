@@ -1,0 +1,47 @@
+//! `concord case`: opening, listing, showing and following cases.
+
+use clap::Subcommand;
+
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::failure::Failure;
+
+mod cancel;
+mod estimate;
+mod event_line;
+mod list;
+mod open;
+mod show;
+mod transcript;
+mod view;
+mod watch;
+
+/// The verbs of `concord case`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CaseVerb {
+    /// Open a case.
+    Open(open::OpenArgs),
+    /// Estimate what a case will cost before it runs: messages, calls, tokens, money and time.
+    Estimate(estimate::EstimateArgs),
+    /// List cases, the newest first.
+    List(list::ListArgs),
+    /// Show a case: findings, conflicts, rounds, votes, decision.
+    Show(show::ShowArgs),
+    /// Follow messages and events as they come.
+    Watch(watch::WatchArgs),
+    /// Print all messages of a case.
+    Transcript(transcript::TranscriptArgs),
+    /// End a case and its debates without a decision.
+    Cancel(cancel::CancelArgs),
+}
+
+pub(crate) async fn run(connection: &ConnectionArgs, verb: CaseVerb) -> Result<u8, Failure> {
+    match verb {
+        CaseVerb::Open(args) => open::run(connection, &args).await,
+        CaseVerb::Estimate(args) => estimate::run(&args),
+        CaseVerb::List(args) => list::run(connection, &args).await,
+        CaseVerb::Show(args) => show::run(connection, &args).await,
+        CaseVerb::Watch(args) => watch::run(connection, &args).await,
+        CaseVerb::Transcript(args) => transcript::run(connection, &args).await,
+        CaseVerb::Cancel(args) => cancel::run(connection, &args).await,
+    }
+}

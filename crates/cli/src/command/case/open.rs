@@ -1,0 +1,170 @@
+//! `concord case open`: opening a case, and waiting for its decision.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use concord_events::Aggregate;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
+use concord_runtime::Broker;
+use concord_wire::payload::OpenCase;
+use concord_wire::policy::Policy;
+use concord_wire::subject::Service;
+use concord_wire::{CaseId, Fault, Token};
+use futures::StreamExt;
+use serde::{Deserialize, Serialize};
+
+use crate::command::case::show;
+use crate::shared::args::JsonArg;
+use crate::shared::case_file;
+use crate::shared::connection::{ConnectionArgs, ask};
+use crate::shared::failure::Failure;
+use crate::shared::input;
+use crate::shared::output::{self, NAMED, styled};
+use crate::shared::stream_reader::{self, Scope};
+
+/// Arguments of `concord case open`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The file is what the request open_case takes (proto-schemas/open_case.schema.json), for example:
+  {\"policy\": \"contract-review\", \"participants\": [\"ann\", \"ben\"],
+   \"task\": {\"type\": \"contract_review\", \"title\": \"Lease\", \"input\": {}}}
+
+Examples:
+  concord case open case.json
+  concord case open - --wait --timeout 60 --json < case.json")]
+pub(crate) struct OpenArgs {
+    /// The case as JSON; - for standard input.
+    file: PathBuf,
+    /// Wait for the decision, and show it.
+    #[arg(long)]
+    wait: bool,
+    /// Wait no longer than this many seconds [default: as long as the case's policy allows, and a little more].
+    #[arg(long, value_name = "SECONDS", requires = "wait")]
+    timeout: Option<u64>,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// The answer of the coordinator.
+#[derive(Debug, Serialize, Deserialize)]
+struct Opened {
+    case_id: CaseId,
+}
+
+/// The time that timer and services may take beyond the policy's own limit.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) async fn run(connection: &ConnectionArgs, args: &OpenArgs) -> Result<u8, Failure> {
+    let name = input::name(&args.file);
+    let bytes = input::read_input(&args.file, "concord case open")?;
+    let parsed = parse(&bytes).map_err(|fault| malformed(&name, &fault));
+    let (request, policy) = parsed?;
+    let broker = connection.connect().await?;
+    let opened: Opened = ask(&broker, Service::Coordinator, "open_case", &request).await?;
+    if !args.wait {
+        match args.json.json {
+            true => output::json(&opened)?,
+            false => output::print(&format!(
+                "opened case {}; follow it with: concord case watch {}\n",
+                styled(NAMED, &opened.case_id),
+                opened.case_id
+            ))?,
+        }
+        return Ok(0);
+    }
+    let limit = args.timeout.map_or(
+        Duration::from_millis(policy.case_timeout_ms) + PATIENCE,
+        Duration::from_secs,
+    );
+    decided(&broker, &opened.case_id, limit).await?;
+    show::show(&broker, &opened.case_id, args.json).await
+}
+
+/// Reads a request and its policy, so that faults are reported before anything is sent.
+pub(crate) fn parse(bytes: &[u8]) -> Result<(OpenCase, Policy), Fault> {
+    let request: OpenCase = concord_wire::envelope::from_json(bytes, "")?;
+    let policy = Policy::resolve(&request.policy, "/policy")?;
+    Ok((request, policy))
+}
+
+pub(crate) fn malformed(name: &str, fault: &Fault) -> Failure {
+    let place = if fault.pointer.is_empty() {
+        String::new()
+    } else {
+        format!(" at {}", fault.pointer)
+    };
+    let advice = "see `concord case open --help` and proto-schemas/open_case.schema.json";
+    Failure::data(format!(
+        "{name} is not a case{place}: {} {advice}",
+        fault.message
+    ))
+}
+
+/// Waits for the decision of a case.
+async fn decided(broker: &Broker, case: &CaseId, limit: Duration) -> Result<(), Failure> {
+    let subject = SystemSubject::Event {
+        aggregate: Aggregate::Case,
+        id: case.token(),
+        event: Token::fixed("decided"),
+    };
+    let scope = Scope::of(StreamKind::Events, broker.subjects().build(&subject));
+    let (_, decisions) = stream_reader::follow(broker, &scope).await?;
+    // A message on that subject that no service wrote decides nothing.
+    let mut decisions = decisions.filter(|decision| {
+        let is_non_event = decision
+            .as_ref()
+            .is_ok_and(|decision| decision.non_event.is_some());
+        std::future::ready(!is_non_event)
+    });
+    match tokio::time::timeout(limit, decisions.next()).await {
+        Ok(Some(decision)) => decision.map(|_| ()),
+        Ok(None) => Err(Failure::unavailable(
+            "the broker has gone; see `concord doctor`",
+        )),
+        Err(_) => {
+            let phase = case_file::state(broker, case)
+                .await?
+                .map(|state| show::phase_name(state.phase))
+                .unwrap_or("unknown");
+            Err(Failure::failed(format!(
+                "case {case} is not decided after {} s, it is {phase}; see `concord case show {case}` and `concord doctor`",
+                limit.as_secs()
+            )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_case_is_said_at_its_place() {
+        for (text, place) in [
+            ("{", "standard input is not a case: "),
+            ("[]", "is not a case"),
+            (
+                r#"{"participants": ["a b"], "task": {"type": "t"}}"#,
+                " at /participants/0: ",
+            ),
+            (r#"{"participants": ["a"], "task": {}}"#, " at /task: "),
+            (
+                r#"{"participants": ["a"], "task": {"type": "t"}, "policy": "none"}"#,
+                " at /policy: ",
+            ),
+            (
+                r#"{"participant": ["a"], "task": {"type": "t"}}"#,
+                "participant",
+            ),
+        ] {
+            let message =
+                malformed("standard input", &parse(text.as_bytes()).unwrap_err()).to_string();
+            assert!(
+                message.contains(place) && !message.contains('\n'),
+                "{text}: {message}"
+            );
+        }
+    }
+}

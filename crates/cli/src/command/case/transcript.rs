@@ -1,0 +1,67 @@
+//! `concord case transcript`: all messages of a case.
+
+use clap::Args;
+use concord_events::topology::StreamKind;
+use concord_wire::CaseId;
+use concord_wire::subject::Lane;
+
+use crate::command::case::event_line::EventLine;
+use crate::shared::args::JsonArg;
+use crate::shared::args::case_id;
+use crate::shared::case_file::unknown;
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::failure::Failure;
+use crate::shared::output;
+use crate::shared::stream_reader::{self, Scope};
+
+/// Arguments of `concord case transcript`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  concord case transcript c-42
+  concord case transcript c-42 --json
+
+Messages are kept by age (storage.message_days); events, which `concord case show` reads, are kept for ever.")]
+pub(crate) struct TranscriptArgs {
+    /// The case.
+    #[arg(value_parser = case_id)]
+    case: CaseId,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> Result<u8, Failure> {
+    let broker = connection.connect().await?;
+    let mut lines = Vec::new();
+    for (kind, lane) in [
+        (StreamKind::Messages, Lane::Normal),
+        (StreamKind::Urgent, Lane::Urgent),
+    ] {
+        let filter = broker.subjects().transcript(lane, &args.case);
+        stream_reader::for_each(
+            &broker,
+            &Scope::of(kind, filter),
+            "reading messages",
+            |stored| {
+                let subject = broker.subjects().parse(&stored.subject).ok();
+                lines.push(EventLine::new(&stored, subject.as_ref()));
+                Ok(())
+            },
+        )
+        .await?;
+    }
+    if lines.is_empty() {
+        return Err(unknown(&args.case));
+    }
+    // The messages come from two streams.
+    lines.sort_by_key(|line| line.stored_at);
+    if args.json.json {
+        output::json(&lines)?;
+        return Ok(0);
+    }
+    let text = lines
+        .iter()
+        .map(|line| line.text(broker.subjects().parse(&line.subject).ok().as_ref()));
+    output::print(&text.collect::<String>())?;
+    Ok(0)
+}

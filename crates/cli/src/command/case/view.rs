@@ -1,0 +1,354 @@
+//! A case as text.
+
+use std::fmt::{Result, Write};
+
+use concord_wire::AgentId;
+use concord_wire::payload::{Conflict, Decision, Position, SetAsideReason, Status, Tally};
+
+use crate::command::case::show::{phase_name, phase_style};
+use crate::shared::case_file::{CaseFile, DebateFile, RoundFile};
+use crate::shared::output::{
+    BAD, Cell, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, Table, ago, count, one_line, span, styled,
+};
+
+/// At most so many characters of a sentence are shown.
+const SENTENCE: usize = 100;
+
+/// A case as text.
+pub(super) fn text(file: &CaseFile) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_case(&mut text, file);
+    text
+}
+
+fn write_case(out: &mut String, file: &CaseFile) -> Result {
+    let package = &file.package;
+    let phase = styled(phase_style(package.phase), phase_name(package.phase));
+    let title = styled(STRONG, one_line(&package.task.title, SENTENCE));
+    writeln!(
+        out,
+        "case {}  {phase}  {title}",
+        styled(NAMED, &package.case_id)
+    )?;
+    writeln!(
+        out,
+        "  opened        {} by {}, {} ago",
+        package.opened_at,
+        package.opened_by,
+        ago(package.opened_at)
+    )?;
+    if let Some(decided) = package.decided_at {
+        writeln!(
+            out,
+            "  decided       {decided}, after {}",
+            span(decided.millis_since(package.opened_at))
+        )?;
+    }
+    writeln!(
+        out,
+        "  task          {}",
+        one_line(&package.task.kind, SENTENCE)
+    )?;
+    writeln!(out, "  policy        {}", package.policy.preset)?;
+    writeln!(out, "  participants  {}", names(&package.participants))?;
+    write_findings(out, file)?;
+    write_conflicts(out, file)?;
+    if let Some(decision) = &package.decision {
+        write_decision(out, decision)?;
+    }
+    Ok(())
+}
+
+fn write_findings(out: &mut String, file: &CaseFile) -> Result {
+    let findings = &file.package.findings;
+    writeln!(
+        out,
+        "\n{}",
+        styled(
+            STRONG,
+            format!(
+                "Findings ({} of {})",
+                findings.len(),
+                file.package.participants.len()
+            )
+        )
+    )?;
+    let mut table = Table::new([
+        "AGENT",
+        "CONFIDENCE",
+        "RISK",
+        "SEVERITY",
+        "RECOMMENDATION",
+        "SUMMARY",
+    ])
+    .indented("  ");
+    let optional = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    for received in findings {
+        let finding = &received.finding;
+        table.row([
+            Cell::text(&received.agent_id).with(NAMED),
+            Cell::number(format!("{:.2}", received.confidence)),
+            Cell::number(optional(finding.risk_score.map(number))),
+            Cell::text(optional(
+                finding
+                    .severity
+                    .map(|severity| severity.as_str().to_owned()),
+            )),
+            Cell::text(optional(
+                finding
+                    .recommendation
+                    .as_deref()
+                    .map(|text| one_line(text, 20)),
+            )),
+            Cell::text(one_line(&finding.summary, 70)),
+        ]);
+    }
+    if !findings.is_empty() {
+        write!(out, "{table}")?;
+    }
+    if !file.state.missing.is_empty() {
+        writeln!(
+            out,
+            "  {} {}",
+            styled(DOUBTFUL, "missing:"),
+            names(&file.state.missing)
+        )?;
+    }
+    for aside in &file.package.set_aside {
+        let why = match aside.note.reason {
+            SetAsideReason::Late => "late",
+            SetAsideReason::Repeated => "repeated",
+        };
+        let note = styled(FAINT, format!("set aside ({why}):"));
+        writeln!(
+            out,
+            "  {note} {}: {}",
+            aside.note.agent_id,
+            one_line(&aside.finding.summary, SENTENCE)
+        )?;
+    }
+    Ok(())
+}
+
+fn write_conflicts(out: &mut String, file: &CaseFile) -> Result {
+    let (debated, deferred) = (&file.debates, &file.state.deferred);
+    let heading = match (debated.len(), deferred.len()) {
+        (0, 0) => "Conflicts (none)".to_owned(),
+        (debated, 0) => format!("Conflicts ({debated} debated)"),
+        (debated, deferred) => format!("Conflicts ({debated} debated, {deferred} deferred)"),
+    };
+    writeln!(out, "\n{}", styled(STRONG, heading))?;
+    for (index, debate) in debated.iter().enumerate() {
+        write_conflict(out, &format!("{}.", index + 1), &debate.conflict)?;
+        write_debate(out, debate)?;
+    }
+    for conflict in deferred {
+        write_conflict(out, &styled(FAINT, "deferred:"), conflict)?;
+    }
+    Ok(())
+}
+
+fn write_conflict(out: &mut String, mark: &str, conflict: &Conflict) -> Result {
+    let kind = styled(FAINT, conflict.kind.as_str());
+    writeln!(
+        out,
+        "  {mark} {}  {kind}",
+        styled(DOUBTFUL, one_line(&conflict.topic, SENTENCE))
+    )?;
+    for held in &conflict.positions {
+        writeln!(out, "     {}", position(held))?;
+    }
+    Ok(())
+}
+
+fn position(held: &Position) -> String {
+    let confidence = styled(FAINT, format!("({:.2})", held.confidence));
+    format!(
+        "{} {confidence}: {}",
+        styled(NAMED, &held.agent_id),
+        one_line(&held.position, SENTENCE)
+    )
+}
+
+fn write_debate(out: &mut String, debate: &DebateFile) -> Result {
+    for round in &debate.rounds {
+        write_round(out, round)?;
+    }
+    let Some(outcome) = &debate.outcome else {
+        return writeln!(out, "     {}", styled(DOUBTFUL, "not settled yet"));
+    };
+    if let Some(tally) = &outcome.tally {
+        write_tally(out, tally)?;
+    }
+    let how = match outcome.status {
+        Status::Discussion => styled(GOOD, "settled by discussion"),
+        Status::Vote => styled(GOOD, "settled by vote"),
+        Status::Unresolved => styled(BAD, "unresolved: the rule of the vote chose nothing"),
+        Status::Accepted => styled(GOOD, "settled between challenger and challenged"),
+        Status::Mediation => styled(GOOD, "settled by track record"),
+        Status::Ruling => styled(GOOD, "ruled by a person"),
+        Status::Provisional => styled(
+            DOUBTFUL,
+            "provisional: the cautious position, until a gate has reviewed it",
+        ),
+        Status::Fallback => styled(DOUBTFUL, "the cautious position; nobody ruled"),
+        Status::Confirmed => styled(GOOD, "the cautious position, confirmed at a gate"),
+        Status::Overridden => styled(GOOD, "overridden at a gate"),
+        Status::Redebated => styled(DOUBTFUL, "debated again"),
+        Status::Cancelled => styled(BAD, "cancelled"),
+    };
+    match &outcome.resolution {
+        Some(chosen) => {
+            let (position, supporters) = (
+                one_line(&chosen.position, SENTENCE),
+                names(&chosen.supporters),
+            );
+            writeln!(
+                out,
+                "     {how}: {} ({supporters})",
+                styled(STRONG, position)
+            )
+        }
+        None => writeln!(out, "     {how}"),
+    }
+}
+
+fn write_round(out: &mut String, round: &RoundFile) -> Result {
+    let figures = match &round.record {
+        Some(record) => format!(
+            "{} of {} answered, {} agreed; {} before, {} after",
+            record.answered.len(),
+            round.asked.len(),
+            record.agreements,
+            count(record.positions_before, "position"),
+            record.positions_after
+        ),
+        None => format!(
+            "{} of {} have answered",
+            round.answers.len(),
+            round.asked.len()
+        ),
+    };
+    writeln!(out, "     round {}: {figures}", round.round)?;
+    for answer in &round.answers {
+        let verdict = if answer.agrees {
+            styled(GOOD, "agrees")
+        } else {
+            styled(DOUBTFUL, "holds")
+        };
+        let (who, held) = (
+            styled(NAMED, &answer.agent_id),
+            one_line(&answer.position.position, SENTENCE),
+        );
+        let confidence = styled(FAINT, format!("({:.2})", answer.position.confidence));
+        let why = match one_line(&answer.answer.reasoning, SENTENCE) {
+            why if why.is_empty() => why,
+            why => format!(" - {why}"),
+        };
+        writeln!(out, "       {who} {verdict} {confidence}: {held}{why}")?;
+    }
+    for silent in round.record.iter().flat_map(|record| &record.silent) {
+        writeln!(
+            out,
+            "       {} {}",
+            styled(NAMED, silent),
+            styled(FAINT, "did not answer")
+        )?;
+    }
+    Ok(())
+}
+
+fn write_tally(out: &mut String, tally: &Tally) -> Result {
+    let rule = serde_json::to_value(tally.rule)
+        .ok()
+        .and_then(|rule| rule.as_str().map(str::to_owned));
+    let tie = tally
+        .tie_broken_by
+        .as_ref()
+        .map_or(String::new(), |by| format!(", tie broken by {by}"));
+    writeln!(
+        out,
+        "     vote by {}, margin {:.2}{tie}",
+        rule.unwrap_or_default(),
+        tally.margin
+    )?;
+    for option in &tally.options {
+        let wins = tally.winner.as_ref() == Some(&option.position_id);
+        let mark = if wins {
+            styled(GOOD, "*")
+        } else {
+            " ".to_owned()
+        };
+        let voters: Vec<String> = option
+            .voters
+            .iter()
+            .map(|voter| format!("{} {:.2}", voter.agent_id, voter.weight))
+            .collect();
+        let (position, voters) = (
+            one_line(&option.position, SENTENCE),
+            styled(FAINT, voters.join(", ")),
+        );
+        writeln!(
+            out,
+            "     {mark} {:>5.2}  {position}  {voters}",
+            option.weight
+        )?;
+    }
+    Ok(())
+}
+
+fn write_decision(out: &mut String, decision: &Decision) -> Result {
+    writeln!(
+        out,
+        "\n{}",
+        styled(STRONG, format!("Decision ({})", decision.reason))
+    )?;
+    let outcome = &decision.outcome;
+    if let Some(recommendation) = &outcome.recommendation {
+        writeln!(
+            out,
+            "  recommendation  {}",
+            styled(STRONG, one_line(recommendation, SENTENCE))
+        )?;
+    }
+    if let Some(score) = outcome.risk_score {
+        writeln!(out, "  risk score      {}", number(score))?;
+    }
+    if let Some(severity) = outcome.severity {
+        writeln!(out, "  severity        {}", severity.as_str())?;
+    }
+    for (present, label) in [(true, "present"), (false, "absent ")] {
+        let of_kind = outcome
+            .clauses
+            .iter()
+            .filter(|(_, clause)| clause.present == present);
+        let clauses: Vec<String> = of_kind
+            .map(|(kind, clause)| match clause.basis.as_str() {
+                "undisputed" => kind.clone(),
+                basis => format!("{kind} ({basis})"),
+            })
+            .collect();
+        if !clauses.is_empty() {
+            writeln!(
+                out,
+                "  clauses {label} {}",
+                one_line(&clauses.join(", "), usize::MAX)
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn number(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+fn names(agents: &[AgentId]) -> String {
+    agents
+        .iter()
+        .map(AgentId::as_str)
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,184 @@
+//! Reading dead letters and their originals.
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::stream::RawMessageErrorKind;
+use bytes::Bytes;
+use concord_events::dead_letter::{DeadLetter, DeadReason, header};
+use concord_events::subject::SystemSubject;
+use concord_events::topology::{Channel, ConsumerKind, StreamKind};
+use concord_runtime::Broker;
+use concord_runtime::delivery::ErrorChain;
+use concord_wire::Timestamp;
+
+use crate::shared::failure::Failure;
+use crate::shared::stream_reader::{self, Scope};
+
+/// With this header the broker says how large a body is that it was asked to leave out.
+const BODY_SIZE: &str = "Nats-Msg-Size";
+
+/// A dead letter with its original.
+pub(crate) struct Letter {
+    /// The description of the letter.
+    pub(crate) about: DeadLetter,
+    /// The stream of the original.
+    pub(crate) stream: String,
+    /// The consumer that gave up.
+    pub(super) consumer: String,
+    /// The subject of the letter itself.
+    pub(crate) subject: String,
+    /// All headers of the letter.
+    pub(crate) headers: HeaderMap,
+    /// The original; empty in a list, and where the original was too large.
+    pub(crate) payload: Bytes,
+}
+
+impl Letter {
+    /// Reads a letter; none for a message that no service has put there.
+    fn new(
+        broker: &Broker,
+        sequence: u64,
+        subject: String,
+        headers: HeaderMap,
+        payload: Bytes,
+    ) -> Option<Self> {
+        let Ok(SystemSubject::DeadLetter { service, reason }) = broker.subjects().parse(&subject)
+        else {
+            return None;
+        };
+        let header = |name: &str| {
+            headers
+                .get(name)
+                .map(|value| value.as_str().to_owned())
+                .unwrap_or_default()
+        };
+        let time = |name: &str| Timestamp::parse(&header(name)).ok();
+        let about = DeadLetter {
+            sequence,
+            service,
+            reason: reason.as_str().to_owned(),
+            subject: header(header::SUBJECT),
+            original_sequence: header(header::SEQUENCE).parse().ok(),
+            code: header(header::CODE),
+            pointer: header(header::POINTER),
+            error: header(header::ERROR),
+            at: time(header::AT),
+            bytes: header(BODY_SIZE).parse().unwrap_or(payload.len()),
+            retried: time(header::RETRIED),
+        };
+        let (stream, consumer) = (header(header::STREAM), header(header::CONSUMER));
+        Some(Self {
+            about,
+            stream,
+            consumer,
+            subject,
+            headers,
+            payload,
+        })
+    }
+
+    /// The original: from the letter or, where it left no room for a letter's headers, from its stream.
+    pub(super) async fn original(&self, broker: &Broker) -> Result<Bytes, Failure> {
+        let Some(sequence) = self
+            .about
+            .original_sequence
+            .filter(|_| self.payload.is_empty())
+        else {
+            return Ok(self.payload.clone());
+        };
+        let stream = &self.stream;
+        let gone = || {
+            Failure::failed(format!(
+                "the original is gone: it was too large for a letter, and {stream} no longer holds it at {sequence}; \
+                 only its sender can send it again"
+            ))
+        };
+        let unread = |error: &dyn std::error::Error| {
+            Failure::failed(format!(
+                "the original in {stream} cannot be read: {}; see `concord doctor`",
+                ErrorChain(error)
+            ))
+        };
+        let found = broker
+            .jetstream
+            .get_stream_no_info(stream)
+            .await
+            .map_err(|error| unread(&error))?;
+        match found.get_raw_message(sequence).await {
+            // A stream that was made anew may hold another message there.
+            Ok(message) if message.subject.as_str() == self.about.subject => Ok(message.payload),
+            Ok(_) => Err(gone()),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Err(gone()),
+            Err(error) => Err(unread(&error)),
+        }
+    }
+
+    /// The channel of a notification that was not delivered, and the sequence of its event; none for other letters.
+    pub(super) fn notice(&self, broker: &Broker) -> Option<(Channel, u64)> {
+        let of = |channel: &Channel| {
+            let consumers = broker.layout.consumers_of(ConsumerKind::Notices(*channel));
+            consumers
+                .iter()
+                .any(|consumer| consumer.name == self.consumer)
+        };
+        Some((
+            Channel::ALL.into_iter().find(of)?,
+            self.about.original_sequence?,
+        ))
+    }
+
+    /// Whether a service failed to process the message. Other letters were refused for their contents.
+    pub(crate) fn is_failure(&self) -> bool {
+        [DeadReason::Exhausted, DeadReason::Undeliverable]
+            .iter()
+            .any(|reason| reason.as_str() == self.about.reason)
+    }
+}
+
+/// All dead letters, the oldest first, without their originals: those may be large.
+pub(crate) async fn letters(broker: &Broker) -> Result<Vec<Letter>, Failure> {
+    let mut letters = Vec::new();
+    stream_reader::for_each(
+        broker,
+        &Scope::all(StreamKind::Dead).without_bodies(),
+        "reading dead letters",
+        |stored| {
+            letters.extend(Letter::new(
+                broker,
+                stored.sequence,
+                stored.subject,
+                stored.headers,
+                stored.payload,
+            ));
+            Ok(())
+        },
+    )
+    .await?;
+    Ok(letters)
+}
+
+/// Reads the dead letter with this sequence.
+pub(super) async fn letter(broker: &Broker, sequence: u64) -> Result<Letter, Failure> {
+    let unknown = || {
+        Failure::failed(format!(
+            "there is no dead letter {sequence}; see `concord dead list --all`"
+        ))
+    };
+    let stream = broker.stream(StreamKind::Dead).await?;
+    let stored = stream
+        .get_raw_message(sequence)
+        .await
+        .map_err(|error| match error.kind() {
+            RawMessageErrorKind::NoMessageFound => unknown(),
+            _ => Failure::failed(format!(
+                "the dead letter cannot be read: {error}; see `concord doctor`"
+            )),
+        })?;
+    Letter::new(
+        broker,
+        sequence,
+        stored.subject.to_string(),
+        stored.headers,
+        stored.payload,
+    )
+    .ok_or_else(unknown)
+}

@@ -1,0 +1,315 @@
+//! `concord debate show`: a debate with its positions, deadlines and events.
+
+use std::fmt::{Result as Written, Write};
+
+use clap::Args;
+use concord_domain::aggregates::debate::DebateState;
+use concord_events::{AggregateEvent, Deadline, DebateEvent, StoredEvent};
+use concord_runtime::service::clock;
+use concord_wire::payload::{ConflictOutcome, DebateTerms, Level, Position};
+use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
+use serde::Serialize;
+
+use crate::shared::args::{JsonArg, debate_id};
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::debate_file::{load, resolution_text, value_text};
+use crate::shared::failure::Failure;
+use crate::shared::output::{BAD, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, one_line, span, styled};
+
+/// Arguments of `concord debate show`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  concord debate show d-4f1c\n  concord debate show d-4f1c --json"
+)]
+pub(crate) struct ShowArgs {
+    /// The debate.
+    #[arg(value_parser = debate_id)]
+    debate: DebateId,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// A debate as it is printed.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    debate_id: &'a DebateId,
+    case_id: CaseId,
+    topic: String,
+    /// None while it is discussed in rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<Level>,
+    terms: DebateTerms,
+    positions: &'a [Position],
+    waits_for: Vec<Deadline>,
+    /// Deadlines that an operator holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    held: Vec<Deadline>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expert: Option<AgentId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provisional: Option<ConflictOutcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'a ConflictOutcome>,
+    #[serde(rename = "facts")]
+    events: Vec<ShownEvent<'a>>,
+}
+
+/// An event of the debate.
+#[derive(Debug, Serialize)]
+struct ShownEvent<'a> {
+    sequence: u64,
+    at: Timestamp,
+    #[serde(rename = "fact")]
+    name: &'static str,
+    cause: &'a MessageId,
+    data: &'a DebateEvent,
+}
+
+pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
+    let broker = connection.connect().await?;
+    let (state, records) = load(&broker, &args.debate).await?;
+    let shown = shown(&args.debate, &state, &records)
+        .ok_or_else(|| Failure::failed(format!("debate {} was never opened", args.debate)))?;
+    args.json.print(&shown, text)?;
+    Ok(0)
+}
+
+fn shown<'a>(
+    debate_id: &'a DebateId,
+    state: &'a DebateState,
+    records: &'a [StoredEvent<DebateEvent>],
+) -> Option<Shown<'a>> {
+    let opened = state.opened.as_ref()?;
+    let ladder = state.ladder.as_deref();
+    let round = state.due.map(|due| Deadline {
+        name: concord_domain::aggregates::debate::round_name(state.round),
+        due,
+    });
+    let waits_for = match (&state.outcome, ladder) {
+        (Some(_), _) => Vec::new(),
+        (None, Some(ladder)) => ladder.waits_for.clone(),
+        (None, None) => round.into_iter().collect(),
+    };
+    let held = ladder
+        .and_then(|ladder| ladder.held.as_ref())
+        .filter(|_| state.outcome.is_none());
+    let events = records.iter().map(|record| ShownEvent {
+        sequence: record.sequence,
+        at: record.meta.at,
+        name: record.event.name(),
+        cause: &record.meta.cause,
+        data: &record.event,
+    });
+    Some(Shown {
+        debate_id,
+        case_id: opened.case_id.clone(),
+        topic: opened.conflict.topic.clone(),
+        level: ladder.map(|ladder| ladder.level),
+        terms: opened.terms.clone(),
+        positions: &state.positions,
+        waits_for,
+        held: held.map(|(held, _)| held.clone()).unwrap_or_default(),
+        expert: ladder.and_then(|ladder| ladder.expert.clone()),
+        digest: ladder.and_then(|ladder| ladder.digest.clone()),
+        provisional: ladder.and_then(|ladder| ladder.provisional.clone()),
+        outcome: state.outcome.as_ref(),
+        events: events.collect(),
+    })
+}
+
+/// The name of a level.
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Agents => "the agents",
+        Level::Mediation => "mediation by track record",
+        Level::Person => "a person",
+        Level::Fallback => "the cautious position, provisionally",
+        Level::Gate => "the review at a gate",
+    }
+}
+
+fn text(shown: &Shown<'_>) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_debate(&mut text, shown);
+    text
+}
+
+fn write_debate(out: &mut String, shown: &Shown<'_>) -> Written {
+    writeln!(
+        out,
+        "debate {}  {}",
+        styled(NAMED, shown.debate_id),
+        styled(STRONG, one_line(&shown.topic, 200))
+    )?;
+    writeln!(out, "  case      {}", shown.case_id)?;
+    let level = match shown.level {
+        Some(level) => format!("{level}: {}", level_name(level)),
+        None => "1: discussion in rounds".to_owned(),
+    };
+    writeln!(out, "  level     {level}")?;
+    writeln!(out, "  priority  {}", shown.terms.priority.as_str())?;
+    if let Some(earlier) = &shown.terms.refers_to {
+        writeln!(out, "  again     takes up {earlier}")?;
+    }
+    if let (Some(expert), None) = (&shown.expert, shown.outcome) {
+        writeln!(out, "  expert    {expert}")?;
+    }
+    write_deadlines(out, shown)?;
+    write_result(out, shown)?;
+    write_positions(out, shown)?;
+    write_events(out, shown)
+}
+
+fn write_deadlines(out: &mut String, shown: &Shown<'_>) -> Written {
+    for Deadline { name, due } in &shown.waits_for {
+        let left = match due.millis_since(clock::now()) {
+            0 => styled(BAD, "overdue"),
+            left => styled(FAINT, format!("in {}", span(left))),
+        };
+        writeln!(out, "  waits for {name}, {due}  {left}")?;
+    }
+    for Deadline { name, due } in &shown.held {
+        writeln!(
+            out,
+            "  {} {name}, {due} and later",
+            styled(DOUBTFUL, "held     ")
+        )?;
+    }
+    Ok(())
+}
+
+/// What stands provisionally, or the outcome.
+fn write_result(out: &mut String, shown: &Shown<'_>) -> Written {
+    let standing = shown
+        .provisional
+        .as_ref()
+        .filter(|_| shown.outcome.is_none());
+    if let Some(resolution) = standing.and_then(|standing| standing.resolution.as_ref()) {
+        writeln!(
+            out,
+            "  {} {}",
+            styled(DOUBTFUL, "stands provisionally:"),
+            resolution_text(resolution)
+        )?;
+    }
+    if let Some(outcome) = shown.outcome {
+        let resolution = outcome
+            .resolution
+            .as_ref()
+            .map_or("nothing was chosen".to_owned(), resolution_text);
+        writeln!(
+            out,
+            "  {} {resolution}",
+            styled(GOOD, format!("resolved ({}):", outcome.status))
+        )?;
+    }
+    Ok(())
+}
+
+fn write_positions(out: &mut String, shown: &Shown<'_>) -> Written {
+    writeln!(out, "\n{}", styled(STRONG, "Positions"))?;
+    for held in shown.positions {
+        let confidence = styled(FAINT, format!("({:.2})", held.confidence));
+        let words = one_line(&held.position, 200);
+        writeln!(
+            out,
+            "  {} {confidence}: {words}{}",
+            styled(NAMED, &held.agent_id),
+            value_text(held.value.as_ref())
+        )?;
+    }
+    Ok(())
+}
+
+fn write_events(out: &mut String, shown: &Shown<'_>) -> Written {
+    writeln!(out, "\n{}", styled(STRONG, "What has happened"))?;
+    for event in &shown.events {
+        writeln!(
+            out,
+            "  {}  {} {}",
+            styled(FAINT, event.at),
+            styled(STRONG, event.name),
+            event_text(event.data)
+        )?;
+    }
+    Ok(())
+}
+
+/// The JSON string of a value that is written as one.
+fn word(value: impl Serialize) -> String {
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+/// The main contents of an event.
+fn event_text(event: &DebateEvent) -> String {
+    let text = match event {
+        DebateEvent::Opened(opened) => {
+            format!("among {}", agents(opened.conflict.positions.iter()))
+        }
+        DebateEvent::Answered(answered) => answered.received.agent_id.to_string(),
+        DebateEvent::AnswerSetAside(aside) => aside.agent_id.to_string(),
+        DebateEvent::RoundClosed(closed) => format!("round {}", closed.record.round),
+        DebateEvent::Resolved(resolved) => resolved.outcome.status.to_string(),
+        DebateEvent::Acknowledged(acknowledged) => format!("by {}", acknowledged.heard.agent_id),
+        DebateEvent::Clarified(clarified) => {
+            format!("{}: {}", clarified.heard.agent_id, clarified.text)
+        }
+        DebateEvent::EvidenceGiven(given) => format!("by {}", given.heard.agent_id),
+        DebateEvent::Escalated(escalated) => {
+            format!(
+                "from level {} to {}: {}",
+                escalated.from,
+                escalated.to,
+                word(escalated.reason)
+            )
+        }
+        DebateEvent::OpinionGiven(given) => format!("{}: {}", given.heard.agent_id, given.text),
+        DebateEvent::Assigned(assigned) => format!("to {}", assigned.briefed.expert),
+        DebateEvent::Unassigned(unassigned) => format!("{} has left", unassigned.expert),
+        DebateEvent::Reminded(reminded) => format!("at {} % of the time", reminded.percent),
+        DebateEvent::RulingSetAside(aside) => {
+            format!(
+                "of {}: {} {}",
+                aside.heard.agent_id,
+                word(aside.reason),
+                aside.explanation
+            )
+        }
+        DebateEvent::OutcomeKnown(known) => {
+            format!("{}, says {}", known.position, known.heard.agent_id)
+        }
+        DebateEvent::FellBack(fell) => fell
+            .outcome
+            .resolution
+            .as_ref()
+            .map_or(String::new(), resolution_text),
+        DebateEvent::AwaitsGate(awaits) => awaits.gate.clone(),
+        DebateEvent::DeadlinesMoved(moved) => {
+            let later = if moved.later_ms == 0 {
+                String::new()
+            } else {
+                format!(" by {}", span(moved.later_ms))
+            };
+            format!(
+                "{}{later} by {}: {}",
+                word(moved.control),
+                moved.by,
+                moved.why
+            )
+        }
+    };
+    one_line(&text, 160)
+}
+
+fn agents<'a>(positions: impl Iterator<Item = &'a Position>) -> String {
+    positions
+        .map(|position| position.agent_id.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,240 @@
+//! `concord decisions export`: the decision log as JSON Lines or CSV.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use concord_runtime::Broker;
+use concord_wire::CaseId;
+use concord_wire::payload::LogEntry;
+
+use super::list::code;
+use super::log::{self, Entered};
+use crate::shared::args::JsonArg;
+use crate::shared::args::case_id;
+use crate::shared::failure::Failure;
+use crate::shared::output;
+
+/// Arguments of `concord decisions export`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  concord decisions export > decisions.jsonl
+  concord decisions export c-42 --format csv --out decisions.csv
+
+JSON Lines has the entries as they are stored, so that their hashes can be computed again; --json has the same in one
+array. CSV has the main columns; a text that a spreadsheet would take for a formula begins with a ' there. The exit code
+is 1 when an entry is wrong; everything is written all the same.")]
+pub(crate) struct ExportArgs {
+    /// The case; every case when absent.
+    #[arg(value_parser = case_id)]
+    case: Option<CaseId>,
+    /// The format.
+    #[arg(long, value_enum, default_value_t = Format::Jsonl, conflicts_with = "json")]
+    format: Format,
+    /// The file to write; standard output when absent.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// The format of the entries.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// One JSON object a line.
+    Jsonl,
+    /// A table with headings.
+    Csv,
+}
+
+pub(super) async fn run(broker: &Broker, args: &ExportArgs) -> Result<u8, Failure> {
+    let entries = log::read(broker, args.case.as_ref()).await?;
+    let text = match (args.json.json, args.format) {
+        (true, _) => json(&entries)?,
+        (false, Format::Jsonl) => lines(&entries)?,
+        (false, Format::Csv) => csv(&entries)?,
+    };
+    match &args.out {
+        Some(path) => std::fs::write(path, text).map_err(|error| {
+            Failure::failed(format!("{} cannot be written: {error}", path.display()))
+        })?,
+        None => output::print(&text)?,
+    }
+    for entered in entries.iter().filter(|entered| !entered.faults.is_empty()) {
+        anstream::eprintln!("{}: {}", entered.entry.entry_id, entered.faults.join(" "));
+    }
+    Ok(code(&entries))
+}
+
+fn unwritable(error: impl std::fmt::Display) -> Failure {
+    Failure::failed(format!("the entries cannot be written: {error}"))
+}
+
+fn json(entries: &[Entered]) -> Result<String, Failure> {
+    let entries: Vec<&LogEntry> = entries.iter().map(|entered| &entered.entry).collect();
+    Ok(serde_json::to_string_pretty(&entries).map_err(unwritable)? + "\n")
+}
+
+fn lines(entries: &[Entered]) -> Result<String, Failure> {
+    entries
+        .iter()
+        .map(|entered| Ok(serde_json::to_string(&entered.entry).map_err(unwritable)? + "\n"))
+        .collect()
+}
+
+const COLUMNS: [&str; 22] = [
+    "entry_id",
+    "case_id",
+    "number",
+    "at",
+    "debate_id",
+    "topic",
+    "level",
+    "method",
+    "position",
+    "value",
+    "supporters",
+    "confidence",
+    "evidence",
+    "impact",
+    "by",
+    "rationale",
+    "default_rationale",
+    "alternatives",
+    "review_at",
+    "window_until",
+    "dependants",
+    "hash",
+];
+
+fn csv(entries: &[Entered]) -> Result<String, Failure> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(COLUMNS).map_err(unwritable)?;
+    for entered in entries {
+        writer.write_record(row(entered)).map_err(unwritable)?;
+    }
+    String::from_utf8(writer.into_inner().map_err(unwritable)?).map_err(unwritable)
+}
+
+fn row(Entered { case_id, entry, .. }: &Entered) -> [String; COLUMNS.len()] {
+    let (position, provisional) = (entry.position.as_ref(), entry.provisional.as_deref());
+    let list = |items: &[String]| text(&items.join("; "));
+    let supporters = position.map(|one| {
+        one.supporters
+            .iter()
+            .map(|agent| agent.as_str())
+            .collect::<Vec<_>>()
+    });
+    let alternatives = provisional.map(|one| {
+        one.alternatives
+            .iter()
+            .map(|other| other.position.clone())
+            .collect()
+    });
+    let alternatives: Vec<String> = alternatives.unwrap_or_default();
+    [
+        entry.entry_id.clone(),
+        case_id.to_string(),
+        entry.number.to_string(),
+        entry.at.to_string(),
+        entry.debate_id.to_string(),
+        text(&entry.topic),
+        entry.level.to_string(),
+        entry.method.to_string(),
+        position.map(|one| text(&one.position)).unwrap_or_default(),
+        position
+            .and_then(|one| one.value.as_ref())
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        supporters.unwrap_or_default().join("; "),
+        entry
+            .confidence
+            .map(|confidence| confidence.to_string())
+            .unwrap_or_default(),
+        list(&entry.evidence),
+        list(&entry.impact),
+        entry
+            .by
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        entry.rationale.as_deref().map(text).unwrap_or_default(),
+        provisional
+            .map(|one| text(&one.rationale))
+            .unwrap_or_default(),
+        list(&alternatives),
+        provisional
+            .and_then(|one| one.review_at.as_deref())
+            .map(text)
+            .unwrap_or_default(),
+        provisional
+            .map(|one| one.until.to_string())
+            .unwrap_or_default(),
+        provisional
+            .map(|one| list(&one.dependants))
+            .unwrap_or_default(),
+        entry.hash.clone(),
+    ]
+}
+
+/// A text of an agent or a person, written so that no spreadsheet takes it for a formula.
+fn text(words: &str) -> String {
+    match words.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        true => format!("'{words}"),
+        false => words.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::decisions::log::tests::entries;
+
+    fn entered() -> Vec<Entered> {
+        let case_id = CaseId::new("c-1").unwrap();
+        entries()
+            .into_iter()
+            .map(|entry| Entered {
+                case_id: case_id.clone(),
+                entry,
+                faults: vec![],
+            })
+            .collect()
+    }
+
+    #[test]
+    fn lines_can_be_verified_by_whoever_reads_them() {
+        let lines = lines(&entered()).unwrap();
+        let read: Vec<LogEntry> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(read, entries());
+        assert!(read.iter().all(|entry| entry.hash == entry.computed_hash()));
+        assert_eq!(
+            serde_json::from_str::<Vec<LogEntry>>(&json(&entered()).unwrap()).unwrap(),
+            entries()
+        );
+    }
+
+    #[test]
+    fn the_table_has_the_main_columns_and_no_formula() {
+        let text = csv(&entered()).unwrap();
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        assert_eq!(
+            reader.headers().unwrap().iter().collect::<Vec<_>>(),
+            COLUMNS
+        );
+        let first = reader.records().next().unwrap().unwrap();
+        let column = |name| &first[COLUMNS.iter().position(|column| *column == name).unwrap()];
+        assert_eq!(
+            (column("topic"), column("position"), column("value")),
+            ("Price, target", "'=90", "90")
+        );
+        assert_eq!(
+            (column("supporters"), column("alternatives")),
+            ("ben; cem", "120")
+        );
+        assert_eq!(csv(&[]).unwrap().lines().count(), 1);
+    }
+}

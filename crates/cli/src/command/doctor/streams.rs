@@ -1,0 +1,214 @@
+//! The streams, consumers and dead letters on the broker.
+
+use async_nats::jetstream::consumer::Info;
+use async_nats::jetstream::context::ConsumerInfoErrorKind;
+use concord_events::topology::{ConsumerDefinition, StreamKind};
+use concord_runtime::{Broker, broker::provision};
+
+use super::Check;
+use crate::command::dead;
+use crate::shared::output::count;
+
+const STREAMS: &str = "Streams";
+const CONSUMERS: &str = "Consumers";
+const DEAD: &str = "Dead letters";
+
+/// Checks that the streams are as they are defined.
+pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
+    let deviations = match provision::inspect(broker).await {
+        Ok(deviations) => deviations,
+        Err(error) => {
+            let found = format!(
+                "the streams cannot be looked at: {}",
+                concord_runtime::delivery::ErrorChain(&error)
+            );
+            return vec![Check::fault(
+                STREAMS,
+                found,
+                "enable JetStream for this account on the broker",
+            )];
+        }
+    };
+    if deviations.is_empty() {
+        let found = format!("all {} are as they are defined", StreamKind::ALL.len());
+        return vec![Check::good(STREAMS, found)];
+    }
+    let check = |deviation: provision::Deviation| {
+        let provision::Deviation {
+            stream,
+            property,
+            found,
+            expected,
+        } = deviation;
+        let advice = match property {
+            "existence" => {
+                "start any service with the same --prefix: it creates what is missing".to_owned()
+            }
+            "replicas" | "max_age" => format!(
+                "it follows from the settings storage.replicas and storage.message_days of who looks: give the services' \
+                 settings with --config, or change the stream with: nats stream edit {stream}"
+            ),
+            _ => format!(
+                "change it back with: nats stream edit {stream}; nobody else may change Concord's streams"
+            ),
+        };
+        Check::fault(
+            STREAMS,
+            format!("{stream}: {property} is {found} and should be {expected}"),
+            advice,
+        )
+    };
+    deviations.into_iter().map(check).collect()
+}
+
+/// Checks that every consumer exists and keeps up.
+pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut good = 0_u64;
+    let mut waiting = 0;
+    let mut definitions = broker.layout.consumers();
+    for definition in broker.layout.adapter_consumers() {
+        // An installation may do without the adapter, and then has none of its consumers.
+        if !is_missing(broker, &definition).await {
+            definitions.push(definition);
+        }
+    }
+    for definition in definitions {
+        match look(broker, &definition, lag_max).await {
+            Ok(lag) => {
+                good += 1;
+                waiting += lag;
+            }
+            Err(check) => checks.push(check),
+        }
+    }
+    if good > 0 {
+        let found = format!(
+            "{} keep up; {} waiting",
+            count(good, "consumer"),
+            count(waiting, "message")
+        );
+        checks.insert(0, Check::good(CONSUMERS, found));
+    }
+    checks
+}
+
+/// The number of messages that wait in a consumer; a check where something is wrong with it.
+async fn look(
+    broker: &Broker,
+    definition: &ConsumerDefinition,
+    lag_max: u64,
+) -> Result<u64, Check> {
+    let ConsumerDefinition {
+        name,
+        service,
+        stream,
+        ..
+    } = definition;
+    let info = describe(broker, definition).await?;
+    if info.config.filter_subject != definition.filter || !info.config.filter_subjects.is_empty() {
+        let advice =
+            format!("restart the {service}, which brings its consumers to their definition");
+        return Err(Check::fault(
+            CONSUMERS,
+            format!("{name} on {stream} is given other subjects than defined"),
+            advice,
+        ));
+    }
+    let (pending, under_way) = (info.num_pending, info.num_ack_pending);
+    if pending > lag_max {
+        let advice = format!(
+            "add processes of the {service}, which share this consumer; or look at its log for what keeps failing \
+             ({} delivered again)",
+            count(info.num_redelivered as u64, "message")
+        );
+        let found = format!(
+            "{name}: {} waiting, {under_way} under way",
+            count(pending, "message")
+        );
+        return Err(Check::fault(CONSUMERS, found, advice));
+    }
+    Ok(pending)
+}
+
+async fn is_missing(broker: &Broker, definition: &ConsumerDefinition) -> bool {
+    let Ok(stream) = broker
+        .jetstream
+        .get_stream_no_info(&definition.stream)
+        .await
+    else {
+        return false;
+    };
+    let described = stream.consumer_info(&definition.name).await;
+    described.is_err_and(|error| error.kind() == ConsumerInfoErrorKind::NotFound)
+}
+
+async fn describe(broker: &Broker, definition: &ConsumerDefinition) -> Result<Info, Check> {
+    let ConsumerDefinition {
+        name,
+        service,
+        stream,
+        ..
+    } = definition;
+    let handle = broker.jetstream.get_stream_no_info(stream).await;
+    let described = match handle {
+        Ok(handle) => handle.consumer_info(name).await,
+        Err(error) => {
+            return Err(Check::fault(
+                CONSUMERS,
+                format!("{name}: {error}"),
+                "see the streams above",
+            ));
+        }
+    };
+    described.map_err(|error| match error.kind() {
+        ConsumerInfoErrorKind::NotFound => {
+            let advice = format!("start the {service}, which creates it and takes what waits");
+            Check::fault(CONSUMERS, format!("{name} is missing on {stream}"), advice)
+        }
+        _ => Check::fault(
+            CONSUMERS,
+            format!("{name} on {stream}: {error}"),
+            "see the streams above",
+        ),
+    })
+}
+
+/// Looks for dead letters. A message that was refused is noted, for its sender was told; a message that a service failed to
+/// process is a fault.
+pub(super) async fn dead(broker: &Broker) -> Vec<Check> {
+    let letters = match dead::letters(broker).await {
+        Ok(letters) => letters,
+        Err(failure) => {
+            return vec![Check::fault(
+                DEAD,
+                failure.to_string(),
+                "see the streams above",
+            )];
+        }
+    };
+    let open = letters
+        .iter()
+        .filter(|letter| letter.about.retried.is_none());
+    let (failures, refused): (Vec<_>, Vec<_>) = open.partition(|letter| letter.is_failure());
+    let mut checks = Vec::new();
+    if !failures.is_empty() {
+        let found = format!(
+            "{} that services failed to process",
+            count(failures.len() as u64, "message")
+        );
+        let advice = "see `concord dead list`; when the cause is mended, send them again with `concord dead retry`";
+        checks.push(Check::fault(DEAD, found, advice));
+    }
+    if !refused.is_empty() {
+        let found = format!(
+            "{} refused; their senders were told",
+            count(refused.len() as u64, "message")
+        );
+        checks.push(Check::note(DEAD, found, "see `concord dead list`"));
+    }
+    if checks.is_empty() {
+        checks.push(Check::good(DEAD, "none"));
+    }
+    checks
+}

@@ -1,0 +1,196 @@
+//! `concord gate list`: the gates of a case, passed and ahead.
+
+use concord_domain::aggregates::case::CaseState;
+use concord_events::{CaseEvent, StoredEvent};
+use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
+use serde::Serialize;
+
+use super::requires_review;
+use crate::shared::output::{Cell, DOUBTFUL, FAINT, GOOD, STRONG, Table, styled};
+
+/// The gates of a case.
+#[derive(Debug, Serialize)]
+pub(super) struct Shown<'a> {
+    case_id: &'a CaseId,
+    gates: Vec<Row<'a>>,
+    /// Provisional decisions that require review at the gate ahead.
+    requires_review: usize,
+}
+
+/// The place of a gate in the way of its case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum GateStatus {
+    Passed,
+    /// The next one to be passed.
+    Ahead,
+    /// After the one ahead.
+    Later,
+}
+
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    gate: &'a str,
+    standing: GateStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passed: Option<Passed<'a>>,
+}
+
+/// The event with which a gate was passed.
+#[derive(Debug, Serialize)]
+struct Passed<'a> {
+    at: Timestamp,
+    by: &'a AgentId,
+    /// Provisional decisions with which it was passed unreviewed.
+    #[serde(skip_serializing_if = "<[DebateId]>::is_empty")]
+    unreviewed: &'a [DebateId],
+}
+
+pub(super) fn shown<'a>(
+    case_id: &'a CaseId,
+    state: &'a CaseState,
+    events: &'a [StoredEvent<CaseEvent>],
+) -> Shown<'a> {
+    let mut passed = events.iter().filter_map(|event| match &event.event {
+        CaseEvent::GatePassed(passed) => Some(Passed {
+            at: event.meta.at,
+            by: &passed.heard.agent_id,
+            unreviewed: &passed.unreviewed,
+        }),
+        _ => None,
+    });
+    let gates = state
+        .opened
+        .as_ref()
+        .map(|opened| opened.gates.as_slice())
+        .unwrap_or_default();
+    let rows = gates.iter().enumerate().map(|(place, gate)| {
+        let standing = match place.cmp(&state.gates_passed) {
+            std::cmp::Ordering::Less => GateStatus::Passed,
+            std::cmp::Ordering::Equal => GateStatus::Ahead,
+            std::cmp::Ordering::Greater => GateStatus::Later,
+        };
+        // Gates are passed in their order, so the events are in that order too.
+        let passed = if standing == GateStatus::Passed {
+            passed.next()
+        } else {
+            None
+        };
+        Row {
+            gate,
+            standing,
+            passed,
+        }
+    });
+    Shown {
+        case_id,
+        gates: rows.collect(),
+        requires_review: state.unreviewed().count(),
+    }
+}
+
+pub(super) fn text(shown: &Shown<'_>) -> String {
+    if shown.gates.is_empty() {
+        return format!(
+            "Case {} has no gates; they are named in `gates` when a case is opened.\n",
+            shown.case_id
+        );
+    }
+    let mut table = Table::new(["NO", "GATE", "", "BY", "AT", ""]);
+    for (place, row) in shown.gates.iter().enumerate() {
+        let (standing, style) = match row.standing {
+            GateStatus::Passed => ("passed", GOOD),
+            GateStatus::Ahead => ("ahead", STRONG),
+            GateStatus::Later => ("later", FAINT),
+        };
+        let unreviewed = row
+            .passed
+            .as_ref()
+            .map_or(0, |passed| passed.unreviewed.len());
+        let note = match (row.standing, unreviewed) {
+            (GateStatus::Ahead, _) if shown.requires_review > 0 => {
+                requires_review(shown.requires_review)
+            }
+            (_, 0) => String::new(),
+            (_, number) => format!("with {number} unreviewed"),
+        };
+        table.row([
+            Cell::number(place + 1),
+            Cell::text(row.gate),
+            Cell::text(standing).with(style),
+            Cell::text(
+                row.passed
+                    .as_ref()
+                    .map_or(String::new(), |passed| passed.by.to_string()),
+            ),
+            Cell::text(
+                row.passed
+                    .as_ref()
+                    .map_or(String::new(), |passed| passed.at.to_string()),
+            ),
+            Cell::text(note).with(DOUBTFUL),
+        ]);
+    }
+    let all_passed = shown
+        .gates
+        .iter()
+        .all(|row| row.standing == GateStatus::Passed);
+    let note = if all_passed {
+        format!("{}\n", styled(FAINT, "Every gate is passed."))
+    } else {
+        String::new()
+    };
+    format!("{table}{note}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_are_passed_ahead_or_later() {
+        let (case, eva, debates) = (
+            CaseId::new("c-1").unwrap(),
+            AgentId::new("eva").unwrap(),
+            [DebateId::new("d-1").unwrap()],
+        );
+        let row = |gate, standing| Row {
+            gate,
+            standing,
+            passed: None,
+        };
+        let passed = Passed {
+            at: Timestamp::from_unix_millis(0),
+            by: &eva,
+            unreviewed: &debates,
+        };
+        let gates = vec![
+            Row {
+                passed: Some(passed),
+                ..row("model", GateStatus::Passed)
+            },
+            row("valuation", GateStatus::Ahead),
+            row("report", GateStatus::Later),
+        ];
+        let shown = Shown {
+            case_id: &case,
+            gates,
+            requires_review: 2,
+        };
+        let text = anstream::adapter::strip_str(&text(&shown)).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[1],
+            " 1  model      passed  eva  1970-01-01T00:00:00.000Z  with 1 unreviewed"
+        );
+        assert!(
+            lines[2].ends_with("2 provisional decisions require review")
+                && lines[3].ends_with("later"),
+            "{text}"
+        );
+        assert_eq!(
+            serde_json::to_value(&shown).unwrap()["gates"][1]["standing"],
+            "ahead"
+        );
+    }
+}

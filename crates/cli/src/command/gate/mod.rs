@@ -1,0 +1,79 @@
+//! `concord gate`: people review what stands provisionally, and let a case go on.
+
+use clap::{Args, Subcommand};
+use concord_domain::aggregates::case::{CaseMachine, CaseState};
+use concord_events::{CaseEvent, StoredEvent};
+use concord_runtime::Broker;
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_wire::CaseId;
+
+use crate::shared::args::{JsonArg, case_id};
+use crate::shared::case_file;
+use crate::shared::case_file::unknown;
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::failure::Failure;
+
+mod list;
+mod review;
+mod show;
+
+/// The verbs of `concord gate`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GateVerb {
+    /// List the gates of a case: passed and ahead.
+    #[command(after_help = "Example: concord gate list c-42")]
+    List(GateArgs),
+    /// Show what requires review at the gate ahead.
+    #[command(after_help = "Examples:\n  concord gate show c-42\n  concord gate show c-42 --json")]
+    Show(GateArgs),
+    /// Confirm or override a provisional decision, have it debated again, or pass the gate.
+    Review(Box<review::ReviewArgs>),
+}
+
+/// Arguments of `concord gate list` and `concord gate show`.
+#[derive(Debug, Args)]
+pub(crate) struct GateArgs {
+    /// The case.
+    #[arg(value_parser = case_id)]
+    case: CaseId,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+pub(crate) async fn run(connection: &ConnectionArgs, verb: GateVerb) -> Result<u8, Failure> {
+    match verb {
+        GateVerb::List(GateArgs { case, json }) => {
+            let (state, events) = load(&connection.connect().await?, &case).await?;
+            json.print(&list::shown(&case, &state, &events), list::text)?;
+            Ok(0)
+        }
+        GateVerb::Show(GateArgs { case, json }) => {
+            let (state, _) = load(&connection.connect().await?, &case).await?;
+            json.print(&show::shown(&case, &state), show::text)?;
+            Ok(0)
+        }
+        GateVerb::Review(args) => review::run(connection, &args).await,
+    }
+}
+
+/// A case and its events; an error when there is none under this id.
+async fn load(
+    broker: &Broker,
+    case: &CaseId,
+) -> Result<(CaseState, Vec<StoredEvent<CaseEvent>>), Failure> {
+    let store = NatsEventStore::new(broker.clone()).await?;
+    let (state, events) = case_file::aggregate::<CaseMachine>(&store, &case.token()).await?;
+    if state.opened.is_some() {
+        Ok((state, events))
+    } else {
+        Err(unknown(case))
+    }
+}
+
+/// "1 provisional decision requires review": the sentence of the specification.
+fn requires_review(number: usize) -> String {
+    match number {
+        1 => "1 provisional decision requires review".to_owned(),
+        number => format!("{number} provisional decisions require review"),
+    }
+}

@@ -1,0 +1,243 @@
+//! `concord gate review`: reviews a provisional decision, or lets a case pass its gate.
+
+use clap::{ArgGroup, Args};
+use concord_events::Aggregate;
+use concord_events::{GatePassed, GateReviewed};
+use concord_wire::payload::{Review, ReviewAction};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, DebateId, MessageType};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::load;
+use crate::shared::args::case_id;
+use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, words};
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::failure::{FOUND, Failure};
+use crate::shared::input::unusable;
+use crate::shared::output::{self, GOOD, NAMED, styled};
+use crate::shared::send::{OutgoingMessage, Receipt, SendResult, WaitArgs, send};
+
+/// Arguments of `concord gate review`.
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("action").required(true),
+    after_help = "\
+Examples:
+  concord gate review c-42 --gate valuation --by eva --confirm d-4f1c
+  concord gate review c-42 --gate valuation --by eva --override d-4f1c --position \"a target of 105\" --value 105 \\
+    --rationale \"the filing is out\"
+  concord gate review c-42 --gate valuation --by eva --redebate d-4f1c --context \"the filing is out\"
+  concord gate review c-42 --gate valuation --by eva --pass
+
+A gate is reviewed by a person who takes no part in the case. The exit code is 1 when the review is refused."
+)]
+pub(crate) struct ReviewArgs {
+    /// The case.
+    #[arg(value_parser = case_id)]
+    case: CaseId,
+    /// The gate that is ahead.
+    #[arg(long, value_parser = words)]
+    gate: String,
+    /// The person who reviews.
+    #[arg(long, value_name = "PERSON", value_parser = agent_id)]
+    by: AgentId,
+    /// Make this provisional decision final.
+    #[arg(long, value_name = "DEBATE", group = "action", value_parser = debate_id)]
+    confirm: Option<DebateId>,
+    /// Put another position in the place of this provisional decision.
+    #[arg(
+        long = "override", value_name = "DEBATE", group = "action", value_parser = debate_id,
+        requires_all = ["position", "rationale"]
+    )]
+    overridden: Option<DebateId>,
+    /// Have this provisional decision debated again.
+    #[arg(long, value_name = "DEBATE", group = "action", value_parser = debate_id)]
+    redebate: Option<DebateId>,
+    /// Let the case pass the gate.
+    #[arg(long, group = "action")]
+    pass: bool,
+    /// For --override: the position in words.
+    #[arg(long, value_name = "WORDS", conflicts_with_all = ["confirm", "redebate", "pass"], value_parser = words)]
+    position: Option<String>,
+    /// For --override: the position as a value, in JSON.
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["confirm", "redebate", "pass"], value_parser = json_value)]
+    value: Option<Value>,
+    /// The reason; needed for --override.
+    #[arg(long, value_parser = words)]
+    rationale: Option<String>,
+    /// For --redebate: what the parties did not know before.
+    #[arg(long, value_name = "WORDS", conflicts_with_all = ["confirm", "overridden", "pass"], value_parser = words)]
+    context: Option<String>,
+    #[command(flatten)]
+    wait: WaitArgs,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// A review and its result, as it is printed.
+#[derive(Debug, Serialize)]
+struct SentReview<'a> {
+    case_id: &'a CaseId,
+    by: &'a AgentId,
+    review: &'a Review,
+    /// The new debate, for `redebate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    again: Option<DebateId>,
+    #[serde(flatten)]
+    receipt: &'a Receipt,
+}
+
+pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Result<u8, Failure> {
+    let review = args.review()?;
+    let broker = connection.connect().await?;
+    load(&broker, &args.case).await?;
+    let message = OutgoingMessage {
+        from: &args.by,
+        to: Service::Coordinator,
+        kind: MessageType::Review,
+        case: &args.case,
+        correlation_id: review.debate_id.as_ref().map(ToString::to_string),
+        payload: &review,
+        watched: (Aggregate::Case, args.case.token()),
+    };
+    let receipt = send(&broker, &message, args.wait).await?;
+    let failure = receipt.failure(Service::Coordinator);
+    if args.json.json {
+        let again = reviewed(&receipt)?
+            .and_then(|reviewed| reviewed.again)
+            .map(|asked| asked.conflict.conflict_id);
+        output::json(&SentReview {
+            case_id: &args.case,
+            by: &args.by,
+            review: &review,
+            again,
+            receipt: &receipt,
+        })?;
+        return Ok(if failure.is_some() { FOUND } else { 0 });
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    output::print(&args.text(&receipt)?)?;
+    Ok(0)
+}
+
+/// The event of a review of one provisional decision; none where the review led to another event, or to none.
+fn reviewed(receipt: &Receipt) -> Result<Option<GateReviewed>, Failure> {
+    match &receipt.result {
+        SendResult::Recorded(event) if event.name == "gate_reviewed" => event.read().map(Some),
+        _ => Ok(None),
+    }
+}
+
+impl ReviewArgs {
+    fn review(&self) -> Result<Review, Failure> {
+        let (action, debate_id) = match (&self.confirm, &self.overridden, &self.redebate) {
+            (Some(debate), _, _) => (ReviewAction::Confirm, Some(debate)),
+            (_, Some(debate), _) => (ReviewAction::Override, Some(debate)),
+            (_, _, Some(debate)) => (ReviewAction::Redebate, Some(debate)),
+            _ => (ReviewAction::Pass, None),
+        };
+        let review = Review {
+            gate: self.gate.clone(),
+            action,
+            debate_id: debate_id.cloned(),
+            position: self.position.clone(),
+            value: self.value.clone(),
+            rationale: self.rationale.clone().unwrap_or_default(),
+            context: self.context.clone(),
+        };
+        review.check().map_err(|fault| unusable(&fault))?;
+        Ok(review)
+    }
+
+    fn text(&self, receipt: &Receipt) -> Result<String, Failure> {
+        if let Some(reviewed) = reviewed(receipt)? {
+            let debate = styled(NAMED, &reviewed.debate_id);
+            return Ok(match (reviewed.review.action, reviewed.again) {
+                (ReviewAction::Override, _) => {
+                    format!("the provisional decision of {debate} is overridden\n")
+                }
+                (_, Some(again)) => format!(
+                    "{debate} is debated again as {}; follow it with: concord debate show {}\n",
+                    styled(NAMED, &again.conflict.conflict_id),
+                    again.conflict.conflict_id
+                ),
+                _ => format!("the provisional decision of {debate} is final\n"),
+            });
+        }
+        let SendResult::Recorded(event) = &receipt.result else {
+            return Ok(format!("the review is sent as {}\n", receipt.message_id));
+        };
+        let passed: GatePassed = event.read()?;
+        let next = match &passed.next {
+            Some(next) => format!("the next gate is {next:?}"),
+            None => "it was the last".to_owned(),
+        };
+        let unreviewed = match passed.unreviewed.len() {
+            0 => String::new(),
+            number => format!(" with {number} unreviewed, as the policy allows"),
+        };
+        let case = styled(NAMED, &self.case);
+        Ok(format!(
+            "case {case} has {} the gate {:?}{unreviewed}; {next}\n",
+            styled(GOOD, "passed"),
+            passed.gate
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ReviewArgs,
+    }
+
+    fn parse(arguments: &str) -> Result<ReviewArgs, clap::Error> {
+        let given = arguments.split(' ').filter(|word| !word.is_empty());
+        Line::try_parse_from(
+            ["review", "c-1", "--gate", "g", "--by", "eva"]
+                .into_iter()
+                .chain(given),
+        )
+        .map(|line| line.args)
+    }
+
+    #[test]
+    fn a_review_is_one_action_with_what_it_needs() {
+        for (arguments, action) in [
+            ("--confirm d-1", ReviewAction::Confirm),
+            (
+                "--override d-1 --position 105 --value 105 --rationale so",
+                ReviewAction::Override,
+            ),
+            ("--redebate d-1 --context new", ReviewAction::Redebate),
+            ("--redebate d-1", ReviewAction::Redebate),
+            ("--pass --rationale enough", ReviewAction::Pass),
+        ] {
+            let review = parse(arguments).unwrap().review().unwrap();
+            assert_eq!(
+                (review.action, review.debate_id.is_some()),
+                (action, action != ReviewAction::Pass)
+            );
+        }
+        for wrong in [
+            "",
+            "--confirm d-1 --pass",
+            "--override d-1",
+            "--override d-1 --position 105",
+            "--confirm d-1 --position 105",
+            "--pass --context new",
+            "--confirm d.1",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! `concord gate show`: what requires review at the gate ahead.
+
+use std::fmt::{Result as Written, Write};
+
+use concord_domain::aggregates::case::CaseState;
+use concord_wire::payload::ConflictOutcome;
+use concord_wire::{CaseId, DebateId};
+use serde::Serialize;
+
+use super::requires_review;
+use crate::shared::debate_file::resolution_text;
+use crate::shared::output::{DOUBTFUL, FAINT, GOOD, NAMED, STRONG, count, one_line, styled};
+
+/// The gate ahead, and what has to be done before the case can pass it.
+#[derive(Debug, Serialize)]
+pub(super) struct Shown<'a> {
+    case_id: &'a CaseId,
+    /// None when no gate is ahead.
+    gate: Option<&'a str>,
+    requires_review: usize,
+    provisional: Vec<Provisional<'a>>,
+    /// Debates that are under way; the gate is not passed before they have ended.
+    under_way: Vec<&'a DebateId>,
+}
+
+/// A provisional decision that requires review.
+#[derive(Debug, Serialize)]
+struct Provisional<'a> {
+    topic: &'a str,
+    #[serde(flatten)]
+    outcome: &'a ConflictOutcome,
+}
+
+pub(super) fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> {
+    let topic = |debate: &DebateId| {
+        let conflict = state
+            .debated
+            .iter()
+            .find(|conflict| conflict.conflict_id == *debate);
+        conflict
+            .map(|conflict| conflict.topic.as_str())
+            .unwrap_or_default()
+    };
+    let provisional: Vec<Provisional<'a>> = state
+        .unreviewed()
+        .map(|outcome| Provisional {
+            topic: topic(&outcome.conflict_id),
+            outcome,
+        })
+        .collect();
+    let debated = state.debated.iter().map(|conflict| &conflict.conflict_id);
+    let under_way = debated
+        .filter(|debate| !state.outcomes.contains_key(*debate))
+        .collect();
+    Shown {
+        case_id,
+        gate: state.gate(),
+        requires_review: provisional.len(),
+        provisional,
+        under_way,
+    }
+}
+
+pub(super) fn text(shown: &Shown<'_>) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_gate(&mut text, shown);
+    text
+}
+
+fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
+    let case = shown.case_id;
+    match shown.gate {
+        Some(gate) => writeln!(
+            out,
+            "case {} is at the gate {}",
+            styled(NAMED, case),
+            styled(STRONG, gate)
+        )?,
+        None => writeln!(out, "case {} has no gate ahead", styled(NAMED, case))?,
+    }
+    let style = if shown.provisional.is_empty() {
+        GOOD
+    } else {
+        DOUBTFUL
+    };
+    writeln!(
+        out,
+        "{}",
+        styled(style, requires_review(shown.requires_review))
+    )?;
+    shown
+        .provisional
+        .iter()
+        .try_for_each(|standing| write_provisional(out, standing))?;
+    if !shown.under_way.is_empty() {
+        let names: Vec<&str> = shown
+            .under_way
+            .iter()
+            .map(|debate| debate.as_str())
+            .collect();
+        let number = count(shown.under_way.len() as u64, "debate");
+        writeln!(out, "\n{number} under way: {}", names.join(", "))?;
+    }
+    let (Some(gate), by) = (shown.gate, "--by PERSON") else {
+        return Ok(());
+    };
+    let verbs = match shown.provisional.first() {
+        Some(first) => format!("--confirm {}", first.outcome.conflict_id),
+        None => "--pass".to_owned(),
+    };
+    let line = format!("concord gate review {case} --gate {gate:?} {by} {verbs}");
+    writeln!(out, "\n{}", styled(FAINT, format!("Go on with: {line}")))
+}
+
+fn write_provisional(
+    out: &mut String,
+    Provisional { topic, outcome }: &Provisional<'_>,
+) -> Written {
+    writeln!(
+        out,
+        "\n{}  {}",
+        styled(NAMED, &outcome.conflict_id),
+        styled(STRONG, one_line(topic, 200))
+    )?;
+    let stands = outcome
+        .resolution
+        .as_ref()
+        .map_or("nothing".to_owned(), resolution_text);
+    writeln!(out, "  stands        {stands}")?;
+    let Some(provisional) = &outcome.provisional else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "  because       {}",
+        one_line(&provisional.rationale, 4_096)
+    )?;
+    for alternative in &provisional.alternatives {
+        writeln!(out, "  alternative   {}", resolution_text(alternative))?;
+    }
+    if !provisional.dependants.is_empty() {
+        writeln!(
+            out,
+            "  rest on it    {}",
+            one_line(&provisional.dependants.join(", "), 4_096)
+        )?;
+    }
+    if let Some(gate) = &provisional.review_at {
+        writeln!(out, "  review at     {}", one_line(gate, 200))?;
+    }
+    writeln!(out, "  window until  {}", provisional.until)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_requires_review_is_shown_with_its_reasons() {
+        let outcome: ConflictOutcome = serde_json::from_value(json!({
+            "conflict_id": "d-1", "status": "provisional", "rounds": [], "positions": [],
+            "resolved_at": "2026-11-21T20:00:00.000Z",
+            "resolution": { "position": "90", "value": 90, "supporters": ["ben"] },
+            "provisional": {
+                "rationale": "Lowest price target.", "review_at": "valuation", "until": "2026-11-22T20:00:00.000Z",
+                "alternatives": [{ "position": "120", "supporters": ["ann"] }], "dependants": ["dcf", "report"],
+            },
+        }))
+        .unwrap();
+        let (case, open) = (CaseId::new("c-1").unwrap(), DebateId::new("d-2").unwrap());
+        let shown = Shown {
+            case_id: &case,
+            gate: Some("valuation"),
+            requires_review: 1,
+            provisional: vec![Provisional {
+                topic: "Price target",
+                outcome: &outcome,
+            }],
+            under_way: vec![&open],
+        };
+        let text = anstream::adapter::strip_str(&text(&shown)).to_string();
+        for seen in [
+            "case c-1 is at the gate valuation\n1 provisional decision requires review\n",
+            "d-1  Price target\n  stands        90  [90] (ben)\n  because       Lowest price target.",
+            "alternative   120 (ann)",
+            "rest on it    dcf, report",
+            "1 debate under way: d-2",
+            "concord gate review c-1 --gate \"valuation\" --by PERSON --confirm d-1",
+        ] {
+            assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
+        }
+        let json = serde_json::to_value(&shown).unwrap();
+        assert_eq!(
+            (
+                &json["requires_review"],
+                &json["provisional"][0]["conflict_id"]
+            ),
+            (&json!(1), &json!("d-1"))
+        );
+    }
+}

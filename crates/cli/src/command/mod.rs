@@ -1,0 +1,151 @@
+//! The command line: one module for each verb.
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::failure::{EXIT_CODES, Failure};
+
+mod agents;
+mod case;
+mod challenge;
+mod check;
+mod dead;
+mod deadlines;
+mod debate;
+mod decisions;
+mod doctor;
+mod expert;
+mod gate;
+mod metrics;
+mod outcome;
+mod permissions;
+mod queue;
+mod record;
+mod replay;
+mod rule;
+mod up;
+mod wake;
+
+/// Concord: agents and people settle their disagreements over NATS.
+#[derive(Debug, Parser)]
+#[command(name = "concord", version, after_help = format!("{EXIT_CODES}\n\n{EXAMPLES}"))]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Begin with:
+  concord up
+  concord case open case.json --wait";
+
+/// The verbs of `concord`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Start a local installation: a broker and the services, until Ctrl-C.
+    Up(up::UpArgs),
+    /// Open, list, show and follow cases.
+    #[command(subcommand)]
+    Case(case::CaseVerb),
+    /// Show debates, and hold, resume, extend or cancel them.
+    #[command(subcommand)]
+    Debate(debate::DebateVerb),
+    /// Register people who rule, and list them.
+    #[command(subcommand)]
+    Expert(expert::ExpertVerb),
+    /// Show which debates wait for a person, and who has which.
+    Queue(queue::QueueArgs),
+    /// Rule on a debate, as the expert who has it.
+    Rule(rule::RuleArgs),
+    /// Dispute a finding of another agent.
+    Challenge(challenge::ChallengeArgs),
+    /// Report what proved right after a debate; it enters the track records of its parties.
+    Outcome(outcome::OutcomeArgs),
+    /// Review what stands provisionally, and let a case pass its gates.
+    #[command(subcommand)]
+    Gate(gate::GateVerb),
+    /// List, show and export the decision log.
+    #[command(subcommand)]
+    Decisions(decisions::DecisionsVerb),
+    /// List the registered agents and their status; register an agent, or take it off the register.
+    Agents(agents::AgentsArgs),
+    /// Explain whom messages wake, and why.
+    #[command(subcommand)]
+    Wake(wake::WakeVerb),
+    /// Show how well agents help each other, beside what the specification aims at.
+    Metrics(metrics::MetricsArgs),
+    /// Print what the NATS user of an agent or person may do, for the broker's configuration.
+    Permissions(permissions::PermissionsArgs),
+    /// List the deadlines that the broker holds.
+    Deadlines(deadlines::DeadlinesArgs),
+    /// Look for faults: broker, streams, consumers, services, clocks, dead letters; give advice about each.
+    Doctor(doctor::DoctorArgs),
+    /// List, show and retry what could not be processed.
+    #[command(subcommand)]
+    Dead(dead::DeadVerb),
+    /// Show how often an agent was right, and how far it is therefore to be believed.
+    #[command(subcommand)]
+    Record(record::RecordVerb),
+    /// Rebuild cases and count votes again from the stored events, and report what differs.
+    Replay(replay::ReplayArgs),
+    /// Check the invariants over everything that is stored.
+    Check(check::CheckArgs),
+    /// It has moved to `concord-lab bench`.
+    #[command(hide = true)]
+    Bench(MovedArgs),
+    /// It has moved to `concord-lab eval`.
+    #[command(hide = true)]
+    Eval(MovedArgs),
+    /// It has moved to `concord-lab panel`.
+    #[command(hide = true)]
+    Panel(MovedArgs),
+    /// It has moved to `concord-lab demo`.
+    #[command(hide = true)]
+    Demo(MovedArgs),
+}
+
+/// Whatever is written after a verb that has moved to `concord-lab`.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct MovedArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _arguments: Vec<std::ffi::OsString>,
+}
+
+fn moved(verb: &str) -> Failure {
+    Failure::usage(format!(
+        "`concord {verb}` is now `concord-lab {verb}`; build it with: cargo build --package concord-lab"
+    ))
+}
+
+/// Runs the verb; the exit code.
+pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
+    match verb {
+        Verb::Up(args) => up::run(&connection, args).await,
+        Verb::Case(verb) => case::run(&connection, verb).await,
+        Verb::Debate(verb) => debate::run(&connection, verb).await,
+        Verb::Expert(verb) => expert::run(&connection, verb).await,
+        Verb::Queue(args) => queue::run(&connection, args).await,
+        Verb::Rule(args) => rule::run(&connection, args).await,
+        Verb::Permissions(args) => permissions::run(&connection, &args),
+        Verb::Outcome(args) => outcome::run(&connection, args).await,
+        Verb::Challenge(args) => challenge::run(&connection, &args).await,
+        Verb::Gate(verb) => gate::run(&connection, verb).await,
+        Verb::Decisions(verb) => decisions::run(&connection, verb).await,
+        Verb::Agents(args) => agents::run(&connection, args).await,
+        Verb::Wake(verb) => wake::run(&connection, verb).await,
+        Verb::Metrics(args) => metrics::run(&connection, args).await,
+        Verb::Deadlines(args) => deadlines::run(&connection, &args).await,
+        Verb::Doctor(args) => doctor::run(&connection, &args).await,
+        Verb::Dead(verb) => dead::run(&connection, verb).await,
+        Verb::Record(verb) => record::run(&connection, verb).await,
+        Verb::Replay(args) => replay::run(&connection, &args).await,
+        Verb::Check(args) => check::run(&connection, &args).await,
+        Verb::Bench(_) => Err(moved("bench")),
+        Verb::Eval(_) => Err(moved("eval")),
+        Verb::Panel(_) => Err(moved("panel")),
+        Verb::Demo(_) => Err(moved("demo")),
+    }
+}

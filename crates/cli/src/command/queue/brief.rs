@@ -1,0 +1,283 @@
+//! The brief of a debate, as text for its expert.
+
+use std::fmt::{Result, Write};
+
+use concord_domain::aggregates::debate::DebateState;
+use concord_events::{Briefed, DebateEvent, StoredEvent, names};
+use concord_runtime::service::clock;
+use concord_wire::payload::{Brief, BriefedPosition, Mediation, Position};
+
+use crate::shared::debate_file::value_text;
+use crate::shared::output::{
+    BAD, Cell, DOUBTFUL, FAINT, NAMED, STRONG, Table, ago, count, one_line, span, styled,
+};
+
+/// At most so many characters of a text are shown: as many as a text may have, for an expert must be able to read all of it.
+const TEXT: usize = 4_096;
+
+/// The latest brief of a debate; none while no expert has it. Its deadline is the present one, which may have been moved.
+pub(crate) fn latest(state: &DebateState, events: &[StoredEvent<DebateEvent>]) -> Option<Briefed> {
+    let last = events.iter().rev().find_map(|event| match &event.event {
+        DebateEvent::Assigned(assigned) => Some(Some(assigned.briefed.clone())),
+        DebateEvent::EvidenceGiven(given) => given.brief.clone().map(Some),
+        // Whoever had it has left, and the brief is nobody's.
+        DebateEvent::Unassigned(_) => Some(None),
+        _ => None,
+    });
+    let mut briefed = last.flatten()?;
+    if let Some(ladder) = &state.ladder {
+        let mut pending = ladder
+            .held
+            .iter()
+            .flat_map(|(held, _)| held)
+            .chain(&ladder.waits_for);
+        if let Some(person) = pending.find(|one| one.name.as_str() == names::PERSON) {
+            briefed.due = person.due;
+        }
+    }
+    Some(briefed)
+}
+
+/// A brief as text.
+pub(crate) fn text(briefed: &Briefed) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_brief(&mut text, briefed);
+    text
+}
+
+fn write_brief(out: &mut String, briefed: &Briefed) -> Result {
+    let Briefed {
+        expert,
+        digest,
+        brief,
+        due,
+    } = briefed;
+    writeln!(
+        out,
+        "debate {}  {}",
+        styled(NAMED, &brief.debate_id),
+        styled(STRONG, one_line(&brief.topic, TEXT))
+    )?;
+    writeln!(out, "  case      {}", brief.case_id)?;
+    writeln!(out, "  expert    {expert}")?;
+    writeln!(out, "  priority  {}", brief.priority.as_str())?;
+    let left = match due.millis_since(clock::now()) {
+        0 => styled(BAD, "the time is over"),
+        left => styled(FAINT, format!("{} left", span(left))),
+    };
+    writeln!(out, "  until     {due}  {left}")?;
+    writeln!(out, "  digest    {digest}")?;
+    write_challenge(out, brief)?;
+    if let Some(context) = &brief.added_context {
+        writeln!(
+            out,
+            "\n{}\n  {}",
+            styled(STRONG, "Added since it was debated before"),
+            one_line(context, TEXT)
+        )?;
+    }
+    writeln!(out, "\n{}", styled(STRONG, "Positions"))?;
+    brief
+        .positions
+        .iter()
+        .try_for_each(|position| write_position(out, position))?;
+    if let Some(mediation) = &brief.mediation {
+        write_mediation(out, mediation)?;
+    }
+    write_precedents(out, brief)?;
+    let rule = format!(
+        "concord rule {} --expert {expert} --position p1 --rationale \"...\"",
+        brief.debate_id
+    );
+    writeln!(out, "\n{}", styled(FAINT, format!("Rule with: {rule}")))?;
+    writeln!(
+        out,
+        "{}",
+        styled(
+            FAINT,
+            format!("To be sure it is this brief that you rule on, add: --digest {digest}")
+        )
+    )
+}
+
+fn write_challenge(out: &mut String, brief: &Brief) -> Result {
+    let Some(challenge) = &brief.challenge else {
+        return Ok(());
+    };
+    writeln!(out, "\n{}", styled(STRONG, "Challenge"))?;
+    writeln!(
+        out,
+        "  {} disputes {}",
+        styled(NAMED, &challenge.challenger),
+        styled(NAMED, &challenge.challenged)
+    )?;
+    writeln!(out, "  because {}", one_line(&challenge.basis, TEXT))?;
+    for wanted in &challenge.required_evidence {
+        writeln!(out, "  wants to see: {}", one_line(wanted, TEXT))?;
+    }
+    Ok(())
+}
+
+fn write_position(out: &mut String, position: &BriefedPosition) -> Result {
+    let id = styled(STRONG, &position.position_id);
+    writeln!(
+        out,
+        "  {id}  {}{}",
+        one_line(&position.position, TEXT),
+        value_text(position.value.as_ref())
+    )?;
+    position
+        .held_by
+        .iter()
+        .try_for_each(|held| write_holder(out, held))
+}
+
+fn write_holder(out: &mut String, held: &Position) -> Result {
+    let confidence = styled(FAINT, format!("confidence {:.2}", held.confidence));
+    writeln!(
+        out,
+        "      {} {confidence}: {}",
+        styled(NAMED, &held.agent_id),
+        one_line(&held.position, TEXT)
+    )?;
+    if let Some(reasoning) = &held.reasoning {
+        writeln!(out, "        because {}", one_line(reasoning, TEXT))?;
+    }
+    for item in &held.evidence {
+        writeln!(out, "        evidence: {}", one_line(item, TEXT))?;
+    }
+    match held.evidence_omitted {
+        0 => Ok(()),
+        omitted => writeln!(
+            out,
+            "        {}",
+            styled(DOUBTFUL, format!("and {}", count(omitted, "further item")))
+        ),
+    }
+}
+
+fn write_mediation(out: &mut String, mediation: &Mediation) -> Result {
+    writeln!(out, "\n{}", styled(STRONG, "Mediation by track record"))?;
+    let mut table =
+        Table::new(["POSITION", "AGENT", "CREDIBILITY", "+/-", "POINTS"]).indented("  ");
+    for side in &mediation.sides {
+        table.row([
+            Cell::text(&side.position_id),
+            Cell::text(&side.agent_id).with(NAMED),
+            Cell::number(format!("{:.3}", side.credibility)),
+            Cell::number(format!("{:.3}", side.half_width)),
+            Cell::number(format!("{:.0}", side.data_points)),
+        ]);
+    }
+    if !mediation.sides.is_empty() {
+        write!(out, "{table}")?;
+    }
+    writeln!(out, "  {}", one_line(&mediation.reasoning, TEXT))?;
+    match &mediation.opinion {
+        Some(opinion) => writeln!(out, "  the mediator's opinion: {}", one_line(opinion, TEXT)),
+        None => Ok(()),
+    }
+}
+
+fn write_precedents(out: &mut String, brief: &Brief) -> Result {
+    writeln!(
+        out,
+        "\n{}",
+        styled(
+            STRONG,
+            format!("Earlier debates like this one ({})", brief.precedents.len())
+        )
+    )?;
+    for precedent in &brief.precedents {
+        let how = format!(
+            "level {}, {}, {} ago",
+            precedent.level,
+            one_line(&precedent.status, 40),
+            ago(precedent.at)
+        );
+        let chosen = match precedent.position.as_str() {
+            "" => "nothing was chosen".to_owned(),
+            position => one_line(position, TEXT),
+        };
+        writeln!(out, "  {}  {chosen}", styled(NAMED, &precedent.debate_id))?;
+        writeln!(
+            out,
+            "      {} {}",
+            one_line(&precedent.topic, TEXT),
+            styled(FAINT, format!("({how})"))
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A brief with everything in it.
+    pub(crate) fn example() -> Briefed {
+        serde_json::from_value(json!({
+            "expert": "eva",
+            "digest": "abc123",
+            "due": "2026-11-21T20:00:00.000Z",
+            "brief": {
+                "debate_id": "d-1", "case_id": "c-1", "topic": "Price target", "priority": "critical-path",
+                "challenge": {
+                    "challenge_id": "ch-1", "challenger": "ben", "challenged": "ann", "basis": "Margins are stale.",
+                    "required_evidence": ["the model"],
+                },
+                "positions": [
+                    { "position_id": "p1", "position": "120", "value": 120, "held_by": [
+                        { "agent_id": "ann", "position": "120", "value": 120, "confidence": 0.8,
+                          "evidence": ["filing"], "reasoning": "growth", "evidence_omitted": 2 },
+                    ] },
+                    { "position_id": "p2", "position": "90", "held_by": [
+                        { "agent_id": "ben", "position": "90", "confidence": 0.7 },
+                    ] },
+                ],
+                "mediation": {
+                    "sides": [
+                        { "position_id": "p1", "agent_id": "ann", "credibility": 0.75, "half_width": 0.1, "data_points": 20.0 },
+                        { "position_id": "p2", "agent_id": "ben", "credibility": 0.7, "half_width": 0.1, "data_points": 18.0 },
+                    ],
+                    "gap": 0.05, "threshold": 0.25, "reason": "gap_too_small", "reasoning": "Too close.",
+                    "evidence_considered": 1, "opinion": "I lean to p2.",
+                },
+                "precedents": [
+                    { "debate_id": "d-0", "topic": "Price target", "position": "", "level": 3, "status": "ruling",
+                      "at": "2026-01-01T00:00:00.000Z" },
+                ],
+                "added_context": "A new filing.",
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn everything_that_an_expert_must_know_is_shown() {
+        let text = anstream::adapter::strip_str(&text(&example())).to_string();
+        for seen in [
+            "debate d-1  Price target",
+            "priority  critical-path",
+            "until     2026-11-21T20:00:00.000Z",
+            "digest    abc123",
+            "ben disputes ann",
+            "because Margins are stale.",
+            "wants to see: the model",
+            "  p1  120  [120]\n      ann confidence 0.80: 120\n        because growth\n        evidence: filing",
+            "and 2 further items",
+            "  p1        ann          0.750  0.100      20",
+            "Too close.",
+            "the mediator's opinion: I lean to p2.",
+            "d-0  nothing was chosen",
+            "(level 3, ruling, ",
+            "A new filing.",
+            "concord rule d-1 --expert eva",
+        ] {
+            assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! `concord record`: the track records of agents, and the credibility that follows from them.
+
+use clap::Subcommand;
+
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::failure::Failure;
+
+mod show;
+mod view;
+
+/// The verbs of `concord record`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RecordVerb {
+    /// Explain an agent's credibility, factor by factor.
+    Show(show::ShowArgs),
+}
+
+pub(crate) async fn run(connection: &ConnectionArgs, verb: RecordVerb) -> Result<u8, Failure> {
+    match verb {
+        RecordVerb::Show(args) => show::run(connection, &args).await,
+    }
+}

@@ -1,0 +1,154 @@
+//! Doing again what led to an event: deciding, and looking for conflicts.
+
+use concord_domain::aggregates::case::{CASE, CaseInput, CaseMachine, CaseState, FINDINGS};
+use concord_domain::{Context, Decision, Machine, rules::conflict};
+use concord_events::Aggregate;
+use concord_events::{
+    AggregateEvent, CaseEvent, DeadlineElapsed, Detected, DetectionEvent, FiredBy, Origin,
+    StoredEvent,
+};
+use concord_wire::payload::Conflict;
+use concord_wire::{CaseId, Timestamp, Token};
+
+/// The debates that a detection led to; none for any other event.
+pub(super) fn debates_of(bytes: &[u8], sequence: u64) -> Vec<Token> {
+    let Ok(stored) = StoredEvent::<DetectionEvent>::decode(bytes, sequence) else {
+        return Vec::new();
+    };
+    let DetectionEvent::Completed(detected) = stored.event;
+    detected
+        .debated
+        .iter()
+        .map(|conflict| conflict.conflict_id.token())
+        .collect()
+}
+
+/// Looks for the conflicts of a case again, in the state that its events lead to.
+pub(super) fn detect(case: &CaseState, detected: &Detected) -> Result<(), String> {
+    let Some(opened) = &case.opened else {
+        return Err("it belongs to a case of which there are no facts".to_owned());
+    };
+    let again = conflict::detect_within_limit(&detected.case_id, &opened.policy, &case.findings);
+    let stored = (
+        &detected.debated,
+        &detected.deferred,
+        detected.conflicts_omitted,
+    );
+    if stored == (&again.debated, &again.deferred, again.omitted) {
+        return Ok(());
+    }
+    let ids = |conflicts: &[concord_wire::payload::Conflict]| {
+        conflicts
+            .iter()
+            .map(|conflict| conflict.conflict_id.to_string())
+            .collect::<Vec<_>>()
+    };
+    let (stored, again) = (ids(&detected.debated), ids(&again.debated));
+    Err(format!(
+        "the stored conflicts {stored:?} are not what is found again: {again:?}"
+    ))
+}
+
+/// Decides an event of a case again; false where the events do not tell the input that led to it.
+pub(super) fn decide(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Result<bool, String> {
+    let Some(input) = input(before, stored) else {
+        return Ok(false);
+    };
+    let context = Context {
+        now: stored.meta.at,
+        cause: stored.meta.cause.clone(),
+        origin: Origin::Event,
+    };
+    match CaseMachine::decide(before, &context, &input) {
+        Decision::Append(event) if event == stored.event => Ok(true),
+        Decision::Append(event) => {
+            let stored = stored.event.name();
+            let again = event.name();
+            Err(format!(
+                "it was decided as {stored}; decided again it is {again} with other contents"
+            ))
+        }
+        Decision::Ignore(why) => Err(format!(
+            "decided again it would not be stored: {}",
+            why.as_str()
+        )),
+        Decision::Reject(fault) => Err(format!("decided again it would be refused: {fault}")),
+    }
+}
+
+/// The input that led to this event of a case; none where the events do not tell.
+fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInput> {
+    let opened = before.opened.as_ref()?;
+    let elapsed = |name: &'static str, due: Timestamp| {
+        CaseInput::Elapsed(DeadlineElapsed {
+            aggregate: Aggregate::Case,
+            id: stored.meta.id.clone(),
+            name: Token::fixed(name),
+            due,
+            fired_by: FiredBy::Scheduler,
+            lateness_ms: 0,
+        })
+    };
+    let detected = |debated: &[Conflict], deferred: &[Conflict], conflicts_omitted| {
+        let detected = Detected {
+            case_id: CaseId::new(stored.meta.id.as_str()).ok()?,
+            policy: opened.policy.clone(),
+            gate: before.gate().map(str::to_owned),
+            circumstances: opened.circumstances.clone(),
+            debated: new_conflicts(before, debated),
+            deferred: deferred.to_vec(),
+            conflicts_omitted,
+        };
+        Some(CaseInput::Detected(Box::new(detected)))
+    };
+    let finding =
+        |received: &concord_events::ReceivedFinding| CaseInput::Finding(Box::new(received.clone()));
+    Some(match &stored.event {
+        CaseEvent::Opened(_) => return None,
+        CaseEvent::FindingRecorded(recorded) => finding(&recorded.received),
+        CaseEvent::FindingSetAside(aside) => finding(&aside.received),
+        CaseEvent::FindingsClosed(closed) => match &closed.last {
+            Some(last) => finding(last),
+            None => elapsed(FINDINGS, opened.findings_due),
+        },
+        CaseEvent::ConflictsReceived(received) => detected(
+            &received.debated,
+            &received.deferred,
+            received.conflicts_omitted,
+        )?,
+        CaseEvent::DebateSettled(settled) => CaseInput::Resolved(Box::new(settled.outcome.clone())),
+        CaseEvent::Decided(decided) => match (&decided.last, decided.decision.reason.as_str()) {
+            (Some(last), _) => CaseInput::Resolved(Box::new(last.clone())),
+            (None, "timeout") => elapsed(CASE, opened.case_due),
+            (None, _) => {
+                let decision = &decided.decision;
+                detected(
+                    &decision.conflicts,
+                    &decision.deferred,
+                    decision.conflicts_omitted,
+                )?
+            }
+        },
+        CaseEvent::Cancelled(cancelled) => CaseInput::Cancel {
+            by: cancelled.by.clone(),
+            why: cancelled.why.clone(),
+        },
+        // These inputs are messages of people and challengers, and messages are kept for a time only.
+        CaseEvent::Challenged(_) | CaseEvent::GateReviewed(_) | CaseEvent::GatePassed(_) => {
+            return None;
+        }
+    })
+}
+
+/// The conflicts that a detection has found. Challenges are among the debated ones before the detection.
+fn new_conflicts(before: &CaseState, debated: &[Conflict]) -> Vec<Conflict> {
+    let is_known = |one: &&Conflict| {
+        let mut earlier = before.debated.iter();
+        earlier.any(|earlier| earlier.conflict_id == one.conflict_id)
+    };
+    debated
+        .iter()
+        .filter(|one| !is_known(one))
+        .cloned()
+        .collect()
+}

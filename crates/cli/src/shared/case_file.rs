@@ -1,0 +1,168 @@
+//! Everything that is stored of one case: its events, and those of its debates.
+
+use concord_domain::aggregates::case::{CaseMachine, CaseState, DecisionPackage, package};
+use concord_domain::aggregates::debate::{DebateMachine, DebateState};
+use concord_domain::machine::Versioned;
+use concord_domain::{Machine, aggregates::detection::DetectionMachine};
+use concord_events::{DebateEvent, ReceivedAnswer, StoredEvent};
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::{Broker, Consistency, EventStore};
+use concord_wire::payload::{Conflict, ConflictOutcome, RoundRecord};
+use concord_wire::{AgentId, CaseId, Timestamp, Token};
+use serde::Serialize;
+
+use crate::shared::failure::Failure;
+
+/// A case with its debates, as `concord case show --json` prints it.
+#[derive(Debug, Serialize)]
+pub struct CaseFile {
+    /// The decision package of the case.
+    #[serde(flatten)]
+    pub package: DecisionPackage,
+    /// The debates, in ranking order of their conflicts.
+    pub debates: Vec<DebateFile>,
+    /// The state of the case; it is not printed.
+    #[serde(skip)]
+    pub state: CaseState,
+}
+
+/// A debate with its rounds.
+#[derive(Debug, Serialize)]
+pub struct DebateFile {
+    /// The conflict, with the positions at the start.
+    pub conflict: Conflict,
+    /// The rounds, with the answers.
+    pub rounds: Vec<RoundFile>,
+    /// The outcome, when the debate has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<ConflictOutcome>,
+}
+
+/// One round of a debate.
+#[derive(Debug, Serialize)]
+pub struct RoundFile {
+    /// The number of the round, from 1.
+    pub round: u32,
+    /// The agents that were asked.
+    pub asked: Vec<AgentId>,
+    /// The time until which answers count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+    /// The answers, in the order of arrival.
+    pub answers: Vec<ReceivedAnswer>,
+    /// The figures of the round, when it has closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<RoundRecord>,
+}
+
+/// Loads the events of one aggregate; its state after them, and the events.
+pub(crate) async fn aggregate<M: Machine>(
+    store: &NatsEventStore,
+    id: &Token,
+) -> Result<(M::State, Vec<StoredEvent<M::Event>>), Failure> {
+    let events = store
+        .load::<M::Event>(id, 0, Consistency::Leader)
+        .await?
+        .records;
+    let mut rebuilt = Versioned::<M>::default();
+    for event in &events {
+        rebuilt.apply(event.clone());
+    }
+    Ok((rebuilt.state, events))
+}
+
+/// The state of a case; none when it was never opened.
+pub(crate) async fn state(broker: &Broker, case: &CaseId) -> Result<Option<CaseState>, Failure> {
+    let store = NatsEventStore::new(broker.clone()).await?;
+    let (state, _) = aggregate::<CaseMachine>(&store, &case.token()).await?;
+    Ok(state.opened.is_some().then_some(state))
+}
+
+/// The conflicts of a case that are debated, as soon as they are known.
+pub(crate) async fn debated(
+    broker: &Broker,
+    case: &CaseId,
+    state: &CaseState,
+) -> Result<Vec<Conflict>, Failure> {
+    if !state.debated.is_empty() {
+        return Ok(state.debated.clone());
+    }
+    let store = NatsEventStore::new(broker.clone()).await?;
+    let (detection, _) = aggregate::<DetectionMachine>(&store, &case.token()).await?;
+    Ok(detection
+        .detected
+        .map(|detected| detected.debated)
+        .unwrap_or_default())
+}
+
+/// Reads a case; none when it was never opened.
+pub async fn read(broker: &Broker, case: &CaseId) -> Result<Option<CaseFile>, Failure> {
+    let Some(state) = state(broker, case).await? else {
+        return Ok(None);
+    };
+    let Some(package) = package(case, &state) else {
+        return Ok(None);
+    };
+    let store = NatsEventStore::new(broker.clone()).await?;
+    let mut debates = Vec::new();
+    for conflict in debated(broker, case, &state).await? {
+        let (debate, events) =
+            aggregate::<DebateMachine>(&store, &conflict.conflict_id.token()).await?;
+        debates.push(debate_file(conflict, &debate, &events));
+    }
+    Ok(Some(CaseFile {
+        package,
+        debates,
+        state,
+    }))
+}
+
+fn debate_file(
+    conflict: Conflict,
+    debate: &DebateState,
+    events: &[StoredEvent<DebateEvent>],
+) -> DebateFile {
+    let mut rounds: Vec<RoundFile> = Vec::new();
+    let begin = |round, asked: &[AgentId], due| RoundFile {
+        round,
+        asked: asked.to_vec(),
+        due,
+        answers: Vec::new(),
+        record: None,
+    };
+    for record in events {
+        let closed = match &record.event {
+            DebateEvent::Opened(opened) => {
+                rounds.extend(opened.due.map(|due| begin(1, &opened.asked, Some(due))));
+                continue;
+            }
+            DebateEvent::RoundClosed(closed) => Some(&closed.record),
+            DebateEvent::Resolved(resolved) => resolved.outcome.rounds.last(),
+            DebateEvent::Escalated(escalated) => escalated
+                .discussion
+                .as_ref()
+                .and_then(|ended| ended.rounds.last()),
+            _ => None,
+        };
+        let last = record.event.answer();
+        if let Some(round) = rounds.last_mut() {
+            round.answers.extend(last.cloned());
+            round.record = closed.cloned().or(round.record.take());
+        }
+        if let DebateEvent::RoundClosed(closed) = &record.event {
+            rounds.push(begin(closed.next_round, &closed.asked, Some(closed.due)));
+        }
+    }
+    DebateFile {
+        conflict,
+        rounds,
+        outcome: debate.outcome.clone(),
+    }
+}
+
+/// The failure for a case that was never opened.
+pub(crate) fn unknown(case: &CaseId) -> Failure {
+    Failure::failed(format!(
+        "there is no case {case}; `concord case list` shows those there are"
+    ))
+}

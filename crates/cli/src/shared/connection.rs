@@ -1,0 +1,209 @@
+//! The connection to an installation, and requests to its services.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::RequestErrorKind;
+use clap::Args;
+use concord_runtime::Broker;
+use concord_runtime::delivery::ErrorChain;
+use concord_runtime::service::settings::{self, Settings, Sources};
+use concord_wire::Token;
+use concord_wire::payload::ErrorReport;
+use concord_wire::subject::{Service, Subject};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::shared::args::ByArgs;
+use crate::shared::failure::Failure;
+use crate::shared::output::{NAMED, styled};
+
+/// How long a service may take to answer a request.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// The arguments that say where the installation is.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Connection")]
+pub struct ConnectionArgs {
+    /// Addresses of the broker, separated by commas [default: nats://127.0.0.1:4222].
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "CONCORD_SERVER",
+        hide_env_values = true
+    )]
+    pub server: Option<String>,
+    /// First token of the installation's subjects [default: concord].
+    #[arg(long, global = true, value_name = "TOKEN", env = "CONCORD_PREFIX")]
+    pub prefix: Option<String>,
+    /// File with NATS credentials.
+    #[arg(long, global = true, value_name = "FILE", env = "CONCORD_CREDENTIALS")]
+    pub credentials: Option<PathBuf>,
+    /// Settings in the form of the services' own: the sections broker and storage are read.
+    #[arg(long, global = true, value_name = "FILE", env = "CONCORD_CONFIG")]
+    pub config: Option<PathBuf>,
+}
+
+impl ConnectionArgs {
+    /// Reads the settings from file, environment and flags. The section of a service is not read.
+    pub fn settings(&self) -> Result<Settings<serde_json::Value>, Failure> {
+        let credentials = self
+            .credentials
+            .as_ref()
+            .map(|path| path.display().to_string());
+        if let Some(missing) = self
+            .config
+            .iter()
+            .chain(&self.credentials)
+            .find(|path| !path.is_file())
+        {
+            return Err(Failure::usage(format!(
+                "there is no file {}",
+                missing.display()
+            )));
+        }
+        let mut settings: Settings<serde_json::Value> =
+            settings::read(&Sources::of_process(self.config.clone(), Vec::new()))
+                .map_err(|error| Failure::usage(ErrorChain(&error).to_string()))?;
+        if let Some(server) = &self.server {
+            settings.broker.servers.clone_from(server);
+        }
+        if let Some(prefix) = &self.prefix {
+            settings.storage.prefix = Token::new(prefix.as_str())
+                .map_err(|error| Failure::usage(format!("--prefix {prefix:?} {error}")))?;
+        }
+        if credentials.is_some() {
+            settings.broker.credentials = credentials.map(PathBuf::from);
+        }
+        Ok(settings)
+    }
+
+    /// Connects to the broker.
+    pub async fn connect(&self) -> Result<Broker, Failure> {
+        let settings = self.settings()?;
+        Ok(Broker::connect("concord-cli", &settings.broker, &settings.storage, false).await?)
+    }
+}
+
+/// Sends a request to a verb of a service's API and reads the answer. A refusal becomes a failure of one line.
+pub async fn ask<T: DeserializeOwned>(
+    broker: &Broker,
+    service: Service,
+    verb: &'static str,
+    request: &impl Serialize,
+) -> Result<T, Failure> {
+    let subject = broker.subjects().build(&Subject::Api {
+        service,
+        verb: Token::fixed(verb),
+    });
+    let body = serde_json::to_vec(request).map_err(|error| Failure::failed(error.to_string()))?;
+    let request = async_nats::Request::new()
+        .payload(body.into())
+        .timeout(Some(ANSWER_MAX));
+    let answer = broker
+        .client
+        .send_request(subject, request)
+        .await
+        .map_err(|error| match error.kind() {
+            RequestErrorKind::NoResponders => Failure::failed(format!(
+                "the {service} does not run on this installation; start it, or see `concord doctor`"
+            )),
+            RequestErrorKind::MaxPayloadExceeded => Failure::data(
+                "the request is larger than the broker takes; send less, or a reference to it",
+            ),
+            _ => Failure::failed(format!(
+                "the {service} did not answer: {error}; see `concord doctor`"
+            )),
+        })?;
+    if let Some(refusal) = answer
+        .headers
+        .as_ref()
+        .and_then(|headers| headers.get("Nats-Service-Error"))
+    {
+        return Err(refused(refusal.as_str()));
+    }
+    serde_json::from_slice(&answer.payload).map_err(|error| {
+        Failure::failed(format!(
+            "the answer of the {service} cannot be read: {error}"
+        ))
+    })
+}
+
+/// The answer of a service to a command.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CommandResult {
+    /// The name of the event that the command has led to; none where nothing had to be done.
+    #[serde(rename = "fact")]
+    pub event: Option<String>,
+    /// The sequence of the event in its stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sequence: Option<u64>,
+}
+
+/// Sends a command to a service. The exit code of a refusal is 1.
+pub(crate) async fn command(
+    broker: &Broker,
+    service: Service,
+    verb: &'static str,
+    request: &impl Serialize,
+) -> Result<CommandResult, Failure> {
+    ask(broker, service, verb, request)
+        .await
+        .map_err(Failure::of_service)
+}
+
+/// An error report in one line: code, place in the payload, message, advice.
+pub(crate) fn refusal(report: &ErrorReport) -> String {
+    let place = report
+        .details
+        .get("pointer")
+        .and_then(|pointer| pointer.as_str())
+        .filter(|place| !place.is_empty());
+    let place = place.map_or(String::new(), |place| format!(" at {place}"));
+    let advice = report.recovery_suggestions.join(" ");
+    format!(
+        "{}{place}: {} {advice}",
+        report.error_code, report.error_message
+    )
+    .trim_end()
+    .to_owned()
+}
+
+fn refused(text: &str) -> Failure {
+    let Ok(report) = serde_json::from_str::<ErrorReport>(text) else {
+        return Failure::failed(text);
+    };
+    let message = refusal(&report);
+    match report.error_code {
+        concord_wire::ErrorCode::InvalidRequest | concord_wire::ErrorCode::CapacityExceeded => {
+            Failure::data(message)
+        }
+        _ => Failure::failed(message),
+    }
+}
+
+/// Cancels a case or a debate (`what`) at the service that owns it, and prints the result.
+pub(crate) async fn cancel<T: Serialize + std::fmt::Display>(
+    broker: &Broker,
+    (service, verb): (Service, &'static str),
+    (what, id): (&'static str, &T),
+    args: &ByArgs,
+    texts: [&'static str; 2],
+) -> Result<u8, Failure> {
+    let ByArgs { by, why, json } = args;
+    let request = json!({ format!("{what}_id"): id, "by": by, "why": why });
+    let done = command(broker, service, verb, &request).await?;
+    let [cancelled, had_ended] = texts;
+    let text = if done.event.is_some() {
+        cancelled
+    } else {
+        had_ended
+    };
+    json.print(
+        &json!({ "cancelled": id, "by": by, "why": why, "done": done }),
+        |_| format!("{what} {} {text}\n", styled(NAMED, id)),
+    )?;
+    Ok(0)
+}

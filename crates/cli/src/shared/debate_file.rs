@@ -1,0 +1,56 @@
+//! Everything that is stored of one debate, and its positions as text.
+
+use concord_domain::aggregates::debate::{DebateMachine, DebateState};
+use concord_events::{DebateEvent, StoredEvent};
+use concord_runtime::Broker;
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_wire::payload::Resolution;
+use concord_wire::{AgentId, CaseId, DebateId};
+use serde_json::Value;
+
+use crate::shared::case_file;
+use crate::shared::failure::Failure;
+use crate::shared::output::{FAINT, one_line, styled};
+
+/// A debate and its events; an error when there is none under this id.
+pub(crate) async fn load(
+    broker: &Broker,
+    debate: &DebateId,
+) -> Result<(DebateState, Vec<StoredEvent<DebateEvent>>), Failure> {
+    let store = NatsEventStore::new(broker.clone()).await?;
+    let (state, events) = case_file::aggregate::<DebateMachine>(&store, &debate.token()).await?;
+    match state.opened {
+        Some(_) => Ok((state, events)),
+        None => Err(Failure::failed(format!(
+            "there is no debate {debate}; `concord queue` and `concord case show CASE --json` name those there are"
+        ))),
+    }
+}
+
+/// The case that a debate belongs to.
+pub(crate) fn case_of(state: &DebateState, debate: &DebateId) -> Result<CaseId, Failure> {
+    let case = state.opened.as_ref().map(|opened| opened.case_id.clone());
+    case.ok_or_else(|| Failure::failed(format!("debate {debate} was never opened")))
+}
+
+/// A chosen position with those who hold it.
+pub(crate) fn resolution_text(resolution: &Resolution) -> String {
+    let supporters: Vec<&str> = resolution.supporters.iter().map(AgentId::as_str).collect();
+    let who = if supporters.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", supporters.join(", "))
+    };
+    format!(
+        "{}{}{who}",
+        one_line(&resolution.position, 200),
+        value_text(resolution.value.as_ref())
+    )
+}
+
+/// The value of a position in brackets, after its words; empty where it has none.
+pub(crate) fn value_text(value: Option<&Value>) -> String {
+    value.map_or_else(String::new, |value| {
+        styled(FAINT, format!("  [{}]", one_line(&value.to_string(), 80)))
+    })
+}

@@ -1,0 +1,140 @@
+//! The failure of a verb: one line for standard error, and an exit code.
+
+use std::process::ExitCode;
+
+use concord_runtime::broker;
+use concord_runtime::delivery::ErrorChain;
+use concord_runtime::event_store;
+
+/// What the exit codes mean, for `--help`.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+   0  done
+   1  it failed, or faults were found
+   2  the command line is wrong, or a file is missing
+  65  the input is empty or malformed
+  69  no broker answers";
+
+/// The exit code where a check has found faults.
+pub const FOUND: u8 = 1;
+
+/// The failure of a verb: a message and an exit code.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    /// None when the reader of the output has closed it.
+    message: Option<String>,
+}
+
+impl Failure {
+    fn new(code: u8, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: Some(message.into()),
+        }
+    }
+
+    /// The exit code of input that is empty or malformed.
+    pub const DATA: u8 = 65;
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// The work was tried and failed: exit code 1.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(1, message)
+    }
+
+    /// The command line is wrong, or names a file that is missing: exit code 2.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(2, message)
+    }
+
+    /// The input is empty or malformed: exit code 65.
+    pub fn data(message: impl Into<String>) -> Self {
+        Self::new(Self::DATA, message)
+    }
+
+    /// A refusal by a service, where no input file is at fault: exit code 1 in place of 65.
+    #[must_use]
+    pub fn of_service(self) -> Self {
+        if self.code == Self::DATA {
+            Self { code: 1, ..self }
+        } else {
+            self
+        }
+    }
+
+    /// No broker or service answers: exit code 69.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(69, message)
+    }
+
+    /// The reader of the output has closed it: the work ends without an error.
+    pub fn closed() -> Self {
+        Self {
+            code: 0,
+            message: None,
+        }
+    }
+
+    /// Prints the message on standard error; the exit code.
+    pub fn report(self) -> ExitCode {
+        if let Some(message) = self.message {
+            let red = anstyle::AnsiColor::Red.on_default() | anstyle::Effects::BOLD;
+            anstream::eprintln!("{red}error:{red:#} {message}");
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.message.as_deref().unwrap_or("the output was closed"))
+    }
+}
+
+impl From<broker::Error> for Failure {
+    fn from(error: broker::Error) -> Self {
+        let message = ErrorChain(&error).to_string();
+        match error {
+            broker::Error::Connect { servers, source } => Self::unavailable(format!(
+                "no connection to NATS at {servers} ({source}); start an installation with `concord up`, or name the \
+                 broker with --server"
+            )),
+            broker::Error::TooOld { .. } => Self::unavailable(message),
+            broker::Error::Credentials { .. } | broker::Error::Address { .. } => {
+                Self::usage(message)
+            }
+        }
+    }
+}
+
+impl From<broker::Unavailable> for Failure {
+    fn from(error: broker::Unavailable) -> Self {
+        event_store::Error::from(error).into()
+    }
+}
+
+impl From<event_store::Error> for Failure {
+    fn from(error: event_store::Error) -> Self {
+        let advice = match &error {
+            event_store::Error::Unavailable(_) => "; `concord doctor` looks for the cause",
+            _ => "",
+        };
+        Self::failed(format!("{}{advice}", ErrorChain(&error)))
+    }
+}
+
+impl From<concord_installation::Error> for Failure {
+    fn from(error: concord_installation::Error) -> Self {
+        use concord_installation::Error;
+        let message = ErrorChain(&error).to_string();
+        match error {
+            Error::NoNatsServer | Error::Connect { .. } => Self::unavailable(message),
+            _ => Self::failed(message),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What the verbs of `concord` and `concord-lab` have in common: arguments, the connection, output, failures, and reading
+//! what is stored.
+
+pub mod args;
+pub mod case_file;
+pub(crate) mod circumstances;
+pub mod connection;
+pub(crate) mod debate_file;
+pub mod failure;
+pub(crate) mod input;
+pub mod output;
+pub mod program;
+pub mod send;
+pub(crate) mod stream_reader;

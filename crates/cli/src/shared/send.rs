@@ -1,0 +1,311 @@
+//! Sending a message as a person or an agent, and waiting for what the service makes of it.
+
+use std::time::Duration;
+
+use clap::Args;
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::topology::StreamKind;
+use concord_runtime::{Broker, service::clock};
+use concord_wire::payload::ErrorReport;
+use concord_wire::subject::{Lane, Service};
+use concord_wire::{
+    AgentId, CaseId, Envelope, Extensions, MessageId, MessageType, Metadata, Priority, Recipient,
+    Timestamp, Token,
+};
+use futures::StreamExt;
+use futures::stream::select;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::shared::connection::refusal;
+use crate::shared::failure::Failure;
+use crate::shared::stream_reader::{self, Scope, StreamMessage};
+
+/// How long the sender waits for an event or an error that answers its message.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Whether the sender waits for an answer.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct WaitArgs {
+    /// Do not wait until the service has handled the message.
+    #[arg(long)]
+    pub no_wait: bool,
+}
+
+/// A message to a service, sent in a case.
+pub struct OutgoingMessage<'a, P> {
+    /// The agent or person in whose name it is sent.
+    pub from: &'a AgentId,
+    /// The service that handles it.
+    pub to: Service,
+    /// The type of the message.
+    pub kind: MessageType,
+    /// The case that it belongs to.
+    pub case: &'a CaseId,
+    /// The id of the debate, where the message is about one.
+    pub correlation_id: Option<String>,
+    /// The payload; it is written as JSON.
+    pub payload: &'a P,
+    /// The aggregate that records an event when the message has been handled.
+    pub watched: (Aggregate, Token),
+}
+
+/// A sent message and its result.
+#[derive(Debug, Serialize)]
+pub struct Receipt {
+    /// The id of the sent message.
+    pub message_id: MessageId,
+    /// What the service has made of it.
+    #[serde(flatten)]
+    pub result: SendResult,
+}
+
+/// What a service makes of a message.
+#[derive(Debug, Serialize)]
+#[serde(tag = "became", rename_all = "snake_case")]
+pub enum SendResult {
+    /// The message is stored; the sender did not wait for more.
+    Sent,
+    /// The message has led to an event.
+    Recorded(RecordedEvent),
+    /// The service has refused the message; nothing has changed.
+    Refused {
+        /// The reason, and advice.
+        error: ErrorReport,
+    },
+    /// The message is stored; the service has not handled it yet.
+    Unanswered,
+}
+
+/// The event that a message has led to.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RecordedEvent {
+    /// The name of the event.
+    #[serde(rename = "fact")]
+    pub name: String,
+    /// The time of the event.
+    pub at: Timestamp,
+    /// The id of the message that caused it.
+    #[serde(skip_serializing)]
+    cause: MessageId,
+    /// The contents of the event, as JSON.
+    pub data: Value,
+}
+
+impl RecordedEvent {
+    /// Reads the contents as a type.
+    pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Failure> {
+        let what =
+            |error| Failure::failed(format!("the fact {} cannot be read: {error}", self.name));
+        T::deserialize(&self.data).map_err(what)
+    }
+}
+
+impl Receipt {
+    /// The failure to report: none where the message was sent without waiting, or has led to an event.
+    pub fn failure(&self, service: Service) -> Option<Failure> {
+        match &self.result {
+            SendResult::Sent | SendResult::Recorded(_) => None,
+            SendResult::Refused { error } => Some(Failure::failed(refusal(error))),
+            SendResult::Unanswered => Some(Failure::failed(format!(
+                "the message {} is stored, and the {service} has not taken it within {} s; it will when it runs, see \
+                 `concord doctor`",
+                self.message_id,
+                PATIENCE.as_secs()
+            ))),
+        }
+    }
+}
+
+/// Sends a message. Waits for the event that it leads to, or for an error, unless `wait` says not to.
+pub async fn send<P: Serialize>(
+    broker: &Broker,
+    message: &OutgoingMessage<'_, P>,
+    wait: WaitArgs,
+) -> Result<Receipt, Failure> {
+    let envelope = envelope(broker, message)?;
+    let message_id = envelope.message_id.clone();
+    if wait.no_wait {
+        broker.publish(&envelope, None).await?;
+        return Ok(Receipt {
+            message_id,
+            result: SendResult::Sent,
+        });
+    }
+    let (aggregate, id) = &message.watched;
+    let events = Scope::of(
+        StreamKind::Events,
+        broker.subjects().events_of(*aggregate, id),
+    );
+    let inbox = broker
+        .subjects()
+        .inbox(Lane::Normal, &Recipient::from(message.from.clone()));
+    let answers = Scope::of(StreamKind::Messages, inbox);
+    // The reader listens before the message is sent, so that no answer comes too early.
+    let (_, arriving) = stream_reader::follow(broker, &events.clone().new_only()).await?;
+    let (_, answered) = stream_reader::follow(broker, &answers.new_only()).await?;
+    broker.publish(&envelope, None).await?;
+    let mut arriving = select(
+        arriving.map(|stored| (true, stored)),
+        answered.map(|stored| (false, stored)),
+    );
+    let first = tokio::time::timeout(PATIENCE, async {
+        while let Some((is_event, stored)) = arriving.next().await {
+            let stored = stored?;
+            if stored.non_event.is_some() {
+                continue;
+            }
+            let result = if is_event {
+                event_of(&stored, &message_id).map(SendResult::Recorded)
+            } else {
+                error_for(&stored, &message_id).map(|error| SendResult::Refused { error })
+            };
+            if let Some(result) = result {
+                return Ok(result);
+            }
+        }
+        Err(Failure::unavailable(
+            "the broker has gone; see `concord doctor`",
+        ))
+    });
+    let result = match first.await {
+        Ok(result) => result?,
+        Err(_) => SendResult::Unanswered,
+    };
+    // A message can lead to an event and to an error message; the two come on different streams.
+    let result = match result {
+        SendResult::Refused { error } => match recorded(broker, &events, &message_id).await? {
+            Some(event) => SendResult::Recorded(event),
+            None => SendResult::Refused { error },
+        },
+        result => result,
+    };
+    Ok(Receipt { message_id, result })
+}
+
+fn envelope<P: Serialize>(
+    broker: &Broker,
+    message: &OutgoingMessage<'_, P>,
+) -> Result<Envelope, Failure> {
+    let unusable = |error: &dyn std::error::Error| {
+        Failure::failed(format!("the message cannot be written: {error}"))
+    };
+    // An inbox is a name that the client gives to nothing else.
+    let inbox = broker.client.new_inbox();
+    let unique = inbox.rsplit('.').next().unwrap_or_default();
+    let message_id = MessageId::new(format!("cli-{unique}")).map_err(|error| unusable(&error))?;
+    Ok(Envelope {
+        message_id,
+        timestamp: clock::now(),
+        from_agent: message.from.clone(),
+        to_agent: Recipient::from(message.to.agent_id()),
+        message_type: message.kind.clone(),
+        case_id: Some(message.case.clone()),
+        correlation_id: message.correlation_id.clone(),
+        reply_to: None,
+        round: None,
+        priority: Priority::Normal,
+        requires_response: false,
+        deadline: None,
+        payload: serde_json::value::to_raw_value(message.payload)
+            .map_err(|error| unusable(&error))?,
+        metadata: Metadata {
+            version: Some("1.0".into()),
+            ..Metadata::default()
+        },
+        extensions: Extensions::default(),
+    })
+}
+
+/// The event, if the message has caused it.
+fn event_of(stored: &StreamMessage, message_id: &MessageId) -> Option<RecordedEvent> {
+    let event: RecordedEvent = serde_json::from_slice(&stored.payload).ok()?;
+    (event.cause == *message_id).then_some(event)
+}
+
+/// The error, if it answers the message.
+fn error_for(stored: &StreamMessage, message_id: &MessageId) -> Option<ErrorReport> {
+    let envelope: Envelope = serde_json::from_slice(&stored.payload).ok()?;
+    let answers = envelope.message_type == MessageType::Error
+        && envelope.reply_to.as_deref() == Some(message_id.as_str());
+    answers.then(|| envelope.payload().ok())?
+}
+
+/// The event that the message has caused, if it is stored.
+async fn recorded(
+    broker: &Broker,
+    events: &Scope,
+    message_id: &MessageId,
+) -> Result<Option<RecordedEvent>, Failure> {
+    let mut result = None;
+    stream_reader::for_each(broker, events, "reading events", |stored| {
+        result = event_of(&stored, message_id).or(result.take());
+        Ok(())
+    })
+    .await?;
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn stored(body: &Value) -> StreamMessage {
+        StreamMessage {
+            sequence: 1,
+            subject: String::new(),
+            at: clock::now(),
+            headers: async_nats::HeaderMap::new(),
+            payload: body.to_string().into(),
+            non_event: None,
+        }
+    }
+
+    #[test]
+    fn only_what_follows_from_the_message_is_its_answer() {
+        let id = MessageId::new("m-1").unwrap();
+        let event = json!({ "fact": "resolved", "at": clock::now(), "cause": "m-1", "data": { "n": 1 }, "id": "d-1" });
+        assert_eq!(event_of(&stored(&event), &id).unwrap().name, "resolved");
+        assert!(event_of(&stored(&event), &MessageId::new("m-2").unwrap()).is_none());
+        let mut error = json!({
+            "message_id": "e-1", "timestamp": clock::now(), "from_agent": "coordinator", "to_agent": "eva",
+            "message_type": "error", "reply_to": "m-1",
+            "payload": { "error_code": "INVALID_REQUEST", "error_message": "No.", "recovery_suggestions": ["Try."] },
+        });
+        let report = error_for(&stored(&error), &id).unwrap();
+        let arriving = Receipt {
+            message_id: id.clone(),
+            result: SendResult::Refused { error: report },
+        };
+        let failure = arriving.failure(Service::Coordinator).unwrap();
+        assert_eq!(
+            (failure.code(), failure.to_string().as_str()),
+            (1, "INVALID_REQUEST: No. Try.")
+        );
+        assert_eq!(
+            serde_json::to_value(&arriving).unwrap()["became"],
+            "refused"
+        );
+        error["message_type"] = json!("notification");
+        assert!(error_for(&stored(&error), &id).is_none());
+        assert!(error_for(&stored(&json!("text")), &id).is_none());
+    }
+
+    #[test]
+    fn what_is_recorded_is_printed_with_its_fact() {
+        let event = json!({ "fact": "resolved", "at": clock::now(), "cause": "m-1", "data": {} });
+        let result = SendResult::Recorded(serde_json::from_value(event).unwrap());
+        let printed = serde_json::to_value(Receipt {
+            message_id: MessageId::new("m-1").unwrap(),
+            result,
+        })
+        .unwrap();
+        assert_eq!(
+            (&printed["became"], &printed["fact"]),
+            (&json!("recorded"), &json!("resolved"))
+        );
+    }
+}

@@ -1,0 +1,244 @@
+//! Reading streams: from one end to the other, in batches, in order.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::consumer::DeliverPolicy;
+use async_nats::jetstream::consumer::pull::OrderedConfig;
+use bytes::Bytes;
+use concord_events::non_event::NonEvent;
+use concord_events::topology::StreamKind;
+use concord_runtime::{Broker, broker, broker::non_event, codec::dialect};
+use concord_wire::Timestamp;
+use futures::StreamExt;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::shared::failure::Failure;
+
+/// How long a reader waits for the next message that the broker has.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A progress bar is shown for at least this many messages.
+const SHORT: u64 = 2_000;
+
+/// A message as it is stored in a stream.
+pub(crate) struct StreamMessage {
+    /// Its sequence in the stream.
+    pub(crate) sequence: u64,
+    /// Its subject.
+    pub(crate) subject: String,
+    /// The time at which the broker stored it.
+    pub(crate) at: Timestamp,
+    /// Its headers.
+    pub(crate) headers: HeaderMap,
+    /// Its body, decompressed.
+    pub(crate) payload: Bytes,
+    /// Why a message in the stream of events is no event of a service; none for events, and where bodies were not read.
+    pub(crate) non_event: Option<NonEvent>,
+}
+
+impl StreamMessage {
+    fn new(kind: StreamKind, message: async_nats::jetstream::Message) -> Result<Self, Failure> {
+        let info = message
+            .info()
+            .map_err(|error| Failure::failed(format!("the broker sent nonsense: {error}")))?;
+        let (sequence, published) = (info.stream_sequence, info.published.unix_timestamp_nanos());
+        let (message, _) = message.split();
+        let non_event = match kind {
+            StreamKind::Events => non_event::of_stored(message.headers.as_ref(), &message.payload),
+            _ => None,
+        };
+        // What cannot be expanded is shown, and counts, as it is.
+        let plain = dialect::plain(&message.payload, message.headers.as_ref())
+            .ok()
+            .map(|body| body.into_owned());
+        Ok(Self {
+            sequence,
+            subject: message.subject.to_string(),
+            at: broker::timestamp(published),
+            headers: message.headers.unwrap_or_default(),
+            payload: plain.map_or(message.payload, Bytes::from),
+            non_event,
+        })
+    }
+
+    /// A header's value; empty when there is none.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.as_str())
+    }
+}
+
+/// The part of a stream that is read.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    stream: StreamKind,
+    filters: Vec<String>,
+    headers_only: bool,
+    new_only: bool,
+    since: Option<Timestamp>,
+    non_events: bool,
+}
+
+impl Scope {
+    /// A whole stream.
+    pub(crate) fn all(stream: StreamKind) -> Self {
+        Self {
+            stream,
+            filters: Vec::new(),
+            headers_only: false,
+            new_only: false,
+            since: None,
+            non_events: false,
+        }
+    }
+
+    /// The messages whose subjects match a filter.
+    pub(crate) fn of(stream: StreamKind, filter: String) -> Self {
+        Self::any_of(stream, vec![filter])
+    }
+
+    /// The messages whose subjects match any of these filters.
+    pub(crate) fn any_of(stream: StreamKind, filters: Vec<String>) -> Self {
+        Self {
+            filters,
+            ..Self::all(stream)
+        }
+    }
+
+    /// Without bodies.
+    pub(crate) fn without_bodies(self) -> Self {
+        Self {
+            headers_only: true,
+            ..self
+        }
+    }
+
+    /// With messages in the stream of events that no service wrote, which are left out otherwise.
+    pub(crate) fn with_non_events(self) -> Self {
+        Self {
+            non_events: true,
+            ..self
+        }
+    }
+
+    /// Only what is stored from now on.
+    pub(crate) fn new_only(self) -> Self {
+        Self {
+            new_only: true,
+            ..self
+        }
+    }
+
+    /// Only what was stored from then on; everything where there is no such time.
+    pub(crate) fn since(self, since: Option<Timestamp>) -> Self {
+        Self { since, ..self }
+    }
+
+    fn config(&self) -> OrderedConfig {
+        let nanos = |since: Timestamp| {
+            (i128::from(since.unix_millis()) * 1_000_000).clamp(0, i64::MAX.into())
+        };
+        // The broker counts nanoseconds from 1970 to 2262: nothing was stored before, and nothing will be after.
+        let since = self
+            .since
+            .and_then(|since| time::OffsetDateTime::from_unix_timestamp_nanos(nanos(since)).ok());
+        let deliver_policy = match since {
+            _ if self.new_only => DeliverPolicy::New,
+            Some(start_time) => DeliverPolicy::ByStartTime { start_time },
+            None => DeliverPolicy::All,
+        };
+        OrderedConfig {
+            filter_subjects: self.filters.clone(),
+            headers_only: self.headers_only,
+            deliver_policy,
+            ..OrderedConfig::default()
+        }
+    }
+}
+
+/// The number of messages that are stored already, and a stream of them and of all that follow. Messages in the stream of
+/// events that are no events are marked.
+pub(crate) async fn follow(
+    broker: &Broker,
+    scope: &Scope,
+) -> Result<
+    (
+        u64,
+        impl futures::Stream<Item = Result<StreamMessage, Failure>> + Unpin + use<>,
+    ),
+    Failure,
+> {
+    let stream = broker.stream(scope.stream).await?;
+    let name = broker.layout.stream_name(scope.stream);
+    let consumer = stream
+        .create_consumer(scope.config())
+        .await
+        .map_err(|error| missing(&name, &error))?;
+    let waiting = consumer.cached_info().num_pending;
+    let messages = consumer
+        .messages()
+        .await
+        .map_err(|error| unreadable(&name, &error))?;
+    let kind = scope.stream;
+    let stored = messages.map(move |message| match message {
+        Ok(message) => StreamMessage::new(kind, message),
+        Err(error) => Err(unreadable(&name, &error)),
+    });
+    Ok((waiting, stored))
+}
+
+fn missing(stream: &str, error: &dyn std::error::Error) -> Failure {
+    Failure::failed(format!(
+        "the stream {stream} cannot be read ({error}); no service has been started on this broker, or --prefix is \
+         another"
+    ))
+}
+
+fn unreadable(stream: &str, error: &dyn std::error::Error) -> Failure {
+    Failure::failed(format!(
+        "the stream {stream} cannot be read: {error}; `concord doctor` looks for the cause"
+    ))
+}
+
+/// Reads the messages that are stored now, in order; their number.
+pub(crate) async fn for_each(
+    broker: &Broker,
+    scope: &Scope,
+    what: &'static str,
+    mut take: impl FnMut(StreamMessage) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let (waiting, mut messages) = follow(broker, scope).await?;
+    let bar = progress(what, waiting);
+    let mut read = 0;
+    while read < waiting {
+        let next = tokio::time::timeout(PATIENCE, messages.next()).await;
+        let Ok(next) = next else {
+            let name = broker.layout.stream_name(scope.stream);
+            return Err(Failure::failed(format!(
+                "the broker does not go on sending the stream {name}; try again"
+            )));
+        };
+        let Some(stored) = next else { break };
+        let stored = stored?;
+        if scope.non_events || stored.non_event.is_none() {
+            take(stored)?;
+        }
+        read += 1;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(read)
+}
+
+/// A progress bar on standard error, where that is a terminal.
+fn progress(what: &'static str, length: u64) -> ProgressBar {
+    if length < SHORT || !std::io::stderr().is_terminal() {
+        return ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
+    }
+    let bar = ProgressBar::new(length).with_message(what);
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {per_sec} {eta}")
+    {
+        bar.set_style(style);
+    }
+    bar
+}

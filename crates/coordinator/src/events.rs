@@ -1,0 +1,119 @@
+//! Events: those of others become steps, the coordinator's own become effects.
+
+use std::sync::Arc;
+
+use concord_domain::aggregates::agent::AgentMachine;
+use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::request::{RequestInput, RequestMachine};
+use concord_events::Aggregate;
+use concord_events::{AgentEvent, DeadlineElapsed, DeadlineEvent, EventMeta, StoredEvent};
+use concord_runtime::delivery::handlers::{self, EffectHandler, EventHandler};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Aggregates, Directory, Ports};
+
+use crate::{exchange, route};
+
+/// Events of others.
+pub(crate) struct OthersEvents<P> {
+    service: ServiceContext<P>,
+    cases: EventHandler<P, CaseMachine>,
+    requests: Arc<Aggregates<RequestMachine, P>>,
+}
+
+impl<P: Ports> OthersEvents<P> {
+    pub(crate) fn new(
+        service: &ServiceContext<P>,
+        cases: &Arc<Aggregates<CaseMachine, P>>,
+        requests: &Arc<Aggregates<RequestMachine, P>>,
+    ) -> Self {
+        let cases = EventHandler::new(service, cases, route::from_event);
+        Self {
+            service: service.clone(),
+            cases,
+            requests: Arc::clone(requests),
+        }
+    }
+
+    /// A request has run out of time, unless an answer waits in a queue: what was stored in time counts.
+    async fn request_elapsed(
+        &self,
+        delivery: &Delivery,
+        elapsed: DeadlineElapsed,
+    ) -> Result<Ack, HandleError> {
+        let known = self.requests.load(&elapsed.id).await?;
+        let unread = match &known.state.opened {
+            Some(opened) if known.state.ended.is_none() => {
+                exchange::find_unread_answer(&self.service.ports, opened).await?
+            }
+            _ => None,
+        };
+        let context = self
+            .service
+            .of_event(EventMeta::decode(&delivery.payload)?.event_id);
+        let (id, unread) = (elapsed.id.clone(), unread.map(Box::new));
+        let input = RequestInput::Elapsed { elapsed, unread };
+        handlers::step(
+            &self.service,
+            &self.requests,
+            id,
+            context,
+            &input,
+            delivery.trace.clone(),
+        )
+        .await
+    }
+}
+
+impl<P: Ports> Handler for OthersEvents<P> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        if let (Aggregate::Deadline, _) = handlers::aggregate_of(&self.service, delivery)? {
+            let elapsed =
+                StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
+                    .event
+                    .into_elapsed();
+            if elapsed.aggregate == Aggregate::Request {
+                return self.request_elapsed(delivery, elapsed).await;
+            }
+        }
+        self.cases.handle(delivery).await
+    }
+}
+
+/// The coordinator's own events.
+pub(crate) struct OwnEvents<P> {
+    service: ServiceContext<P>,
+    directory: Arc<Directory>,
+    cases: EffectHandler<P, CaseMachine>,
+    agents: EffectHandler<P, AgentMachine>,
+    requests: EffectHandler<P, RequestMachine>,
+}
+
+impl<P: Ports> OwnEvents<P> {
+    pub(crate) fn new(service: &ServiceContext<P>, directory: &Arc<Directory>) -> Self {
+        Self {
+            service: service.clone(),
+            directory: Arc::clone(directory),
+            cases: EffectHandler::new(service),
+            agents: EffectHandler::new(service),
+            requests: EffectHandler::new(service),
+        }
+    }
+}
+
+impl<P: Ports> Handler for OwnEvents<P> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        match handlers::aggregate_of(&self.service, delivery)? {
+            (Aggregate::Agent, _) => {
+                // Who registers is answered in the dialect that it has just declared.
+                self.directory.apply(StoredEvent::<AgentEvent>::decode(
+                    &delivery.payload,
+                    delivery.sequence,
+                )?);
+                self.agents.handle(delivery).await
+            }
+            (Aggregate::Request, _) => self.requests.handle(delivery).await,
+            _ => self.cases.handle(delivery).await,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Messages to the coordinator: what is about agents or requests, and all else, which is about cases.
+
+use std::sync::Arc;
+
+use concord_domain::aggregates::agent::AgentMachine;
+use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::request::RequestMachine;
+use concord_runtime::delivery::handlers::{self, MessageHandler};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Aggregates, Ports, Routed};
+
+use crate::route::{exchange, register};
+
+/// Gives each message to the machine it is for.
+pub(crate) struct InboxHandler<P> {
+    service: ServiceContext<P>,
+    agents: Arc<Aggregates<AgentMachine, P>>,
+    requests: Arc<Aggregates<RequestMachine, P>>,
+    cases: MessageHandler<P, CaseMachine>,
+}
+
+impl<P: Ports> InboxHandler<P> {
+    pub(crate) fn new(
+        service: &ServiceContext<P>,
+        agents: &Arc<Aggregates<AgentMachine, P>>,
+        requests: &Arc<Aggregates<RequestMachine, P>>,
+        cases: MessageHandler<P, CaseMachine>,
+    ) -> Self {
+        Self {
+            service: service.clone(),
+            agents: Arc::clone(agents),
+            requests: Arc::clone(requests),
+            cases,
+        }
+    }
+}
+
+impl<P: Ports> Handler for InboxHandler<P> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        let envelope = delivery.read(&self.service).await?;
+        if let Some((id, input)) = exchange::withheld_answer(&envelope, delivery.stored_at)? {
+            return handlers::step_of_message(
+                &self.service,
+                &self.requests,
+                id,
+                envelope,
+                &input,
+                delivery,
+            )
+            .await;
+        }
+        match register::from_message(&envelope)? {
+            None => self.cases.take(envelope, delivery).await,
+            Some(Routed::Ignored(reason)) => {
+                self.service.count_ignored(reason);
+                Ok(Ack::Acknowledge)
+            }
+            Some(Routed::Step { id, input }) => {
+                handlers::step_of_message(
+                    &self.service,
+                    &self.agents,
+                    id,
+                    envelope,
+                    &input,
+                    delivery,
+                )
+                .await
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What follows from events, done on the broker; [`route::follow_ups`] says what that is.
+//!
+//! One event may lead to several steps. Each is known by the event that caused it, so all of them are done again, without
+//! effect, when the process is killed between two of them and the event is delivered again.
+
+use concord_domain::Context;
+use concord_domain::aggregates::review_queue;
+use concord_events::EventMeta;
+use concord_runtime::delivery::handlers;
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Ports, Trace};
+
+use crate::route::{self, FollowUp};
+use crate::stores::Stores;
+use crate::verdicts;
+
+/// Follows the events that the facilitator reads.
+pub(crate) struct FollowUpHandler<P> {
+    service: ServiceContext<P>,
+    stores: Stores<P>,
+}
+
+impl<P: Ports> FollowUpHandler<P> {
+    pub(crate) fn new(service: &ServiceContext<P>, stores: &Stores<P>) -> Self {
+        Self {
+            service: service.clone(),
+            stores: stores.clone(),
+        }
+    }
+
+    async fn do_one(
+        &self,
+        context: &Context,
+        trace: &Option<Trace>,
+        follow_up: FollowUp,
+    ) -> Result<(), HandleError> {
+        let service = &self.service;
+        let stores = &self.stores;
+        let (context, trace) = (context.clone(), trace.clone());
+        match follow_up {
+            FollowUp::Debate(id, input) => ignore_refusal(
+                handlers::step(service, &stores.debates, id, context, &input, trace).await,
+            ),
+            FollowUp::Queue(input) => ignore_refusal(
+                handlers::step(
+                    service,
+                    &stores.queue,
+                    review_queue::id(),
+                    context,
+                    &input,
+                    trace,
+                )
+                .await,
+            ),
+            FollowUp::Outcome(debate, known) => {
+                verdicts::enter_outcome(service, stores, &context, &trace, &known, &debate).await
+            }
+            FollowUp::Verdict(resolved) => {
+                verdicts::enter(service, stores, &context, &trace, &resolved).await
+            }
+        }
+    }
+}
+
+impl<P: Ports> Handler for FollowUpHandler<P> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        let (aggregate, _) = handlers::aggregate_of(&self.service, delivery)?;
+        let follow_ups = route::follow_ups(aggregate, &delivery.payload, delivery.sequence)?;
+        if follow_ups.is_empty() {
+            self.service.count_ignored("other_fact");
+            return Ok(Ack::Acknowledge);
+        }
+        let context = self
+            .service
+            .of_event(EventMeta::decode(&delivery.payload)?.event_id);
+        for follow_up in follow_ups {
+            self.do_one(&context, &delivery.trace, follow_up).await?;
+        }
+        Ok(Ack::Acknowledge)
+    }
+}
+
+/// A refusal of what follows from an event is nobody's mistake: the world has moved on meanwhile. It is said and passed over.
+fn ignore_refusal(done: Result<Ack, HandleError>) -> Result<(), HandleError> {
+    match done {
+        Err(HandleError::Refused(fault)) => {
+            tracing::info!(%fault, "What would follow from a fact is out of date.");
+            Ok(())
+        }
+        other => other.map(|_| ()),
+    }
+}

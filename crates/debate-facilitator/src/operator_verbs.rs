@@ -1,0 +1,141 @@
+//! What operators ask by request and reply: who can rule, who has which debate, and when its deadlines run.
+
+use concord_domain::aggregates::debate::Command;
+use concord_domain::aggregates::debate::DebateInput;
+use concord_domain::aggregates::review_queue::{self, QueueInput};
+use concord_events::{DeadlineControl, ExpertRegistered};
+use concord_runtime::Ports;
+use concord_runtime::service::operator_api;
+use concord_runtime::service::{Binder, ServiceContext};
+use concord_wire::payload::Expert;
+use concord_wire::{AgentId, DebateId, Fault, Token};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::stores::Stores;
+
+/// `register_expert`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Register {
+    expert: Expert,
+    by: AgentId,
+}
+
+/// `expert_leaves`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Leaves {
+    agent_id: AgentId,
+    by: AgentId,
+    #[serde(default)]
+    why: String,
+}
+
+/// `reassign_debate`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reassign {
+    debate_id: DebateId,
+    to: AgentId,
+    by: AgentId,
+    why: String,
+}
+
+/// `control_debate`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Control {
+    debate_id: DebateId,
+    control: DeadlineControl,
+    #[serde(default)]
+    later_ms: u64,
+    by: AgentId,
+    why: String,
+}
+
+/// `cancel_debate`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cancel {
+    debate_id: DebateId,
+    by: AgentId,
+    why: String,
+}
+
+/// Adds the verbs to the service's API.
+pub(crate) fn bind<P: Ports>(
+    service: &ServiceContext<P>,
+    stores: &Stores<P>,
+    binder: &mut impl Binder,
+) {
+    let on_queue = |read| operator_api::verb(service, &stores.queue, read);
+    binder.answer("register_expert", on_queue(register));
+    binder.answer("expert_leaves", on_queue(leaves));
+    binder.answer("reassign_debate", on_queue(reassign));
+    let on_debate = |read| operator_api::verb(service, &stores.debates, read);
+    binder.answer("control_debate", on_debate(control));
+    binder.answer("cancel_debate", on_debate(cancel));
+}
+
+fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Fault> {
+    concord_wire::envelope::from_json(request, "")
+}
+
+fn register(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
+    let Register { expert, by } = read(request)?;
+    Ok((
+        review_queue::id(),
+        QueueInput::Register(Box::new(ExpertRegistered { expert, by })),
+    ))
+}
+
+fn leaves(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
+    let Leaves { agent_id, by, why } = read(request)?;
+    Ok((review_queue::id(), QueueInput::Leave { agent_id, by, why }))
+}
+
+fn reassign(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
+    let Reassign {
+        debate_id,
+        to,
+        by,
+        why,
+    } = read(request)?;
+    Ok((
+        review_queue::id(),
+        QueueInput::Reassign {
+            debate_id,
+            to,
+            by,
+            why,
+        },
+    ))
+}
+
+fn control(request: &[u8]) -> Result<(Token, DebateInput), Fault> {
+    let Control {
+        debate_id,
+        control,
+        later_ms,
+        by,
+        why,
+    } = read(request)?;
+    Ok((
+        debate_id.token(),
+        DebateInput::Command(Box::new(Command::Deadlines {
+            control,
+            later_ms,
+            by,
+            why,
+        })),
+    ))
+}
+
+fn cancel(request: &[u8]) -> Result<(Token, DebateInput), Fault> {
+    let Cancel { debate_id, by, why } = read(request)?;
+    Ok((
+        debate_id.token(),
+        DebateInput::Command(Box::new(Command::Cancel { by, why })),
+    ))
+}

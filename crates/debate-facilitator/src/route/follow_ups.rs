@@ -1,0 +1,196 @@
+//! What follows from events: a debate that needs a person enters the queue, what the queue decides reaches the debate, a
+//! gate's review reaches the debate that it is about, and what a person decided enters the track records.
+
+use concord_domain::aggregates::debate::Command;
+use concord_domain::aggregates::debate::DebateInput;
+use concord_domain::aggregates::review_queue::{Enqueue, QueueInput};
+use concord_events::Aggregate;
+use concord_events::{
+    self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, Enqueued, Escalated, EventMeta,
+    GateReviewed, OutcomeKnown, ReleaseReason, ReviewQueueEvent, StoredEvent,
+};
+use concord_wire::payload::{Level, Status};
+use concord_wire::{DebateId, Token};
+
+/// One thing to do because of an event.
+#[derive(Debug, Clone)]
+pub enum FollowUp {
+    /// A step on this debate.
+    Debate(Token, DebateInput),
+    /// A step on the queue of people.
+    Queue(QueueInput),
+    /// The end of a debate enters track records and precedents.
+    Verdict(Box<DebateResolved>),
+    /// What proved right after this debate enters track records.
+    Outcome(Token, Box<OutcomeKnown>),
+}
+
+impl FollowUp {
+    fn order(debate: &DebateId, order: Command) -> Self {
+        Self::Debate(debate.token(), DebateInput::Command(Box::new(order)))
+    }
+}
+
+/// Everything to do because of an event, in this order.
+pub fn follow_ups(
+    aggregate: Aggregate,
+    bytes: &[u8],
+    sequence: u64,
+) -> Result<Vec<FollowUp>, concord_events::Error> {
+    Ok(match aggregate {
+        Aggregate::Deadline => {
+            let elapsed = StoredEvent::<DeadlineEvent>::decode(bytes, sequence)?
+                .event
+                .into_elapsed();
+            let of_debate = Some(elapsed).filter(|elapsed| elapsed.aggregate == Aggregate::Debate);
+            of_debate
+                .map(|one| FollowUp::Debate(one.id.clone(), DebateInput::Elapsed(one)))
+                .into_iter()
+                .collect()
+        }
+        Aggregate::Debate => of_debate(StoredEvent::decode(bytes, sequence)?),
+        Aggregate::ReviewQueue => {
+            of_queue(StoredEvent::<ReviewQueueEvent>::decode(bytes, sequence)?.event)
+        }
+        Aggregate::Case => of_case(StoredEvent::<CaseEvent>::decode(bytes, sequence)?.event),
+        Aggregate::Detection
+        | Aggregate::TrackRecord
+        | Aggregate::Precedent
+        | Aggregate::Agent
+        | Aggregate::Request
+        | Aggregate::Wake => Vec::new(),
+    })
+}
+
+fn of_debate(record: StoredEvent<DebateEvent>) -> Vec<FollowUp> {
+    let Ok(debate_id) = DebateId::new(record.meta.id.as_str()) else {
+        return Vec::new();
+    };
+    let released = |reason| {
+        FollowUp::Queue(QueueInput::Release {
+            debate_id: debate_id.clone(),
+            reason,
+        })
+    };
+    match record.event {
+        DebateEvent::Escalated(escalated) => {
+            let enqueue = enqueue(debate_id, &escalated, &record.meta);
+            enqueue
+                .map(|enqueue| FollowUp::Queue(QueueInput::Enqueue(Box::new(enqueue))))
+                .into_iter()
+                .collect()
+        }
+        DebateEvent::FellBack(_) => vec![released(ReleaseReason::TimedOut)],
+        DebateEvent::Resolved(resolved) => {
+            // Without a level it never was on the ladder.
+            let Some(level) = resolved.outcome.level else {
+                return Vec::new();
+            };
+            let release =
+                (level >= Level::Person).then(|| released(reason_of(resolved.outcome.status)));
+            release
+                .into_iter()
+                .chain([FollowUp::Verdict(resolved)])
+                .collect()
+        }
+        DebateEvent::OutcomeKnown(known) => vec![FollowUp::Outcome(record.meta.id, known)],
+        _ => Vec::new(),
+    }
+}
+
+fn enqueue(debate_id: DebateId, escalated: &Escalated, meta: &EventMeta) -> Option<Enqueue> {
+    let entry = escalated.queue.as_ref()?;
+    Some(Enqueue {
+        entry: Enqueued {
+            debate_id,
+            case_id: escalated.case_id.clone(),
+            priority: entry.priority,
+            domain: entry.domain.clone(),
+            excluded: entry.excluded.clone(),
+            entered_at: meta.at,
+            due: entry.due,
+        },
+        overflow: entry.overflow,
+        queue_max: entry.queue_max,
+    })
+}
+
+fn reason_of(status: Status) -> ReleaseReason {
+    match status {
+        Status::Ruling => ReleaseReason::Ruled,
+        Status::Cancelled => ReleaseReason::Cancelled,
+        _ => ReleaseReason::Resolved,
+    }
+}
+
+/// What the queue decided reaches the debate first; then the queue goes on.
+fn of_queue(event: ReviewQueueEvent) -> Vec<FollowUp> {
+    let mut told = match event {
+        ReviewQueueEvent::Assigned(assigned) => {
+            let (expert, contact) = (assigned.expert, assigned.contact);
+            vec![FollowUp::order(
+                &assigned.debate_id,
+                Command::Assigned { expert, contact },
+            )]
+        }
+        ReviewQueueEvent::Reassigned(reassigned) => {
+            let (expert, contact) = (reassigned.to, reassigned.contact);
+            vec![FollowUp::order(
+                &reassigned.debate_id,
+                Command::Assigned { expert, contact },
+            )]
+        }
+        ReviewQueueEvent::Overflowed(overflowed) => {
+            vec![FollowUp::order(
+                &overflowed.debate_id,
+                Command::Overflowed {
+                    handling: overflowed.handling,
+                },
+            )]
+        }
+        ReviewQueueEvent::ExpertLeft(left) => {
+            let order = || Command::Unassigned {
+                expert: left.agent_id.clone(),
+            };
+            left.returned
+                .iter()
+                .map(|debate| FollowUp::order(debate, order()))
+                .collect()
+        }
+        ReviewQueueEvent::ExpertRegistered(_)
+        | ReviewQueueEvent::Enqueued(_)
+        | ReviewQueueEvent::Released(_) => Vec::new(),
+    };
+    told.push(FollowUp::Queue(QueueInput::Advance));
+    told
+}
+
+fn of_case(event: CaseEvent) -> Vec<FollowUp> {
+    match event {
+        CaseEvent::GateReviewed(reviewed) => {
+            let debate_id = reviewed.debate_id.clone();
+            vec![FollowUp::order(&debate_id, review(*reviewed))]
+        }
+        CaseEvent::Cancelled(cancelled) => {
+            let order = || Command::Cancel {
+                by: cancelled.by.clone(),
+                why: cancelled.why.clone(),
+            };
+            cancelled
+                .debates
+                .iter()
+                .map(|debate| FollowUp::order(debate, order()))
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn review(reviewed: GateReviewed) -> Command {
+    let again = reviewed.again.map(|asked| asked.conflict.conflict_id);
+    Command::Reviewed {
+        by: reviewed.heard.agent_id,
+        review: Box::new(reviewed.review),
+        again,
+    }
+}

@@ -1,0 +1,148 @@
+//! How a case comes to its decision: by the conflicts that were detected, the outcomes of their debates, or its deadline.
+
+use concord_events::{
+    CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled, Decided, Detected,
+};
+use concord_wire::payload::{Conflict, ConflictOutcome, LogEntry, Status};
+use concord_wire::{CaseId, DebateId, Fault};
+
+use super::state::{CaseState, Phase};
+use super::{log, outcome};
+use crate::machine::{Context, Decision, Ignored};
+use crate::rules::{conflict, size_budget};
+
+type CaseDecision = Decision<CaseEvent>;
+
+pub(super) fn detected(
+    state: &CaseState,
+    opened: &CaseOpened,
+    detected: &Detected,
+) -> CaseDecision {
+    match state.phase {
+        Phase::Detecting => {}
+        Phase::Deliberating | Phase::Decided | Phase::Cancelled => {
+            return Decision::Ignore(Ignored::AlreadyDone);
+        }
+        // These conflicts cannot be those of this case: its findings are not complete.
+        Phase::New | Phase::Collecting => {
+            return Decision::Reject(Fault::invalid(
+                "/case_id",
+                "The findings of this case are still being collected.",
+                "Look for conflicts when the findings are closed.",
+            ));
+        }
+    }
+    let debated: Vec<Conflict> = detected
+        .debated
+        .iter()
+        .chain(&state.debated)
+        .cloned()
+        .collect();
+    if all_settled(state, &debated, None) {
+        let after = CaseState {
+            debated,
+            deferred: detected.deferred.clone(),
+            conflicts_omitted: detected.conflicts_omitted,
+            ..state.clone()
+        };
+        return Decision::Append(decided(&after, opened, None, outcome::end_reason(&after)));
+    }
+    Decision::Append(CaseEvent::ConflictsReceived(ConflictsReceived {
+        debated: detected.debated.clone(),
+        deferred: detected.deferred.clone(),
+        conflicts_omitted: detected.conflicts_omitted,
+    }))
+}
+
+pub(super) fn resolved(
+    state: &CaseState,
+    context: &Context,
+    case_id: &CaseId,
+    opened: &CaseOpened,
+    outcome: &ConflictOutcome,
+) -> CaseDecision {
+    // A final outcome replaces a provisional one. Nothing else is replaced.
+    let replaces = state
+        .outcomes
+        .get(&outcome.conflict_id)
+        .map(|known| known.status == Status::Provisional);
+    let is_new = match replaces {
+        Some(provisional) => provisional && outcome.status != Status::Provisional,
+        // After the decision, debates on the ladder go on, and a gate waits for every debate.
+        // Nobody waits for a discussion that the decision has cut short.
+        None => {
+            let awaited = outcome.level.is_some() || state.gate().is_some();
+            state.phase < Phase::Decided || (state.phase == Phase::Decided && awaited)
+        }
+    };
+    if !is_new {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    let outcome = &size_budget::case_outcome(outcome, opened.policy.conflicts_max);
+    let entry = log::entry(state, case_id, context.now, outcome);
+    if state.phase == Phase::Deliberating
+        && all_settled(state, &state.debated, Some(&outcome.conflict_id))
+    {
+        let mut after = state.clone();
+        after
+            .outcomes
+            .insert(outcome.conflict_id.clone(), outcome.clone());
+        let last = Some((outcome.clone(), entry));
+        return Decision::Append(decided(&after, opened, last, outcome::end_reason(&after)));
+    }
+    Decision::Append(CaseEvent::DebateSettled(DebateSettled {
+        outcome: outcome.clone(),
+        entry: Some(entry),
+    }))
+}
+
+/// The state from which a case is decided whose time is over. Where conflicts were not detected
+/// yet, they are detected here, so that a conflict leads to the cautious position and not to the
+/// first finding.
+fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -> CaseState {
+    let mut state = state.clone();
+    if state.phase == Phase::Collecting {
+        state.missing = state.awaited(opened, None);
+    }
+    if let (Phase::Collecting | Phase::Detecting, Ok(case_id)) =
+        (state.phase, CaseId::new(deadline.id.as_str()))
+    {
+        let found = conflict::detect_within_limit(&case_id, &opened.policy, &state.findings);
+        // Challenges go on, whether or not the case is decided.
+        state.debated.splice(0..0, found.debated);
+        (state.deferred, state.conflicts_omitted) = (found.deferred, found.omitted);
+    }
+    state
+}
+
+/// Whether each of these conflicts has its outcome, once the debate `now` has ended too.
+fn all_settled(state: &CaseState, debated: &[Conflict], now: Option<&DebateId>) -> bool {
+    let is_settled = |id: &DebateId| now == Some(id) || state.outcomes.contains_key(id);
+    debated
+        .iter()
+        .all(|conflict| is_settled(&conflict.conflict_id))
+}
+
+fn decided(
+    state: &CaseState,
+    opened: &CaseOpened,
+    last: Option<(ConflictOutcome, Box<LogEntry>)>,
+    reason: &str,
+) -> CaseEvent {
+    debug_assert!(state.decision.is_none(), "a case is decided once");
+    let (last, entry) = last.unzip();
+    CaseEvent::Decided(Box::new(Decided {
+        last,
+        entry,
+        decision: outcome::decision(state, opened, reason),
+    }))
+}
+
+/// The decision of a case whose time is over.
+pub(super) fn timed_out(
+    state: &CaseState,
+    opened: &CaseOpened,
+    deadline: &DeadlineElapsed,
+) -> CaseEvent {
+    decided(&cut_short(state, opened, deadline), opened, None, "timeout")
+}

@@ -1,0 +1,206 @@
+//! Level 3: the review queue assigns the debate to an expert, and the expert rules.
+
+use concord_events::{DebateAssigned, DebateEvent, RulingRefusal, RulingSetAside, Unassigned};
+use concord_wire::AgentId;
+use concord_wire::payload::{Contact, Level, Overflow, Resolution, RuledBy, Ruling, Status};
+use concord_wire::{ErrorCode, Fault};
+
+use super::fallback::{self, FallbackReason};
+use super::{OnLadder, brief};
+use crate::aggregates::debate::input::LadderMessage;
+use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
+use crate::machine::{Decision, Ignored};
+use crate::rules::size_budget::truncate;
+
+type DebateDecision = Decision<DebateEvent>;
+
+fn waits_for_person(on: &OnLadder<'_>) -> bool {
+    on.ladder.level == Level::Person && !on.is_resolved()
+}
+
+/// The review queue has assigned the debate to an expert.
+pub(in crate::aggregates::debate) fn assigned(
+    on: &OnLadder<'_>,
+    expert: &AgentId,
+    contact: &Contact,
+) -> DebateDecision {
+    if !waits_for_person(on) || on.ladder.expert.as_ref() == Some(expert) {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    match brief::briefed(on.opened, on.ladder, &on.state.positions, expert) {
+        Some(briefed) => Decision::Append(DebateEvent::Assigned(Box::new(DebateAssigned {
+            case_id: on.opened.case_id.clone(),
+            briefed,
+            contact: contact.clone(),
+            waits_for: on.ladder.waits_for.clone(),
+        }))),
+        // Its time is held: the expert is given it when it runs again, by the brief of that event.
+        None => Decision::Ignore(Ignored::AlreadyDone),
+    }
+}
+
+/// The expert who has the debate has left.
+pub(in crate::aggregates::debate) fn unassigned(
+    on: &OnLadder<'_>,
+    expert: &AgentId,
+) -> DebateDecision {
+    if !waits_for_person(on) || on.ladder.expert.as_ref() != Some(expert) {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    Decision::Append(DebateEvent::Unassigned(Unassigned {
+        case_id: on.opened.case_id.clone(),
+        topic: on.opened.conflict.topic.clone(),
+        expert: expert.clone(),
+    }))
+}
+
+/// The review queue has no place for the debate.
+pub(in crate::aggregates::debate) fn overflowed(
+    on: &OnLadder<'_>,
+    handling: Overflow,
+) -> DebateDecision {
+    if !waits_for_person(on) {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    let reason = match handling {
+        Overflow::Escalate => FallbackReason::NoPlace,
+        Overflow::Defer => FallbackReason::Deferred,
+    };
+    Decision::Append(fallback::fell_back(on, reason))
+}
+
+/// What to do about a ruling. It counts when it comes from the expert who has the debate and names the present brief. One
+/// that does not count is recorded with the reason when it comes from that expert, and refused when it comes from others.
+pub(super) fn ruling(
+    on: &OnLadder<'_>,
+    message: &LadderMessage,
+    ruling: &Ruling,
+) -> DebateDecision {
+    if on.ladder.expert.as_ref() != Some(&message.agent_id) {
+        return Decision::Reject(Fault::new(
+            ErrorCode::Unauthorized,
+            "/from_agent",
+            format!("{} has not been given this debate.", message.agent_id),
+            "Only the expert to whom the queue has given a debate can rule on it; see `concord queue`.",
+        ));
+    }
+    if let Some((reason, explanation)) = refusal(on, ruling) {
+        return Decision::Append(ruling_set_aside(on, message, ruling, reason, explanation));
+    }
+    let resolution = match resolution(on, message, ruling) {
+        Ok(resolution) => resolution,
+        Err(fault) => return Decision::Reject(fault),
+    };
+    let ruled = RuledBy {
+        expert: message.agent_id.clone(),
+        rationale: truncate::words(&ruling.rationale),
+        digest: Some(ruling.digest.clone()),
+    };
+    Decision::Append(
+        OutcomeBuilder::new(on.opened, Status::Ruling, Level::Person, Some(resolution))
+            .ruled_by(ruled)
+            .message(message.reference())
+            .event(on.state, on.context),
+    )
+}
+
+fn ruling_set_aside(
+    on: &OnLadder<'_>,
+    message: &LadderMessage,
+    ruling: &Ruling,
+    reason: RulingRefusal,
+    explanation: String,
+) -> DebateEvent {
+    let has_changed = reason == RulingRefusal::Changed;
+    DebateEvent::RulingSetAside(Box::new(RulingSetAside {
+        case_id: on.opened.case_id.clone(),
+        heard: message.reference(),
+        reason,
+        explanation,
+        changes: if has_changed {
+            brief::changes_since(on.ladder, &ruling.digest)
+        } else {
+            Vec::new()
+        },
+        brief: brief::briefed_again(on.opened, on.ladder, &on.state.positions)
+            .filter(|_| has_changed),
+    }))
+}
+
+/// Why a ruling of the right expert does not count, with an explanation that names what stands instead.
+fn refusal(on: &OnLadder<'_>, ruling: &Ruling) -> Option<(RulingRefusal, String)> {
+    let stands = |position: Option<&Resolution>| {
+        position
+            .map_or("nothing", |one| one.position.as_str())
+            .to_owned()
+    };
+    let ladder = on.ladder;
+    if let Some(outcome) = &on.state.outcome {
+        let stands = stands(outcome.resolution.as_ref());
+        let reason = if outcome.status == Status::Ruling {
+            RulingRefusal::Second
+        } else {
+            RulingRefusal::TimedOut
+        };
+        return Some((
+            reason,
+            format!("The debate is resolved ({}): {stands}.", outcome.status),
+        ));
+    }
+    if ladder.level > Level::Person {
+        let stands = stands(
+            ladder
+                .provisional
+                .as_ref()
+                .and_then(|provisional| provisional.resolution.as_ref()),
+        );
+        let words = "The time for a ruling is over; provisionally this stands";
+        return Some((
+            RulingRefusal::TimedOut,
+            format!("{words}: {stands}. Review it at the gate."),
+        ));
+    }
+    let words = "The debate has changed since the brief with that digest: evidence or positions are other than they \
+                 were. Read the brief given here and rule on its digest.";
+    (ladder.digest.as_ref() != Some(&ruling.digest))
+        .then(|| (RulingRefusal::Changed, words.to_owned()))
+}
+
+fn resolution(
+    on: &OnLadder<'_>,
+    message: &LadderMessage,
+    ruling: &Ruling,
+) -> Result<Resolution, Fault> {
+    let Some(position_id) = &ruling.position_id else {
+        let position = truncate::words(ruling.position.as_deref().unwrap_or_default());
+        let value = ruling.value.as_ref().map(truncate::value);
+        return Ok(Resolution {
+            position,
+            value,
+            supporters: vec![message.agent_id.clone()],
+        });
+    };
+    let positions = brief::briefed_positions(on.opened, &on.state.positions);
+    let known = positions
+        .iter()
+        .map(|one| one.position_id.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
+    let chosen = positions.iter().find(|one| one.position_id == *position_id);
+    let chosen = chosen.ok_or_else(|| {
+        Fault::invalid(
+            "/payload/position_id",
+            format!("There is no position {position_id:?} in this debate."),
+            format!("Name one of {known}, or give a position of your own in `position`."),
+        )
+    })?;
+    Ok(Resolution {
+        position: chosen.position.clone(),
+        value: chosen.value.clone(),
+        supporters: chosen
+            .held_by
+            .iter()
+            .map(|position| position.agent_id.clone())
+            .collect(),
+    })
+}

@@ -1,0 +1,107 @@
+//! Operators hold, resume and extend the deadlines of a debate, and cancel it.
+
+use concord_events::{Deadline, DeadlineControl, DeadlinesMoved, DebateEvent, DebateOpened};
+use concord_wire::payload::{Level, RuledBy, Status};
+use concord_wire::{AgentId, Fault};
+
+use super::OnLadder;
+use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
+use crate::aggregates::debate::state::DebateState;
+use crate::machine::{Context, Decision, Ignored};
+use crate::rules::size_budget::truncate;
+
+type DebateDecision = Decision<DebateEvent>;
+
+/// The longest extension in milliseconds: a year.
+const EXTENSION_MAX_MS: u64 = 365 * 86_400_000;
+
+/// Holds, resumes or extends the deadlines of a debate on the ladder; `extend_by_ms` counts for an extension only.
+pub(in crate::aggregates::debate) fn control(
+    on: &OnLadder<'_>,
+    control: DeadlineControl,
+    extend_by_ms: u64,
+    by: &AgentId,
+    why: &str,
+) -> DebateDecision {
+    if on.is_resolved() {
+        return Decision::Reject(Fault::invalid(
+            "",
+            "The debate is resolved; it has no deadlines.",
+            "Nothing is to be done.",
+        ));
+    }
+    let (later_ms, held, waits_for) = match (control, &on.ladder.held) {
+        (DeadlineControl::Hold, Some(_)) | (DeadlineControl::Resume, None) => {
+            return Decision::Ignore(Ignored::AlreadyDone);
+        }
+        (DeadlineControl::Hold, None) => (0, on.ladder.waits_for.clone(), Vec::new()),
+        (DeadlineControl::Resume, Some((held, since))) => {
+            let ms = on.context.now.millis_since(*since);
+            (ms, Vec::new(), moved(held, ms))
+        }
+        (DeadlineControl::Extend, _) if !(1..=EXTENSION_MAX_MS).contains(&extend_by_ms) => {
+            return Decision::Reject(Fault::invalid(
+                "/later_ms",
+                format!("Deadlines cannot be extended by {extend_by_ms} ms."),
+                format!("Give 1 to {EXTENSION_MAX_MS}."),
+            ));
+        }
+        (DeadlineControl::Extend, held) => {
+            let held = held
+                .as_ref()
+                .map_or_else(Vec::new, |(held, _)| moved(held, extend_by_ms));
+            let open = moved(&on.ladder.waits_for, extend_by_ms);
+            (extend_by_ms, held, open)
+        }
+    };
+    debug_assert!(
+        held.is_empty() || waits_for.is_empty(),
+        "no deadline is open while others are held"
+    );
+    Decision::Append(DebateEvent::DeadlinesMoved(DeadlinesMoved {
+        case_id: on.opened.case_id.clone(),
+        control,
+        by: by.clone(),
+        why: truncate::words(why),
+        later_ms,
+        held,
+        waits_for,
+    }))
+}
+
+fn moved(deadlines: &[Deadline], by_ms: u64) -> Vec<Deadline> {
+    deadlines
+        .iter()
+        .map(|one| Deadline {
+            name: one.name.clone(),
+            due: one.due.plus_millis(by_ms),
+        })
+        .collect()
+}
+
+/// Ends a debate without a result.
+pub(in crate::aggregates::debate) fn cancel(
+    state: &DebateState,
+    opened: &DebateOpened,
+    context: &Context,
+    by: &AgentId,
+    why: &str,
+) -> DebateDecision {
+    if state.outcome.is_some() {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    let level = state
+        .ladder
+        .as_ref()
+        .map_or(Level::Agents, |ladder| ladder.level);
+    let ruled = RuledBy {
+        expert: by.clone(),
+        rationale: truncate::words(why),
+        digest: None,
+    };
+    Decision::Append(
+        OutcomeBuilder::new(opened, Status::Cancelled, level, None)
+            .ruled_by(ruled)
+            .event(state, context),
+    )
+}

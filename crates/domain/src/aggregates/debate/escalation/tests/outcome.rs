@@ -1,0 +1,246 @@
+//! What proved right, and what changed between two briefs.
+
+use concord_events::DebateEvent;
+use concord_wire::payload::track_record::{Context as Judged, Source};
+use concord_wire::payload::{Circumstances, OutcomeReport, Position};
+use serde_json::json;
+
+use super::*;
+use crate::aggregates::debate::state::position_changes;
+use crate::aggregates::debate::{Eligibility, OutcomeMessage, verdicts};
+
+const OPENER: Eligibility = Eligibility {
+    opened_case: true,
+    is_expert: false,
+};
+const EXPERT: Eligibility = Eligibility {
+    opened_case: false,
+    is_expert: true,
+};
+const NOBODY: Eligibility = Eligibility {
+    opened_case: false,
+    is_expert: false,
+};
+
+fn tells(from: &str, id: &str, eligibility: Eligibility, more: serde_json::Value) -> DebateInput {
+    let mut whole = json!({ "debate_id": "d-1", "explanation": "the annual report" });
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    let report: OutcomeReport = serde_json::from_value(whole).unwrap();
+    let (case_id, digest) = (Some(case_id()), format!("{report:?}"));
+    let told = OutcomeMessage {
+        agent_id: agent(from),
+        message_id: message(id),
+        digest,
+        case_id,
+        report,
+        eligibility,
+    };
+    DebateInput::Outcome(Box::new(told))
+}
+
+/// Whoever opened the case says whose position proved right.
+pub(super) fn tells_right(from: &str, held_by: &str) -> DebateInput {
+    tells(
+        from,
+        &format!("o-{held_by}"),
+        OPENER,
+        json!({ "held_by": held_by }),
+    )
+}
+
+/// A debate that a person has settled, under a policy that names a source of outcomes.
+fn settled() -> Story<DebateMachine> {
+    let mut rules_of_case = policy();
+    rules_of_case.ladder.outcome_sources = vec![agent("archive")];
+    let circumstances = Circumstances {
+        regime: Some("recession".into()),
+        context: Judged {
+            sector: Some("software".into()),
+            ..Judged::default()
+        },
+    };
+    let terms = DebateTerms {
+        circumstances,
+        ..terms(None)
+    };
+    let mut story = challenged_with(rules_of_case, terms, PriorKnowledge::default());
+    passes(&mut story, "acknowledge", after(15 * MINUTE));
+    passes(&mut story, "compare", after(15 * MINUTE));
+    assert_eq!(
+        story.hears(&happened("q-1", 16 * MINUTE), &assigned_to("eve")),
+        "assigned"
+    );
+    let digest = ladder(&story).digest.clone().unwrap();
+    let early = tells("olga", "o-0", OPENER, json!({ "held_by": "finance" }));
+    assert_eq!(
+        story.hears(&said("o-0", 17 * MINUTE), &early),
+        "refused: ",
+        "not resolved yet"
+    );
+    assert_eq!(
+        story.hears(
+            &said("r-1", 18 * MINUTE),
+            &rules("eve", "r-1", &digest, "p2")
+        ),
+        "resolved"
+    );
+    story
+}
+
+#[test]
+fn only_somebody_without_a_part_in_it_says_what_proved_right_and_once() {
+    let right = || json!({ "held_by": "finance" });
+    for (from, eligibility, more, expected) in [
+        ("finance", OPENER, right(), "refused: /from_agent"),
+        ("strategy", EXPERT, right(), "refused: /from_agent"),
+        ("nosy", NOBODY, right(), "refused: /from_agent"),
+        (
+            "olga",
+            OPENER,
+            json!({ "held_by": "nosy" }),
+            "refused: /payload/held_by",
+        ),
+        (
+            "olga",
+            OPENER,
+            json!({ "held_by": "finance", "at": after(HOUR) }),
+            "refused: /payload/at",
+        ),
+        ("olga", OPENER, right(), "outcome_known"),
+        ("eve", EXPERT, right(), "outcome_known"),
+        ("archive", NOBODY, right(), "outcome_known"),
+    ] {
+        let mut story = settled();
+        let told = tells(from, "o-1", eligibility, more);
+        assert_eq!(
+            story.hears(&said("o-1", 20 * MINUTE), &told),
+            expected,
+            "{from}"
+        );
+        if expected == "outcome_known" {
+            assert_eq!(
+                story.hears(&said("o-1", 21 * MINUTE), &told),
+                "ignored: repetition"
+            );
+            let other = tells("olga", "o-1", OPENER, json!({ "position": "another" }));
+            assert_eq!(
+                story.hears(&said("o-1", 21 * MINUTE), &other),
+                "refused: /message_id"
+            );
+            let second = tells("olga", "o-2", OPENER, json!({ "position": "another" }));
+            assert_eq!(story.hears(&said("o-2", 22 * MINUTE), &second), "refused: ");
+        }
+    }
+    let mut story = settled();
+    let mut elsewhere = tells("olga", "o-1", OPENER, right());
+    let DebateInput::Outcome(told) = &mut elsewhere else {
+        panic!()
+    };
+    told.case_id = Some(concord_wire::CaseId::new("c-other").unwrap());
+    assert_eq!(
+        story.hears(&said("o-1", 20 * MINUTE), &elsewhere),
+        "refused: /case_id"
+    );
+}
+
+#[test]
+fn what_proved_right_is_weighed_for_every_party_in_its_circumstances() {
+    let recession = || Some("recession".to_owned());
+    for (more, correct, regime) in [
+        (json!({ "held_by": "finance" }), [true, false], recession()),
+        (
+            json!({ "position": "in words", "value": 30 }),
+            [false, true],
+            recession(),
+        ),
+        (
+            json!({ "position": "neither", "value": 27 }),
+            [false, false],
+            recession(),
+        ),
+        (
+            json!({ "held_by": "strategy", "circumstances": { "regime": "boom" } }),
+            [false, true],
+            Some("boom".into()),
+        ),
+    ] {
+        let mut story = settled();
+        assert_eq!(
+            story.hears(
+                &said("o-1", 20 * MINUTE),
+                &tells("olga", "o-1", OPENER, more.clone())
+            ),
+            "outcome_known"
+        );
+        let DebateEvent::OutcomeKnown(known) = &story.last().event else {
+            panic!()
+        };
+        let opened = story.state().opened.clone().unwrap();
+        let verdicts = verdicts::of_outcome(&opened, known);
+        let seen: Vec<bool> = verdicts
+            .iter()
+            .map(|(_, observe)| observe.observation.correct)
+            .collect();
+        assert_eq!(seen, correct, "{more}");
+        let (who, observe) = &verdicts[0];
+        let observation = &observe.observation;
+        assert_eq!(
+            (who, &observe.by, observation.source),
+            (&agent("finance"), &agent("olga"), Source::Outcome)
+        );
+        assert_eq!(
+            (&observation.regime, observation.overridden),
+            (&regime, false)
+        );
+        assert_eq!(
+            observation.context.sector.as_deref(),
+            Some("software"),
+            "what the outcome leaves open, the case says"
+        );
+        assert_eq!(
+            observation.context.metric.as_deref(),
+            Some(opened.conflict.subject.as_str())
+        );
+    }
+}
+
+#[test]
+fn a_change_between_two_briefs_is_one_line() {
+    let before = Position {
+        agent_id: agent("ann"),
+        position: "20 %".into(),
+        value: Some(json!(20)),
+        confidence: 0.5,
+        evidence: vec!["page 3".into(), "page 4".into()],
+        reasoning: None,
+        evidence_omitted: 0,
+    };
+    let changes = |after: &Position| position_changes(&before, after);
+    assert!(changes(&before).is_empty());
+    let moved = Position {
+        position: "25 %".into(),
+        value: Some(json!(25)),
+        ..before.clone()
+    };
+    assert_eq!(
+        changes(&moved),
+        ["ann: position \"25 %\" (25) instead of \"20 %\" (20)"]
+    );
+    let long = format!("a\nb {}", "x".repeat(500));
+    let more = Position {
+        evidence: vec![long, "page 3".into()],
+        ..before.clone()
+    };
+    let lines = changes(&more);
+    assert!(
+        lines[0].starts_with("ann: new evidence \"a b xxx") && lines[0].len() < 200,
+        "{lines:?}"
+    );
+    assert_eq!(
+        lines[1..],
+        ["ann: 1 earlier items of evidence are no longer shown"]
+    );
+}

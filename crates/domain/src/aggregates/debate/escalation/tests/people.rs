@@ -1,0 +1,179 @@
+//! Levels 3 to 5: who rules, on what, until when; what nobody rules on, and what a gate makes of it.
+
+use concord_events::RulingRefusal;
+
+use super::*;
+
+#[test]
+fn only_the_expert_rules_and_only_on_what_the_debate_is_now() {
+    let (mut story, digest) = with_eve();
+    assert_eq!(
+        story.hears(&said("r-0", 20), &rules("zoe", "r-0", &digest, "p1")),
+        "refused: /from_agent"
+    );
+    assert_eq!(
+        story.hears(&said("r-1", 20), &rules("eve", "r-1", &digest, "p9")),
+        "refused: /payload/position_id"
+    );
+    assert_eq!(
+        story.hears(&said("m-9", 21), &evidence("finance", "m-9")),
+        "evidence_given"
+    );
+    assert_eq!(
+        story.hears(&said("r-2", 22), &rules("eve", "r-2", &digest, "p1")),
+        "ruling_set_aside"
+    );
+    let DebateEvent::RulingSetAside(aside) = &story.last().event else {
+        panic!()
+    };
+    assert_eq!(aside.reason, RulingRefusal::Changed);
+    let lines = [
+        "finance: new evidence \"10-K page m-9\"",
+        "finance: reasoning \"See the ROI table.\"",
+    ];
+    assert_eq!(aside.changes, lines);
+    let now = aside.brief.clone().unwrap().digest;
+    assert_eq!(Some(&now), ladder(&story).digest.as_ref());
+    assert_eq!(
+        story.hears(&said("r-3", 23), &rules("eve", "r-3", &now, "p2")),
+        "resolved"
+    );
+    let outcome = story.state().outcome.clone().unwrap();
+    assert_eq!(
+        (outcome.status, outcome.level),
+        (Status::Ruling, Some(Level::Person))
+    );
+    assert_eq!(outcome.resolution.unwrap().value, Some(json!(30)));
+    assert_eq!(
+        story.hears(&said("r-3", 23), &rules("eve", "r-3", &now, "p2")),
+        "ignored: repetition"
+    );
+    assert_eq!(
+        story.hears(&said("r-4", 24), &rules("eve", "r-4", &now, "p1")),
+        "ruling_set_aside"
+    );
+    let DebateEvent::RulingSetAside(aside) = &story.last().event else {
+        panic!()
+    };
+    assert_eq!(aside.reason, RulingRefusal::Second);
+}
+
+#[test]
+fn a_ruling_after_the_time_is_recorded_and_refused() {
+    let (mut story, digest) = with_eve();
+    passes(&mut story, "person", after(6 * HOUR + 15 * MINUTE));
+    assert_eq!(
+        story.hears(&said("r-1", 7 * HOUR), &rules("eve", "r-1", &digest, "p1")),
+        "ruling_set_aside"
+    );
+    let DebateEvent::RulingSetAside(aside) = &story.last().event else {
+        panic!()
+    };
+    assert_eq!(aside.reason, RulingRefusal::TimedOut);
+    assert!(
+        aside.explanation.contains("provisionally this stands: 25"),
+        "{}",
+        aside.explanation
+    );
+}
+
+#[test]
+fn an_expert_who_disappears_stops_nothing_and_another_can_be_given_the_debate() {
+    let (mut story, digest) = with_eve();
+    assert_eq!(
+        story.hears(&happened("q-2", 20), &assigned_to("eve")),
+        "ignored: already_done"
+    );
+    assert_eq!(
+        story.hears(&happened("q-3", 21), &assigned_to("fay")),
+        "assigned"
+    );
+    assert_eq!(
+        story.hears(&said("r-1", 22), &rules("eve", "r-1", &digest, "p1")),
+        "refused: /from_agent"
+    );
+    let leaves = |expert: &str| {
+        command(Command::Unassigned {
+            expert: agent(expert),
+        })
+    };
+    assert_eq!(
+        story.hears(&happened("q-4", 23), &leaves("eve")),
+        "ignored: already_done"
+    );
+    assert_eq!(
+        story.hears(&happened("q-5", 23), &leaves("fay")),
+        "unassigned"
+    );
+    assert_eq!(
+        story.hears(&said("r-2", 24), &rules("fay", "r-2", &digest, "p1")),
+        "refused: /from_agent"
+    );
+    assert_eq!(
+        story.hears(&happened("q-6", 25), &assigned_to("fay")),
+        "assigned"
+    );
+    // What is delivered again undoes nothing that came after it.
+    assert_eq!(
+        story.hears(&happened("q-1", 26), &assigned_to("eve")),
+        "ignored: repetition"
+    );
+    assert_eq!(
+        story.hears(&happened("q-5", 27), &leaves("fay")),
+        "ignored: repetition"
+    );
+    assert_eq!(
+        story.hears(&said("r-3", 26), &rules("fay", "r-3", &digest, "p1")),
+        "resolved"
+    );
+}
+
+#[test]
+fn what_the_queue_has_no_place_for_falls_back_at_once() {
+    for handling in [Overflow::Escalate, Overflow::Defer] {
+        let mut story = challenged();
+        passes(&mut story, "acknowledge", after(15 * MINUTE));
+        passes(&mut story, "compare", after(15 * MINUTE));
+        let overflow = command(Command::Overflowed { handling });
+        assert_eq!(
+            story.hears(&happened("q-1", 16 * MINUTE), &overflow),
+            "fell_back"
+        );
+        let due = if handling == Overflow::Defer {
+            after(16 * MINUTE)
+        } else {
+            after(16 * MINUTE + 24 * HOUR)
+        };
+        assert_eq!(passes(&mut story, "provisional", due), "awaits_gate");
+    }
+}
+
+#[test]
+fn a_gate_confirms_overrides_or_has_it_debated_again() {
+    for (action, status, value) in [
+        (ReviewAction::Confirm, Status::Confirmed, json!(25)),
+        (ReviewAction::Override, Status::Overridden, json!(28)),
+        (ReviewAction::Redebate, Status::Redebated, json!(25)),
+    ] {
+        let (mut story, _) = with_eve();
+        assert_eq!(
+            story.hears(&happened("g-0", HOUR), &reviews(action)),
+            "ignored: already_done",
+            "not provisional"
+        );
+        passes(&mut story, "person", after(6 * HOUR + 15 * MINUTE));
+        assert_eq!(
+            story.hears(&happened("g-1", 8 * HOUR), &reviews(action)),
+            "resolved"
+        );
+        let outcome = story.state().outcome.clone().unwrap();
+        assert_eq!(
+            (outcome.status, outcome.resolution.unwrap().value),
+            (status, Some(value))
+        );
+        assert_eq!(
+            story.hears(&happened("g-2", 8 * HOUR), &reviews(action)),
+            "ignored: already_done"
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! The inputs of a debate: messages of agents and people, commands of the services, and deadlines that have passed.
+
+use std::collections::BTreeMap;
+
+use concord_events::{DeadlineControl, DeadlineElapsed, Heard};
+use concord_wire::payload::{
+    Answer, Contact, Credibility, Evidence, OpenDebate, OutcomeReport, Overflow, Precedent, Review,
+    Ruling,
+};
+use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
+
+use crate::aggregates::case::CaseState;
+use crate::aggregates::review_queue::QueueState;
+
+/// One input of a debate.
+#[derive(Debug, Clone)]
+pub enum DebateInput {
+    /// The request to open the debate.
+    Open(Box<Opening>),
+    /// An agreement, disagreement or revision of a party.
+    Answer(Box<AnswerMessage>),
+    /// A message of a party, a mediator or an expert that belongs to the ladder.
+    Message(Box<LadderMessage>),
+    /// A command of the review queue, of a gate or of an operator.
+    Command(Box<Command>),
+    /// A report of what proved right, sent after the debate.
+    Outcome(Box<OutcomeMessage>),
+    /// A deadline has passed.
+    Elapsed(DeadlineElapsed),
+}
+
+/// What was known before the debate, read where its strategy needs it.
+#[derive(Debug, Clone, Default)]
+pub struct PriorKnowledge {
+    /// The credibility of each party, from its track record.
+    pub credibility: BTreeMap<AgentId, Credibility>,
+    /// Earlier debates of the same kind about the same subject, the latest first.
+    pub precedents: Vec<Precedent>,
+}
+
+/// A request to open a debate.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// The request as it was sent.
+    pub request: OpenDebate,
+    /// What was known before.
+    pub prior_knowledge: PriorKnowledge,
+}
+
+impl Opening {
+    /// Opens a debate whose strategy needs no prior knowledge.
+    pub fn of(request: OpenDebate) -> Self {
+        Self {
+            request,
+            prior_knowledge: PriorKnowledge::default(),
+        }
+    }
+}
+
+/// An agreement, disagreement or revision, as the facilitator received it.
+#[derive(Debug, Clone)]
+pub struct AnswerMessage {
+    /// The sender.
+    pub agent_id: AgentId,
+    /// The id of the message.
+    pub message_id: MessageId,
+    /// SHA-256 of the message's payload.
+    pub digest: String,
+    /// Sequence of the event whose question is answered, where the answer names the question.
+    pub question_sequence: Option<u64>,
+    /// The round that the answer says it belongs to.
+    pub round: Option<u32>,
+    /// Whether the message type is `agreement`.
+    pub is_agreement: bool,
+    /// The envelope's confidence.
+    pub confidence: Option<f64>,
+    /// The payload.
+    pub answer: Answer,
+}
+
+impl AnswerMessage {
+    /// Whether the sender now holds the position of a peer: the payload says so, else the message type does.
+    pub(super) fn agrees(&self) -> bool {
+        self.answer.agrees_with_peer.unwrap_or(self.is_agreement)
+    }
+
+    /// The message as an event refers to it.
+    pub(super) fn reference(&self) -> Heard {
+        Heard {
+            agent_id: self.agent_id.clone(),
+            message_id: self.message_id.clone(),
+            digest: self.digest.clone(),
+        }
+    }
+}
+
+/// A message that belongs to the ladder, as the facilitator received it.
+#[derive(Debug, Clone)]
+pub struct LadderMessage {
+    /// The sender.
+    pub agent_id: AgentId,
+    /// The id of the message.
+    pub message_id: MessageId,
+    /// SHA-256 of the message's payload.
+    pub digest: String,
+    /// The payload.
+    pub body: MessageBody,
+}
+
+impl LadderMessage {
+    /// The message as an event refers to it.
+    pub(super) fn reference(&self) -> Heard {
+        Heard {
+            agent_id: self.agent_id.clone(),
+            message_id: self.message_id.clone(),
+            digest: self.digest.clone(),
+        }
+    }
+}
+
+/// The payload of a message that belongs to the ladder.
+#[derive(Debug, Clone)]
+pub enum MessageBody {
+    /// The challenged agent has seen the challenge.
+    Acknowledgement {
+        /// Until when it means to answer.
+        commit_by: Option<Timestamp>,
+    },
+    /// A question or an answer between challenger and challenged.
+    Clarification {
+        /// The text that is passed on.
+        text: String,
+    },
+    /// Evidence for a position; from the mediator, an opinion.
+    Evidence(Evidence),
+    /// The binding decision of an expert.
+    Ruling(Box<Ruling>),
+}
+
+/// What the review queue, a gate or an operator does to a debate.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// The review queue has assigned the debate to an expert.
+    Assigned {
+        /// The expert.
+        expert: AgentId,
+        /// Where the expert is notified.
+        contact: Contact,
+    },
+    /// The expert has left; the debate waits in the review queue again.
+    Unassigned {
+        /// The expert who had it.
+        expert: AgentId,
+    },
+    /// The review queue is full.
+    Overflowed {
+        /// What the policy says about that.
+        handling: Overflow,
+    },
+    /// A person has reviewed the provisional decision at a gate.
+    Reviewed {
+        /// The reviewer.
+        by: AgentId,
+        /// The review.
+        review: Box<Review>,
+        /// The id of the next debate, where the review asks for one.
+        again: Option<DebateId>,
+    },
+    /// An operator holds, resumes or extends the deadlines.
+    Deadlines {
+        /// Which of the three.
+        control: DeadlineControl,
+        /// By how many milliseconds, for an extension.
+        later_ms: u64,
+        /// The operator.
+        by: AgentId,
+        /// The operator's reason.
+        why: String,
+    },
+    /// An operator cancels the debate, or its case.
+    Cancel {
+        /// The operator.
+        by: AgentId,
+        /// The operator's reason.
+        why: String,
+    },
+}
+
+/// A report of what proved right, as the facilitator received it.
+#[derive(Debug, Clone)]
+pub struct OutcomeMessage {
+    /// The sender.
+    pub agent_id: AgentId,
+    /// The id of the message.
+    pub message_id: MessageId,
+    /// SHA-256 of the message's payload.
+    pub digest: String,
+    /// The case that the message belongs to.
+    pub case_id: Option<CaseId>,
+    /// The payload.
+    pub report: OutcomeReport,
+    /// Whether the sender may report outcomes.
+    pub eligibility: Eligibility,
+}
+
+/// What entitles a sender to report outcomes, besides the policy's list of sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Eligibility {
+    /// Whether the sender opened the case.
+    pub opened_case: bool,
+    /// Whether the sender is a registered expert.
+    pub is_expert: bool,
+}
+
+impl Eligibility {
+    /// The eligibility of `agent`, given the case that its message belongs to and the review queue.
+    pub fn of(agent: &AgentId, case: Option<&CaseState>, queue: &QueueState) -> Self {
+        let opened = case.and_then(|case| case.opened.as_ref());
+        Self {
+            opened_case: opened.is_some_and(|opened| opened.opened_by == *agent),
+            is_expert: queue.experts.contains_key(agent),
+        }
+    }
+}

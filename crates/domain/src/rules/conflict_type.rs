@@ -1,0 +1,138 @@
+//! The types of conflict: the rule by which each type is found, and what the algorithms need to
+//! know about it.
+//!
+//! [`rule_of`] is the table. A new type is a variant of [`ConflictType`], a file in this folder,
+//! and a row in the table.
+
+use std::cmp::Ordering;
+
+use concord_events::ReceivedFinding;
+use concord_wire::payload::{ConflictType, Position};
+use concord_wire::policy::Policy;
+use serde_json::Value;
+
+use crate::rules::size_budget::truncate::{self, Room};
+
+mod clause_presence;
+mod factual;
+mod recommendation;
+mod risk_score;
+mod severity;
+
+pub(crate) use clause_presence::contested as contested_clauses;
+
+/// One type of conflict.
+pub(crate) trait ConflictRule: Sync {
+    /// Calls `offer` with each conflict of this type among the findings, which are in the order of their senders.
+    fn find<'a>(
+        &self,
+        policy: &Policy,
+        findings: &[&'a ReceivedFinding],
+        offer: &mut dyn FnMut(Found<'a>),
+    );
+
+    /// Whether it is about the score or the recommendation, of which a case has one. Such conflicts are never left out.
+    fn is_about_the_result(&self) -> bool {
+        false
+    }
+
+    /// The share of the larger number by which two numbers may differ and still be the same position.
+    fn number_tolerance(&self, _policy: &Policy) -> f64 {
+        0.0
+    }
+
+    /// `Greater` when `a` is more cautious than `b`; `None` where caution decides nothing about conflicts of this type.
+    fn compare_caution(&self, _policy: &Policy, _a: &Value, _b: &Value) -> Option<Ordering> {
+        None
+    }
+
+    /// The rule of [`compare_caution`](Self::compare_caution), for a reader.
+    fn caution_in_words(&self, _policy: &Policy) -> Option<String> {
+        None
+    }
+}
+
+/// The table of the types of conflict.
+pub(crate) fn rule_of(kind: ConflictType) -> &'static dyn ConflictRule {
+    match kind {
+        ConflictType::RecommendationConflict => &recommendation::Recommendation,
+        ConflictType::RiskScoreDisagreement => &risk_score::RiskScore,
+        ConflictType::SeverityDisagreement => &severity::SeverityOfTopic,
+        ConflictType::ClausePresenceDisagreement => &clause_presence::ClausePresence,
+        ConflictType::FactualDisagreement => &factual::Factual,
+        ConflictType::Challenge => &Challenge,
+    }
+}
+
+/// A challenge is asked for. It is never found among findings.
+struct Challenge;
+
+impl ConflictRule for Challenge {
+    fn find<'a>(&self, _: &Policy, _: &[&'a ReceivedFinding], _: &mut dyn FnMut(Found<'a>)) {}
+}
+
+/// How risk scores and severities are compared, for a reader.
+pub(crate) const HIGHEST_IS_CAUTIOUS: &str = "the highest risk or severity is the cautious one";
+
+/// A conflict as a rule finds it, before it has an id and a weight.
+pub(crate) struct Found<'a> {
+    pub(crate) kind: ConflictType,
+    pub(crate) topic: String,
+    pub(crate) subject: String,
+    /// How much the result depends on it, 0 to 1.
+    pub(crate) stake: f64,
+    /// What each party holds, ordered by agent id.
+    pub(crate) held: Vec<Held<'a>>,
+}
+
+/// The position of one party, and what it rests on.
+pub(crate) struct Held<'a> {
+    /// The position without evidence and reasoning. The room for them is not known yet.
+    pub(crate) position: Position,
+    /// The finding on which the position rests.
+    received: &'a ReceivedFinding,
+    /// What the finding says about this point. It is shown before the finding's evidence.
+    words: Vec<&'a str>,
+}
+
+impl<'a> Held<'a> {
+    /// The position of the finding's sender about one point.
+    fn new(received: &'a ReceivedFinding, text: &str, value: &Value, words: Vec<&'a str>) -> Self {
+        debug_assert!(
+            (0.0..=1.0).contains(&received.confidence),
+            "a confidence is 0 to 1, not {}",
+            received.confidence
+        );
+        let position = Position {
+            agent_id: received.agent_id.clone(),
+            position: truncate::words(text),
+            value: Some(truncate::value(value)),
+            confidence: received.confidence,
+            evidence: Vec::new(),
+            reasoning: None,
+            evidence_omitted: 0,
+        };
+        Self {
+            position,
+            received,
+            words,
+        }
+    }
+
+    /// The position with as much of the finding's evidence as there is room for.
+    pub(crate) fn with_room(&self, room: Room) -> Position {
+        let finding = &self.received.finding;
+        let evidence = self
+            .words
+            .iter()
+            .copied()
+            .chain(finding.evidence.iter().map(String::as_str));
+        let support = truncate::support(Some(&finding.summary), evidence, room);
+        Position {
+            evidence: support.evidence,
+            reasoning: support.reasoning,
+            evidence_omitted: support.omitted,
+            ..self.position.clone()
+        }
+    }
+}

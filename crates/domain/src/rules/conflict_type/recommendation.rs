@@ -1,0 +1,79 @@
+//! Opposing recommendations.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use concord_events::ReceivedFinding;
+use concord_wire::payload::ConflictType;
+use concord_wire::policy::Policy;
+use serde_json::{Value, json};
+
+use super::{ConflictRule, Found, Held};
+use crate::rules::canonical::normalise;
+
+/// Opposing recommendations.
+pub(super) struct Recommendation;
+
+impl ConflictRule for Recommendation {
+    fn find<'a>(
+        &self,
+        _: &Policy,
+        findings: &[&'a ReceivedFinding],
+        offer: &mut dyn FnMut(Found<'a>),
+    ) {
+        let given: Vec<(&ReceivedFinding, String)> = findings
+            .iter()
+            .filter_map(|received| {
+                let recommendation = normalise(received.finding.recommendation.as_deref()?);
+                (!recommendation.is_empty()).then_some((*received, recommendation))
+            })
+            .collect();
+        let different: BTreeSet<&str> = given
+            .iter()
+            .map(|(_, recommendation)| recommendation.as_str())
+            .collect();
+        if different.len() < 2 {
+            return;
+        }
+        let topic = format!(
+            "Different recommendations: {}",
+            different.into_iter().collect::<Vec<_>>().join(", ")
+        );
+        let positions = given.iter().map(|(received, recommendation)| {
+            Held::new(received, recommendation, &json!(recommendation), vec![])
+        });
+        offer(Found {
+            kind: ConflictType::RecommendationConflict,
+            topic,
+            subject: "recommendation".into(),
+            stake: 1.0,
+            held: positions.collect(),
+        });
+    }
+
+    fn is_about_the_result(&self) -> bool {
+        true
+    }
+
+    /// The more cautious one stands earlier in the policy's `caution_order`.
+    fn compare_caution(&self, policy: &Policy, a: &Value, b: &Value) -> Option<Ordering> {
+        Some(rank(policy, b).cmp(&rank(policy, a)))
+    }
+
+    fn caution_in_words(&self, policy: &Policy) -> Option<String> {
+        Some(format!(
+            "recommendations in the order {}",
+            policy.caution_order.join(", ")
+        ))
+    }
+}
+
+/// The place in the policy's order, 0 for the most cautious.
+fn rank(policy: &Policy, value: &Value) -> usize {
+    let name = value.as_str().map(normalise).unwrap_or_default();
+    policy
+        .caution_order
+        .iter()
+        .position(|other| normalise(other) == name)
+        .unwrap_or(usize::MAX)
+}

@@ -1,0 +1,72 @@
+//! Risk scores further apart than the policy allows.
+
+use std::cmp::Ordering;
+
+use concord_events::ReceivedFinding;
+use concord_wire::payload::ConflictType;
+use concord_wire::policy::Policy;
+use serde_json::{Value, json};
+
+use super::{ConflictRule, Found, HIGHEST_IS_CAUTIOUS, Held};
+
+/// Risk scores further apart than the policy allows.
+pub(super) struct RiskScore;
+
+impl ConflictRule for RiskScore {
+    fn find<'a>(
+        &self,
+        policy: &Policy,
+        findings: &[&'a ReceivedFinding],
+        offer: &mut dyn FnMut(Found<'a>),
+    ) {
+        let scored: Vec<_> = findings
+            .iter()
+            .filter_map(|received| received.finding.risk_score.map(|score| (*received, score)))
+            .collect();
+        let low = scored
+            .iter()
+            .map(|(_, score)| *score)
+            .min_by(f64::total_cmp);
+        let high = scored
+            .iter()
+            .map(|(_, score)| *score)
+            .max_by(f64::total_cmp);
+        let (Some(low), Some(high)) = (low, high) else {
+            return;
+        };
+        // Rounded, because 32.2 - 12.2 is a little more than 20 in binary.
+        let spread = ((high - low) * 1e9).round() / 1e9;
+        if spread <= policy.risk_spread_max {
+            return;
+        }
+        let positions = scored.into_iter().map(|(received, score)| {
+            Held::new(
+                received,
+                &format!("Risk score: {score}"),
+                &json!(score),
+                vec![],
+            )
+        });
+        offer(Found {
+            kind: ConflictType::RiskScoreDisagreement,
+            topic: format!("Risk score spread: {low}-{high}"),
+            subject: "risk_score".into(),
+            stake: 0.5 + spread / 200.0,
+            held: positions.collect(),
+        });
+    }
+
+    fn is_about_the_result(&self) -> bool {
+        true
+    }
+
+    /// The higher score is the more cautious one.
+    fn compare_caution(&self, _: &Policy, a: &Value, b: &Value) -> Option<Ordering> {
+        let number = |value: &Value| value.as_f64().unwrap_or(f64::NEG_INFINITY);
+        Some(number(a).total_cmp(&number(b)))
+    }
+
+    fn caution_in_words(&self, _: &Policy) -> Option<String> {
+        Some(HIGHEST_IS_CAUTIOUS.to_owned())
+    }
+}

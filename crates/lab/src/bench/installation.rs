@@ -1,0 +1,90 @@
+//! The installations that are measured, and whether one of their limits intervened.
+
+use std::collections::BTreeMap;
+
+use concord_installation::{Installation, Plan};
+use concord_wire::subject::Service;
+
+use super::measurements::{Options, round};
+use super::process::cpu_seconds;
+
+/// The services whose memory and processor time are reported.
+pub(super) const MEASURED: [Service; 4] = [
+    Service::Coordinator,
+    Service::ConflictDetector,
+    Service::DebateFacilitator,
+    Service::EscalationTimer,
+];
+
+/// Agents of a measurement send everything at once. With the usual limit they would be taken for a flood, and the limit
+/// would be measured.
+const UNLIMITED: &str = "work.agent_rate_max=1000000";
+
+/// What the services count when they refuse a message over its sender's limit, and when they read more slowly because a
+/// sender floods.
+const LIMITED: [&str; 2] = ["concord_rate_limited_total", "concord_held_back_total"];
+
+/// An installation of the measured services, without hosted agents, with the usual limits.
+pub(super) fn limited(options: &Options, name: &str) -> Plan {
+    let mut plan = Plan::new(options.directory.join(name)).with_setting("telemetry.log=warn");
+    plan.replicas = MEASURED.iter().map(|service| (*service, 1)).collect();
+    plan
+}
+
+/// The same without a limit on what agents send.
+pub(super) fn unlimited(options: &Options, name: &str) -> Plan {
+    limited(options, name).with_setting(UNLIMITED)
+}
+
+/// Starts an installation; the settings of the command line come last.
+pub(super) async fn start(options: &Options, mut plan: Plan) -> anyhow::Result<Installation> {
+    plan.settings.extend(options.settings.iter().cloned());
+    plan.binaries.clone_from(&options.binaries);
+    Ok(Installation::start(plan, |_| {}).await?)
+}
+
+/// Stops an installation after a measurement; how often a limit has intervened in it. More than 0 is said on standard error.
+pub(super) async fn stop(installation: Installation, measurement: &str) -> anyhow::Result<u64> {
+    let mut interventions = 0;
+    for counter in LIMITED {
+        interventions += installation.counter(counter).await?;
+    }
+    installation.stop().await;
+    if interventions > 0 {
+        eprintln!(
+            "warning: {measurement}: the limit on what an agent may send (work.agent_rate_max) intervened \
+             {interventions} times; the numbers are those of the limit"
+        );
+    }
+    Ok(interventions)
+}
+
+/// Processor time of every process until now, in seconds.
+pub(super) fn processor_times(installation: &Installation) -> BTreeMap<String, f64> {
+    let services = installation.processes().filter_map(|(service, replica)| {
+        Some((
+            service.as_str().to_owned(),
+            installation.pid(service, replica)?,
+        ))
+    });
+    let broker = installation
+        .broker()
+        .and_then(|broker| broker.pid())
+        .map(|pid| ("nats-server".to_owned(), pid));
+    let driver = ("agents and driver".to_owned(), std::process::id());
+    let all = services.chain(broker).chain([driver]);
+    all.filter_map(|(name, pid)| Some((name, cpu_seconds(pid).ok()?)))
+        .collect()
+}
+
+/// Memory of each measured service, in megabytes, as `megabytes` reads it of a process.
+pub(super) fn memory(
+    installation: &Installation,
+    megabytes: fn(u32) -> anyhow::Result<f64>,
+) -> BTreeMap<String, f64> {
+    let measured = MEASURED.iter().filter_map(|service| {
+        let megabytes = megabytes(installation.pid(*service, 0)?).ok()?;
+        Some((service.to_string(), round(megabytes)))
+    });
+    measured.collect()
+}

@@ -1,0 +1,269 @@
+//! What each agent has sent: a token bucket for each agent and kind of consumer, in each process.
+//!
+//! Time is that at which the broker stored the messages: how fast an agent sends does not depend on how fast its messages
+//! are worked on, nor on whether the service was away for a while.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use concord_events::topology::ConsumerKind;
+use concord_wire::payload::{ErrorReport, RATE_LIMIT};
+use concord_wire::{AgentId, ErrorCode, Fault, Timestamp};
+use lru::LruCache;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::RateLimit;
+use super::refusal::GATHERED;
+use crate::settings::WorkSettings;
+
+/// How many accounts are remembered. Whoever was silent the longest begins anew.
+pub(super) const ACCOUNTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
+/// Whoever sends at once what it may send in this many seconds floods. The sooner that is seen, the fewer wait behind it.
+const FLOOD_SECONDS: f64 = 0.25;
+/// Even where an agent may send fewer a second, this many of a flood are read, so that it comes to an end.
+const FLOOD_RATE_MIN: u32 = 1_000;
+/// How long after its last flood an agent is taken to flood.
+const FLOOD_MEMORY: Duration = Duration::from_secs(10);
+
+/// A token bucket.
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    tokens: f64,
+    /// When tokens were added last; none before the first.
+    filled: Option<Timestamp>,
+}
+
+impl Bucket {
+    fn full(tokens: u32) -> Self {
+        Self {
+            tokens: f64::from(tokens),
+            filled: None,
+        }
+    }
+
+    /// Takes a token, if there is one. A time that goes back, as between two streams, adds nothing.
+    fn take(&mut self, rate: u32, burst: u32, now: Timestamp) -> bool {
+        let filled = self.filled.map_or(now, |filled| filled.max(now));
+        // Milliseconds since the last message, or an idle day: exact as a float.
+        let passed_ms = self.filled.map_or(0, |before| filled.millis_since(before));
+        let refilled = Duration::from_millis(passed_ms).as_secs_f64() * f64::from(rate);
+        self.tokens = (self.tokens + refilled).min(f64::from(burst));
+        self.filled = Some(filled);
+        let taken = self.tokens >= 1.0;
+        if taken {
+            self.tokens -= 1.0;
+        }
+        debug_assert!(self.tokens >= 0.0, "a bucket owes tokens");
+        taken
+    }
+}
+
+/// Refusals that are told together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gathered {
+    pub(super) count: u64,
+    /// The greatest sequence of a refused message.
+    pub(super) last: u64,
+}
+
+/// What one agent may send now.
+#[derive(Debug)]
+struct Account {
+    messages: Bucket,
+    /// Refusals that are answered each.
+    answers: Bucket,
+    gathered: Option<Gathered>,
+    /// When it was seen to flood last.
+    flooded: Option<Instant>,
+}
+
+/// A message as its sender's account counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// Whether it is within the limit.
+    pub(super) admitted: bool,
+    /// Whether its sender floods.
+    pub(super) floods: bool,
+}
+
+/// The senders that a kind of consumer has heard.
+pub(crate) struct Senders {
+    /// Those that send no more than they may, whoever was heard last first.
+    pub(crate) quiet: Vec<AgentId>,
+    /// Those that flood, or have flooded a few seconds ago.
+    pub(crate) flooding: BTreeSet<AgentId>,
+}
+
+type Accounts = LruCache<(ConsumerKind, AgentId), Account>;
+
+/// What every agent may send.
+pub(crate) struct RateLimits {
+    rate: u32,
+    burst: u32,
+    accounts: Mutex<Accounts>,
+}
+
+impl RateLimits {
+    pub(crate) fn new(work: &WorkSettings) -> Self {
+        Self {
+            rate: work.agent_rate_max,
+            burst: work.agent_burst_max.max(1),
+            accounts: Mutex::new(LruCache::new(ACCOUNTS_MAX)),
+        }
+    }
+
+    /// How many messages a second of flooding senders are read while the others are read past them.
+    pub(crate) fn flood_rate(&self) -> u32 {
+        self.rate.max(FLOOD_RATE_MIN)
+    }
+
+    pub(super) fn is_off(&self) -> bool {
+        self.rate == 0
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, Accounts> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn account<T>(
+        &self,
+        kind: ConsumerKind,
+        agent: &AgentId,
+        change: impl FnOnce(&mut Account) -> T,
+    ) -> T {
+        let fresh = || Account {
+            messages: Bucket::full(self.burst),
+            answers: Bucket::full(self.rate),
+            gathered: None,
+            flooded: None,
+        };
+        change(
+            self.accounts()
+                .get_or_insert_mut((kind, agent.clone()), fresh),
+        )
+    }
+
+    /// Counts a message that was stored at this time.
+    pub(super) fn count(
+        &self,
+        kind: ConsumerKind,
+        agent: &AgentId,
+        stored_at: Timestamp,
+    ) -> Counted {
+        self.account(kind, agent, |account| {
+            let admitted = account.messages.take(self.rate, self.burst, stored_at);
+            // What may be sent at once may still take long to work on.
+            let quiet_min = f64::from(self.burst) - f64::from(self.rate) * FLOOD_SECONDS;
+            let floods = !admitted || account.messages.tokens < quiet_min;
+            if floods {
+                account.flooded = Some(Instant::now());
+            }
+            Counted { admitted, floods }
+        })
+    }
+
+    /// The senders that were heard where a limit counts.
+    pub(crate) fn senders(&self, limit: RateLimit) -> Senders {
+        let now = Instant::now();
+        let mut senders = Senders {
+            quiet: Vec::new(),
+            flooding: BTreeSet::new(),
+        };
+        let accounts = self.accounts();
+        for ((_, agent), account) in accounts.iter().filter(|((kind, _), _)| *kind == limit.kind) {
+            let floods = account
+                .flooded
+                .is_some_and(|at| now.saturating_duration_since(at) < FLOOD_MEMORY);
+            if floods {
+                senders.flooding.insert(agent.clone());
+            } else {
+                senders.quiet.push(agent.clone());
+            }
+        }
+        senders
+    }
+
+    /// Whether a refused message has an answer of its own. As many a second have one as are worked on: beyond that, an
+    /// answer to each would cost the others as much as the flood itself.
+    pub(super) fn may_answer(&self, kind: ConsumerKind, agent: &AgentId, now: Timestamp) -> bool {
+        self.account(kind, agent, |account| {
+            account.answers.take(self.rate, self.rate, now)
+        })
+    }
+
+    /// Counts a refusal; true when it is the first of those that will be told together.
+    pub(super) fn gather(&self, kind: ConsumerKind, agent: &AgentId, sequence: u64) -> bool {
+        self.account(kind, agent, |account| match &mut account.gathered {
+            Some(gathered) => {
+                gathered.count += 1;
+                gathered.last = gathered.last.max(sequence);
+                false
+            }
+            none => {
+                *none = Some(Gathered {
+                    count: 1,
+                    last: sequence,
+                });
+                true
+            }
+        })
+    }
+
+    /// The refusals since the first one, which is at `sequence`. They are gathered no longer.
+    pub(super) fn take_gathered(
+        &self,
+        kind: ConsumerKind,
+        agent: &AgentId,
+        sequence: u64,
+    ) -> Gathered {
+        let gathered = self.account(kind, agent, |account| account.gathered.take());
+        // An agent's account may have had to make room for others' meanwhile.
+        gathered.unwrap_or(Gathered {
+            count: 1,
+            last: sequence,
+        })
+    }
+
+    /// Puts back refusals that nobody was told of: those that come now are told with them.
+    pub(super) fn gather_again(&self, kind: ConsumerKind, agent: &AgentId, untold: Gathered) {
+        self.account(kind, agent, |account| {
+            let since = account.gathered.take();
+            let (count, last) = since.map_or((0, 0), |since| (since.count, since.last));
+            account.gathered = Some(Gathered {
+                count: untold.count + count,
+                last: untold.last.max(last),
+            });
+        });
+    }
+
+    /// What is wrong with a message over the limit.
+    pub(super) fn fault(&self, agent: &AgentId) -> Fault {
+        let Self { rate, burst, .. } = self;
+        Fault::new(
+            ErrorCode::CapacityExceeded,
+            "",
+            format!("{agent} sends more than {rate} messages a second."),
+            format!(
+                "Send at most {rate} a second, or {burst} at once after a pause; send this again in a second or later, \
+                 under a new message_id."
+            ),
+        )
+    }
+
+    pub(super) fn report(&self, agent: &AgentId) -> ErrorReport {
+        let mut report = ErrorReport::from(&self.fault(agent));
+        let mut detail = |name: &str, value| report.details.insert(name.into(), value);
+        detail("limit", json!(RATE_LIMIT));
+        detail("rate_max", json!(self.rate));
+        detail("retry_after_ms", json!(GATHERED.as_millis()));
+        report
+    }
+
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.accounts().len()
+    }
+}

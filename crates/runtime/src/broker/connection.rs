@@ -1,0 +1,167 @@
+//! How the connection to the broker is made: addresses, credentials, timeouts, and the version that is needed.
+
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions, Event};
+use concord_events::topology::BROKER_VERSION_MIN;
+
+use crate::settings::BrokerSettings;
+
+/// How long the broker may take for one answer.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often the connection is tested. A broker behind a black hole is noticed after two of these; the client's own
+/// default of a minute leaves a service hanging for as long.
+const PING_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Why there is no broker to work with.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No connection.
+    #[error("no connection to NATS at {servers}; is nats-server running there?")]
+    Connect {
+        /// Where it was tried.
+        servers: String,
+        /// Why it failed.
+        source: async_nats::ConnectError,
+    },
+    /// The credentials file cannot be read.
+    #[error("the credentials file {path} cannot be read")]
+    Credentials {
+        /// The path of the file.
+        path: String,
+        /// Why it cannot be used.
+        source: std::io::Error,
+    },
+    /// The broker is too old.
+    #[error(
+        "nats-server {found} is too old: Concord needs {}.{} or newer, for message schedules. Upgrade the broker.",
+        BROKER_VERSION_MIN.0,
+        BROKER_VERSION_MIN.1
+    )]
+    TooOld {
+        /// Its version.
+        found: String,
+    },
+    /// Server addresses that cannot be parsed.
+    #[error("{servers:?} is not a list of NATS addresses such as nats://127.0.0.1:4222")]
+    Address {
+        /// The addresses as they were given.
+        servers: String,
+        /// Why it cannot be used.
+        source: std::io::Error,
+    },
+}
+
+/// Connects, waits until the broker is there, and checks its version. With `wait` the first connection is tried until it
+/// succeeds.
+pub(super) async fn connect(
+    name: &str,
+    broker: &BrokerSettings,
+    wait: bool,
+) -> Result<Client, Error> {
+    let servers = broker.servers.clone();
+    let addresses = servers.split(',').map(|address| address.trim().parse());
+    let addresses: Result<Vec<async_nats::ServerAddr>, _> = addresses.collect();
+    let addresses = addresses.map_err(|source| Error::Address {
+        servers: servers.clone(),
+        source,
+    })?;
+    let mut delay = Duration::from_millis(100);
+    let client = loop {
+        let options = options(name, broker)?;
+        match options.connect(&addresses[..]).await {
+            Ok(client) => break client,
+            Err(error) if wait => {
+                tracing::warn!(%servers, %error, "No connection to NATS yet; trying again.");
+                tokio::time::sleep(delay).await;
+                delay = (delay * 2).min(Duration::from_secs(2));
+            }
+            Err(source) => return Err(Error::Connect { servers, source }),
+        }
+    };
+    check_version(&client.server_info().version)?;
+    Ok(client)
+}
+
+fn options(name: &str, broker: &BrokerSettings) -> Result<ConnectOptions, Error> {
+    let mut options = ConnectOptions::new()
+        .name(name)
+        .ping_interval(PING_INTERVAL)
+        .connection_timeout(REQUEST_TIMEOUT)
+        .request_timeout(Some(REQUEST_TIMEOUT))
+        .max_reconnects(None)
+        .subscription_capacity(65_536)
+        .client_capacity(8_192)
+        .reconnect_delay_callback(|attempts| {
+            let exponent = u32::try_from(attempts.min(6)).unwrap_or(6);
+            Duration::from_millis(25 * 2_u64.pow(exponent)).min(Duration::from_secs(1))
+        })
+        .event_callback(|event| async move {
+            match event {
+                Event::Connected => tracing::info!("Connected to NATS."),
+                Event::Disconnected => tracing::warn!("Lost the connection to NATS; reconnecting."),
+                Event::ServerError(error) => tracing::error!(%error, "NATS reports an error."),
+                other => tracing::debug!(event = %other, "NATS connection event."),
+            }
+        });
+    if let Some(path) = &broker.credentials {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Credentials {
+            path: path.display().to_string(),
+            source,
+        })?;
+        options = options
+            .credentials(&text)
+            .map_err(|source| Error::Credentials {
+                path: path.display().to_string(),
+                source,
+            })?;
+    }
+    if let (Some(user), Some(password)) = (&broker.user, &broker.password) {
+        options = options.user_and_password(user.clone(), password.reveal().to_owned());
+    }
+    if let Some(token) = &broker.token {
+        options = options.token(token.reveal().to_owned());
+    }
+    if let Some(authority) = &broker.tls_ca {
+        options = options.add_root_certificates(authority.clone());
+    }
+    Ok(options)
+}
+
+fn check_version(version: &str) -> Result<(), Error> {
+    let mut numbers = version
+        .split(['.', '-'])
+        .map(|part| part.parse::<u64>().unwrap_or(0));
+    let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if found < BROKER_VERSION_MIN {
+        return Err(Error::TooOld {
+            found: version.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_broker_is_refused_by_name() {
+        for (version, good) in [
+            ("2.14.0", true),
+            ("2.15.1", true),
+            ("3.0.0-RC.1", true),
+            ("2.9.10", false),
+            ("2.13.9", false),
+            ("", false),
+        ] {
+            assert_eq!(check_version(version).is_ok(), good, "{version}");
+        }
+        assert!(
+            check_version("2.9.10")
+                .unwrap_err()
+                .to_string()
+                .contains("2.9.10 is too old")
+        );
+    }
+}

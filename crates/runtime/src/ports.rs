@@ -1,0 +1,166 @@
+//! The ports of a service: what its handlers need of the world, as traits.
+//!
+//! A handler is generic over [`Ports`]. In production they are [`NatsPorts`](nats::NatsPorts); the simulator implements
+//! them for a world of its own, so the handlers that are simulated are the handlers that run. See `docs/adr/0038`.
+
+pub mod nats;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use concord_events::topology::Layout;
+use concord_events::{Aggregate, Deadline};
+use concord_wire::subject::{Lane, SubjectSpace};
+use concord_wire::{AgentId, Dialect, Envelope, Timestamp, Token};
+use serde::{Deserialize, Serialize};
+
+use crate::broker::Unavailable;
+use crate::codec;
+use crate::codec::message_lookup::Stored;
+use crate::event_store::{Error, EventStore, Publisher};
+
+/// The headers of a message. The type of the NATS client is used as it is: it is built without a connection, and a type
+/// of our own would be a copy of each delivery's headers.
+pub use async_nats::HeaderMap as Headers;
+
+/// Messages that one search looks through at most.
+const SEARCHED_MAX: usize = 1_000;
+
+/// Everything that handlers need of the world. Cheap to clone.
+pub trait Ports:
+    EventStore + Publisher + DeadLetters + Clock + Timers + MessageLookup + Preferences + Clone
+{
+    /// Subjects, streams and consumers of the installation.
+    fn layout(&self) -> &Layout;
+
+    /// A text that nobody has used before, to make an id of.
+    fn unique_id(&self) -> String;
+
+    /// How subjects are built and parsed.
+    fn subjects(&self) -> &SubjectSpace {
+        &self.layout().subjects
+    }
+}
+
+/// The time, for reading and for waiting.
+pub trait Clock: Send + Sync + 'static {
+    /// The present.
+    fn now(&self) -> Timestamp;
+
+    /// Waits for this long.
+    fn sleep(&self, time: Duration) -> impl Future<Output = ()> + Send;
+}
+
+/// A deadline as the scheduler holds it, and delivers it when it is due.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArmedDeadline {
+    /// The kind of aggregate that waits for it.
+    pub aggregate: Aggregate,
+    /// The id of the aggregate.
+    pub id: Token,
+    /// Its name among the deadlines of the aggregate.
+    pub name: Token,
+    /// When it is to be delivered.
+    pub due: Timestamp,
+}
+
+impl ArmedDeadline {
+    /// The deadline of an aggregate.
+    pub fn new(aggregate: Aggregate, id: &Token, deadline: &Deadline) -> Self {
+        Self {
+            aggregate,
+            id: id.clone(),
+            name: deadline.name.clone(),
+            due: deadline.due,
+        }
+    }
+}
+
+/// The scheduler that delivers deadlines when they are due.
+pub trait Timers: Send + Sync + 'static {
+    /// Holds a deadline, in place of an earlier one of the same aggregate and name.
+    fn arm(&self, deadline: &ArmedDeadline) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Holds a deadline no longer. One that is being delivered at this moment comes all the same.
+    fn cancel(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        name: &Token,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// The deadlines that are held, earliest first; at most `count_max`.
+    fn armed(
+        &self,
+        count_max: usize,
+    ) -> impl Future<Output = Result<Vec<ArmedDeadline>, Error>> + Send;
+}
+
+/// The stream of dead letters.
+pub trait DeadLetters: Send + Sync + 'static {
+    /// Whether a body of so many bytes can be stored in one message.
+    fn has_room_for(&self, bytes: usize) -> bool;
+
+    /// Stores a letter; done when it is stored. One under the same message id is stored once.
+    fn keep(
+        &self,
+        subject: String,
+        headers: Headers,
+        body: Bytes,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+/// Messages that are looked up one by one, as the leader of their stream has them.
+pub trait MessageLookup: Send + Sync + 'static {
+    /// The first message at or after `sequence` on whose subject matches `filter`.
+    fn next_message(
+        &self,
+        lane: Lane,
+        filter: &str,
+        sequence: u64,
+    ) -> impl Future<Output = Result<Option<Stored>, Unavailable>> + Send;
+
+    /// A message with its payload, which may be kept apart from it. An object that is not what the message says is the
+    /// sender's fault.
+    fn with_payload(
+        &self,
+        envelope: Envelope,
+    ) -> impl Future<Output = Result<Envelope, codec::Error>> + Send;
+
+    /// What `wanted` makes of the first message that it makes something of, among those at or after `sequence` on whose
+    /// subject matches `filter`. At most a thousand messages are looked through.
+    fn find_message<T: Send>(
+        &self,
+        lane: Lane,
+        filter: &str,
+        sequence: u64,
+        wanted: impl Fn(&Envelope, Timestamp) -> Option<T> + Send + Sync,
+    ) -> impl Future<Output = Result<Option<T>, Unavailable>> + Send {
+        async move {
+            let mut sequence = sequence;
+            for _ in 0..SEARCHED_MAX {
+                let Some(stored) = self.next_message(lane, filter, sequence).await? else {
+                    return Ok(None);
+                };
+                debug_assert!(stored.sequence >= sequence, "the lookup went backwards");
+                sequence = stored.sequence + 1;
+                if let Some(found) = stored
+                    .envelope
+                    .and_then(|envelope| wanted(&envelope, stored.stored_at))
+                {
+                    return Ok(Some(found));
+                }
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// What is known of how agents want to be written to.
+pub trait Preferences: Send + Sync + 'static {
+    /// The dialect of an agent's card, where it has one.
+    fn dialect_by_card(&self, agent: &AgentId) -> Option<Dialect>;
+
+    /// Takes into account in which dialect an agent has written.
+    fn wrote_in(&self, agent: &AgentId, dialect: Dialect);
+}

@@ -1,0 +1,244 @@
+//! The ports on a NATS broker.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use concord_events::non_event::is_acknowledgement;
+use concord_events::subject::{SystemFilters, SystemSubject};
+use concord_events::topology::{Layout, StreamKind};
+use concord_events::{Aggregate, AggregateEvent, StoredEvent};
+use concord_wire::subject::Lane;
+use concord_wire::{AgentId, Dialect, Envelope, Timestamp, Token, header};
+use futures::TryStreamExt;
+
+use crate::broker::{Broker, Operation, Unavailable};
+use crate::clock;
+use crate::codec::message_lookup::{self, Stored};
+use crate::codec::{self, claim_check};
+use crate::event_store::nats::NatsEventStore;
+use crate::event_store::publish::check_size;
+use crate::event_store::{
+    Appended, Consistency, Error, EventStore, LastEvent, Loaded, Publisher, ScannedEvent,
+};
+use crate::ports::{
+    ArmedDeadline, Clock, DeadLetters, Headers, MessageLookup, Ports, Preferences, Timers,
+};
+use crate::telemetry::trace::Trace;
+
+/// How long a delivered deadline stays in the stream; what nobody took by then is the watchdog's.
+const DUE_TTL: &str = "24h";
+/// How long the broker may take to list the deadlines that it holds.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The ports of a service in production.
+#[derive(Clone)]
+pub struct NatsPorts {
+    /// The connection.
+    pub broker: Broker,
+    /// Events and messages on it.
+    pub store: NatsEventStore,
+}
+
+impl NatsPorts {
+    /// On this connection.
+    pub async fn new(broker: Broker) -> Result<Self, Error> {
+        let store = NatsEventStore::new(broker.clone()).await?;
+        Ok(Self { broker, store })
+    }
+}
+
+impl Ports for NatsPorts {
+    fn layout(&self) -> &Layout {
+        &self.broker.layout
+    }
+
+    fn unique_id(&self) -> String {
+        uuid::Uuid::now_v7().to_string()
+    }
+}
+
+impl Clock for NatsPorts {
+    fn now(&self) -> Timestamp {
+        clock::now()
+    }
+
+    async fn sleep(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+}
+
+impl EventStore for NatsPorts {
+    async fn load<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        after: u64,
+        consistency: Consistency,
+    ) -> Result<Loaded<E>, Error> {
+        self.store.load(id, after, consistency).await
+    }
+
+    async fn append<E: AggregateEvent>(
+        &self,
+        record: &StoredEvent<E>,
+        head: u64,
+        trace: Option<&Trace>,
+    ) -> Result<Appended, Error> {
+        self.store.append(record, head, trace).await
+    }
+
+    async fn last(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        consistency: Consistency,
+    ) -> Result<Option<LastEvent>, Error> {
+        EventStore::last(&self.store, aggregate, id, consistency).await
+    }
+
+    async fn last_named<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        event: &'static str,
+    ) -> Result<Option<StoredEvent<E>>, Error> {
+        self.store.last_named(id, event).await
+    }
+
+    async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
+        self.store.at(sequence).await
+    }
+
+    async fn scan(&self, first: u64, each: impl FnMut(ScannedEvent) + Send) -> Result<u64, Error> {
+        self.store.scan(first, each).await
+    }
+}
+
+impl Publisher for NatsPorts {
+    async fn publish(&self, messages: &[Envelope], trace: Option<&Trace>) -> Result<(), Error> {
+        self.store.publish(messages, trace).await
+    }
+
+    async fn publish_in(
+        &self,
+        dialect: Dialect,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<(), Error> {
+        self.store.publish_in(dialect, envelope, trace).await
+    }
+
+    async fn publish_first(
+        &self,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<bool, Error> {
+        Publisher::publish_first(&self.store, envelope, trace).await
+    }
+}
+
+impl DeadLetters for NatsPorts {
+    fn has_room_for(&self, bytes: usize) -> bool {
+        check_size(&self.broker, bytes).is_ok()
+    }
+
+    async fn keep(&self, subject: String, headers: Headers, body: Bytes) -> Result<(), Error> {
+        let stored = self.broker.store(subject, headers, body).await;
+        stored.map_err(|error| Operation::StoreDeadLetter.failed(error))?;
+        Ok(())
+    }
+}
+
+impl Timers for NatsPorts {
+    async fn arm(&self, deadline: &ArmedDeadline) -> Result<(), Error> {
+        let subjects = self.broker.subjects();
+        let target = subjects.build(&SystemSubject::TimerDue {
+            aggregate: deadline.aggregate,
+            id: deadline.id.clone(),
+            name: deadline.name.clone(),
+        });
+        let mut headers = Headers::new();
+        // No message id: a deadline that is cancelled and armed again must not be taken for a duplicate.
+        headers.insert(header::SCHEDULE, format!("@at {}", deadline.due));
+        headers.insert(header::SCHEDULE_TARGET, target);
+        headers.insert(header::SCHEDULE_TTL, DUE_TTL);
+        let subject = armed_subject(
+            &self.broker,
+            deadline.aggregate,
+            &deadline.id,
+            &deadline.name,
+        );
+        let body = serde_json::to_vec(deadline)?;
+        let stored = self.broker.store(subject, headers, body.into()).await;
+        stored.map_err(|error| Operation::ScheduleDeadline.failed(error))?;
+        Ok(())
+    }
+
+    async fn cancel(&self, aggregate: Aggregate, id: &Token, name: &Token) -> Result<(), Error> {
+        let subject = armed_subject(&self.broker, aggregate, id, name);
+        let timers = self.broker.stream(StreamKind::Timers).await?;
+        let purged = timers.purge().filter(subject).await;
+        purged.map_err(|error| Operation::ScheduleDeadline.failed(error))?;
+        Ok(())
+    }
+
+    async fn armed(&self, count_max: usize) -> Result<Vec<ArmedDeadline>, Error> {
+        let listed = tokio::time::timeout(LIST_TIMEOUT, list(&self.broker, count_max)).await;
+        listed.map_err(|error| Operation::ListDeadlines.failed(error))?
+    }
+}
+
+fn armed_subject(broker: &Broker, aggregate: Aggregate, id: &Token, name: &Token) -> String {
+    broker.subjects().build(&SystemSubject::TimerArmed {
+        aggregate,
+        id: id.clone(),
+        name: name.clone(),
+    })
+}
+
+async fn list(broker: &Broker, count_max: usize) -> Result<Vec<ArmedDeadline>, Error> {
+    let timers = broker.stream(StreamKind::Timers).await?;
+    let filter = broker.subjects().armed();
+    let subjects = timers.info_with_subjects(filter).await;
+    let subjects = subjects.map_err(|error| Operation::ListDeadlines.failed(error))?;
+    let subjects: Vec<(String, usize)> = subjects
+        .try_collect()
+        .await
+        .map_err(|error| Operation::ListDeadlines.failed(error))?;
+    let mut armed: Vec<ArmedDeadline> = Vec::new();
+    for (subject, _) in subjects.into_iter().take(count_max) {
+        // One that fires meanwhile is gone, which is no failure.
+        if let Ok(message) = timers.direct_get_last_for_subject(subject).await {
+            // What stands in the place of a deadline hides it from the broker; it is fired by the watchdog.
+            if !is_acknowledgement(&message.payload) {
+                let read = serde_json::from_slice(&message.payload);
+                armed.push(read.map_err(|error| Operation::ListDeadlines.failed(error))?);
+            }
+        }
+    }
+    armed.sort_by(|a, b| a.due.cmp(&b.due).then_with(|| a.id.cmp(&b.id)));
+    Ok(armed)
+}
+
+impl MessageLookup for NatsPorts {
+    async fn next_message(
+        &self,
+        lane: Lane,
+        filter: &str,
+        sequence: u64,
+    ) -> Result<Option<Stored>, Unavailable> {
+        message_lookup::next(&self.broker, lane, filter, sequence).await
+    }
+
+    async fn with_payload(&self, envelope: Envelope) -> Result<Envelope, codec::Error> {
+        claim_check::whole(&self.broker, envelope).await
+    }
+}
+
+impl Preferences for NatsPorts {
+    fn dialect_by_card(&self, agent: &AgentId) -> Option<Dialect> {
+        self.broker.dialect_by_card(agent)
+    }
+
+    fn wrote_in(&self, agent: &AgentId, dialect: Dialect) {
+        self.broker.wrote_in(agent, dialect);
+    }
+}

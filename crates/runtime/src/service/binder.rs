@@ -1,0 +1,46 @@
+//! How a service says which handler is for which consumers.
+
+use concord_events::topology::ConsumerKind;
+
+use crate::delivery::Handler;
+use crate::delivery::reject_all::RejectAll;
+use crate::ports::Ports;
+use crate::service::api::Verb;
+use crate::service::{ServiceContext, ServiceRunner};
+
+/// Takes the handlers of a service. In production they are bound to pull consumers and to the API; in the simulator, to
+/// those of its world. A service says what it is made of to either in the same function.
+pub trait Binder {
+    /// Has `handler` handle the deliveries of the service's own consumers of a kind.
+    fn handle<H: Handler>(&mut self, kind: ConsumerKind, handler: H);
+
+    /// The same with another number of deliveries under way at once, for handlers that mostly wait.
+    fn handle_many<H: Handler>(&mut self, kind: ConsumerKind, in_flight_max: usize, handler: H);
+
+    /// Has `verb` answer requests under this name to the service's API.
+    fn answer(&mut self, name: &'static str, verb: Verb);
+
+    /// Answers the messages to a service that acts on none.
+    fn handle_no_messages<P: Ports>(&mut self, context: &ServiceContext<P>) {
+        let service = context.service;
+        self.handle(ConsumerKind::Inbox(service), RejectAll(context.clone()));
+        self.handle(
+            ConsumerKind::UrgentInbox(service),
+            RejectAll(context.clone()),
+        );
+    }
+}
+
+impl Binder for ServiceRunner {
+    fn handle<H: Handler>(&mut self, kind: ConsumerKind, handler: H) {
+        self.consume(kind, handler);
+    }
+
+    fn handle_many<H: Handler>(&mut self, kind: ConsumerKind, in_flight_max: usize, handler: H) {
+        self.consume_many(kind, in_flight_max, handler);
+    }
+
+    fn answer(&mut self, name: &'static str, verb: Verb) {
+        ServiceRunner::answer(self, name, verb);
+    }
+}

@@ -1,0 +1,270 @@
+//! Running a service: its consumers, tasks and verbs, and whether it is ready.
+
+use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use concord_events::topology::{ConsumerDefinition, ConsumerKind};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::admission::{Admission, Priority};
+use crate::broker::Broker;
+use crate::broker::provision::PullConsumer;
+use crate::context::metrics::Consumer;
+use crate::context::restrictions::Restrictions;
+use crate::delivery::Handler;
+use crate::delivery::reject_all::RejectAll;
+use crate::service::health::Readiness;
+use crate::service::{ServiceContext, api};
+use crate::{Directory, NatsPorts, service::poison, service::worker};
+
+/// What runs a service: its consumers, its tasks, its API and what it says of its readiness. Cheap to clone.
+#[derive(Clone)]
+pub struct ServiceRunner {
+    context: ServiceContext<NatsPorts>,
+    /// The connection to the broker.
+    pub broker: Broker,
+    /// Cancelled when the service is to stop.
+    pub stop: CancellationToken,
+    pub(crate) admission: Arc<Admission>,
+    tasks: TaskTracker,
+    consumers: Arc<Mutex<Bindings>>,
+    verbs: Arc<Mutex<Vec<(&'static str, api::Verb)>>>,
+    ready_lag_max: u64,
+    restrictions: Arc<Restrictions>,
+}
+
+#[derive(Default)]
+struct Bindings {
+    expected: BTreeSet<String>,
+    bound: BTreeSet<String>,
+}
+
+impl ServiceRunner {
+    /// Runs nothing yet.
+    pub(crate) fn new(
+        context: ServiceContext<NatsPorts>,
+        ready_lag_max: u64,
+        stop: CancellationToken,
+    ) -> Self {
+        let restrictions = Arc::<Restrictions>::default();
+        let admission = Admission::new(&context.work, Arc::clone(&restrictions), stop.clone());
+        Self {
+            broker: context.ports.broker.clone(),
+            context,
+            stop,
+            admission: Arc::new(admission),
+            tasks: TaskTracker::new(),
+            consumers: Arc::default(),
+            verbs: Arc::default(),
+            ready_lag_max,
+            restrictions,
+        }
+    }
+
+    /// What the service's handlers share.
+    pub fn context(&self) -> &ServiceContext<NatsPorts> {
+        &self.context
+    }
+
+    /// Waits until the service's tasks have ended.
+    pub(crate) async fn wait_for_tasks(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Runs `handler` on the service's own consumers of a kind until the service stops.
+    pub fn consume<H: Handler>(&self, kind: ConsumerKind, handler: H) {
+        self.consume_many(kind, self.work.in_flight_max, handler);
+    }
+
+    /// The same with another number of deliveries under way at once, for handlers that mostly wait.
+    pub fn consume_many<H: Handler>(&self, kind: ConsumerKind, in_flight_max: usize, handler: H) {
+        let definitions = self.broker.layout.consumers_of(kind).into_iter();
+        let consumers = definitions.map(|definition| {
+            let priority = Priority::of(&definition);
+            let ConsumerDefinition {
+                stream,
+                name,
+                filter,
+                ..
+            } = definition;
+            ((stream, name, filter), priority)
+        });
+        self.run_consumers(consumers, in_flight_max, handler);
+    }
+
+    /// Answers the messages to a service that acts on none.
+    pub fn consume_no_messages(&self) {
+        self.consume(
+            ConsumerKind::Inbox(self.service),
+            RejectAll(self.context.clone()),
+        );
+        self.consume(
+            ConsumerKind::UrgentInbox(self.service),
+            RejectAll(self.context.clone()),
+        );
+    }
+
+    /// Runs `handler` on any consumer until the service stops.
+    pub fn consume_from<H: Handler>(
+        &self,
+        stream: String,
+        name: String,
+        filter: String,
+        handler: H,
+    ) {
+        self.run_consumers(
+            [((stream, name, filter), Priority::Independent)],
+            self.work.in_flight_max,
+            handler,
+        );
+    }
+
+    /// The same with another number of deliveries under way at once, for handlers that mostly wait.
+    pub fn consume_many_from<H: Handler>(
+        &self,
+        consumer: (String, String, String),
+        in_flight_max: usize,
+        handler: H,
+    ) {
+        self.run_consumers([(consumer, Priority::Independent)], in_flight_max, handler);
+    }
+
+    fn run_consumers<H: Handler>(
+        &self,
+        consumers: impl IntoIterator<Item = ((String, String, String), Priority)>,
+        in_flight_max: usize,
+        handler: H,
+    ) {
+        let in_flight_max = in_flight_max.max(1);
+        let (handler, permits) = (Arc::new(handler), Arc::new(Semaphore::new(in_flight_max)));
+        let ack_wait = Duration::from_millis(self.work.ack_wait_ms);
+        for ((stream, name, filter), priority) in consumers {
+            self.bindings(|bindings| bindings.expected.insert(name.clone()));
+            let consumer = PullConsumer {
+                stream,
+                name,
+                filter,
+                ack_wait,
+                ack_pending_max: 20_000,
+                in_flight_max,
+            };
+            if poison::concerns(self, &consumer) {
+                self.tasks
+                    .spawn(poison::watch(self.clone(), consumer.clone()));
+            }
+            let (handler, permits) = (Arc::clone(&handler), Arc::clone(&permits));
+            self.tasks.spawn(worker::run(
+                self.clone(),
+                consumer,
+                priority,
+                handler,
+                permits,
+            ));
+        }
+    }
+
+    /// From now on the service knows who is registered.
+    pub(crate) fn knows(&self, directory: Arc<Directory>) {
+        self.admission.know_registered(Box::new(move || {
+            let mut registered = Vec::new();
+            directory.each(|agent, _| registered.push(agent.clone()));
+            registered
+        }));
+    }
+
+    /// Waits while thousands of deadlines are due, for work that can wait for them, but no longer than a second.
+    pub async fn give_way(&self) {
+        self.admission.give_way().await;
+    }
+
+    /// Runs something else until it ends; the service waits for it before it stops.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
+    }
+
+    /// Answers a verb of the service's API. To be called before the service has started.
+    pub fn answer(&self, verb: &'static str, handler: api::Verb) {
+        self.verbs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((verb, handler));
+    }
+
+    pub(crate) fn take_verbs(&self) -> Vec<(&'static str, api::Verb)> {
+        std::mem::take(&mut *self.verbs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn bound(&self, consumer: &str) {
+        self.bindings(|bindings| bindings.bound.insert(consumer.to_owned()));
+    }
+
+    fn bindings<T>(&self, change: impl FnOnce(&mut Bindings) -> T) -> T {
+        change(
+            &mut self
+                .consumers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    /// Whether the service can do its work.
+    pub fn readiness(&self) -> Readiness {
+        let mut reasons = Vec::new();
+        if self.metrics.broker_up.get() == 0 || !self.broker.is_connected() {
+            reasons.push("the broker does not answer".to_owned());
+        }
+        let (unbound, expected) = self.bindings(|bindings| {
+            let unbound: Vec<String> = bindings
+                .expected
+                .difference(&bindings.bound)
+                .cloned()
+                .collect();
+            (unbound, bindings.expected.clone())
+        });
+        reasons.extend(
+            unbound
+                .into_iter()
+                .map(|name| format!("the consumer {name} is not bound yet")),
+        );
+        for consumer in expected {
+            let lag = self
+                .metrics
+                .lag
+                .get_or_create(&Consumer {
+                    consumer: consumer.clone(),
+                })
+                .get();
+            // Of a flood that is read past nobody waits for the end.
+            if u64::try_from(lag).unwrap_or(0) > self.ready_lag_max
+                && !self.restrictions.concern(&consumer)
+            {
+                reasons.push(format!("{lag} messages wait in the consumer {consumer}"));
+            }
+        }
+        Readiness {
+            ready: reasons.is_empty(),
+            reasons,
+            notes: self.restrictions.texts(),
+        }
+    }
+
+    /// Says in the readiness what is restricted of the service, or that nothing is any more; `about` is a consumer of it or
+    /// another word for what is restricted.
+    pub fn note(&self, about: &str, restriction: Option<String>) {
+        self.restrictions.set(about, restriction);
+    }
+}
+
+/// Whoever runs a service has all that its handlers have.
+impl Deref for ServiceRunner {
+    type Target = ServiceContext<NatsPorts>;
+
+    fn deref(&self) -> &Self::Target {
+        self.context()
+    }
+}

@@ -1,0 +1,285 @@
+//! Working on the deliveries of a consumer: bounded in number, each handled on its own task, acknowledged when done, put
+//! back when it failed, and kept as a dead letter when it fails again and again. Survives the loss of the broker.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::AckKind;
+use async_nats::{Message, Subject};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use crate::admission::{BypassReader, Gate, Intake, Priority, Verdict};
+use crate::broker::delivery_info::DeliveryInfo;
+use crate::broker::provision::PullConsumer;
+use crate::broker::pull::{self, Pull, Taken};
+use crate::broker::{Broker, timestamp, trace_of};
+use crate::context::metrics::DeliveryLabels;
+use crate::delivery::settle::{Settlement, settle};
+use crate::delivery::{Delivery, Handler};
+use crate::error_chain::ErrorChain;
+use crate::service::{ServiceRunner, poison};
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Pulling is tried again after so long when it failed, doubled with each failure up to the longest wait.
+const WAIT_FIRST: Duration = Duration::from_millis(100);
+const WAIT_MAX: Duration = Duration::from_secs(2);
+/// When pulling went well for so long, the next failure is taken for a first one.
+const GOOD_MIN: Duration = Duration::from_secs(10);
+
+/// Pulls from `consumer` until the service stops, then finishes what is under way. `permits` bounds how many deliveries are
+/// worked on at once.
+pub(crate) async fn run<H: Handler>(
+    runner: ServiceRunner,
+    consumer: PullConsumer,
+    priority: Priority,
+    handler: Arc<H>,
+    permits: Arc<Semaphore>,
+) {
+    let layout = &runner.broker.layout;
+    let gate = Gate::new(&runner.admission, layout, &consumer.name, priority, permits);
+    let tasks = TaskTracker::new();
+    let worker = |gate| {
+        let worker = Worker {
+            runner: runner.clone(),
+            // Both paths have one name: a delivery that is read on both is refused under one id and counted once.
+            consumer: consumer.name.as_str().into(),
+            gate,
+            handler: Arc::clone(&handler),
+        };
+        Pulling {
+            worker: Arc::new(worker),
+            tasks: tasks.clone(),
+        }
+    };
+    let past_backlog = gate.past_backlog(consumer.in_flight_max);
+    let reader = BypassReader::new(&runner.broker, &gate, &consumer);
+    if let (Some(past_backlog), Some(reader)) = (past_backlog, reader) {
+        let watch = poison::watch(runner.clone(), reader.consumer().clone());
+        tasks.spawn(watch);
+        tasks.spawn(reader.run(worker(past_backlog)));
+    }
+    pull_until_stopped(&worker(gate), &consumer).await;
+    tasks.close();
+    tasks.wait().await;
+}
+
+async fn pull_until_stopped<H: Handler>(pulling: &Pulling<H>, consumer: &PullConsumer) {
+    let stop = &pulling.worker.runner.stop;
+    let mut wait = WAIT_FIRST;
+    while !stop.is_cancelled() {
+        let started = Instant::now();
+        if let Err(error) = pulling.pull(consumer).await {
+            tracing::warn!(consumer = %consumer.name, error = %ErrorChain(&*error), "Pulling failed; starting again.");
+            if started.elapsed() > GOOD_MIN {
+                wait = WAIT_FIRST;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => wait = (wait * 2).min(WAIT_MAX),
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+}
+
+/// What handles single deliveries; every task holds it.
+struct Worker<H> {
+    runner: ServiceRunner,
+    consumer: Arc<str>,
+    gate: Gate,
+    handler: Arc<H>,
+}
+
+/// Deliveries of one consumer, as they come.
+struct Pulling<H> {
+    worker: Arc<Worker<H>>,
+    tasks: TaskTracker,
+}
+
+impl<H: Handler> Intake for Pulling<H> {
+    /// Has a delivery handled when its turn comes. Meanwhile the broker is told that it is being worked on: while a process
+    /// is slow the others would be given all that waits in it as well, and nobody would be slow alone.
+    async fn start(&self, Taken { message, place }: Taken) {
+        let Worker {
+            runner,
+            consumer,
+            gate,
+            ..
+        } = &*self.worker;
+        let Some(mut arrived) = Arrived::new(consumer, message) else {
+            tracing::error!(
+                "A delivery without its stream's description was left to be delivered again."
+            );
+            return;
+        };
+        let verdict = gate.admit(runner.context(), &mut arrived.delivery, arrived.waiting);
+        if let Verdict::Skipped(label) = verdict {
+            // Here and at once, so that a flood is over as fast as it can be read, whatever is under way.
+            finish(runner, arrived, (Settlement::Acknowledge, label)).await;
+            return;
+        }
+        let worker = Arc::clone(&self.worker);
+        self.tasks.spawn(async move {
+            // Boxed, because a task that holds all of it is moved several times on its way to the scheduler and back.
+            Box::pin(handle_one(&worker, arrived, verdict)).await;
+            drop(place);
+        });
+    }
+}
+
+impl<H: Handler> Pulling<H> {
+    async fn pull(&self, consumer: &PullConsumer) -> Result<(), AnyError> {
+        let runner = &self.worker.runner;
+        consumer.bind(&runner.broker).await?;
+        let mut messages = Pull::start(&runner.broker, consumer).await?;
+        runner.bound(&consumer.name);
+        loop {
+            let taken = tokio::select! {
+                next = messages.next() => next?,
+                () = runner.stop.cancelled() => break,
+            };
+            self.start(taken).await;
+            if self.worker.gate.hold_back().await {
+                runner.metrics.held_back.inc();
+            }
+        }
+        messages.stop().await
+    }
+}
+
+async fn handle_one<H: Handler>(worker: &Worker<H>, arrived: Arrived, verdict: Verdict) {
+    let Worker { runner, gate, .. } = worker;
+    let every = Duration::from_millis(runner.work.ack_wait_ms) / 2;
+    let settled = {
+        let settling = std::pin::pin!(settle_one(worker, &arrived.delivery, verdict));
+        keep_alive(settling, &runner.broker, &arrived.reply, every).await
+    };
+    if matches!(settled.0, Settlement::Acknowledge | Settlement::Terminate) {
+        gate.done(arrived.delivery.sequence);
+    }
+    finish(runner, arrived, settled).await;
+}
+
+/// Waits until the turn of a delivery has come, and does with it what the gate has said.
+async fn settle_one<H: Handler>(
+    worker: &Worker<H>,
+    delivery: &Delivery,
+    verdict: Verdict,
+) -> (Settlement, &'static str) {
+    let Worker {
+        runner,
+        gate,
+        handler,
+        ..
+    } = worker;
+    let permit = tokio::select! {
+        biased;
+        permit = gate.turn() => permit.ok(),
+        () = runner.stop.cancelled() => None,
+    };
+    let Some(permit) = permit else {
+        return (Settlement::PutBack(pull::EXPIRES), "given_back");
+    };
+    let context = runner.context();
+    let started = Instant::now();
+    let settled = match verdict {
+        Verdict::Admitted(_under_way) => {
+            let _permit = permit;
+            settle(context, &**handler, delivery).await
+        }
+        Verdict::Refused(excess) => gate.refuse(context, excess, delivery, permit).await,
+        Verdict::Skipped(label) => (Settlement::Acknowledge, label),
+    };
+    let seconds = started.elapsed().as_secs_f64();
+    runner.metrics.handling_seconds.observe(seconds);
+    settled
+}
+
+/// Tells the broker what became of a delivery, and counts it.
+async fn finish(
+    runner: &ServiceRunner,
+    Arrived {
+        delivery, reply, ..
+    }: Arrived,
+    (settlement, verdict): (Settlement, &'static str),
+) {
+    let acknowledged = runner.broker.acknowledge(reply, ack_kind(settlement)).await;
+    if let Err(error) = acknowledged {
+        tracing::warn!(%error, "An acknowledgement could not be sent; the message will be delivered again.");
+    }
+    let consumer = Arc::clone(&delivery.consumer);
+    let deliveries = &runner.metrics.deliveries;
+    deliveries
+        .get_or_create(&DeliveryLabels { consumer, verdict })
+        .inc();
+}
+
+/// Tells the broker that a delivery is still being worked on, so that a slow one is not given to another process.
+async fn keep_alive<T>(
+    mut work: std::pin::Pin<&mut impl Future<Output = T>>,
+    broker: &Broker,
+    reply: &Subject,
+    every: Duration,
+) -> T {
+    loop {
+        match tokio::time::timeout(every, &mut work).await {
+            Ok(done) => return done,
+            Err(_) => {
+                if let Err(error) = broker.acknowledge(reply.clone(), AckKind::Progress).await {
+                    tracing::warn!(%error, "The broker was not told that work goes on; it may deliver again.");
+                }
+            }
+        }
+    }
+}
+
+fn ack_kind(settlement: Settlement) -> AckKind {
+    match settlement {
+        Settlement::Acknowledge => AckKind::Ack,
+        Settlement::Terminate => AckKind::Term,
+        Settlement::PutBack(wait) => AckKind::Nak(Some(wait)),
+    }
+}
+
+/// A delivery, and where it is acknowledged.
+struct Arrived {
+    delivery: Delivery,
+    reply: Subject,
+    /// How many messages wait behind it in its consumer.
+    waiting: u64,
+}
+
+impl Arrived {
+    /// None where the broker does not say where the message comes from.
+    fn new(consumer: &Arc<str>, message: Message) -> Option<Self> {
+        let Message {
+            subject,
+            reply,
+            payload,
+            headers,
+            ..
+        } = message;
+        let reply = reply?;
+        let info = DeliveryInfo::parse(&reply)?;
+        debug_assert!(info.deliveries > 0, "a delivery that was never delivered");
+        let delivery = Delivery {
+            subject: subject.as_str().to_owned(),
+            payload,
+            trace: trace_of(headers.as_ref()),
+            headers,
+            stream: info.stream.to_owned(),
+            sequence: info.sequence,
+            deliveries: info.deliveries,
+            stored_at: timestamp(info.stored_nanos),
+            consumer: Arc::clone(consumer),
+            over_limit: None,
+        };
+        let waiting = info.waiting;
+        Some(Self {
+            delivery,
+            reply,
+            waiting,
+        })
+    }
+}

@@ -1,0 +1,374 @@
+//! Settings: defaults, then a file, then the environment, then flags. One struct a service; its doc comments become
+//! `docs/configuration.md`. An unknown key is an error that names the nearest known one.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use concord_events::topology::StorageChoices;
+use concord_wire::Token;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub mod reference;
+mod secret;
+
+pub use secret::Secret;
+
+/// Why there are no settings.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file, variable or flag cannot be read.
+    #[error("the settings cannot be read: {0}")]
+    Read(#[from] config::ConfigError),
+    /// A key that does not exist.
+    #[error("there is no setting {key:?}{}", nearest.as_ref().map_or(String::new(), |n| format!("; did you mean {n:?}?")))]
+    Unknown {
+        /// The key.
+        key: String,
+        /// The most similar key there is.
+        nearest: Option<String>,
+    },
+    /// A value that does not fit.
+    #[error("the setting {key:?} is wrong: {message}")]
+    Value {
+        /// The key.
+        key: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A `--set` that is not `key=value`.
+    #[error("--set {0:?} is not of the form key=value")]
+    Flag(String),
+}
+
+/// Settings of a service; `S` are those of this service alone.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    default,
+    deny_unknown_fields,
+    bound(deserialize = "S: Default + serde::de::DeserializeOwned")
+)]
+#[schemars(bound = "S: JsonSchema + Default + Serialize")]
+pub struct Settings<S> {
+    /// The broker.
+    pub broker: BrokerSettings,
+    /// Names and storage on the broker.
+    pub storage: StorageSettings,
+    /// The HTTP endpoint for health and metrics.
+    pub http: HttpSettings,
+    /// Logs and traces.
+    pub telemetry: TelemetrySettings,
+    /// How work is done.
+    pub work: WorkSettings,
+    /// Settings of this service alone.
+    pub service: S,
+}
+
+/// A service without settings of its own.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NoSettings {}
+
+/// The broker.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BrokerSettings {
+    /// Addresses of nats-server, separated by commas.
+    pub servers: String,
+    /// File with NATS credentials (JWT and seed).
+    pub credentials: Option<PathBuf>,
+    /// User name, with `password`.
+    pub user: Option<String>,
+    /// Password of `user`.
+    pub password: Option<Secret>,
+    /// Token, instead of user and password.
+    pub token: Option<Secret>,
+    /// File with the certificate authority of the broker's TLS certificate.
+    pub tls_ca: Option<PathBuf>,
+    /// Messages with more bytes than this go compressed to agents whose cards say that they read it.
+    pub compress_over_bytes: usize,
+}
+
+impl Default for BrokerSettings {
+    fn default() -> Self {
+        let servers = "nats://127.0.0.1:4222".to_owned();
+        Self {
+            servers,
+            credentials: None,
+            user: None,
+            password: None,
+            token: None,
+            tls_ca: None,
+            compress_over_bytes: 16_384,
+        }
+    }
+}
+
+/// Names and storage on the broker.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StorageSettings {
+    /// First token of every subject, and in capitals of every stream name: several installations fit in one account.
+    pub prefix: Token,
+    /// Copies of each stream: 1 on a laptop, 3 in production.
+    pub replicas: usize,
+    /// Days that messages and dead letters are kept. Facts are kept for ever.
+    pub message_days: u64,
+    /// Bytes of the object store in which payloads over 1 MB travel; they are kept as long as messages.
+    pub payload_store_bytes: u64,
+    /// Bytes of the largest such payload that is read.
+    pub payload_bytes_max: u64,
+}
+
+impl Default for StorageSettings {
+    fn default() -> Self {
+        Self {
+            prefix: Token::fixed(concord_wire::subject::DEFAULT_PREFIX),
+            replicas: 1,
+            message_days: 90,
+            payload_store_bytes: 1 << 30,
+            payload_bytes_max: concord_encoding::PAYLOAD_BYTES_MAX,
+        }
+    }
+}
+
+impl StorageSettings {
+    /// What the layout needs.
+    pub fn choices(&self) -> StorageChoices {
+        StorageChoices {
+            replicas: self.replicas,
+            message_age: Duration::from_secs(self.message_days * 86_400),
+        }
+    }
+}
+
+/// The HTTP endpoint for health and metrics.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpSettings {
+    /// Whether to listen.
+    pub enabled: bool,
+    /// Where to listen; port 0 takes any free port, which is logged and published as service metadata.
+    pub address: String,
+    /// `/readyz` fails while more messages than this wait in one of the service's consumers, unless they are a flood that others
+    /// are read past.
+    pub ready_lag_max: u64,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            address: "127.0.0.1:0".into(),
+            ready_lag_max: 100_000,
+        }
+    }
+}
+
+/// Logs and traces.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TelemetrySettings {
+    /// What to log, in the syntax of `RUST_LOG`, for example `info` or `concord_runtime=debug,warn`.
+    pub log: String,
+    /// `text` or `json`.
+    pub log_format: LogFormat,
+    /// Base address of an OpenTelemetry collector (OTLP over HTTP or HTTPS), for example `http://127.0.0.1:4318`; empty for none.
+    pub otlp_endpoint: String,
+    /// Believe these authorities, too, when the collector is spoken to under TLS (a PEM file).
+    pub otlp_ca: Option<PathBuf>,
+}
+
+impl Default for TelemetrySettings {
+    fn default() -> Self {
+        Self {
+            log: "info".into(),
+            log_format: LogFormat::Text,
+            otlp_endpoint: String::new(),
+            otlp_ca: None,
+        }
+    }
+}
+
+/// Form of the log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// How work is done.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorkSettings {
+    /// Deliveries of one consumer under way at once in this process.
+    pub in_flight_max: usize,
+    /// How long one delivery may take before the broker gives it to another process, in milliseconds.
+    pub ack_wait_ms: u64,
+    /// Deliveries of one message before it is given up and kept under `dead`.
+    pub deliveries_max: u64,
+    /// Messages a second of one agent that this process works on; what is more is refused. 0 for no limit. An agent
+    /// that takes part in 300 cases a second sends half as many.
+    pub agent_rate_max: u32,
+    /// Messages of one agent at once, after a pause, before `agent_rate_max` counts.
+    pub agent_burst_max: u32,
+    /// How long work under way may take to end after SIGTERM, in milliseconds.
+    pub drain_ms: u64,
+    /// Aggregates of each kind kept in memory; of debates, which take some ten kilobytes each, four times as many.
+    pub cached_max: NonZeroUsize,
+    /// Threads of this process that work at once. A service grows by replicas rather than by threads.
+    pub threads: NonZeroUsize,
+}
+
+impl Default for WorkSettings {
+    fn default() -> Self {
+        Self {
+            in_flight_max: 128,
+            ack_wait_ms: 5_000,
+            deliveries_max: 20,
+            agent_rate_max: 2_000,
+            agent_burst_max: 20_000,
+            drain_ms: 10_000,
+            cached_max: NonZeroUsize::new(4_096).unwrap_or(NonZeroUsize::MIN),
+            threads: NonZeroUsize::new(2).unwrap_or(NonZeroUsize::MIN),
+        }
+    }
+}
+
+/// Where settings come from, besides the defaults.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// A TOML file.
+    pub file: Option<PathBuf>,
+    /// Environment variables; those that begin with `CONCORD_` and contain `__` are settings.
+    pub environment: HashMap<String, String>,
+    /// `key=value` flags, keys with dots.
+    pub flags: Vec<String>,
+}
+
+impl Sources {
+    /// Sources of a process: its environment, and the given file and flags.
+    pub fn of_process(file: Option<PathBuf>, flags: Vec<String>) -> Self {
+        Self {
+            file,
+            flags,
+            environment: std::env::vars().collect(),
+        }
+    }
+}
+
+/// Reads settings of type `T`.
+pub fn read<T: DeserializeOwned + Serialize + Default + JsonSchema>(
+    sources: &Sources,
+) -> Result<T, Error> {
+    let merged = merge(sources)?;
+    let schema = schema::<T>();
+    if let Some(error) = unknown_key(&merged, schema.as_value(), "") {
+        return Err(error);
+    }
+    let text = merged.to_string();
+    concord_wire::envelope::from_json(text.as_bytes(), "").map_err(|fault| Error::Value {
+        key: fault.pointer.trim_start_matches('/').replace('/', "."),
+        message: fault.message,
+    })
+}
+
+/// Settings as a TOML file that [`read`] takes. Secrets stay hidden in it, so its first lines say to fill them in.
+pub fn to_toml<T: Serialize>(settings: &T) -> Result<String, toml::ser::Error> {
+    let text = toml::to_string(settings)?;
+    let advice = if text.contains(secret::HIDDEN) {
+        "# Secrets are not shown. Fill in what is (hidden) before you use this file.\n\n"
+    } else {
+        ""
+    };
+    Ok(format!("{advice}{text}"))
+}
+
+fn schema<T: JsonSchema>() -> schemars::Schema {
+    let settings = schemars::generate::SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true);
+    settings.into_generator().into_root_schema_for::<T>()
+}
+
+fn merge(sources: &Sources) -> Result<Value, Error> {
+    let mut builder = config::Config::builder();
+    if let Some(file) = &sources.file {
+        builder =
+            builder.add_source(config::File::from(file.as_path()).format(config::FileFormat::Toml));
+    }
+    // Only names with `__` are settings: `CONCORD_NATS_SERVER` and the like belong to scripts.
+    let variables = sources
+        .environment
+        .iter()
+        .filter(|(name, _)| name.starts_with("CONCORD_") && name.contains("__"));
+    let environment = config::Environment::with_prefix("CONCORD")
+        .prefix_separator("_")
+        .separator("__")
+        .try_parsing(true)
+        .source(Some(
+            variables
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        ));
+    builder = builder.add_source(environment);
+    for flag in &sources.flags {
+        let (key, value) = flag
+            .split_once('=')
+            .ok_or_else(|| Error::Flag(flag.clone()))?;
+        builder = builder.set_override(key, parse_scalar(value))?;
+    }
+    Ok(builder.build()?.try_deserialize::<Value>()?)
+}
+
+fn parse_scalar(text: &str) -> config::Value {
+    let kind = if let Ok(flag) = text.parse::<bool>() {
+        config::ValueKind::Boolean(flag)
+    } else if let Ok(number) = text.parse::<i64>() {
+        config::ValueKind::I64(number)
+    } else if let Ok(number) = text.parse::<f64>() {
+        config::ValueKind::Float(number)
+    } else {
+        config::ValueKind::String(text.to_owned())
+    };
+    config::Value::new(None, kind)
+}
+
+/// The first key of `found` that `schema` does not know.
+fn unknown_key(found: &Value, schema: &Value, path: &str) -> Option<Error> {
+    let fields = found.as_object()?;
+    let known = schema.get("properties")?.as_object()?;
+    for (key, value) in fields {
+        let full = if path.is_empty() {
+            key.clone()
+        } else {
+            format!("{path}.{key}")
+        };
+        match known.get(key) {
+            Some(inner) => {
+                if let Some(error) = unknown_key(value, inner, &full) {
+                    return Some(error);
+                }
+            }
+            None => {
+                let nearest = known.keys().max_by(|a, b| {
+                    strsim::jaro_winkler(key, a)
+                        .total_cmp(&strsim::jaro_winkler(key, b))
+                        .then_with(|| b.cmp(a))
+                });
+                let nearest = nearest.map(|near| full.replace(key.as_str(), near));
+                return Some(Error::Unknown { key: full, nearest });
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

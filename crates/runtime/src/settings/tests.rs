@@ -1,0 +1,138 @@
+use super::*;
+
+type Plain = Settings<NoSettings>;
+
+fn sources(environment: &[(&str, &str)], flags: &[&str]) -> Sources {
+    Sources {
+        file: None,
+        environment: environment
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect(),
+        flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+    }
+}
+
+#[test]
+fn nothing_given_means_the_defaults() {
+    let settings: Plain = read(&sources(&[], &[])).unwrap();
+    assert_eq!(settings.broker.servers, "nats://127.0.0.1:4222");
+    assert_eq!(settings.work.deliveries_max, 20);
+}
+
+#[test]
+fn flags_go_before_the_environment_and_the_environment_before_the_file() {
+    let directory = std::env::temp_dir().join(format!("concord-settings-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("concord.toml");
+    std::fs::write(
+        &file,
+        "[work]\nin_flight_max = 1\nack_wait_ms = 1\ndrain_ms = 1\n",
+    )
+    .unwrap();
+    let mut from = sources(
+        &[
+            ("CONCORD_WORK__ACK_WAIT_MS", "2"),
+            ("CONCORD_WORK__DRAIN_MS", "2"),
+            ("CONCORD_BLESS", "1"),
+        ],
+        &["work.drain_ms=3"],
+    );
+    from.file = Some(file);
+    let settings: Plain = read(&from).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(
+        (
+            settings.work.in_flight_max,
+            settings.work.ack_wait_ms,
+            settings.work.drain_ms
+        ),
+        (1, 2, 3)
+    );
+}
+
+#[test]
+fn secrets_are_read_and_not_printed() {
+    let settings: Plain = read(&sources(
+        &[("CONCORD_BROKER__TOKEN", "t0ken")],
+        &["broker.password=s3cret"],
+    ))
+    .unwrap();
+    assert_eq!(
+        settings.broker.password.as_ref().map(Secret::reveal),
+        Some("s3cret")
+    );
+    let printed = serde_json::to_string(&settings).unwrap() + &format!("{settings:?}");
+    assert!(
+        printed.contains("(hidden)") && !printed.contains("s3cret") && !printed.contains("t0ken"),
+        "{printed}"
+    );
+    let error = read::<Plain>(&sources(&[("CONCORD_BROKER__PASSWORD", "0123")], &[]))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("broker.password") && !error.contains("123"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_printed_is_toml_that_can_be_read_back() {
+    let given = [
+        "broker.servers=nats://one:4222,nats://two:4222",
+        "work.in_flight_max=7",
+        "telemetry.log_format=json",
+        "broker.password=s3cret",
+    ];
+    let settings: Plain = read(&sources(&[], &given)).unwrap();
+    let printed = to_toml(&settings).unwrap();
+    assert!(
+        printed.starts_with("# Secrets are not shown.") && !printed.contains("s3cret"),
+        "{printed}"
+    );
+    let file = std::env::temp_dir().join(format!("concord-printed-{}.toml", std::process::id()));
+    std::fs::write(&file, &printed).unwrap();
+    let mut from = sources(&[("CONCORD_BROKER__PASSWORD", "s3cret")], &[]);
+    from.file = Some(file.clone());
+    let read_back: Plain = read(&from).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(
+        read_back.broker.password.as_ref().map(Secret::reveal),
+        Some("s3cret"),
+        "a secret is given as before"
+    );
+    assert_eq!(to_toml(&read_back).unwrap(), printed);
+    assert!(!to_toml(&Plain::default()).unwrap().contains("hidden"));
+}
+
+#[test]
+fn an_unknown_key_names_the_nearest() {
+    let error = read::<Plain>(&sources(&[], &["work.in_flight=3"])).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no setting \"work.in_flight\"; did you mean \"work.in_flight_max\"?"
+    );
+    let error = read::<Plain>(&sources(&[("CONCORD_BROKR__SERVERS", "x")], &[])).unwrap_err();
+    assert!(
+        error.to_string().contains("did you mean \"broker\"?"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_wrong_value_is_named() {
+    for (flag, key) in [
+        ("work.in_flight_max=many", "work.in_flight_max"),
+        ("storage.prefix=a.b", "storage.prefix"),
+    ] {
+        let error = read::<Plain>(&sources(&[], &[flag])).unwrap_err();
+        assert!(
+            matches!(&error, Error::Value { key: found, .. } if found == key),
+            "{error}"
+        );
+    }
+    assert!(matches!(
+        read::<Plain>(&sources(&[], &["work"])),
+        Err(Error::Flag(_))
+    ));
+}

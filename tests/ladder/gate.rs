@@ -1,0 +1,103 @@
+//! A challenge that nobody answers goes through all five levels, and a gate overrides the provisional decision.
+
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+
+/// Follows the debate through the levels of agents and people to its provisional decision: the debate.
+async fn climb_to_provisional_decision(stage: &Stage) -> String {
+    stage
+        .message_to(&stage.finance, "challenge", |message| {
+            message["payload"]["challenge_id"] == "CH-001"
+        })
+        .await;
+    assert_eq!(stage.escalated_to(2).await["reason"], "unacknowledged");
+    // The hour of mediation is a quarter of a second here: on a busy machine it may pass before the comparison.
+    let reason = stage.escalated_to(3).await["reason"].clone();
+    assert!(
+        ["credibility_inconclusive", "mediation_overdue"]
+            .iter()
+            .any(|one| reason == *one),
+        "{reason}"
+    );
+    let event = stage.event("debate", "fell_back", |_| true).await;
+    let outcome = &event["data"]["outcome"];
+    assert_eq!(
+        (&outcome["status"], &outcome["resolution"]["value"]),
+        (&json!("provisional"), &json!(25))
+    );
+    assert_eq!(outcome["provisional"]["review_at"], "valuation");
+    wait_until_settled(stage, "provisional").await;
+    outcome["conflict_id"].as_str().expect("an id").to_owned()
+}
+
+/// Waits until the case has recorded the outcome of the debate with this status: the event.
+async fn wait_until_settled(stage: &Stage, status: &str) -> Value {
+    stage
+        .event("case", "debate_settled", |data| {
+            data["outcome"]["status"] == status
+        })
+        .await
+}
+
+/// The case cannot pass the gate before the provisional decision is reviewed.
+async fn check_gate_is_closed(stage: &Stage) {
+    stage
+        .review(json!({ "gate": "valuation", "action": "pass" }))
+        .await;
+    let error = stage.message_to("gail", "error", |_| true).await;
+    let message = error["payload"]["error_message"]
+        .as_str()
+        .unwrap_or_default();
+    assert!(
+        message.contains("1 provisional decisions require review"),
+        "{error}"
+    );
+}
+
+/// The overriding decision is in the log of decisions, the track record of finance, and the precedents.
+async fn check_override_is_recorded(stage: &Stage) {
+    let settled = wait_until_settled(stage, "overridden").await;
+    assert_eq!(settled["data"]["outcome"]["resolution"]["value"], 28);
+    assert_eq!(
+        settled["data"]["entry"]["number"], 2,
+        "after the provisional one"
+    );
+    let observed = stage
+        .event("record", "observed", |data| {
+            data["observation"]["overridden"] == true
+        })
+        .await;
+    assert_eq!(
+        (&observed["id"], &observed["data"]["by"]),
+        (&json!(stage.finance), &json!("gail"))
+    );
+    stage
+        .event("precedent", "recorded", |data| {
+            data["precedent"]["status"] == "overridden"
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_challenge_that_nobody_answers_climbs_all_five_levels_and_a_gate_overrides_it() {
+    let stage = Stage::start(14_400).await;
+    stage.challenge().await;
+    let debate = climb_to_provisional_decision(&stage).await;
+    check_gate_is_closed(&stage).await;
+    stage.event("debate", "awaits_gate", |_| true).await;
+    stage
+        .review(json!({
+            "gate": "valuation", "action": "override", "debate_id": debate, "position": "28 %", "value": 28,
+            "rationale": "Management guidance.",
+        }))
+        .await;
+    check_override_is_recorded(&stage).await;
+    stage
+        .review(json!({ "gate": "valuation", "action": "pass" }))
+        .await;
+    stage
+        .event("case", "gate_passed", |data| data["gate"] == "valuation")
+        .await;
+    stage.holds().await;
+}

@@ -1,0 +1,56 @@
+//! Nobody is notified when the channels are off, or when an event is out of date.
+
+use concord_wire::subject::Service;
+use serde_json::json;
+
+use crate::server::{Server, free_port};
+use crate::stage::{Channels, Stage};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn off_by_default_and_what_happened_while_nobody_looked_is_not_told_late() {
+    let stage = Stage::start(&Channels::default()).await;
+    stage.register_eve("http://127.0.0.1:9/").await;
+    stage.challenge("Margin", 500, 500).await;
+    stage.event("debate", "awaits_gate").await;
+    stage.wait_until_all_are_told().await;
+    assert!(stage.counted("email", "off").await >= 4 && stage.counted("webhook", "off").await >= 4);
+    stage.holds().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_over_when_the_adapter_comes_back_is_skipped() {
+    let smtp_port = free_port();
+    let smtp = Server::smtp(smtp_port, &[]).await;
+    let stage = Stage::start(&Channels {
+        smtp: Some(smtp_port),
+        ..Channels::default()
+    })
+    .await;
+    stage.register(json!({ "email": "eve@example.org" })).await;
+    stage
+        .installation
+        .kill(Service::AgentAdapter, 0)
+        .expect("it is killed");
+    stage.challenge("Margin", 500, 500).await;
+    stage.event("debate", "awaits_gate").await;
+    stage
+        .installation
+        .restart(Service::AgentAdapter, 0)
+        .await
+        .expect("it starts again");
+    smtp.mail("[Concord] The gate valuation must review: Margin")
+        .await;
+    stage.wait_until_all_are_told().await;
+    let mails = smtp.received();
+    assert_eq!(
+        mails.len(),
+        2,
+        "the gate's two mailboxes, and neither a ruling nor a window that is over: {mails:#?}"
+    );
+    // The first of two reminders may be left out when they are so close to each other.
+    assert!(
+        stage.counted("email", "stale").await >= 3,
+        "assigned, reminded, fell back"
+    );
+    stage.holds().await;
+}

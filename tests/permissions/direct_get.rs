@@ -1,0 +1,118 @@
+//! An agent that may ask for a stored message directly can have any body stored as an event. That copy is no event, whatever it
+//! says.
+
+use async_nats::{Client, jetstream};
+use concord_events::topology::StreamKind;
+use concord_testkit::{Message, Stored, TestInstallation, events, unique, wait_for};
+use concord_wire::AgentId;
+use concord_wire::subject::Service;
+use serde_json::{Value, json};
+
+use crate::PATIENCE;
+use crate::command::printed;
+use crate::replies::{Mallory, message_to};
+use crate::user::agents;
+
+/// Registers an agent that then hides its card: an acknowledgement takes the place of its last event.
+async fn register_and_hide_card(installation: &TestInstallation, eva: &AgentId, own: &str) {
+    let client = installation.client();
+    let register = json!({ "action": "register_agent", "parameters": { "agent_id": eva } });
+    Message::new("_", eva.as_str(), "coordinator", "request", register)
+        .publish(client)
+        .await;
+    message_to(installation, "_", eva, "response").await;
+    let hers = Mallory {
+        installation,
+        client: client.clone(),
+        own: own.to_owned(),
+    };
+    let registered = format!("concord.v1.event.agent.{eva}.registered");
+    hers.names(StreamKind::Events, &[registered]).await;
+}
+
+/// Makes the broker store a copy of the event that opened the case, in the place of its decision.
+async fn copy_event(client: &Client, case: &str, own: &str) {
+    let opened = events(client, &format!("case.{case}.*"))
+        .await
+        .expect("the stream can be read");
+    let event = opened.first().expect("the case is open").payload.clone();
+    let stored = jetstream::new(client.clone())
+        .publish(own.to_owned(), event)
+        .await
+        .expect("sent");
+    let sequence = stored.await.expect("stored").sequence;
+    let asked = client.publish_with_reply(
+        "$JS.API.DIRECT.GET.CONCORD_MESSAGES",
+        format!("concord.v1.event.case.{case}.decided"),
+        json!({ "seq": sequence }).to_string().into(),
+    );
+    asked.await.expect("sent");
+}
+
+/// Waits until so many messages are stored as decisions of the case.
+async fn wait_for_decisions(client: &Client, case: &str, number: usize) -> Vec<Stored> {
+    let filter = format!("case.{case}.decided");
+    let what = format!("{number} messages on {filter}");
+    wait_for(what, PATIENCE, async || {
+        let all = events(client, &filter).await?;
+        if all.len() == number {
+            Ok(all)
+        } else {
+            Err(format!("{}", all.len()))
+        }
+    })
+    .await
+}
+
+/// Restarts the coordinator, which then remembers nothing and still finds the card.
+async fn restart_coordinator(installation: &TestInstallation, eva: &AgentId) {
+    installation
+        .restart(Service::Coordinator, 0)
+        .await
+        .expect("it starts");
+    installation.ready().await.expect("it is ready");
+    let agents = installation
+        .ask(Service::Coordinator, "agents", &Value::Null)
+        .await
+        .expect("an answer");
+    assert!(agents.to_string().contains(eva.as_str()), "{agents:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_that_is_hidden_is_found_and_a_copy_is_no_fact_whatever_it_says() {
+    let [eva] = agents(["eva"]);
+    let installation = TestInstallation::start().await;
+    let client = installation.client();
+    let case = unique("case");
+    let own = format!("concord.v1.msg.{case}.{eva}.{eva}.note");
+    register_and_hide_card(&installation, &eva, &own).await;
+    let opening = json!({
+        "case_id": case, "participants": [eva], "task": { "type": "test" }, "policy": { "finding_timeout_ms": 600_000 },
+    });
+    installation.open_case(&opening).await;
+    copy_event(client, &case, &own).await;
+    wait_for_decisions(client, &case, 1).await;
+
+    restart_coordinator(&installation, &eva).await;
+    Message::finding(&case, eva.as_str(), json!({ "summary": "Seen." }), 0.8)
+        .publish(client)
+        .await;
+    let decisions = wait_for_decisions(client, &case, 2).await;
+    let decided = decisions[1].json();
+    assert_eq!(
+        decided["data"]["decision"]["findings"][0]["agent_id"],
+        eva.as_str(),
+        "{decided:#}"
+    );
+    installation.holds(PATIENCE).await;
+    let check = printed(&installation, &["check"]);
+    assert_eq!(
+        (&check["holds"], &check["foreign"]["number"]),
+        (&json!(true), &json!(2)),
+        "{check:#}"
+    );
+    assert_eq!(
+        printed(&installation, &["replay", &case])["identical"],
+        true
+    );
+}
