@@ -1,23 +1,24 @@
-//! How well agents help each other, for `/metrics`.
+//! Counts how well agents help each other, for `/metrics`. The tracker that counts is the one of the domain, as for
+//! `concord metrics`.
 //!
-//! Every replica hears everything that agents say and whom it wakes, since an answer means nothing without its question; a message
-//! counts in the one replica that the broker gives it to in a queue group. So the replicas' counters can be added up. Nothing is
-//! stored and nothing acknowledged: what is said while a replica has no connection is missing from its counters, and `concord metrics`
-//! has it. A message that its sender publishes again may count twice where the broker gives the copy to another replica.
+//! Every replica receives every message and every decision whom messages wake, because an answer means nothing without its
+//! question. A message counts only in the replica that the broker gives it to in a queue group, so the replicas' counters can be
+//! added up. Nothing is stored and nothing is acknowledged: messages that are published while a replica has no connection are
+//! missing from its counters; `concord metrics` has them. A message that its sender publishes again may count twice, where the
+//! broker gives the copy to another replica.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use concord_domain::coordination_metrics::{
-    Counted, Feedback, Follow, Limits, Said, What, leads_by_card,
+    Counted, Limits, TrackedMessage, Tracker, leads_by_card,
 };
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::{StoredEvent, WakeEvent};
 use concord_runtime::codec::ObservedMessage;
 use concord_runtime::service::ServiceRunner;
-use concord_runtime::service::metrics::{FeedbackLabels, Metrics, ResultLabel, RouteLabel};
 use concord_runtime::{Directory, service::clock};
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Envelope, dialect};
@@ -26,18 +27,20 @@ use futures::{Stream, StreamExt};
 use crate::AnyError;
 use crate::settings::CoordinationSettings;
 
+mod metrics;
 mod ownership;
 
-use ownership::Share;
+use metrics::CoordinationMetrics;
+use ownership::Ownership;
 
-/// How often it is looked whose time to answer is over.
+/// How often the requests are settled whose time for an answer is over.
 const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
 /// The queue group in which each message counts once.
 const GROUP: &str = "agent-adapter-coordination";
 
 /// Begins to count.
 pub(crate) async fn start(
-    shell: &ServiceRunner,
+    runner: &ServiceRunner,
     settings: &CoordinationSettings,
     directory: &Arc<Directory>,
 ) -> Result<(), AnyError> {
@@ -50,62 +53,62 @@ pub(crate) async fn start(
     };
     let leads: BTreeSet<AgentId> = settings.leads.iter().cloned().collect();
     let follow_cards = leads.is_empty();
-    let counting = Arc::new(Counting {
-        state: Mutex::new((Follow::new(limits, leads), Share::default())),
-        metrics: shell.metrics.clone(),
+    let counter = Arc::new(CoordinationCounter {
+        state: Mutex::new((Tracker::new(limits, leads), Ownership::default())),
+        metrics: CoordinationMetrics::registered(&runner.metrics),
     });
-    counting.hear(shell).await?;
-    counting.keep_time(shell);
+    counter.listen(runner).await?;
+    counter.settle_regularly(runner);
     if follow_cards {
-        counting.follow_leads(shell, directory);
+        counter.follow_leads(runner, directory);
     }
     Ok(())
 }
 
-struct Counting {
-    state: Mutex<(Follow, Share)>,
-    metrics: Metrics,
+struct CoordinationCounter {
+    state: Mutex<(Tracker, Ownership)>,
+    metrics: CoordinationMetrics,
 }
 
-impl Counting {
-    /// Hears messages on both lanes, and whom they wake.
-    async fn hear(self: &Arc<Self>, shell: &ServiceRunner) -> Result<(), AnyError> {
-        let (broker, subjects) = (&shell.broker, shell.broker.subjects());
+impl CoordinationCounter {
+    /// Receives the messages of both lanes, and the decisions whom they wake.
+    async fn listen(self: &Arc<Self>, runner: &ServiceRunner) -> Result<(), AnyError> {
+        let (broker, subjects) = (&runner.broker, runner.broker.subjects());
         for lane in [Lane::Urgent, Lane::Normal] {
             let said = broker.listen(subjects.all(lane.as_str()), None).await?;
             let own = broker
                 .listen(subjects.all(lane.as_str()), Some(GROUP))
                 .await?;
-            self.each(shell, said, |counting, shell, message| {
-                let Some(envelope) = envelope(shell, message) else {
+            self.each(runner, said, |counter, runner, message| {
+                let Some(envelope) = envelope(runner, message) else {
                     return;
                 };
-                let said = Said::of(&envelope, clock::now());
-                counting.change(|follow, _| follow.said(&said));
+                let said = TrackedMessage::of(&envelope, clock::now());
+                counter.change(|follow, _| follow.message(&said));
             });
-            self.each(shell, own, |counting, shell, message| {
-                let Some(envelope) = envelope(shell, message) else {
+            self.each(runner, own, |counter, runner, message| {
+                let Some(envelope) = envelope(runner, message) else {
                     return;
                 };
-                let counted = counting.with(|_, share| share.own(&envelope.message_id));
+                let counted = counter.with(|_, ownership| ownership.own(&envelope.message_id));
                 counted
                     .into_iter()
-                    .for_each(|what| count(&counting.metrics, what));
+                    .for_each(|what| counter.metrics.count(what));
             });
         }
         let decided = broker
             .listen(subjects.event_of_kind(Aggregate::Wake, "decided"), None)
             .await?;
-        self.each(shell, decided, |counting, _, message| {
-            // Where it will be stored is not known yet, and does not matter here.
+        self.each(runner, decided, |counter, _, message| {
+            // Its sequence is not known before it is stored, and does not matter here.
             if let Ok(StoredEvent {
                 event: WakeEvent::Decided(mut decided),
                 ..
             }) = StoredEvent::decode(&message.payload, 0)
             {
-                // What is heard as it is published has no place either.
+                // A message that is received as it is published has no sequence either.
                 decided.said.message_id = decided.said.message_id.without_place();
-                counting.change(|follow, _| follow.woken(&decided));
+                counter.change(|follow, _| follow.woken(&decided));
             }
         });
         Ok(())
@@ -113,41 +116,41 @@ impl Counting {
 
     fn each(
         self: &Arc<Self>,
-        shell: &ServiceRunner,
-        mut heard: impl Stream<Item = ObservedMessage> + Send + Unpin + 'static,
+        runner: &ServiceRunner,
+        mut messages: impl Stream<Item = ObservedMessage> + Send + Unpin + 'static,
         take: impl Fn(&Self, &ServiceRunner, &ObservedMessage) + Send + 'static,
     ) {
-        let (counting, shared) = (Arc::clone(self), shell.clone());
-        shell.spawn(async move {
+        let (counter, shared) = (Arc::clone(self), runner.clone());
+        runner.spawn(async move {
             let stop = shared.stop.clone();
-            while let Some(Some(message)) = stop.run_until_cancelled(heard.next()).await {
-                take(&counting, &shared, &message);
+            while let Some(Some(message)) = stop.run_until_cancelled(messages.next()).await {
+                take(&counter, &shared, &message);
             }
         });
     }
 
-    /// Counts who has not answered in time.
-    fn keep_time(self: &Arc<Self>, shell: &ServiceRunner) {
-        let (counting, stop) = (Arc::clone(self), shell.stop.clone());
-        shell.spawn(async move {
+    /// Settles the requests that were not answered in time.
+    fn settle_regularly(self: &Arc<Self>, runner: &ServiceRunner) {
+        let (counter, stop) = (Arc::clone(self), runner.stop.clone());
+        runner.spawn(async move {
             let mut due = tokio::time::interval(SETTLE_INTERVAL);
             due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             while stop.run_until_cancelled(due.tick()).await.is_some() {
-                counting.change(|follow, _| follow.settle(clock::now()));
+                counter.change(|follow, _| follow.close_expired(clock::now()));
             }
         });
     }
 
-    /// Keeps to the cards that say that their agents lead.
-    fn follow_leads(self: &Arc<Self>, shell: &ServiceRunner, directory: &Arc<Directory>) {
-        let (counting, directory, stop) =
-            (Arc::clone(self), Arc::clone(directory), shell.stop.clone());
+    /// Follows the cards, which say whose agents lead.
+    fn follow_leads(self: &Arc<Self>, runner: &ServiceRunner, directory: &Arc<Directory>) {
+        let (counter, directory, stop) =
+            (Arc::clone(self), Arc::clone(directory), runner.stop.clone());
         let mut changes = directory.changes();
-        shell.spawn(async move {
+        runner.spawn(async move {
             loop {
                 let mut leads = BTreeSet::new();
                 directory.each(|_, state| leads.extend(leads_by_card(&state.card)));
-                counting.with(|follow, _| follow.lead(leads));
+                counter.with(|follow, _| follow.set_leads(leads));
                 match stop.run_until_cancelled(changes.changed()).await {
                     Some(Ok(())) => {}
                     Some(Err(_)) | None => return,
@@ -156,73 +159,28 @@ impl Counting {
         });
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Follow, &mut Share) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut Tracker, &mut Ownership) -> T) -> T {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (follow, share) = &mut *state;
-        change(follow, share)
+        let (follow, ownership) = &mut *state;
+        change(follow, ownership)
     }
 
-    /// What follows from something that was heard counts here, or elsewhere.
-    fn change(&self, change: impl FnOnce(&mut Follow, &mut Share) -> Vec<Counted>) {
-        let here = self.with(|follow, share| {
-            let counted = change(follow, share);
+    /// Changes the tracker. Countable follows from the change is counted here if its message belongs to this replica.
+    fn change(&self, change: impl FnOnce(&mut Tracker, &mut Ownership) -> Vec<Counted>) {
+        let here = self.with(|follow, ownership| {
+            let counted = change(follow, ownership);
             counted
                 .into_iter()
-                .filter_map(|one| share.counted(one))
+                .filter_map(|one| ownership.counted(one))
                 .collect::<Vec<_>>()
         });
-        here.into_iter().for_each(|what| count(&self.metrics, what));
+        here.into_iter().for_each(|what| self.metrics.count(what));
     }
 }
 
-/// What was said, in whatever dialect; none where it is no message.
-fn envelope(shell: &ServiceRunner, message: &ObservedMessage) -> Option<Envelope> {
-    let subject = shell.broker.subjects().parse(&message.subject).ok()?;
+/// The message, in any dialect. None where it cannot be read.
+fn envelope(runner: &ServiceRunner, message: &ObservedMessage) -> Option<Envelope> {
+    let subject = runner.broker.subjects().parse(&message.subject).ok()?;
     let declared = message.dialect.as_deref().and_then(Dialect::parse);
     Some(dialect::read(&message.payload, declared, &subject).ok()?.0)
-}
-
-fn count(metrics: &Metrics, what: What) {
-    match what {
-        What::Message { through_lead } => {
-            let route = if through_lead { "lead" } else { "peer" };
-            metrics
-                .agent_messages
-                .get_or_create(&RouteLabel { route })
-                .inc();
-        }
-        What::Session => {
-            metrics.sessions.inc();
-        }
-        What::Collaboration => {
-            metrics.collaboration_events.inc();
-        }
-        What::Asked => count_help(metrics, "asked"),
-        What::Unanswered => count_help(metrics, "unanswered"),
-        #[allow(clippy::cast_precision_loss)] // Milliseconds, far below 2^52.
-        What::Helped { after_ms } => {
-            metrics.peer_help_seconds.observe(after_ms as f64 / 1_000.0);
-            count_help(metrics, "answered");
-        }
-        What::Woken { .. } => {}
-        What::Feedback { matched, feedback } => {
-            let feedback = match feedback {
-                Feedback::Accepted => "accepted",
-                Feedback::Declined => "declined",
-                Feedback::Silent => "silent",
-            };
-            let by = if matched { "match" } else { "name" };
-            metrics
-                .wake_feedback
-                .get_or_create(&FeedbackLabels { by, feedback })
-                .inc();
-        }
-    }
-}
-
-fn count_help(metrics: &Metrics, result: &'static str) {
-    metrics
-        .peer_help
-        .get_or_create(&ResultLabel { result })
-        .inc();
 }

@@ -34,5 +34,4 @@ pub use openai::Model;
 pub use reply_loops::ReplyLoops;
 
 pub(crate) use host::Description;
-pub(crate) use reply_loops::Conversations;
 pub(crate) use start::start;

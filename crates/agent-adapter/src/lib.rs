@@ -6,12 +6,14 @@
 
 use std::sync::Arc;
 
+use concord_runtime::Directory;
 use concord_runtime::service::api::{Answer, answer};
 use concord_runtime::service::{Run, ServiceRunner};
-use concord_runtime::{Aggregates, Directory};
 use concord_wire::subject::Service;
 
 pub use case_cache::CaseCache;
+pub use context::AdapterContext;
+pub use metrics::AdapterMetrics;
 pub use settings::{
     AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, CoordinationSettings,
     EmailSettings, EmbeddingServer, Error as SettingsError, HostedAgent, HttpAgent, LoopSettings,
@@ -20,8 +22,10 @@ pub use settings::{
 
 pub mod activation;
 mod case_cache;
+mod context;
 mod coordination;
 pub mod hosted_agent;
+mod metrics;
 mod notify;
 mod settings;
 
@@ -54,26 +58,27 @@ impl Run for AgentAdapter {
             webhook,
         } = settings::parse(&own)?;
         let directory = Directory::follow(&runner);
-        let context = runner.context();
-        let ports = &context.ports;
-        let cases = Arc::new(CaseCache::new(ports.clone()));
-        let conversations = Arc::new(Aggregates::new(ports.clone(), context.work.cached_max));
+        let adapter = AdapterContext::new(runner.context());
         let bounds = own.loops.bounds();
-        let loops = Arc::new(ReplyLoops::new(context, bounds, &conversations));
-        let budgets = budget::budgets(&runner, &own.budgets);
+        let loops = Arc::new(ReplyLoops::new(&adapter, bounds));
+        let budgets = budget::budgets(&runner.broker, &adapter.metrics, &own.budgets);
         let address = callback.map(CallbackAddress::new).transpose()?;
-        let hosts = hosted_agent::start(&runner, agents, &budgets, address, &cases, &loops).await?;
+        let hosts =
+            hosted_agent::start(&runner, agents, &budgets, address, &adapter, &loops).await?;
         let cards = hosts.iter().map(|host| host.agent.card()).collect();
         registration::start(&runner, cards, &directory);
         coordination::start(&runner, &own.coordination, &directory).await?;
-        let dependencies = wake::Dependencies {
-            directory,
-            conversations,
-            cases,
+        let wake = &own.wake;
+        wake::start(
+            &runner,
+            wake,
+            embedding_server,
+            &directory,
+            &adapter,
             bounds,
-        };
-        wake::start(&runner, &own.wake, embedding_server, dependencies).await?;
-        notify::start(&runner, &own.notify, email, webhook);
+        )
+        .await?;
+        notify::start(&runner, &adapter, &own.notify, email, webhook);
         runner.answer(
             "agents",
             Arc::new(move |_| {

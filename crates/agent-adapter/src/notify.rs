@@ -1,23 +1,25 @@
 //! Notifications: people are told by email and webhook when a debate waits for them, when its time runs out, and of
 //! provisional decisions before a gate (`docs/adr/0018`).
 //!
-//! Each channel reads the facts by consumers of its own, so that nothing here can hold up the ladder, and what one channel
-//! fails to deliver is not repeated by the other. A notice is delivered at least once, under an id that is the same each
-//! time.
+//! Each channel reads the events by consumers of its own. So nothing here can hold up a debate, and a notice that one channel
+//! fails to deliver is not repeated by the other. A notice is delivered at least once, under an id that is the same each time.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use concord_events::StoredEvent;
 use concord_events::topology::{Channel, ConsumerKind};
+use concord_runtime::Ports;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
-use concord_runtime::service::ServiceRunner;
-use concord_runtime::service::clock;
-use concord_runtime::service::metrics::NoticeLabels;
 use concord_runtime::service::settings::WorkSettings;
+use concord_runtime::service::{Binder, ServiceContext, ServiceRunner};
 use lru::LruCache;
 use tokio::sync::Semaphore;
+
+use crate::context::AdapterContext;
+use crate::metrics::{AdapterMetrics, NoticeLabels};
+use crate::settings::{EmailConfig, NotifySettings, WebhookConfig};
 
 mod completion;
 mod email;
@@ -26,13 +28,12 @@ mod resend;
 mod text;
 mod webhook;
 
-use crate::settings::{EmailConfig, NotifySettings, WebhookConfig};
 use notice::Notice;
 
-/// Recipients of whom is remembered what became of their notice.
-const KNOWN_MAX: usize = 8_192;
+/// Recipients whose results are remembered.
+const RESULTS_MAX: usize = 8_192;
 
-/// Why somebody was not told.
+/// Why a recipient was not told.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
     /// It may work at another time.
@@ -43,10 +44,11 @@ pub(crate) enum Failure {
     Lasting(String),
 }
 
-/// Begins to tell people. The consumers are there when a channel is off, too: what happened while it was off is then
-/// nothing that they are told when it is on.
+/// Begins to notify people. The consumers of a channel are bound while the channel is off, too, so that people are not told
+/// later of what happened in the meantime.
 pub(crate) fn start(
-    shell: &ServiceRunner,
+    runner: &ServiceRunner,
+    adapter: &AdapterContext<concord_runtime::NatsPorts>,
     settings: &NotifySettings,
     email: Option<EmailConfig>,
     webhook: Option<WebhookConfig>,
@@ -59,23 +61,30 @@ pub(crate) fn start(
             Channel::Email => email.take().map(|mailer| Sender::Email(Box::new(mailer))),
             Channel::Webhook => webhook.clone().map(Sender::Webhook),
         };
-        let notifier = Arc::new(Notifier::new(shell, channel, sender, settings));
-        shell.consume(ConsumerKind::Notices(channel), Feed(Arc::clone(&notifier)));
-        notifiers.push(notifier);
+        notifiers.push(Arc::new(Notifier::new(adapter, channel, sender, settings)));
     }
-    let completions = completion::Completions::new(shell, webhook, settings);
-    shell.consume(ConsumerKind::Completions, completions);
-    shell.answer("notify", resend::verb(shell, notifiers));
+    let mut binder = runner.clone();
+    bind(&notifiers, &mut binder);
+    let completions = completion::CompletionHandler::new(&adapter.metrics, webhook, settings);
+    binder.handle(ConsumerKind::Completions, completions);
+    runner.answer("notify", resend::verb(runner, notifiers));
+}
+
+fn bind<P: Ports>(notifiers: &[Arc<Notifier<P>>], binder: &mut impl Binder) {
+    for notifier in notifiers {
+        let kind = ConsumerKind::Notices(notifier.channel);
+        binder.handle(kind, NoticeHandler(Arc::clone(notifier)));
+    }
 }
 
 /// How long a notice that fails is tried again.
-fn patience(settings: &NotifySettings) -> RetryPolicy {
+fn retry_policy(settings: &NotifySettings) -> RetryPolicy {
     let first = Duration::from_millis(settings.wait_first_ms);
     let max = Duration::from_millis(settings.wait_max_ms);
     RetryPolicy::spread(settings.tries_max, first, max)
 }
 
-/// How a channel sends.
+/// The way in which a channel sends.
 enum Sender {
     Email(Box<email::Mailer>),
     Webhook(Arc<webhook::Caller>),
@@ -97,135 +106,127 @@ impl Sender {
     }
 }
 
-/// One channel at work.
-struct Notifier {
-    shell: ServiceRunner,
+/// The failures of one notice, as `recipient: reason`.
+#[derive(Default)]
+struct Failures {
+    passing: Vec<String>,
+    lasting: Vec<String>,
+}
+
+/// One channel.
+struct Notifier<P> {
+    context: ServiceContext<P>,
+    metrics: AdapterMetrics,
     channel: Channel,
+    /// None where the channel is off.
     sender: Option<Sender>,
     prefix: String,
     settings: NotifySettings,
+    /// Bounds the tries under way at once.
     tries: Semaphore,
-    /// What became of recipients, so that the failure of one does not repeat the notice of another. What another process
-    /// or an earlier life of this one did is not known here: then a notice is repeated, under the same id.
-    known: Mutex<LruCache<(u64, String), Result<(), Failure>>>,
+    /// The results by sequence of the event and recipient, so that the failure of one recipient does not repeat the notice of
+    /// another. The results of another process, or of an earlier life of this one, are not known here: then a notice is
+    /// repeated, under the same id.
+    results: Mutex<LruCache<(u64, String), Result<(), Failure>>>,
 }
 
-impl Notifier {
+impl<P: Ports> Notifier<P> {
     fn new(
-        shell: &ServiceRunner,
+        adapter: &AdapterContext<P>,
         channel: Channel,
         sender: Option<Sender>,
         settings: &NotifySettings,
     ) -> Self {
-        let known = LruCache::new(NonZeroUsize::new(KNOWN_MAX).unwrap_or(NonZeroUsize::MIN));
+        let results = LruCache::new(NonZeroUsize::new(RESULTS_MAX).unwrap_or(NonZeroUsize::MIN));
         Self {
-            shell: shell.clone(),
+            prefix: adapter.service.ports.subjects().prefix().to_owned(),
+            context: adapter.service.clone(),
+            metrics: adapter.metrics.clone(),
             channel,
             sender,
-            prefix: shell.broker.layout.subjects.prefix().to_owned(),
             settings: settings.clone(),
             tries: Semaphore::new(settings.concurrency),
-            known: Mutex::new(known),
+            results: Mutex::new(results),
         }
     }
+}
 
+impl<P> Notifier<P> {
     fn count(&self, result: &'static str) {
         let labels = NoticeLabels {
             channel: self.channel.as_str(),
             result,
         };
-        self.shell
-            .metrics
-            .notifications
-            .get_or_create(&labels)
-            .inc();
+        self.metrics.notifications.get_or_create(&labels).inc();
     }
 
-    fn known(&self, notice: &Notice, recipient: &str) -> Option<Result<(), Failure>> {
+    fn results(&self) -> MutexGuard<'_, LruCache<(u64, String), Result<(), Failure>>> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn result(&self, notice: &Notice, recipient: &str) -> Option<Result<(), Failure>> {
         let key = (notice.sequence, recipient.to_owned());
-        self.known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
-            .cloned()
+        self.results().get(&key).cloned()
     }
 
-    /// What is to be done with a notice that is of no use any more: whoever tried in vain to tell somebody says so.
+    /// Skips a notice that is of no use any more. If a recipient was tried in vain before, the notice becomes a dead letter.
     fn skip(&self, notice: &Notice, recipients: &[String], why: &str) -> Result<Ack, HandleError> {
         let failed = |recipient: &String| {
-            let failure = self.known(notice, recipient)?.err()?;
+            let failure = self.result(notice, recipient)?.err()?;
             Some(format!("{}: {failure}", shown(self.channel, recipient)))
         };
         let failures: Vec<String> = recipients.iter().filter_map(failed).collect();
         if !failures.is_empty() {
-            return Err(HandleError::DeadLetter(format!(
-                "{why}; before, {}",
-                failures.join("; ")
-            )));
+            let why = format!("{why}; before, {}", failures.join("; "));
+            return Err(HandleError::DeadLetter(why));
         }
         self.count("stale");
-        let (channel, kind, debate) = (self.channel.as_str(), notice.kind(), &notice.debate_id);
+        let channel = self.channel.as_str();
+        let kind = notice.kind();
+        let debate = &notice.debate_id;
         tracing::info!(channel, kind, %debate, why, "Skipped a notice.");
         Ok(Ack::Acknowledge)
     }
 
-    /// Tells all recipients who have not been told: the failures that may pass, and those that last.
-    async fn tell(
-        &self,
-        sender: &Sender,
-        notice: &Notice,
-        to: &[String],
-    ) -> (Vec<String>, Vec<String>) {
-        let (mut passing, mut lasting) = (Vec::new(), Vec::new());
-        for recipient in to {
-            let key = (notice.sequence, recipient.clone());
-            let told = match self.known(notice, recipient) {
-                Some(told @ (Ok(()) | Err(Failure::Lasting(_)))) => told,
-                Some(Err(Failure::Passing(_))) | None => {
-                    self.tell_one(sender, notice, recipient).await
-                }
+    /// Tells all recipients who have not been told.
+    async fn tell_all(&self, sender: &Sender, notice: &Notice, recipients: &[String]) -> Failures {
+        let mut failures = Failures::default();
+        for recipient in recipients {
+            let result = match self.result(notice, recipient) {
+                Some(result @ (Ok(()) | Err(Failure::Lasting(_)))) => result,
+                Some(Err(Failure::Passing(_))) | None => self.tell(sender, notice, recipient).await,
             };
-            self.known
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .put(key, told.clone());
+            let key = (notice.sequence, recipient.clone());
+            self.results().put(key, result.clone());
             let shown = shown(self.channel, recipient);
-            match told {
+            match result {
                 Ok(()) => {}
-                Err(Failure::Passing(why)) => passing.push(format!("{shown}: {why}")),
-                Err(Failure::Lasting(why)) => lasting.push(format!("{shown}: {why}")),
+                Err(Failure::Passing(why)) => failures.passing.push(format!("{shown}: {why}")),
+                Err(Failure::Lasting(why)) => failures.lasting.push(format!("{shown}: {why}")),
             }
         }
-        (passing, lasting)
+        failures
     }
 
-    async fn tell_one(
-        &self,
-        sender: &Sender,
-        notice: &Notice,
-        recipient: &str,
-    ) -> Result<(), Failure> {
-        let limit = Duration::from_millis(self.settings.timeout_ms);
-        let told = {
+    /// Tries once to tell one recipient.
+    async fn tell(&self, sender: &Sender, notice: &Notice, recipient: &str) -> Result<(), Failure> {
+        let limit_ms = self.settings.timeout_ms;
+        let result = {
             // The notifier owns its semaphore and never closes it.
             let _permit = self.tries.acquire().await.ok();
-            let late = || {
-                Err(Failure::Passing(format!(
-                    "no end within {} ms",
-                    self.settings.timeout_ms
-                )))
-            };
-            tokio::time::timeout(limit, sender.send(notice, recipient, &self.prefix))
+            let sending = sender.send(notice, recipient, &self.prefix);
+            tokio::time::timeout(Duration::from_millis(limit_ms), sending)
                 .await
-                .unwrap_or_else(|_| late())
+                .unwrap_or_else(|_| {
+                    let why = format!("no end within {limit_ms} ms");
+                    Err(Failure::Passing(why))
+                })
         };
-        let (channel, to, kind, debate) = (
-            self.channel.as_str(),
-            shown(self.channel, recipient),
-            notice.kind(),
-            &notice.debate_id,
-        );
-        match &told {
+        let channel = self.channel.as_str();
+        let to = shown(self.channel, recipient);
+        let kind = notice.kind();
+        let debate = &notice.debate_id;
+        match &result {
             Ok(()) => {
                 self.count("delivered");
                 tracing::info!(channel, %to, kind, %debate, "Notified.");
@@ -239,11 +240,11 @@ impl Notifier {
                 tracing::error!(channel, %to, kind, %debate, why, "Not notified, and not to be tried again.");
             }
         }
-        told
+        result
     }
 }
 
-/// A recipient as logs and dead letters show it: of an address that is called the host alone, for the rest of it may be
+/// A recipient as logs and dead letters show it. Of an address that is called only the host is shown, because the rest may be
 /// a secret.
 fn shown(channel: Channel, recipient: &str) -> String {
     match channel {
@@ -256,18 +257,18 @@ fn shown(channel: Channel, recipient: &str) -> String {
     }
 }
 
-/// The consumers' side of a channel.
-struct Feed(Arc<Notifier>);
+/// Handles the events of debates for one channel.
+struct NoticeHandler<P>(Arc<Notifier<P>>);
 
-impl Handler for Feed {
+impl<P: Ports> Handler for NoticeHandler<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let notifier = &*self.0;
         let Some(sender) = &notifier.sender else {
             notifier.count("off");
             return Ok(Ack::Acknowledge);
         };
-        let Some(notice) = Notice::of(StoredEvent::decode(&delivery.payload, delivery.sequence)?)
-        else {
+        let event = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+        let Some(notice) = Notice::of(event) else {
             notifier.count("nobody");
             return Ok(Ack::Acknowledge);
         };
@@ -276,20 +277,21 @@ impl Handler for Feed {
             notifier.count("nobody");
             return Ok(Ack::Acknowledge);
         }
-        if let Some(why) = notice.stale(clock::now(), notifier.settings.age_max_ms) {
+        let now = notifier.context.ports.now();
+        if let Some(why) = notice.stale(now, notifier.settings.age_max_ms) {
             return notifier.skip(&notice, &recipients, why);
         }
-        let (passing, lasting) = notifier.tell(sender, &notice, &recipients).await;
-        if !passing.is_empty() {
-            return Err(HandleError::retry(passing.join("; ")));
+        let failures = notifier.tell_all(sender, &notice, &recipients).await;
+        if !failures.passing.is_empty() {
+            return Err(HandleError::retry(failures.passing.join("; ")));
         }
-        if !lasting.is_empty() {
-            return Err(HandleError::DeadLetter(lasting.join("; ")));
+        if !failures.lasting.is_empty() {
+            return Err(HandleError::DeadLetter(failures.lasting.join("; ")));
         }
         Ok(Ack::Acknowledge)
     }
 
     fn patience(&self, _: &WorkSettings) -> RetryPolicy {
-        patience(&self.0.settings)
+        retry_policy(&self.0.settings)
     }
 }

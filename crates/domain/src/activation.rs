@@ -38,7 +38,7 @@ mod vector;
 
 pub use calibration::{Bonus, Calibration, Participation, sigmoid};
 pub use calibration_fit::Sample;
-pub use decide::{Conversation, Decisions, Message, Standing, View, decide, decide_all};
+pub use decide::{Conversation, Decisions, Message, Naming, View, decide, decide_all};
 pub use decision::{Decision, Outcome, Reason, Rival, RunnerUp};
 pub use matcher::{
     CARD_NGRAMS_MAX, COSINE_SHARE, Candidate, Matcher, PREVIOUS_SHARE, Parameters, Previous, Query,
@@ -46,7 +46,7 @@ pub use matcher::{
 };
 pub use mention::{NAMED_MAX, Named, mentions};
 pub use ngram::{MESSAGE_NGRAMS_MAX, TEXT_BYTES_MAX};
-pub use reply_chain::{Course, DEPTH_MAX, LoopBounds, PAIRS_MAX, Turns};
+pub use reply_chain::{ChainState, DEPTH_MAX, LoopBounds, PAIRS_MAX, ReplyChains};
 pub use vector::{centroid, direction};
 
 #[cfg(test)]

@@ -26,9 +26,9 @@ mod classify;
 mod tally;
 mod tracker;
 
-pub use classify::{Ask, Said};
+pub use classify::{Ask, TrackedMessage};
 pub use tally::{Feedbacks, Measure, PeerHelp, Report, TARGETS, Tally, Waiting};
-pub use tracker::{Counted, Feedback, Follow, LEAD, Limits, What, leads_by_card};
+pub use tracker::{Countable, Counted, Feedback, LEAD, Limits, Tracker, leads_by_card};
 
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,8 @@ use crate::effect;
 use crate::fixtures::*;
 use crate::machine::Machine;
 
+mod consumers;
+
 const NAMES: [&str; 4] = ["ann", "ben", "cyd", "zoe"];
 
 fn any_policy() -> impl Strategy<Value = Policy> {
@@ -396,67 +398,4 @@ proptest! {
         replays(&story);
         prop_assert_eq!(story.records.len(), story.state().elapsed.len(), "once for each instant");
     }
-}
-
-/// Facts that were seen to have effects, and facts that were seen to move deadlines.
-#[derive(Default)]
-struct Seen {
-    effects: BTreeSet<&'static str>,
-    moves: BTreeSet<&'static str>,
-}
-
-impl Seen {
-    fn take<M: Machine>(&mut self, story: &Story<M>) {
-        for record in &story.records {
-            if !effect::messages::<M>(record).unwrap().is_empty() {
-                self.effects.insert(record.event.name());
-            }
-            if !(record.meta.opened.is_empty() && record.meta.closed.is_empty()) {
-                self.moves.insert(record.event.name());
-            }
-        }
-    }
-
-    /// Consumers are given the facts that have something for them, and no others.
-    fn is_what_the_facts_say<E: AggregateEvent>(&self) {
-        for info in E::EVENTS {
-            assert_eq!(
-                self.effects.contains(info.name),
-                info.has_effects,
-                "effects of {}",
-                info.name
-            );
-            assert_eq!(
-                self.moves.contains(info.name),
-                info.moves_deadlines,
-                "deadlines of {}",
-                info.name
-            );
-        }
-    }
-}
-
-fn samples<S: Strategy>(strategy: S, count: usize) -> impl Iterator<Item = S::Value> {
-    let mut runner = TestRunner::deterministic();
-    (0..count).map(move |_| strategy.new_tree(&mut runner).unwrap().current())
-}
-
-#[test]
-fn the_filters_of_consumers_are_those_of_the_machines() {
-    let mut cases = Seen::default();
-    for steps in samples(case_steps(), 300) {
-        cases.take(&play_case(&steps));
-    }
-    crate::aggregates::case::tests::gates::stories()
-        .iter()
-        .for_each(|story| cases.take(story));
-    cases.is_what_the_facts_say::<concord_events::CaseEvent>();
-    let mut debates = Seen::default();
-    for steps in samples(debate_steps(), 300) {
-        debates.take(&play_debate(&steps));
-    }
-    for story in crate::aggregates::debate::ladder_stories(300) {
-        debates.take(&story);
-    }
-    debates.is_what_the_facts_say::<concord_events::DebateEvent>();
 }

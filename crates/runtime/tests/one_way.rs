@@ -1,5 +1,7 @@
 //! The modules of this crate know each other in one direction: each knows only those before it.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use concord_agent_adapter::CaseCache;
+use concord_agent_adapter::AdapterContext;
 use concord_agent_adapter::activation::{Matching, WakeHandler, bind_effects};
 use concord_domain::activation::LoopBounds;
-use concord_runtime::Aggregates;
 use concord_runtime::service::{Binder, ServiceContext};
 use concord_wire::payload::Card;
 use serde_json::json;
@@ -45,11 +44,8 @@ static MATCHING: LazyLock<Arc<Matching>> = LazyLock::new(|| {
 
 /// Binds the adapter's own handlers of waking.
 pub(crate) fn bind(context: &ServiceContext<SimPorts>, binder: &mut impl Binder) {
-    let ports = &context.ports;
-    let conversations = Arc::new(Aggregates::new(ports.clone(), context.work.cached_max));
-    let cases = Arc::new(CaseCache::new(ports.clone()));
+    let adapter = AdapterContext::new(context);
     let matching = Arc::clone(&MATCHING);
-    let bounds = Some(BOUNDS);
-    WakeHandler::new(context, matching, &conversations, &cases, bounds).bind(binder);
+    WakeHandler::new(&adapter, matching, Some(BOUNDS)).bind(binder);
     bind_effects(context, binder);
 }

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use concord_domain::resilience::breaker::Standing;
+use concord_domain::resilience::breaker::BreakerState;
 
 use crate::check;
 use crate::executor::{Executor, Life};
@@ -70,7 +70,7 @@ pub(crate) fn run(seed: u64, options: &Options) -> SeedReport {
         .replicas
         .iter()
         .filter_map(|replica| Some((replica.life, replica.process.as_ref()?.standing())));
-    let standings: Vec<(Life, Standing)> = up.collect();
+    let standings: Vec<(Life, BreakerState)> = up.collect();
     let mut world = simulation.world.lock();
     let mut report = check::hosted::check(seed, &world, &standings, stuck);
     report.log = world.take_log();

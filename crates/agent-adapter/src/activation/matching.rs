@@ -9,12 +9,12 @@ use concord_domain::activation::{Matcher, Message, Parameters, Previous, centroi
 use concord_embedding::{Embedder, Server, ServerError, ServerSettings};
 use concord_runtime::Directory;
 use concord_runtime::service::ServiceRunner;
-use concord_runtime::service::metrics::MatchingLabel;
 use concord_wire::AgentId;
 use concord_wire::payload::{Card, Skill};
 use tokio::sync::{Notify, oneshot};
 
 use crate::AnyError;
+use crate::metrics::{AdapterMetrics, MatchingLabel};
 use crate::settings::wake::WakeSettings;
 
 /// How often it is looked whether a server that failed makes the vectors that cards lack.
@@ -147,6 +147,7 @@ impl Matching {
         matching: &Arc<Self>,
         runner: &ServiceRunner,
         directory: &Arc<Directory>,
+        metrics: &AdapterMetrics,
     ) -> oneshot::Receiver<()> {
         let (all_known, known_all) = oneshot::channel();
         let mut all_known = Some(all_known);
@@ -156,6 +157,7 @@ impl Matching {
             runner.stop.clone(),
         );
         let reporter = runner.clone();
+        let metrics = metrics.clone();
         let mut changes = directory.changes();
         runner.spawn(async move {
             directory.loaded().await;
@@ -168,7 +170,7 @@ impl Matching {
                     }
                 });
                 let is_whole = matching.renew(now, &mut known).await;
-                matching.report(&reporter);
+                matching.report(&reporter, &metrics);
                 if all_known
                     .take()
                     .is_some_and(|all_known| all_known.send(()).is_err())
@@ -182,7 +184,7 @@ impl Matching {
                             Err(_) => return,
                         },
                         () = tokio::time::sleep(LOOK_INTERVAL), if !is_whole => break,
-                        () = matching.changed.notified() => matching.report(&reporter),
+                        () = matching.changed.notified() => matching.report(&reporter, &metrics),
                         () = stop.cancelled() => return,
                     }
                 }
@@ -293,7 +295,7 @@ impl Matching {
 
     /// Says by what messages are matched now, in the metrics and, where that is less than what is set up or could be, in the
     /// readiness.
-    pub(super) fn report(&self, runner: &ServiceRunner) {
+    pub(super) fn report(&self, runner: &ServiceRunner, metrics: &AdapterMetrics) {
         let (by, restriction) = match &self.source {
             VectorSource::Letters => (
                 "letters",
@@ -315,8 +317,7 @@ impl Matching {
             VectorSource::Server(_) => ("server", None),
         };
         for way in ["letters", "model", "server"] {
-            runner
-                .metrics
+            metrics
                 .wake_matching
                 .get_or_create(&MatchingLabel { by: way })
                 .set(i64::from(way == by));

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use concord_domain::activation::conversation::{
-    REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, Weigh, conversation_of, thread_of,
+    DecidedMessage, REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, conversation_of, thread_of,
 };
 use concord_domain::activation::{
     Conversation, Decisions, LoopBounds, Message, Outcome, decide_all,
@@ -18,7 +18,6 @@ use concord_events::Remembered;
 use concord_events::topology::{ConsumerKind, is_given_twice};
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::service::metrics::WakeLabels;
 use concord_runtime::service::{Binder, ServiceContext, ServiceRunner};
 use concord_runtime::{Aggregates, Directory, NatsPorts, Ports};
 use concord_wire::subject::Service;
@@ -29,36 +28,23 @@ use super::matching::Matching;
 use super::text;
 use crate::AnyError;
 use crate::case_cache::CaseCache;
-use crate::hosted_agent::Conversations;
+use crate::context::AdapterContext;
+use crate::metrics::{AdapterMetrics, WakeLabels};
 use crate::settings::wake::WakeSettings;
-
-/// What the decisions rest on.
-pub(crate) struct Dependencies {
-    pub(crate) directory: Arc<Directory>,
-    pub(crate) conversations: Conversations<NatsPorts>,
-    pub(crate) cases: Arc<CaseCache<NatsPorts>>,
-    /// When reply loops are broken; none where they do not matter.
-    pub(crate) bounds: Option<LoopBounds>,
-}
 
 /// Begins to decide as soon as all registered agents are known.
 pub(crate) async fn start(
     runner: &ServiceRunner,
     settings: &WakeSettings,
     server: Option<ServerSettings>,
-    dependencies: Dependencies,
+    directory: &Arc<Directory>,
+    adapter: &AdapterContext<NatsPorts>,
+    bounds: Option<LoopBounds>,
 ) -> Result<(), AnyError> {
-    let Dependencies {
-        directory,
-        conversations,
-        cases,
-        bounds,
-    } = dependencies;
-    let context = runner.context();
-    bind_effects(context, &mut runner.clone());
+    bind_effects(&adapter.service, &mut runner.clone());
     let matching = Matching::open(settings, server)?;
-    let all_known = Matching::follow(&matching, runner, &directory);
-    let handler = WakeHandler::new(context, matching, &conversations, &cases, bounds);
+    let all_known = Matching::follow(&matching, runner, directory, &adapter.metrics);
+    let handler = WakeHandler::new(adapter, matching, bounds);
     let handler = WakeHandler {
         enabled: settings.enabled,
         ..handler
@@ -82,9 +68,10 @@ pub fn bind_effects<P: Ports>(context: &ServiceContext<P>, binder: &mut impl Bin
 /// Handles the messages that may concern agents besides their recipients.
 pub struct WakeHandler<P: Ports> {
     context: ServiceContext<P>,
+    metrics: AdapterMetrics,
     enabled: bool,
     matching: Arc<Matching>,
-    conversations: Conversations<P>,
+    conversations: Arc<Aggregates<WakeMachine, P>>,
     cases: Arc<CaseCache<P>>,
     bounds: Option<LoopBounds>,
 }
@@ -92,18 +79,17 @@ pub struct WakeHandler<P: Ports> {
 impl<P: Ports> WakeHandler<P> {
     /// Decides by the cards that `matching` knows. Reply loops are broken by `bounds`, or not at all.
     pub fn new(
-        context: &ServiceContext<P>,
+        adapter: &AdapterContext<P>,
         matching: Arc<Matching>,
-        conversations: &Arc<Aggregates<WakeMachine, P>>,
-        cases: &Arc<CaseCache<P>>,
         bounds: Option<LoopBounds>,
     ) -> Self {
         Self {
-            context: context.clone(),
+            context: adapter.service.clone(),
+            metrics: adapter.metrics.clone(),
             enabled: true,
             matching,
-            conversations: Arc::clone(conversations),
-            cases: Arc::clone(cases),
+            conversations: Arc::clone(&adapter.conversations),
+            cases: Arc::clone(&adapter.cases),
             bounds,
         }
     }
@@ -139,7 +125,7 @@ impl<P: Ports> Handler for WakeHandler<P> {
             Err(_) => return Ok(self.ignore("unreadable")),
         };
         let id = conversation_of(&message);
-        let input = WakeInput::Weigh(Box::new(self.weigh(&message, delivery).await?));
+        let input = WakeInput::Message(Box::new(self.weigh(&message, delivery).await?));
         let conversations = &self.conversations;
         handlers::step_of_message(&self.context, conversations, id, message, &input, delivery).await
     }
@@ -147,7 +133,11 @@ impl<P: Ports> Handler for WakeHandler<P> {
 
 impl<P: Ports> WakeHandler<P> {
     /// Weighs for each agent whether the message concerns it.
-    async fn weigh(&self, envelope: &Envelope, delivery: &Delivery) -> Result<Weigh, HandleError> {
+    async fn weigh(
+        &self,
+        envelope: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<DecidedMessage, HandleError> {
         let id = conversation_of(envelope);
         let known = self.conversations.load(&id).await?.state;
         let audience = self.audience(envelope.case_id.as_ref()).await?;
@@ -180,7 +170,7 @@ impl<P: Ports> WakeHandler<P> {
             Some(case) => case.as_str(),
             None => thread_of(envelope),
         };
-        Ok(Weigh {
+        Ok(DecidedMessage {
             said: remembered(envelope, delivery, &content),
             case_id: envelope.case_id.clone(),
             message: serde_json::to_value(envelope).unwrap_or(Value::Null),
@@ -212,7 +202,7 @@ impl<P: Ports> WakeHandler<P> {
                 outcome,
                 reason: decision.reason.kind(),
             };
-            self.context.metrics.wakes.get_or_create(&labels).inc();
+            self.metrics.wakes.get_or_create(&labels).inc();
         }
     }
 }

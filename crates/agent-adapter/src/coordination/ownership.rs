@@ -1,27 +1,27 @@
-//! What of everything counts in this replica.
+//! Which messages this replica counts: those that the broker gave it in the queue group.
 
 use std::num::NonZeroUsize;
 
-use concord_domain::coordination_metrics::{Counted, What};
+use concord_domain::coordination_metrics::{Countable, Counted};
 use concord_wire::MessageId;
 use lru::LruCache;
 
-/// Messages of which it is remembered whose they are.
+/// Messages whose owner is remembered.
 const MESSAGES_MAX: usize = 20_000;
 
-/// Whose a message is.
-enum Whose {
-    /// This replica's: what follows from it counts here.
+/// The owner of a message.
+enum Owner {
+    /// This replica: what follows from the message counts here.
     Own,
-    /// Not known, or another's: what would count.
-    Unknown(Vec<What>),
+    /// Another replica, or not known yet; with what would count.
+    Unknown(Vec<Countable>),
 }
 
-/// The messages that count here, and what would follow from others. What is heard and what is given to this replica may come in
-/// either order.
-pub(super) struct Share(LruCache<MessageId, Whose>);
+/// The messages that count here, and what would follow from the others. The message itself and its assignment to this replica may
+/// come in either order.
+pub(super) struct Ownership(LruCache<MessageId, Owner>);
 
-impl Default for Share {
+impl Default for Ownership {
     fn default() -> Self {
         Self(LruCache::new(
             NonZeroUsize::new(MESSAGES_MAX).unwrap_or(NonZeroUsize::MIN),
@@ -29,24 +29,24 @@ impl Default for Share {
     }
 }
 
-impl Share {
-    /// The message is this replica's: what has followed from it so far.
-    pub(super) fn own(&mut self, message: &MessageId) -> Vec<What> {
-        match self.0.put(message.clone(), Whose::Own) {
-            Some(Whose::Unknown(waiting)) => waiting,
-            Some(Whose::Own) | None => Vec::new(),
+impl Ownership {
+    /// Assigns a message to this replica. Returns what has followed from it so far.
+    pub(super) fn own(&mut self, message: &MessageId) -> Vec<Countable> {
+        match self.0.put(message.clone(), Owner::Own) {
+            Some(Owner::Unknown(waiting)) => waiting,
+            Some(Owner::Own) | None => Vec::new(),
         }
     }
 
-    /// Something follows from a message: it, where it counts here.
-    pub(super) fn counted(&mut self, counted: Counted) -> Option<What> {
+    /// Something follows from a message. Returns it if it counts here.
+    pub(super) fn counted(&mut self, counted: Counted) -> Option<Countable> {
         let Counted { because, what } = counted;
         match self
             .0
-            .get_or_insert_mut(because, || Whose::Unknown(Vec::new()))
+            .get_or_insert_mut(because, || Owner::Unknown(Vec::new()))
         {
-            Whose::Own => Some(what),
-            Whose::Unknown(waiting) => {
+            Owner::Own => Some(what),
+            Owner::Unknown(waiting) => {
                 waiting.push(what);
                 None
             }
@@ -65,17 +65,17 @@ mod tests {
     #[test]
     fn of_two_replicas_one_counts_whatever_comes_first() {
         let things = [
-            What::Message {
+            Countable::Message {
                 through_lead: false,
             },
-            What::Session,
-            What::Asked,
+            Countable::Session,
+            Countable::Asked,
         ];
-        for given_after in 0..=things.len() {
-            let (mut one, mut other) = (Share::default(), Share::default());
+        for assigned_after in 0..=things.len() {
+            let (mut one, mut other) = (Ownership::default(), Ownership::default());
             let mut counted = Vec::new();
             for (place, what) in things.into_iter().enumerate() {
-                if place == given_after {
+                if place == assigned_after {
                     counted.extend(one.own(&id("m-1")));
                 }
                 let thing = || Counted {
@@ -85,10 +85,10 @@ mod tests {
                 counted.extend(one.counted(thing()));
                 assert_eq!(other.counted(thing()), None);
             }
-            if given_after == things.len() {
+            if assigned_after == things.len() {
                 counted.extend(one.own(&id("m-1")));
             }
-            assert_eq!(counted, things, "given after {given_after}");
+            assert_eq!(counted, things, "assigned after {assigned_after}");
             assert!(
                 one.own(&id("m-1")).is_empty(),
                 "a second time it counts for nothing"
@@ -97,15 +97,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_given_to_anybody_here_is_forgotten() {
-        let mut share = Share::default();
+    fn what_is_never_assigned_to_this_replica_is_forgotten() {
+        let mut ownership = Ownership::default();
         for number in 0..MESSAGES_MAX + 10 {
-            share.counted(Counted {
+            ownership.counted(Counted {
                 because: id(&format!("m-{number}")),
-                what: What::Session,
+                what: Countable::Session,
             });
         }
-        assert_eq!(share.0.len(), MESSAGES_MAX);
-        assert!(share.own(&id("m-0")).is_empty());
+        assert_eq!(ownership.0.len(), MESSAGES_MAX);
+        assert!(ownership.own(&id("m-0")).is_empty());
     }
 }

@@ -9,8 +9,6 @@ use std::time::Duration;
 
 use concord_runtime::broker::shared_value::SharedValue;
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::service::ServiceRunner;
-use concord_runtime::service::metrics::{BudgetLabels, Metrics};
 use concord_runtime::{Broker, service::clock};
 use concord_wire::subject::Service;
 use concord_wire::{ErrorCode, Token};
@@ -18,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::hosted_agent::failure::Failure;
 use crate::hosted_agent::timing::Jitter;
+use crate::metrics::{AdapterMetrics, BudgetLabels};
 use crate::settings::BudgetSettings;
 
 mod lease;
@@ -34,7 +33,7 @@ pub(crate) type Budgets = BTreeMap<Token, Arc<Budget>>;
 
 /// One provider's budget.
 pub(crate) struct Budget {
-    metrics: Metrics,
+    metrics: AdapterMetrics,
     provider: Token,
     register: SharedValue,
     limits: Limits,
@@ -49,18 +48,24 @@ const OVER_BUDGET: &str = "over_budget";
 
 /// The budgets in the settings.
 pub(crate) fn budgets(
-    runner: &ServiceRunner,
+    broker: &Broker,
+    metrics: &AdapterMetrics,
     settings: &BTreeMap<Token, BudgetSettings>,
 ) -> Budgets {
     let budget = |(provider, settings): (&Token, &BudgetSettings)| {
-        let budget = Budget::new(&runner.broker, runner.metrics.clone(), provider, *settings);
+        let budget = Budget::new(broker, metrics.clone(), provider, *settings);
         (provider.clone(), Arc::new(budget))
     };
     settings.iter().map(budget).collect()
 }
 
 impl Budget {
-    fn new(broker: &Broker, metrics: Metrics, provider: &Token, settings: BudgetSettings) -> Self {
+    fn new(
+        broker: &Broker,
+        metrics: AdapterMetrics,
+        provider: &Token,
+        settings: BudgetSettings,
+    ) -> Self {
         // The name's length was checked with the settings.
         let topic = Token::new(format!("budget-{provider}"))
             .unwrap_or_else(|_| Token::derived(provider.as_str()));

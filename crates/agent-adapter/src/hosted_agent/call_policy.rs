@@ -3,17 +3,17 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concord_domain::resilience::breaker::{Breaker, End, Pass, Rules, Standing};
-use concord_domain::resilience::call_policy::next_try;
+use concord_domain::resilience::breaker::{Breaker, BreakerState, End, Pass, Rules};
+use concord_domain::resilience::call_policy::next_retry;
 use concord_runtime::Trace;
 use concord_runtime::ports::Clock;
-use concord_runtime::service::metrics::{AgentLabel, CallLabels, Metrics};
 use concord_wire::{AgentId, ErrorCode, Timestamp};
 
 use crate::hosted_agent::budget::Budget;
 use crate::hosted_agent::failure::Failure;
 use crate::hosted_agent::spans::AnswerSpan;
 use crate::hosted_agent::timing::Jitter;
+use crate::metrics::{AdapterMetrics, AgentLabel, CallLabels};
 use crate::settings::HostedAgent;
 
 /// One call of an agent, which can be made several times.
@@ -35,7 +35,7 @@ pub(crate) struct CallPolicy<C> {
     agent_id: AgentId,
     breaker: Mutex<Breaker>,
     budget: Option<Arc<Budget>>,
-    metrics: Metrics,
+    metrics: AdapterMetrics,
     /// How long one try may take.
     timeout: Duration,
     tries_max: u32,
@@ -45,7 +45,7 @@ pub(crate) struct CallPolicy<C> {
 /// The state of the breaker, as `concord agents` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BreakerSnapshot {
-    pub(crate) standing: Standing,
+    pub(crate) standing: BreakerState,
     /// Failures in a row.
     pub(crate) failures: u32,
     pub(crate) refuses_until: Option<Timestamp>,
@@ -93,7 +93,7 @@ impl<C: Clock> CallPolicy<C> {
         agent: &HostedAgent,
         rules: Rules,
         budget: Option<Arc<Budget>>,
-        metrics: Metrics,
+        metrics: AdapterMetrics,
         jitter: Jitter,
     ) -> Self {
         let policy = Self {
@@ -118,7 +118,7 @@ impl<C: Clock> CallPolicy<C> {
         let now = self.clock.now();
         let breaker = self.breaker();
         BreakerSnapshot {
-            standing: breaker.standing(now),
+            standing: breaker.state(now),
             failures: breaker.failures(),
             refuses_until: breaker.refuses_until(now),
         }
@@ -146,7 +146,7 @@ impl<C: Clock> CallPolicy<C> {
                 Ok(value) => return Ok(value),
                 Err(failure) => failure,
             };
-            let pause = next_try(failure.verdict.again, tried, self.tries_max, failure.after);
+            let pause = next_retry(failure.verdict.retry, tried, self.tries_max, failure.after);
             let Some(pause) = pause else {
                 return Err(failure);
             };
@@ -229,13 +229,13 @@ impl<C: Clock> CallPolicy<C> {
         let now = self.clock.now();
         let (before, after) = {
             let mut breaker = self.breaker();
-            let before = breaker.standing(now);
+            let before = breaker.state(now);
             breaker.ended(now, pass, end);
-            (before, breaker.standing(now))
+            (before, breaker.state(now))
         };
         if before != after {
             let (agent, standing) = (&self.agent_id, after.as_str());
-            if after == Standing::Open {
+            if after == BreakerState::Open {
                 tracing::warn!(%agent, standing, "A hosted agent's circuit breaker has opened.");
             } else {
                 tracing::info!(%agent, standing, "A hosted agent's circuit breaker has changed.");
@@ -246,10 +246,10 @@ impl<C: Clock> CallPolicy<C> {
 
     /// Shows the state of the breaker in the metrics.
     fn show(&self) {
-        let standing = match self.breaker().standing(self.clock.now()) {
-            Standing::Closed => 0,
-            Standing::HalfOpen => 1,
-            Standing::Open => 2,
+        let standing = match self.breaker().state(self.clock.now()) {
+            BreakerState::Closed => 0,
+            BreakerState::HalfOpen => 1,
+            BreakerState::Open => 2,
         };
         let label = AgentLabel {
             agent: self.agent_id.to_string(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concord_domain::resilience::call_policy::Trouble;
+use concord_domain::resilience::call_policy::CallFailure;
 use concord_outbound::{
     Allowed, Caller, HeaderMap, HeaderName, HeaderValue, Limits, Method, Request, Response,
     StatusCode, header,
@@ -92,13 +92,13 @@ impl Endpoint {
     fn failed(&self, error: &concord_outbound::Error) -> Failure {
         use concord_outbound::Error;
         let trouble = match *error {
-            Error::Refused(_) => Trouble::NotAllowed,
-            Error::Unreachable(_) => Trouble::Unreachable,
-            Error::Broken(_) => Trouble::Broken,
+            Error::Refused(_) => CallFailure::NotAllowed,
+            Error::Unreachable(_) => CallFailure::Unreachable,
+            Error::Broken(_) => CallFailure::Broken,
             Error::Timeout {
                 may_have_arrived, ..
-            } => Trouble::Late { may_have_arrived },
-            Error::TooLong(_) => Trouble::TooLong,
+            } => CallFailure::Late { may_have_arrived },
+            Error::TooLong(_) => CallFailure::TooLong,
         };
         Failure::of_call(trouble, self.idempotent, error.to_string())
     }
@@ -122,7 +122,7 @@ impl Endpoint {
         };
         Failure {
             after,
-            ..Failure::of_call(Trouble::Status(status.as_u16()), self.idempotent, why)
+            ..Failure::of_call(CallFailure::Status(status.as_u16()), self.idempotent, why)
         }
     }
 }

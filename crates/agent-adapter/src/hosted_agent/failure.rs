@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concord_domain::resilience::call_policy::{Trouble, Verdict, verdict};
+use concord_domain::resilience::call_policy::{CallFailure, Classification, classify};
 use concord_wire::ErrorCode;
 
 /// The outcome of a message that is too large in the agent's dialect, in metrics and traces.
@@ -13,7 +13,7 @@ const TOO_LARGE: &str = "too_large";
 #[error("{why}")]
 pub struct Failure {
     /// The error code for the sender, whether to try again, and what the breaker learns.
-    pub verdict: Verdict,
+    pub verdict: Classification,
     /// The reason in words, without a full stop. Never repeats anything that a server wrote.
     pub why: String,
     /// How long the server asks not to be called again.
@@ -24,13 +24,13 @@ pub struct Failure {
 
 impl Failure {
     /// The failure of a call. `idempotent` says whether the server recognizes a call that is made again.
-    pub fn of_call(trouble: Trouble, idempotent: bool, why: impl Into<String>) -> Self {
-        Self::new(verdict(trouble, idempotent), why)
+    pub fn of_call(trouble: CallFailure, idempotent: bool, why: impl Into<String>) -> Self {
+        Self::new(classify(trouble, idempotent), why)
     }
 
     /// A failure that says nothing about the agent and that a further try would not change.
     pub(crate) fn local(code: ErrorCode, why: impl Into<String>) -> Self {
-        Self::new(Verdict::here(code), why)
+        Self::new(Classification::here(code), why)
     }
 
     /// The message cannot be written in the agent's dialect, for the reason `why`.
@@ -43,7 +43,7 @@ impl Failure {
         Self::local(code, why).with_outcome(outcome)
     }
 
-    fn new(verdict: Verdict, why: impl Into<String>) -> Self {
+    fn new(verdict: Classification, why: impl Into<String>) -> Self {
         Self {
             outcome: label(verdict.code),
             verdict,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use concord_domain::resilience::breaker::Rules;
-use concord_domain::resilience::call_policy::{self, Tell};
+use concord_domain::resilience::call_policy::{self, FailureHandling};
 use concord_runtime::Ports;
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
@@ -11,6 +11,7 @@ use concord_wire::payload::Card;
 use concord_wire::{Envelope, ErrorCode, MessageType, Timestamp};
 
 use crate::case_cache::CaseCache;
+use crate::context::AdapterContext;
 use crate::hosted_agent::agent_caller::AgentCaller;
 use crate::hosted_agent::budget::Budget;
 use crate::hosted_agent::call_policy::{CallPolicy, breaker_rules};
@@ -107,19 +108,18 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
     pub fn new(
         config: HostConfig,
         caller: C,
-        context: &ServiceContext<P>,
-        cases: &Arc<CaseCache<P>>,
+        adapter: &AdapterContext<P>,
         loops: &Arc<ReplyLoops<P>>,
     ) -> Self {
-        Self::with_budget(config, caller, context, (cases, loops), None)
+        Self::with_budget(config, caller, adapter, loops, None)
     }
 
     /// The agent with the budget of its provider, if it has one.
     pub(crate) fn with_budget(
         config: HostConfig,
         caller: C,
-        context: &ServiceContext<P>,
-        (cases, loops): (&Arc<CaseCache<P>>, &Arc<ReplyLoops<P>>),
+        adapter: &AdapterContext<P>,
+        loops: &Arc<ReplyLoops<P>>,
         budget: Option<Arc<Budget>>,
     ) -> Self {
         let HostConfig {
@@ -128,22 +128,16 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
             breaker,
         } = config;
         debug_assert!(agent.instances > 0, "an agent that works on no message");
-        let jitter = Jitter::new(context.ports.unique_id());
-        let metrics = context.metrics.clone();
+        let jitter = Jitter::new(adapter.service.ports.unique_id());
+        let ports = adapter.service.ports.clone();
+        let metrics = adapter.metrics.clone();
         Self {
             limit: ConcurrencyLimit::new(agent.instances, agent.queue_max),
-            policy: CallPolicy::new(
-                context.ports.clone(),
-                &agent,
-                breaker,
-                budget,
-                metrics,
-                jitter,
-            ),
-            context: context.clone(),
+            policy: CallPolicy::new(ports, &agent, breaker, budget, metrics, jitter),
+            context: adapter.service.clone(),
             runner,
             caller,
-            cases: Arc::clone(cases),
+            cases: Arc::clone(&adapter.cases),
             loops: Arc::clone(loops),
             async_answers: None,
             agent,
@@ -246,13 +240,13 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         span.set_failure(failure.outcome);
         let agent = &self.agent.agent_id;
         let is_expired = self.is_expired(incoming);
-        match call_policy::tell(&failure.verdict, delivery.deliveries, is_expired) {
-            Tell::Later => Err(HandleError::retry(failure)),
-            Tell::Nothing => {
+        match call_policy::handling(&failure.verdict, delivery.deliveries, is_expired) {
+            FailureHandling::Later => Err(HandleError::retry(failure)),
+            FailureHandling::Nothing => {
                 tracing::info!(%agent, subject = %delivery.subject, "A request's time was over.");
                 Ok(())
             }
-            Tell::Error => {
+            FailureHandling::Error => {
                 let why = &failure.why;
                 tracing::warn!(%agent, subject = %delivery.subject, why, "A hosted agent gave no answer.");
                 self.publish_error(&failure, incoming, span).await

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_domain::resilience::call_policy::Trouble;
+use concord_domain::resilience::call_policy::CallFailure;
 use concord_domain::text;
 use concord_runtime::Trace;
 use concord_runtime::ports::Clock;
@@ -185,7 +185,7 @@ impl<C: AgentCaller> Call for CompletionCall<'_, C> {
 /// The text of the first choice, and the tokens used. A body that is no completion is a failure of the server; a text of the
 /// wrong form is not.
 fn read_completion(body: &[u8]) -> Result<(String, Option<u64>), Failure> {
-    let failed = |why: &str| Failure::of_call(Trouble::Garbage, false, why);
+    let failed = |why: &str| Failure::of_call(CallFailure::Garbage, false, why);
     let completion: Completion = serde_json::from_slice(body)
         .map_err(|_| failed("the server's answer is no chat completion"))?;
     let choice = completion

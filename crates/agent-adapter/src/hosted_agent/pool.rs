@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_domain::resilience::call_policy::Trouble;
+use concord_domain::resilience::call_policy::CallFailure;
 use concord_runtime::delivery::ErrorChain;
 use prometheus_client::metrics::counter::Counter;
 
@@ -61,9 +61,11 @@ impl Pool {
                 dialect: None,
                 body: line.into(),
             }),
-            Err(error @ Error::Timeout(_)) => Err(failed(Trouble::ProgramLate, error.to_string())),
+            Err(error @ Error::Timeout(_)) => {
+                Err(failed(CallFailure::ProgramLate, error.to_string()))
+            }
             Err(error) => Err(failed(
-                Trouble::ProgramEnded,
+                CallFailure::ProgramEnded,
                 ErrorChain(&error).to_string(),
             )),
         }

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concord_domain::activation::conversation::{WakeInput, WakeMachine, conversation, thread_of};
-use concord_domain::activation::{Course, LoopBounds, Turns};
+use concord_domain::activation::{ChainState, LoopBounds, ReplyChains};
 use concord_events::LoopBroken;
 use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Delivery, HandleError};
@@ -18,26 +18,25 @@ use concord_wire::subject::Service;
 use concord_wire::{AgentId, Envelope, MessageId, Token};
 use lru::LruCache;
 
+use crate::context::AdapterContext;
+
 /// Threads that are remembered.
 const THREADS_MAX: usize = 2_048;
 /// Messages whose thread is remembered, for answers that name nothing but the message they answer.
 const MESSAGES_MAX: usize = 16_384;
-
-/// The conversations of an installation, as they are stored.
-pub(crate) type Conversations<P> = Arc<Aggregates<WakeMachine, P>>;
 
 /// The exchanges between agents that this replica has seen.
 pub struct ReplyLoops<P: Ports> {
     context: ServiceContext<P>,
     /// None where loops do not matter.
     bounds: Option<LoopBounds>,
-    conversations: Conversations<P>,
+    conversations: Arc<Aggregates<WakeMachine, P>>,
     threads: Mutex<Threads>,
 }
 
 struct Threads {
     /// The messages that went to and fro, by thread.
-    turns: LruCache<String, Turns>,
+    turns: LruCache<String, ReplyChains>,
     /// The thread of each message.
     of_message: LruCache<MessageId, String>,
 }
@@ -46,27 +45,23 @@ struct Threads {
 struct Exchange {
     conversation: Token,
     thread: String,
-    course: Course,
+    course: ChainState,
     /// Whether the recipient has spoken in the thread: only then can it be a loop.
     is_answered: bool,
 }
 
 impl<P: Ports> ReplyLoops<P> {
     /// No exchanges yet. Loops are broken by `bounds`, or not at all.
-    pub fn new(
-        context: &ServiceContext<P>,
-        bounds: Option<LoopBounds>,
-        conversations: &Arc<Aggregates<WakeMachine, P>>,
-    ) -> Self {
+    pub fn new(adapter: &AdapterContext<P>, bounds: Option<LoopBounds>) -> Self {
         let max = |count: usize| NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
         let threads = Threads {
             turns: LruCache::new(max(THREADS_MAX)),
             of_message: LruCache::new(max(MESSAGES_MAX)),
         };
         Self {
-            context: context.clone(),
+            context: adapter.service.clone(),
             bounds,
-            conversations: Arc::clone(conversations),
+            conversations: Arc::clone(&adapter.conversations),
             threads: Mutex::new(threads),
         }
     }
@@ -92,14 +87,14 @@ impl<P: Ports> ReplyLoops<P> {
         }
         let exchange = self.follow(message, to, delivery, &bounds);
         match exchange.course {
-            Course::Paused => Ok(true),
-            Course::GoesOn if !exchange.is_answered => Ok(false),
+            ChainState::Paused => Ok(true),
+            ChainState::GoesOn if !exchange.is_answered => Ok(false),
             // Another replica may have found a loop of which this one was not given enough.
-            Course::GoesOn => {
+            ChainState::GoesOn => {
                 let stored = self.conversations.load(&exchange.conversation).await?;
-                Ok(stored.state.turns.is_paused(from, to, at))
+                Ok(stored.state.reply_chains.is_paused(from, to, at))
             }
-            Course::Breaks { depth, until } => {
+            ChainState::Breaks { depth, until } => {
                 let broken = LoopBroken {
                     thread: exchange.thread.clone(),
                     case_id: message.case_id.clone(),
@@ -143,13 +138,13 @@ impl<P: Ports> ReplyLoops<P> {
         of_message.put(answer, thread.clone());
         // In a case, too, only the thread is broken, and not all that the two have to say to each other.
         let conversation = conversation(None, &thread);
-        let turns = turns.get_or_insert_mut(thread.clone(), Turns::default);
+        let turns = turns.get_or_insert_mut(thread.clone(), ReplyChains::default);
         let from = &message.from_agent;
         let at = delivery.stored_at;
         let is_answered = turns.have_both_spoken(from, to) || delivery.deliveries > 1;
         let course = turns.course(from, to, at, bounds);
-        if delivery.deliveries == 1 && !matches!(course, Course::Breaks { .. }) {
-            turns.hear(from, to, at);
+        if delivery.deliveries == 1 && !matches!(course, ChainState::Breaks { .. }) {
+            turns.record(from, to, at);
         }
         Exchange {
             conversation,
@@ -167,7 +162,7 @@ impl<P: Ports> ReplyLoops<P> {
             .get(&incoming.message_id)
             .and_then(|thread| turns.get_mut(thread))
         {
-            turns.hear(by, &incoming.from_agent, self.context.ports.now());
+            turns.record(by, &incoming.from_agent, self.context.ports.now());
         }
     }
 
@@ -187,7 +182,7 @@ impl<P: Ports> ReplyLoops<P> {
         let cause = Token::derived(&format!("loop/{}", broken.message_id));
         let cause = MessageId::new(cause.as_str()).map_err(HandleError::retry)?;
         let context = self.context.of_message(cause);
-        let input = WakeInput::Break(Box::new(broken));
+        let input = WakeInput::BreakLoop(Box::new(broken));
         let trace = delivery.trace.clone();
         let conversations = &self.conversations;
         handlers::step(

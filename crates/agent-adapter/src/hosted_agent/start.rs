@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use concord_runtime::NatsPorts;
 use concord_runtime::service::ServiceRunner;
-use concord_runtime::service::metrics::Reason;
 use concord_wire::subject::Lane;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -19,7 +18,8 @@ use super::openai::Model;
 use super::pool::Pool;
 use super::reply_loops::ReplyLoops;
 use crate::AnyError;
-use crate::case_cache::CaseCache;
+use crate::context::AdapterContext;
+use crate::metrics::ProgramLabel;
 use crate::settings::{CheckedAgent, RunnerConfig};
 
 /// A hosted agent as it runs in production.
@@ -31,7 +31,7 @@ pub(crate) async fn start(
     agents: Vec<CheckedAgent>,
     budgets: &Budgets,
     address: Option<CallbackAddress>,
-    cases: &Arc<CaseCache<NatsPorts>>,
+    adapter: &AdapterContext<NatsPorts>,
     loops: &Arc<ReplyLoops<NatsPorts>>,
 ) -> Result<Vec<Arc<ProductionHost>>, AnyError> {
     let address = address.map(Arc::new);
@@ -65,10 +65,10 @@ pub(crate) async fn start(
             let agent = settings.agent_id.clone();
             runner.spawn(pending.clone().listen(runner.clone(), agent));
         }
-        let label = Reason {
+        let label = ProgramLabel {
             reason: settings.agent_id.to_string(),
         };
-        let started = runner.metrics.program_starts.get_or_create(&label).clone();
+        let started = adapter.metrics.program_starts.get_or_create(&label).clone();
         let (messages, caller) = match config {
             RunnerConfig::Program => {
                 let pool = Pool::new(settings.clone(), started);
@@ -86,7 +86,7 @@ pub(crate) async fn start(
             }
         };
         let config = HostConfig::new(settings, messages);
-        let host = Host::with_budget(config, caller, runner.context(), (cases, loops), budget);
+        let host = Host::with_budget(config, caller, adapter, loops, budget);
         let host = Arc::new(host.with_async_answers(answers));
         consume_inbox(runner, &host);
         hosts.push(host);

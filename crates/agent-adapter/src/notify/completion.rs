@@ -1,44 +1,42 @@
-//! Completions of requests with a callback: posted to the address that the request names, signed as all webhooks are.
+//! CompletionHandler of requests with a callback: posted to the address that the request names, signed as all webhooks are.
 
 use std::sync::Arc;
 
 use concord_events::{RequestEvent, StoredEvent};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
-use concord_runtime::service::ServiceRunner;
-use concord_runtime::service::metrics::NoticeLabels;
 use concord_runtime::service::settings::WorkSettings;
 use serde_json::{Value, json};
 
 use super::Failure;
 use super::webhook::Caller;
+use crate::metrics::{AdapterMetrics, NoticeLabels};
 use crate::settings::NotifySettings;
 
 /// The channel's name in metrics.
 const CHANNEL: &str = "callback";
 
-/// Posts completions.
-pub(super) struct Completions {
-    shell: ServiceRunner,
+/// Handles the events that complete requests.
+pub(super) struct CompletionHandler {
+    metrics: AdapterMetrics,
     caller: Option<Arc<Caller>>,
     settings: NotifySettings,
 }
 
-impl Completions {
+impl CompletionHandler {
     pub(super) fn new(
-        shell: &ServiceRunner,
+        metrics: &AdapterMetrics,
         caller: Option<Arc<Caller>>,
         settings: &NotifySettings,
     ) -> Self {
         Self {
-            shell: shell.clone(),
+            metrics: metrics.clone(),
             caller,
             settings: settings.clone(),
         }
     }
 
     fn count(&self, result: &'static str) {
-        self.shell
-            .metrics
+        self.metrics
             .notifications
             .get_or_create(&NoticeLabels {
                 channel: CHANNEL,
@@ -48,7 +46,7 @@ impl Completions {
     }
 }
 
-/// The address of a request, and what is posted there; none when nothing is asked for.
+/// The address of a request's callback, and the body to post there. None where no completion is asked for.
 fn completion(event: &RequestEvent) -> Option<(&str, Value)> {
     let (kind, request, data) = match event {
         RequestEvent::Answered(answered) => {
@@ -76,10 +74,10 @@ fn completion(event: &RequestEvent) -> Option<(&str, Value)> {
     Some((url, about))
 }
 
-impl Handler for Completions {
+impl Handler for CompletionHandler {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let record = StoredEvent::<RequestEvent>::decode(&delivery.payload, delivery.sequence)?;
-        let Some((url, body)) = completion(&record.event) else {
+        let event = StoredEvent::<RequestEvent>::decode(&delivery.payload, delivery.sequence)?;
+        let Some((url, body)) = completion(&event.event) else {
             return Ok(Ack::Acknowledge);
         };
         let Some(caller) = &self.caller else {
@@ -88,7 +86,7 @@ impl Handler for Completions {
             return Err(HandleError::DeadLetter(why.into()));
         };
         // The same each time it is tried, so that a receiver knows a repetition.
-        let id = format!("{}-callback", record.meta.event_id);
+        let id = format!("{}-callback", event.meta.event_id);
         match caller.post(serde_json::to_vec(&body)?, id, url).await {
             Ok(()) => {
                 self.count("delivered");
@@ -106,6 +104,6 @@ impl Handler for Completions {
     }
 
     fn patience(&self, _: &WorkSettings) -> RetryPolicy {
-        super::patience(&self.settings)
+        super::retry_policy(&self.settings)
     }
 }

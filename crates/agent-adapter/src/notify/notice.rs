@@ -1,43 +1,43 @@
-//! What people are told, made from the facts of debates.
+//! The notices that people are sent, made from the events of debates.
 
 use concord_events::{AwaitsGate, DebateAssigned, DebateEvent, FellBack, Reminded, StoredEvent};
-use concord_wire::payload::{BriefedPosition, Contact, DebatePriority, Resolution};
+use concord_wire::payload::{BriefedPosition, Contact, DebatePriority};
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
-/// One thing that people are told.
+/// One notice.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Notice {
-    /// Position of the fact in the stream of events.
+    /// The sequence of the event in the stream of events.
     pub(crate) sequence: u64,
-    /// When it happened.
+    /// When the event was decided.
     pub(crate) at: Timestamp,
-    /// The debate.
+    /// The debate that the notice is about.
     pub(crate) debate_id: DebateId,
-    /// Its case.
+    /// The case of the debate.
     pub(crate) case_id: CaseId,
-    /// What is disputed; written by strangers.
+    /// The topic of the debate, which strangers wrote.
     pub(crate) topic: String,
     /// What happened.
     pub(crate) what: What,
-    /// Who is told.
+    /// The recipients.
     pub(crate) to: Audience,
-    /// Until when it is of use, if that ends.
+    /// When the notice becomes useless, if it does.
     pub(crate) until: Option<Timestamp>,
 }
 
-/// Who is told.
+/// The recipients of a notice.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Audience {
     /// The expert who has the debate, where one has.
     Expert {
-        /// Who.
+        /// The agent id of the expert.
         expert: Option<AgentId>,
-        /// Where.
+        /// The addresses of the expert.
         contact: Contact,
     },
-    /// Those who review at this gate.
+    /// The people who review at this gate.
     Gate(String),
 }
 
@@ -46,14 +46,14 @@ pub(crate) enum Audience {
 pub(crate) enum What {
     /// The expert was given the debate.
     Assigned {
-        /// How urgent it is.
+        /// The priority of the debate.
         priority: DebatePriority,
-        /// What a ruling must name.
+        /// The digest of the brief, which a ruling must name.
         digest: String,
-        /// The positions.
+        /// The positions of the brief.
         positions: Vec<Position>,
     },
-    /// So much of the time is over, in percent.
+    /// This share of the time is over, in percent.
     Reminded(u8),
     /// It was decided provisionally, on this position.
     FellBack(Option<Position>),
@@ -61,122 +61,130 @@ pub(crate) enum What {
     AwaitsGate,
 }
 
-/// A position; written by strangers.
+/// A position, which strangers wrote.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Position {
     /// `p1`, `p2`, ..., by which a ruling can name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) position_id: Option<String>,
-    /// In words.
+    /// The position in words.
     pub(crate) position: String,
-    /// As a value, where it has one.
+    /// The value of the position, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) value: Option<Value>,
 }
 
-impl Notice {
-    /// What people are told because of a fact, if anything.
-    pub(crate) fn of(record: StoredEvent<DebateEvent>) -> Option<Self> {
-        let (sequence, at) = (record.sequence, record.meta.at);
-        let debate_id = DebateId::new(record.meta.id.as_str()).ok()?;
-        let new = |case_id, topic, what, to, until| {
-            Some(Self {
-                sequence,
-                at,
-                debate_id,
-                case_id,
-                topic,
-                what,
-                to,
-                until,
-            })
-        };
-        match record.event {
-            DebateEvent::Assigned(assigned) => {
-                let DebateAssigned {
-                    case_id,
-                    briefed,
-                    contact,
-                    ..
-                } = *assigned;
-                let named = |one: BriefedPosition| {
-                    let BriefedPosition {
-                        position_id,
-                        position,
-                        value,
-                        ..
-                    } = one;
-                    Position {
-                        position_id: Some(position_id),
-                        position,
-                        value,
-                    }
-                };
-                let what = What::Assigned {
-                    priority: briefed.brief.priority,
-                    digest: briefed.digest,
-                    positions: briefed.brief.positions.into_iter().map(named).collect(),
-                };
-                let to = Audience::Expert {
-                    expert: Some(briefed.expert),
-                    contact,
-                };
-                new(case_id, briefed.brief.topic, what, to, Some(briefed.due))
-            }
-            DebateEvent::Reminded(Reminded {
-                case_id,
-                topic,
-                expert,
-                contact,
-                percent,
-                due,
-                ..
-            }) => new(
-                case_id,
-                topic,
-                What::Reminded(percent),
-                Audience::Expert { expert, contact },
-                Some(due),
-            ),
-            DebateEvent::FellBack(fell) => {
-                let FellBack {
-                    case_id,
-                    topic,
-                    outcome,
-                    ..
-                } = *fell;
-                let provisional = outcome.provisional?;
-                // Without a gate ahead there is nothing for anybody to do.
-                let gate = provisional.review_at?;
-                let position = outcome.resolution.map(|chosen| {
-                    let Resolution {
-                        position, value, ..
-                    } = chosen;
-                    Position {
-                        position_id: None,
-                        position,
-                        value,
-                    }
-                });
-                // When the window has closed, the gate is told that it is awaited: one of the two is enough.
-                new(
-                    case_id,
-                    topic,
-                    What::FellBack(position),
-                    Audience::Gate(gate),
-                    Some(provisional.until),
-                )
-            }
+/// What of a notice follows from the content of an event alone.
+struct Content {
+    case_id: CaseId,
+    topic: String,
+    what: What,
+    to: Audience,
+    until: Option<Timestamp>,
+}
+
+impl Content {
+    fn of(event: DebateEvent) -> Option<Self> {
+        match event {
+            DebateEvent::Assigned(assigned) => Some(Self::assigned(*assigned)),
+            DebateEvent::Reminded(reminded) => Some(Self::reminded(reminded)),
+            DebateEvent::FellBack(fell_back) => Self::fell_back(*fell_back),
             DebateEvent::AwaitsGate(AwaitsGate {
                 case_id,
                 topic,
                 gate,
-            }) => new(case_id, topic, What::AwaitsGate, Audience::Gate(gate), None),
+            }) => Some(Self {
+                case_id,
+                topic,
+                what: What::AwaitsGate,
+                to: Audience::Gate(gate),
+                until: None,
+            }),
             _ => None,
         }
     }
 
-    /// The kind of notice, as recipients know it.
+    fn assigned(assigned: DebateAssigned) -> Self {
+        let briefed = assigned.briefed;
+        let named = |one: BriefedPosition| Position {
+            position_id: Some(one.position_id),
+            position: one.position,
+            value: one.value,
+        };
+        Self {
+            case_id: assigned.case_id,
+            topic: briefed.brief.topic,
+            what: What::Assigned {
+                priority: briefed.brief.priority,
+                digest: briefed.digest,
+                positions: briefed.brief.positions.into_iter().map(named).collect(),
+            },
+            to: Audience::Expert {
+                expert: Some(briefed.expert),
+                contact: assigned.contact,
+            },
+            until: Some(briefed.due),
+        }
+    }
+
+    fn reminded(reminded: Reminded) -> Self {
+        debug_assert!(reminded.percent <= 100, "more than all of the time is over");
+        Self {
+            case_id: reminded.case_id,
+            topic: reminded.topic,
+            what: What::Reminded(reminded.percent),
+            to: Audience::Expert {
+                expert: reminded.expert,
+                contact: reminded.contact,
+            },
+            until: Some(reminded.due),
+        }
+    }
+
+    /// None where no gate is ahead, because then there is nothing for anybody to do.
+    fn fell_back(fell_back: FellBack) -> Option<Self> {
+        let provisional = fell_back.outcome.provisional?;
+        let gate = provisional.review_at?;
+        let position = fell_back.outcome.resolution.map(|chosen| Position {
+            position_id: None,
+            position: chosen.position,
+            value: chosen.value,
+        });
+        // When the window has closed, the gate is told that it is awaited: one of the two notices is enough.
+        Some(Self {
+            case_id: fell_back.case_id,
+            topic: fell_back.topic,
+            what: What::FellBack(position),
+            to: Audience::Gate(gate),
+            until: Some(provisional.until),
+        })
+    }
+}
+
+impl Notice {
+    /// The notice of an event. None where people are not told of it.
+    pub(crate) fn of(event: StoredEvent<DebateEvent>) -> Option<Self> {
+        let debate_id = DebateId::new(event.meta.id.as_str()).ok()?;
+        let Content {
+            case_id,
+            topic,
+            what,
+            to,
+            until,
+        } = Content::of(event.event)?;
+        Some(Self {
+            sequence: event.sequence,
+            at: event.meta.at,
+            debate_id,
+            case_id,
+            topic,
+            what,
+            to,
+            until,
+        })
+    }
+
+    /// The type of the notice, as recipients read it.
     pub(crate) fn kind(&self) -> &'static str {
         match self.what {
             What::Assigned { .. } => "debate.assigned",
@@ -186,13 +194,13 @@ impl Notice {
         }
     }
 
-    /// An id that is the same whenever this is delivered, so that recipients know a repetition. Without a dot, which
-    /// separates ids from what follows them in signatures.
+    /// An id that is the same each time the notice is delivered, so that recipients recognize a repetition. It has no dot,
+    /// because a dot ends the id in signatures.
     pub(crate) fn id(&self, prefix: &str, channel: &str) -> String {
         format!("{prefix}-{}-{}-{channel}", self.debate_id, self.sequence)
     }
 
-    /// Why telling it now would be of no use, if so.
+    /// Why the notice is of no use now. None where it is of use.
     pub(crate) fn stale(&self, now: Timestamp, age_max_ms: u64) -> Option<&'static str> {
         if self.until.is_some_and(|until| until <= now) {
             Some("its time is over")

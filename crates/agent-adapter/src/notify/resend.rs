@@ -1,4 +1,4 @@
-//! The verb `notify`: an operator has people told of a fact again, as after the cause of a failure was mended.
+//! The verb `notify`, by which an operator has people told of an event again, for example after the cause of a failure was mended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use bytes::Bytes;
 use concord_events::StoredEvent;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{Channel, StreamKind};
+use concord_runtime::Ports;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::api::{Answer, Verb, answer};
@@ -17,31 +18,31 @@ use serde_json::json;
 use super::notice::Notice;
 use super::{Notifier, shown};
 
-/// Whoever asks waits a little longer for the answer.
+/// How long a request may take. The operator waits a little longer for the answer.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
 
-/// What is asked.
+/// The request of the operator.
 #[derive(Deserialize)]
 struct Request {
-    /// By which channel.
+    /// The channel.
     channel: Channel,
-    /// Of which fact: its position in the stream of events.
+    /// The sequence of the event in the stream of events.
     sequence: u64,
 }
 
-pub(super) fn verb(shell: &ServiceRunner, notifiers: Vec<Arc<Notifier>>) -> Verb {
-    let shell = shell.clone();
+pub(super) fn verb<P: Ports>(runner: &ServiceRunner, notifiers: Vec<Arc<Notifier<P>>>) -> Verb {
+    let runner = runner.clone();
     Arc::new(move |request: Bytes| {
-        let (shell, notifiers) = (shell.clone(), notifiers.clone());
+        let (runner, notifiers) = (runner.clone(), notifiers.clone());
         let done: Answer = Box::pin(async move {
             let request: Request = concord_wire::envelope::from_json(&request, "")?;
-            let of_channel = |notifier: &&Arc<Notifier>| notifier.channel == request.channel;
+            let of_channel = |notifier: &&Arc<Notifier<P>>| notifier.channel == request.channel;
             let notifier = notifiers
                 .iter()
                 .find(of_channel)
                 .ok_or_else(|| off(request.channel))?;
             let told =
-                tokio::time::timeout(ANSWER_MAX, again(&shell, notifier, request.sequence)).await;
+                tokio::time::timeout(ANSWER_MAX, resend(&runner, notifier, request.sequence)).await;
             told.unwrap_or_else(|_| {
                 Err(failed(format!("no end within {} s", ANSWER_MAX.as_secs())))
             })
@@ -69,7 +70,11 @@ fn failed(why: impl std::fmt::Display) -> Fault {
     )
 }
 
-async fn again(shell: &ServiceRunner, notifier: &Notifier, sequence: u64) -> Result<Bytes, Fault> {
+async fn resend<P>(
+    runner: &ServiceRunner,
+    notifier: &Notifier<P>,
+    sequence: u64,
+) -> Result<Bytes, Fault> {
     let sender = notifier
         .sender
         .as_ref()
@@ -81,7 +86,7 @@ async fn again(shell: &ServiceRunner, notifier: &Notifier, sequence: u64) -> Res
             "Name another.",
         )
     };
-    let stream = shell
+    let stream = runner
         .broker
         .stream(StreamKind::Events)
         .await
@@ -91,26 +96,24 @@ async fn again(shell: &ServiceRunner, notifier: &Notifier, sequence: u64) -> Res
         .await
         .map_err(|error| failed(ErrorChain(&error)))?;
     let Ok(SystemSubject::Event {
-        aggregate,
-        event: fact,
-        ..
-    }) = shell.broker.subjects().parse(&stored.subject)
+        aggregate, event, ..
+    }) = runner.broker.subjects().parse(&stored.subject)
     else {
         return Err(none());
     };
-    if !aggregate.notifies(fact.as_str()) {
+    if !aggregate.notifies(event.as_str()) {
         return Err(none());
     }
-    let record = StoredEvent::decode(&stored.payload, sequence)
+    let event = StoredEvent::decode(&stored.payload, sequence)
         .map_err(|error| failed(ErrorChain(&error)))?;
-    let notice = Notice::of(record).ok_or_else(none)?;
+    let notice = Notice::of(event).ok_or_else(none)?;
     let recipients = sender.recipients(&notice);
     for recipient in &recipients {
-        if notifier.known(&notice, recipient) == Some(Ok(())) {
+        if notifier.result(&notice, recipient) == Some(Ok(())) {
             continue;
         }
-        // Whoever asks knows of the earlier tries, and of the time that is over.
-        let told = notifier.tell_one(sender, &notice, recipient).await;
+        // The operator knows of the earlier tries, so a stale notice is sent all the same.
+        let told = notifier.tell(sender, &notice, recipient).await;
         told.map_err(|failure| {
             failed(format!("{}: {failure}", shown(notifier.channel, recipient)))
         })?;

@@ -1,7 +1,7 @@
 //! A conversation: its last messages, and the agents that each of them woke. Owned by the agent adapter;
 //! its id is that of the case, or of the thread outside a case.
 //!
-//! | state                    | Weigh               | Break               |
+//! | state                    | DecidedMessage               | Break               |
 //! |--------------------------|---------------------|---------------------|
 //! | has the message          | ignored: repetition | ignored: repetition |
 //! | the two are paused       | decided [1]         | ignored: already done |
@@ -25,7 +25,9 @@ use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope, MessageId, Recipient, Token};
 use serde_json::Value;
 
-use super::{Course, Decision, Decisions, LoopBounds, Outcome, Participation, Reason, Turns};
+use super::{
+    ChainState, Decision, Decisions, LoopBounds, Outcome, Participation, Reason, ReplyChains,
+};
 use crate::aggregates::review_queue::Recent;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision as Decided, Ignored, Machine};
@@ -51,7 +53,7 @@ pub struct WakeState {
     /// The last messages, oldest first.
     pub recent: VecDeque<Remembered>,
     /// The reply chains of pairs of agents.
-    pub turns: Turns,
+    pub reply_chains: ReplyChains,
     causes: Recent<MessageId, ()>,
 }
 
@@ -59,7 +61,7 @@ impl Default for WakeState {
     fn default() -> Self {
         Self {
             recent: VecDeque::new(),
-            turns: Turns::default(),
+            reply_chains: ReplyChains::default(),
             causes: Recent::new(CAUSES_MAX),
         }
     }
@@ -103,7 +105,7 @@ impl WakeState {
 
 /// A message with the decisions of all agents about it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Weigh {
+pub struct DecidedMessage {
     /// The message as it will be remembered.
     pub said: Remembered,
     /// The case that it belongs to.
@@ -124,9 +126,9 @@ pub struct Weigh {
 #[derive(Debug, Clone, PartialEq)]
 pub enum WakeInput {
     /// A message that may concern other agents.
-    Weigh(Box<Weigh>),
+    Message(Box<DecidedMessage>),
     /// Two agents were found to answer each other without end.
-    Break(Box<LoopBroken>),
+    BreakLoop(Box<LoopBroken>),
 }
 
 /// The conversation that a message belongs to: its case, else its thread, else the message itself.
@@ -162,13 +164,17 @@ impl Machine for WakeMachine {
             return Decided::Ignore(Ignored::Repetition);
         }
         match input {
-            WakeInput::Weigh(weigh) => Decided::Append(WakeEvent::Decided(decided(state, weigh))),
-            WakeInput::Break(broken)
-                if state.turns.is_paused(&broken.from, &broken.to, broken.at) =>
+            WakeInput::Message(weigh) => Decided::Append(WakeEvent::Decided(decided(state, weigh))),
+            WakeInput::BreakLoop(broken)
+                if state
+                    .reply_chains
+                    .is_paused(&broken.from, &broken.to, broken.at) =>
             {
                 Decided::Ignore(Ignored::AlreadyDone)
             }
-            WakeInput::Break(broken) => Decided::Append(WakeEvent::LoopBroken((**broken).clone())),
+            WakeInput::BreakLoop(broken) => {
+                Decided::Append(WakeEvent::LoopBroken((**broken).clone()))
+            }
         }
     }
 
@@ -180,7 +186,7 @@ impl Machine for WakeMachine {
         };
         if let Some(said) = said {
             if let Some(other) = state.other(&said) {
-                state.turns.hear(&said.from, &other, said.at);
+                state.reply_chains.record(&said.from, &other, said.at);
             }
             state.recent.push_back(said);
         }
@@ -191,7 +197,7 @@ impl Machine for WakeMachine {
             from, to, until, ..
         }) = broken
         {
-            state.turns.pause(&from, &to, until);
+            state.reply_chains.pause(&from, &to, until);
         }
     }
 
@@ -218,7 +224,7 @@ impl Machine for WakeMachine {
 
 /// The decision about a message. It does not wake an agent that has a paused reply chain with the
 /// sender.
-fn decided(state: &WakeState, input: &Weigh) -> WakeDecided {
+fn decided(state: &WakeState, input: &DecidedMessage) -> WakeDecided {
     let said = &input.said;
     let Decisions {
         decisions,
@@ -226,7 +232,7 @@ fn decided(state: &WakeState, input: &Weigh) -> WakeDecided {
     } = &input.decisions;
     let loop_broken = broken_by(state, input);
     let is_paused = |agent: &AgentId| {
-        input.bounds.is_some() && state.turns.is_paused(&said.from, agent, said.at)
+        input.bounds.is_some() && state.reply_chains.is_paused(&said.from, agent, said.at)
             || loop_broken
                 .as_ref()
                 .is_some_and(|broken| broken.to == *agent)
@@ -282,10 +288,12 @@ fn decided(state: &WakeState, input: &Weigh) -> WakeDecided {
 }
 
 /// The loop that is broken because of this message.
-fn broken_by(state: &WakeState, input: &Weigh) -> Option<LoopBroken> {
+fn broken_by(state: &WakeState, input: &DecidedMessage) -> Option<LoopBroken> {
     let (said, bounds) = (&input.said, input.bounds?);
     let other = state.other(said)?;
-    let Course::Breaks { depth, until } = state.turns.course(&said.from, &other, said.at, &bounds)
+    let ChainState::Breaks { depth, until } = state
+        .reply_chains
+        .course(&said.from, &other, said.at, &bounds)
     else {
         return None;
     };

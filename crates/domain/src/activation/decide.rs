@@ -156,7 +156,7 @@ pub fn decide_all(
 
 /// Whether a message names an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Naming {
     /// It does not name the agent.
     Unnamed,
     /// It names the agent.
@@ -165,11 +165,11 @@ pub enum Standing {
     Beyond,
 }
 
-fn standing(named: &Named<'_>, agent: &AgentId) -> Standing {
+fn standing(named: &Named<'_>, agent: &AgentId) -> Naming {
     match (named.within.contains(&agent), named.beyond.contains(&agent)) {
-        (true, _) => Standing::Named,
-        (false, true) => Standing::Beyond,
-        (false, false) => Standing::Unnamed,
+        (true, _) => Naming::Named,
+        (false, true) => Naming::Beyond,
+        (false, false) => Naming::Unnamed,
     }
 }
 
@@ -177,9 +177,9 @@ fn standing(named: &Named<'_>, agent: &AgentId) -> Standing {
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     /// Whether the text mentions it.
-    pub mentioned: Standing,
+    pub mentioned: Naming,
     /// Whether the request prefers it.
-    pub preferred: Standing,
+    pub preferred: Naming,
     /// Whether it has taken part in the conversation.
     pub takes_part: bool,
     /// How well it matches, where the message was matched.
@@ -220,21 +220,21 @@ pub fn decide(message: &Message<'_>, agent: &AgentId, view: &View<'_>) -> Decisi
     if matches!(message.to, Recipient::Agent(to) if to == agent) {
         return named(Reason::DirectTarget);
     }
-    if view.mentioned == Standing::Named {
+    if view.mentioned == Naming::Named {
         return named(Reason::Mention);
     }
     if *message.message_type == MessageType::TaskAssignment && message.assigned == Some(agent) {
         return named(Reason::TaskAssignment);
     }
     let is_peer_request = *message.message_type == MessageType::PeerRequest;
-    if is_peer_request && view.preferred == Standing::Named {
+    if is_peer_request && view.preferred == Naming::Named {
         return named(Reason::PreferredPeer);
     }
     if message.reply_to_author == Some(agent) {
         return named(Reason::Reply);
     }
-    let beyond = view.mentioned == Standing::Beyond
-        || (is_peer_request && view.preferred == Standing::Beyond);
+    let beyond =
+        view.mentioned == Naming::Beyond || (is_peer_request && view.preferred == Naming::Beyond);
     let decision = if let Some(candidate) = view.candidate {
         by_match(candidate, view)
     } else if message.is_information() {

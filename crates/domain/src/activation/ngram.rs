@@ -23,10 +23,11 @@ impl Profile {
         }
         hashes.sort_unstable();
         let mut weighed: Vec<(u32, f32)> = Vec::new();
-        for run in hashes.chunk_by(|a, b| a == b) {
+        for chain in hashes.chunk_by(|a, b| a == b) {
             weighed.extend(
-                run.first()
-                    .map(|hash| (*hash, 1.0 + (run.len() as f32).ln())),
+                chain
+                    .first()
+                    .map(|hash| (*hash, 1.0 + (chain.len() as f32).ln())),
             );
         }
         Self::normalised(weighed)
@@ -41,9 +42,10 @@ impl Profile {
             .collect();
         both.extend(other.0.iter().map(|(hash, weight)| (*hash, weight * share)));
         both.sort_by_key(|(hash, _)| *hash);
-        let sum = |run: &[(u32, f32)]| {
-            run.first()
-                .map(|(hash, _)| (*hash, run.iter().map(|(_, weight)| weight).sum()))
+        let sum = |chain: &[(u32, f32)]| {
+            chain
+                .first()
+                .map(|(hash, _)| (*hash, chain.iter().map(|(_, weight)| weight).sum()))
         };
         Self::normalised(both.chunk_by(|a, b| a.0 == b.0).filter_map(sum).collect())
     }

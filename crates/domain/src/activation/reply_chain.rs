@@ -22,7 +22,7 @@ pub const PAIRS_MAX: usize = 16;
 /// How long a reply chain may become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoopBounds {
-    /// Turns within the window; at most [`DEPTH_MAX`] less one.
+    /// ReplyChains within the window; at most [`DEPTH_MAX`] less one.
     pub depth_max: u32,
     /// The window, in milliseconds.
     pub window_ms: u64,
@@ -32,7 +32,7 @@ pub struct LoopBounds {
 
 /// What a further message does to the reply chain of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Course {
+pub enum ChainState {
     /// The chain may go on.
     GoesOn,
     /// The chain is too long with this message.
@@ -63,14 +63,14 @@ impl Pair {
 
 /// The reply chain of one pair.
 #[derive(Debug, Clone, PartialEq)]
-struct Run {
+struct ReplyChain {
     pair: Pair,
     last: Option<AgentId>,
     turns: VecDeque<Timestamp>,
     paused_until: Option<Timestamp>,
 }
 
-impl Run {
+impl ReplyChain {
     fn is_paused(&self, at: Timestamp) -> bool {
         self.paused_until.is_some_and(|until| at < until)
     }
@@ -82,34 +82,34 @@ impl Run {
 
 /// The reply chains of the pairs of one conversation. Their number is bounded.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Turns {
+pub struct ReplyChains {
     /// The pair that spoke last is the last one.
-    runs: VecDeque<Run>,
+    chains: VecDeque<ReplyChain>,
 }
 
-impl Turns {
-    fn run(&self, pair: &Pair) -> Option<&Run> {
-        self.runs.iter().find(|run| run.pair == *pair)
+impl ReplyChains {
+    fn chain(&self, pair: &Pair) -> Option<&ReplyChain> {
+        self.chains.iter().find(|chain| chain.pair == *pair)
     }
 
     /// The chain of a pair, moved to the end.
-    fn touch(&mut self, pair: Pair) -> Option<&mut Run> {
+    fn touch(&mut self, pair: Pair) -> Option<&mut ReplyChain> {
         let known = self
-            .runs
+            .chains
             .iter()
-            .position(|run| run.pair == pair)
-            .and_then(|place| self.runs.remove(place));
-        if known.is_none() && self.runs.len() >= PAIRS_MAX {
-            self.runs.pop_front();
+            .position(|chain| chain.pair == pair)
+            .and_then(|place| self.chains.remove(place));
+        if known.is_none() && self.chains.len() >= PAIRS_MAX {
+            self.chains.pop_front();
         }
-        let fresh = || Run {
+        let fresh = || ReplyChain {
             pair,
             last: None,
             turns: VecDeque::new(),
             paused_until: None,
         };
-        self.runs.push_back(known.unwrap_or_else(fresh));
-        self.runs.back_mut()
+        self.chains.push_back(known.unwrap_or_else(fresh));
+        self.chains.back_mut()
     }
 
     /// What a message from `from` to `to` at this time does to their reply chain.
@@ -119,68 +119,68 @@ impl Turns {
         to: &AgentId,
         at: Timestamp,
         bounds: &LoopBounds,
-    ) -> Course {
-        let Some(run) = self.run(&Pair::of(from, to)) else {
-            return Course::GoesOn;
+    ) -> ChainState {
+        let Some(chain) = self.chain(&Pair::of(from, to)) else {
+            return ChainState::GoesOn;
         };
-        if run.is_paused(at) {
-            return Course::Paused;
+        if chain.is_paused(at) {
+            return ChainState::Paused;
         }
-        if !run.is_turn_of(from) {
-            return Course::GoesOn;
+        if !chain.is_turn_of(from) {
+            return ChainState::GoesOn;
         }
-        let recent = run
+        let recent = chain
             .turns
             .iter()
             .filter(|turn| at.millis_since(**turn) < bounds.window_ms)
             .count();
         let depth = u32::try_from(recent).unwrap_or(u32::MAX).saturating_add(1);
         match depth > bounds.depth_max {
-            true => Course::Breaks {
+            true => ChainState::Breaks {
                 depth,
                 until: at.plus_millis(bounds.pause_ms),
             },
-            false => Course::GoesOn,
+            false => ChainState::GoesOn,
         }
     }
 
     /// Whether the pair is paused at this time.
     pub fn is_paused(&self, one: &AgentId, other: &AgentId, at: Timestamp) -> bool {
-        self.run(&Pair::of(one, other))
-            .is_some_and(|run| run.is_paused(at))
+        self.chain(&Pair::of(one, other))
+            .is_some_and(|chain| chain.is_paused(at))
     }
 
     /// Whether each of the two has sent the other a message.
     pub fn have_both_spoken(&self, one: &AgentId, other: &AgentId) -> bool {
-        self.run(&Pair::of(one, other))
-            .is_some_and(|run| run.turns.len() > 1 || run.paused_until.is_some())
+        self.chain(&Pair::of(one, other))
+            .is_some_and(|chain| chain.turns.len() > 1 || chain.paused_until.is_some())
     }
 
     /// Takes a message from `from` to `to` into account. A message during a pause does not count
     /// for the next chain.
-    pub fn hear(&mut self, from: &AgentId, to: &AgentId, at: Timestamp) {
+    pub fn record(&mut self, from: &AgentId, to: &AgentId, at: Timestamp) {
         if from == to {
             return;
         }
-        let Some(run) = self.touch(Pair::of(from, to)) else {
+        let Some(chain) = self.touch(Pair::of(from, to)) else {
             return;
         };
-        if run.is_paused(at) || !run.is_turn_of(from) {
+        if chain.is_paused(at) || !chain.is_turn_of(from) {
             return;
         }
-        run.last = Some(from.clone());
-        run.turns.push_back(at);
-        if run.turns.len() > DEPTH_MAX as usize {
-            run.turns.pop_front();
+        chain.last = Some(from.clone());
+        chain.turns.push_back(at);
+        if chain.turns.len() > DEPTH_MAX as usize {
+            chain.turns.pop_front();
         }
     }
 
     /// Pauses a pair. After the pause its chain begins anew.
     pub fn pause(&mut self, one: &AgentId, other: &AgentId, until: Timestamp) {
-        if let Some(run) = self.touch(Pair::of(one, other)) {
-            run.turns.clear();
-            run.last = None;
-            run.paused_until = Some(until);
+        if let Some(chain) = self.touch(Pair::of(one, other)) {
+            chain.turns.clear();
+            chain.last = None;
+            chain.paused_until = Some(until);
         }
     }
 }
@@ -199,44 +199,44 @@ mod tests {
     };
 
     /// Says something and takes it into account, as whoever keeps the turns does.
-    fn say(turns: &mut Turns, from: &str, to: &str, at_ms: u64) -> Course {
+    fn say(chains: &mut ReplyChains, from: &str, to: &str, at_ms: u64) -> ChainState {
         let (from, to, at) = (agent(from), agent(to), after(at_ms));
-        let course = turns.course(&from, &to, at, &BOUNDS);
-        turns.hear(&from, &to, at);
-        if let Course::Breaks { until, .. } = course {
-            turns.pause(&from, &to, until);
+        let course = chains.course(&from, &to, at, &BOUNDS);
+        chains.record(&from, &to, at);
+        if let ChainState::Breaks { until, .. } = course {
+            chains.pause(&from, &to, until);
         }
         course
     }
 
     #[test]
     fn a_pair_that_answers_itself_too_often_is_paused_and_then_begins_anew() {
-        let breaks = |depth, until_ms| Course::Breaks {
+        let breaks = |depth, until_ms| ChainState::Breaks {
             depth,
             until: after(until_ms),
         };
-        let mut turns = Turns::default();
+        let mut turns = ReplyChains::default();
         for (from, to, at_ms, expected) in [
-            ("ann", "ben", 0, Course::GoesOn),
-            ("ben", "ann", 10, Course::GoesOn),
+            ("ann", "ben", 0, ChainState::GoesOn),
+            ("ben", "ann", 10, ChainState::GoesOn),
             // Said again: no turn.
-            ("ben", "ann", 15, Course::GoesOn),
-            ("ann", "ben", 20, Course::GoesOn),
+            ("ben", "ann", 15, ChainState::GoesOn),
+            ("ann", "ben", 20, ChainState::GoesOn),
             // Others speak with each of them.
-            ("cleo", "ben", 21, Course::GoesOn),
-            ("ben", "cleo", 22, Course::GoesOn),
-            ("ben", "ann", 30, Course::GoesOn),
-            ("ben", "ann", 31, Course::GoesOn),
+            ("cleo", "ben", 21, ChainState::GoesOn),
+            ("ben", "cleo", 22, ChainState::GoesOn),
+            ("ben", "ann", 30, ChainState::GoesOn),
+            ("ben", "ann", 31, ChainState::GoesOn),
             ("ann", "ben", 40, breaks(5, 5_040)),
-            ("ben", "ann", 50, Course::Paused),
-            ("ann", "ben", 5_039, Course::Paused),
-            ("cleo", "ben", 5_039, Course::GoesOn),
-            ("ann", "ben", 5_040, Course::GoesOn),
-            ("ben", "ann", 5_041, Course::GoesOn),
-            ("ann", "ben", 5_042, Course::GoesOn),
-            ("ben", "ann", 5_043, Course::GoesOn),
+            ("ben", "ann", 50, ChainState::Paused),
+            ("ann", "ben", 5_039, ChainState::Paused),
+            ("cleo", "ben", 5_039, ChainState::GoesOn),
+            ("ann", "ben", 5_040, ChainState::GoesOn),
+            ("ben", "ann", 5_041, ChainState::GoesOn),
+            ("ann", "ben", 5_042, ChainState::GoesOn),
+            ("ben", "ann", 5_043, ChainState::GoesOn),
             // The window has moved on.
-            ("ann", "ben", 6_043, Course::GoesOn),
+            ("ann", "ben", 6_043, ChainState::GoesOn),
         ] {
             assert_eq!(
                 say(&mut turns, from, to, at_ms),
@@ -248,10 +248,10 @@ mod tests {
 
     #[test]
     fn what_goes_round_among_three_is_no_pair() {
-        let mut turns = Turns::default();
+        let mut turns = ReplyChains::default();
         for round in 0..50 {
             for (from, to) in [("ann", "ben"), ("ben", "cleo"), ("cleo", "ann")] {
-                assert_eq!(say(&mut turns, from, to, round), Course::GoesOn);
+                assert_eq!(say(&mut turns, from, to, round), ChainState::GoesOn);
             }
         }
     }
@@ -260,7 +260,7 @@ mod tests {
         /// Whatever is said: no more than the depth goes on within a window, and memory is bounded.
         #[test]
         fn no_pair_goes_deeper_than_it_may(said in prop::collection::vec((0..40_u8, 0..40_u8, 0..300_u64), 1..400)) {
-            let (mut turns, mut at) = (Turns::default(), 0);
+            let (mut turns, mut at) = (ReplyChains::default(), 0);
             let mut gone_on: Vec<(Pair, AgentId, u64)> = Vec::new();
             for (from, to, pause) in said {
                 // Few speak much.
@@ -268,25 +268,25 @@ mod tests {
                 at += pause;
                 let pair = Pair::of(&agent(&from), &agent(&to));
                 let course = say(&mut turns, &from, &to, at);
-                if course == Course::GoesOn && from != to {
+                if course == ChainState::GoesOn && from != to {
                     gone_on.push((pair.clone(), agent(&from), at));
                 }
                 let of_pair = gone_on.iter().filter(|(of, _, said_at)| *of == pair && at - said_at < BOUNDS.window_ms);
                 let speakers: Vec<&AgentId> = of_pair.map(|(_, speaker, _)| speaker).collect();
                 let turns_taken = 1 + speakers.windows(2).filter(|two| two[0] != two[1]).count();
                 prop_assert!(turns_taken <= BOUNDS.depth_max as usize + 1, "{turns_taken} turns");
-                prop_assert!(turns.runs.len() <= PAIRS_MAX);
-                prop_assert!(turns.runs.iter().all(|run| run.turns.len() <= DEPTH_MAX as usize));
+                prop_assert!(turns.chains.len() <= PAIRS_MAX);
+                prop_assert!(turns.chains.iter().all(|chain| chain.turns.len() <= DEPTH_MAX as usize));
             }
         }
 
         /// Whoever never waits for the other is in no exchange, however much it says.
         #[test]
         fn one_who_speaks_alone_is_never_paused(times in prop::collection::vec(0..50_u64, 1..600)) {
-            let (mut turns, mut at) = (Turns::default(), 0);
+            let (mut turns, mut at) = (ReplyChains::default(), 0);
             for pause in times {
                 at += pause;
-                prop_assert_eq!(say(&mut turns, "ann", "ben", at), Course::GoesOn);
+                prop_assert_eq!(say(&mut turns, "ann", "ben", at), ChainState::GoesOn);
             }
         }
     }

@@ -20,7 +20,7 @@ pub enum Ask {
 
 /// The parts of a message that count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct TrackedMessage {
     /// When it was stored.
     pub at: Timestamp,
     /// Its id.
@@ -49,7 +49,7 @@ pub struct Said {
     pub registers: bool,
 }
 
-impl Said {
+impl TrackedMessage {
     /// The parts of a message that count, with the time at which it was stored.
     pub fn of(envelope: &Envelope, at: Timestamp) -> Self {
         let kind = &envelope.message_type;

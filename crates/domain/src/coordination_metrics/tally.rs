@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::tracker::What;
+use super::tracker::Countable;
 
 /// The targets of the specification ("Success Metrics"): the share through the lead, the seconds of
 /// peer help, matching accuracy, the share of false wake-ups, and collaboration events for each
@@ -145,17 +145,17 @@ pub struct Tally {
 
 impl Tally {
     /// Counts one more thing.
-    pub fn add(&mut self, what: What) {
+    pub fn add(&mut self, what: Countable) {
         match what {
-            What::Message { through_lead } => {
+            Countable::Message { through_lead } => {
                 self.messages += 1;
                 self.through_lead += u64::from(through_lead);
             }
-            What::Session => self.sessions += 1,
-            What::Collaboration => self.collaboration += 1,
-            What::Asked => self.asked += 1,
-            What::Unanswered => self.unanswered += 1,
-            What::Helped { after_ms } => {
+            Countable::Session => self.sessions += 1,
+            Countable::Collaboration => self.collaboration += 1,
+            Countable::Asked => self.asked += 1,
+            Countable::Unanswered => self.unanswered += 1,
+            Countable::Helped { after_ms } => {
                 let kept = if after_ms > EXACT_MS_MAX {
                     after_ms / 1_000 * 1_000
                 } else {
@@ -165,11 +165,11 @@ impl Tally {
                 self.sum_ms = self.sum_ms.saturating_add(after_ms);
                 self.answered += 1;
             }
-            What::Woken { matched } => {
+            Countable::Woken { matched } => {
                 self.wakes.woken += 1;
                 self.matches.woken += u64::from(matched);
             }
-            What::Feedback { matched, feedback } => {
+            Countable::Feedback { matched, feedback } => {
                 self.wakes.add(feedback);
                 if matched {
                     self.matches.add(feedback);

@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixtures::{after, agent, message};
 
+mod collaboration;
 mod properties;
 
 /// Something that is stored.
 #[derive(Debug, Clone)]
 enum Stored {
-    Said(Box<Said>),
+    Message(Box<TrackedMessage>),
     Woken(Box<WakeDecided>),
 }
 
@@ -32,8 +33,8 @@ fn envelope(case: &str, id: &str, from: &str, to: &str, kind: &str, more: &Value
     serde_json::from_value(body).unwrap()
 }
 
-fn said(millis: u64, id: &str, from: &str, to: &str, kind: &str, more: Value) -> Stored {
-    Stored::Said(Box::new(Said::of(
+fn stored_message(millis: u64, id: &str, from: &str, to: &str, kind: &str, more: Value) -> Stored {
+    Stored::Message(Box::new(TrackedMessage::of(
         &envelope("c-1", id, from, to, kind, &more),
         after(millis),
     )))
@@ -71,10 +72,10 @@ fn woken(millis: u64, id: &str, agents: &[(&str, &str)]) -> Stored {
     }))
 }
 
-fn tell(follow: &mut Follow, tally: &mut Tally, stored: &[Stored]) {
+fn tell(follow: &mut Tracker, tally: &mut Tally, stored: &[Stored]) {
     for one in stored {
         let counted = match one {
-            Stored::Said(said) => follow.said(said),
+            Stored::Message(said) => follow.message(said),
             Stored::Woken(decided) => follow.woken(decided),
         };
         counted.iter().for_each(|one| tally.add(one.what));
@@ -83,11 +84,14 @@ fn tell(follow: &mut Follow, tally: &mut Tally, stored: &[Stored]) {
 
 /// What is reported of a story, once at its end and once when every window is over.
 fn reports(limits: Limits, stored: &[Stored]) -> (Report, Report) {
-    let (mut follow, mut tally) = (Follow::new(limits, [agent("lea")].into()), Tally::default());
+    let (mut follow, mut tally) = (
+        Tracker::new(limits, [agent("lea")].into()),
+        Tally::default(),
+    );
     tell(&mut follow, &mut tally, stored);
     let first = tally.report(&follow.waiting());
     follow
-        .settle(after(u64::from(u32::MAX)))
+        .close_expired(after(u64::from(u32::MAX)))
         .iter()
         .for_each(|one| tally.add(one.what));
     (first, tally.report(&follow.waiting()))
@@ -131,12 +135,12 @@ fn nothing_said_is_no_data_and_not_zero() {
 fn messages_through_a_lead_are_those_it_sends_or_receives_and_services_and_registration_are_left_out()
  {
     let story = [
-        said(0, "m-1", "ann", "coordinator", "finding", json!({})),
-        said(1, "m-2", "lea", "ann", "task_assignment", json!({})),
-        said(2, "m-3", "ann", "ben", "info_update", json!({})),
-        said(3, "m-4", "ann", "_all", "info_update", json!({})),
-        said(4, "m-5", "debate-facilitator", "ann", "question", json!({})),
-        said(
+        stored_message(0, "m-1", "ann", "coordinator", "finding", json!({})),
+        stored_message(1, "m-2", "lea", "ann", "task_assignment", json!({})),
+        stored_message(2, "m-3", "ann", "ben", "info_update", json!({})),
+        stored_message(3, "m-4", "ann", "_all", "info_update", json!({})),
+        stored_message(4, "m-5", "debate-facilitator", "ann", "question", json!({})),
+        stored_message(
             5,
             "m-6",
             "ann",
@@ -144,7 +148,7 @@ fn messages_through_a_lead_are_those_it_sends_or_receives_and_services_and_regis
             "agreement",
             reply("m-5"),
         ),
-        said(
+        stored_message(
             6,
             "m-7",
             "ann",
@@ -152,7 +156,7 @@ fn messages_through_a_lead_are_those_it_sends_or_receives_and_services_and_regis
             "request",
             json!({ "payload": { "action": "register_agent" } }),
         ),
-        said(
+        stored_message(
             7,
             "m-8",
             "coordinator",
@@ -160,8 +164,8 @@ fn messages_through_a_lead_are_those_it_sends_or_receives_and_services_and_regis
             "response",
             json!({ "correlation_id": "m-7" }),
         ),
-        said(8, "m-9", "coordinator", "_all", "agent_joined", json!({})),
-        said(9, "m-3", "ann", "ben", "info_update", json!({})),
+        stored_message(8, "m-9", "coordinator", "_all", "agent_joined", json!({})),
+        stored_message(9, "m-3", "ann", "ben", "info_update", json!({})),
     ];
     let report = report(&story);
     assert_eq!(
@@ -183,11 +187,11 @@ fn messages_through_a_lead_are_those_it_sends_or_receives_and_services_and_regis
 fn help_takes_until_the_first_answer_that_reaches_who_asked() {
     for (answer, helped) in [
         (
-            said(700, "m-2", "ben", "ann", "response", reply("m-1")),
+            stored_message(700, "m-2", "ben", "ann", "response", reply("m-1")),
             Some(700),
         ),
         (
-            said(
+            stored_message(
                 700,
                 "m-2",
                 "ben",
@@ -198,46 +202,49 @@ fn help_takes_until_the_first_answer_that_reaches_who_asked() {
             Some(700),
         ),
         (
-            said(700, "m-2", "ben", "_all", "task_result", reply("m-1")),
+            stored_message(700, "m-2", "ben", "_all", "task_result", reply("m-1")),
             Some(700),
         ),
         (
-            said(700, "m-2", "ben", "ann", "response", refusal("m-1")),
-            None,
-        ),
-        (said(700, "m-2", "ben", "ann", "error", reply("m-1")), None),
-        (
-            said(700, "m-2", "ben", "ann", "acknowledgement", reply("m-1")),
+            stored_message(700, "m-2", "ben", "ann", "response", refusal("m-1")),
             None,
         ),
         (
-            said(700, "m-2", "ben", "ann", "question", reply("m-1")),
+            stored_message(700, "m-2", "ben", "ann", "error", reply("m-1")),
             None,
         ),
         (
-            said(700, "m-2", "ann", "_all", "info_update", reply("m-1")),
+            stored_message(700, "m-2", "ben", "ann", "acknowledgement", reply("m-1")),
             None,
         ),
         (
-            said(700, "m-2", "ben", "agent-adapter", "response", reply("m-1")),
+            stored_message(700, "m-2", "ben", "ann", "question", reply("m-1")),
             None,
         ),
         (
-            said(700, "m-2", "ben", "cleo", "response", reply("m-1")),
+            stored_message(700, "m-2", "ann", "_all", "info_update", reply("m-1")),
             None,
         ),
         (
-            said(700, "m-2", "ben", "ann", "response", reply("m-0")),
+            stored_message(700, "m-2", "ben", "agent-adapter", "response", reply("m-1")),
             None,
         ),
         (
-            said(300_001, "m-2", "ben", "ann", "response", reply("m-1")),
+            stored_message(700, "m-2", "ben", "cleo", "response", reply("m-1")),
+            None,
+        ),
+        (
+            stored_message(700, "m-2", "ben", "ann", "response", reply("m-0")),
+            None,
+        ),
+        (
+            stored_message(300_001, "m-2", "ben", "ann", "response", reply("m-1")),
             None,
         ),
     ] {
         for kind in ["peer_request", "group_query", "collaboration_invite"] {
-            let ask = said(0, "m-1", "ann", "_any", kind, json!({}));
-            let later = said(
+            let ask = stored_message(0, "m-1", "ann", "_any", kind, json!({}));
+            let later = stored_message(
                 900,
                 "m-3",
                 "cleo",
@@ -263,7 +270,7 @@ fn help_takes_until_the_first_answer_that_reaches_who_asked() {
 fn averages_and_percentiles_are_of_all_first_answers() {
     let mut story = Vec::new();
     for n in 1..=20_u64 {
-        story.push(said(
+        story.push(stored_message(
             n * 10_000,
             &format!("a-{n}"),
             "ann",
@@ -272,7 +279,7 @@ fn averages_and_percentiles_are_of_all_first_answers() {
             json!({}),
         ));
         let answered = n * 10_000 + n * 100;
-        story.push(said(
+        story.push(stored_message(
             answered,
             &format!("b-{n}"),
             "ben",
@@ -280,7 +287,7 @@ fn averages_and_percentiles_are_of_all_first_answers() {
             "response",
             reply(&format!("a-{n}")),
         ));
-        story.push(said(
+        story.push(stored_message(
             answered + 1,
             &format!("c-{n}"),
             "ben",
@@ -301,150 +308,6 @@ fn averages_and_percentiles_are_of_all_first_answers() {
     );
 }
 
-/// Five agents are woken: three by a match, of whom one answers, one declines and one is silent; one by a mention, which declines; and
-/// one to whom it is addressed.
-fn feedback() -> Vec<Stored> {
-    let matches = [
-        ("ben", "semantic:tax"),
-        ("cleo", "keyword:vat"),
-        ("dan", "semantic:law"),
-    ];
-    let others = [("eve", "mention"), ("fay", "direct_target")];
-    vec![
-        said(0, "m-1", "ann", "_any", "group_query", json!({})),
-        woken(0, "m-1", &[&matches[..], &others].concat()),
-        said(10, "m-2", "ben", "ann", "response", reply("m-1")),
-        // What is said to the adapter, which told of the message, is a word too.
-        said(
-            20,
-            "m-3",
-            "cleo",
-            "agent-adapter",
-            "response",
-            json!({
-                "correlation_id": "m-1", "reply_to": "n-1", "payload": { "status": "failure", "result": { "accepted": false } },
-            }),
-        ),
-        said(
-            30,
-            "m-4",
-            "eve",
-            "ann",
-            "info_update",
-            json!({
-                "reply_to": "m-1", "payload": { "content": "No." }, "metadata": { "accepted": false },
-            }),
-        ),
-        said(
-            40,
-            "m-5",
-            "fay",
-            "ann",
-            "info_update",
-            json!({ "reply_to": "m-1", "payload": { "accepted": true } }),
-        ),
-        // The first word counts.
-        said(50, "m-6", "ben", "ann", "response", refusal("m-1")),
-        said(60, "m-7", "cleo", "ann", "response", reply("m-1")),
-    ]
-}
-
-#[test]
-fn who_answers_was_rightly_woken_and_who_declines_was_not() {
-    let (before, after) = reports(Limits::default(), &feedback());
-    let feedbacks = |woken, accepted, declined, silent, waiting| Feedbacks {
-        woken,
-        accepted,
-        declined,
-        silent,
-        waiting,
-    };
-    assert_eq!(
-        (before.matches, before.wakes),
-        (feedbacks(3, 1, 1, 0, 1), feedbacks(5, 2, 2, 0, 1))
-    );
-    assert_eq!(
-        (after.matches, after.wakes),
-        (feedbacks(3, 1, 1, 1, 0), feedbacks(5, 2, 2, 1, 0))
-    );
-    assert_eq!(
-        (after.matching_accuracy.value, after.matching_accuracy.met),
-        (Some(0.5), Some(false))
-    );
-    assert_eq!(
-        (after.false_wakes.value, after.false_wakes.met),
-        (Some(0.5), Some(false))
-    );
-}
-
-#[test]
-fn the_decision_may_be_read_before_the_message_and_after_its_answers() {
-    let story = feedback();
-    let expected = report(&story);
-    for place in 0..story.len() {
-        let mut other = story.clone();
-        let decision = other.remove(1);
-        other.insert(place, decision.clone());
-        assert_eq!(report(&other), expected, "at {place}");
-        // Twice decided is once woken.
-        other.push(decision);
-        assert_eq!(report(&other), expected, "at {place}, and again");
-    }
-}
-
-#[test]
-fn collaboration_is_what_peers_do_for_each_other_in_a_session() {
-    let story = [
-        said(0, "m-1", "ann", "ben", "peer_request", json!({})),
-        said(1, "m-2", "ben", "ann", "response", reply("m-1")),
-        said(2, "m-3", "ben", "ann", "response", reply("m-1")),
-        said(3, "m-4", "cleo", "_all", "expertise_offer", json!({})),
-        said(4, "m-5", "ann", "cleo", "collaboration_invite", json!({})),
-        said(5, "m-6", "cleo", "ann", "commitment", reply("m-5")),
-        // An offer that is an answer is one event.
-        said(6, "m-7", "dan", "_all", "expertise_offer", reply("m-1")),
-        // A question to the group counts when somebody takes it up, and not before.
-        said(7, "m-8", "ann", "_all", "group_query", json!({})),
-        said(8, "m-9", "ann", "_all", "group_query", json!({})),
-        said(9, "m-10", "ben", "ann", "response", reply("m-9")),
-        // News, a refusal, and what goes through a lead are none.
-        said(10, "m-11", "ann", "_all", "info_update", json!({})),
-        said(11, "m-12", "dan", "ann", "response", refusal("m-5")),
-        said(12, "m-13", "lea", "ann", "peer_request", json!({})),
-        said(13, "m-14", "ann", "lea", "response", reply("m-13")),
-    ];
-    let report = report(&story);
-    assert_eq!((report.collaboration_events, report.sessions), (8, 1));
-    assert_eq!(
-        (
-            report.events_per_session.value,
-            report.events_per_session.met
-        ),
-        (Some(8.0), Some(true))
-    );
-    assert_eq!(
-        report.peer_help.asked, 4,
-        "what a lead asks for is no peer's help"
-    );
-}
-
-#[test]
-fn a_session_is_a_case_or_a_thread() {
-    let alone = |millis, id: &str, more: Value| {
-        let envelope = envelope("_", id, "ann", "ben", "info_update", &more);
-        Stored::Said(Box::new(Said::of(&envelope, after(millis))))
-    };
-    let story = [
-        said(0, "m-1", "ann", "ben", "info_update", json!({})),
-        said(1, "m-2", "ben", "ann", "info_update", json!({})),
-        alone(2, "m-3", json!({})),
-        alone(3, "m-4", json!({ "correlation_id": "m-3" })),
-        alone(4, "m-5", reply("m-3")),
-        alone(5, "m-6", json!({})),
-    ];
-    assert_eq!(report(&story).sessions, 3);
-}
-
 #[test]
 fn what_has_no_more_room_is_closed_and_counted_as_unanswered() {
     let limits = Limits {
@@ -452,7 +315,7 @@ fn what_has_no_more_room_is_closed_and_counted_as_unanswered() {
         ..Limits::default()
     };
     let ask = |n: u64| {
-        said(
+        stored_message(
             n,
             &format!("m-{n}"),
             "ann",
@@ -467,7 +330,7 @@ fn what_has_no_more_room_is_closed_and_counted_as_unanswered() {
         woken_one(1),
         ask(2),
         ask(3),
-        said(4, "b-1", "ben", "ann", "response", reply("m-1")),
+        stored_message(4, "b-1", "ben", "ann", "response", reply("m-1")),
     ];
     let (before, after) = reports(limits, &story);
     assert_eq!(
@@ -503,7 +366,7 @@ fn a_card_says_that_its_agent_leads_by_a_tag() {
 fn a_type_that_this_build_does_not_know_can_answer() {
     let kind = MessageType::from(Token::new("peer_response").unwrap());
     assert!(
-        Said::of(
+        TrackedMessage::of(
             &envelope("_", "m-1", "ann", "ben", kind.as_str(), &json!({})),
             after(0)
         )

@@ -7,14 +7,14 @@ use concord_wire::payload::Card;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, MessageId, Recipient, Timestamp, Token};
 
-use super::classify::{Ask, Said};
+use super::classify::{Ask, TrackedMessage};
 use super::tally::{Feedbacks, Waiting};
 use crate::aggregates::review_queue::Recent;
 
 /// The tag of a skill that marks the agent as a lead.
 pub const LEAD: &str = "lead";
 /// How many agents' first answers to one message are remembered.
-const WORDS_MAX: usize = 64;
+const REACTIONS_MAX: usize = 64;
 /// How many registrations are remembered, to recognise their answers.
 const REGISTRATIONS_MAX: usize = 4_096;
 
@@ -55,7 +55,7 @@ pub enum Feedback {
 
 /// One thing that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum Countable {
     /// A message between agents.
     Message {
         /// Whether a lead sent or received it.
@@ -95,7 +95,7 @@ pub struct Counted {
     /// The message.
     pub because: MessageId,
     /// The thing that counts.
-    pub what: What,
+    pub what: Countable,
 }
 
 /// A message that may still be answered.
@@ -107,7 +107,7 @@ struct Open {
     /// known.
     woken: Option<BTreeMap<AgentId, bool>>,
     /// The first reaction of each agent to it, and the message of that reaction.
-    words: BTreeMap<AgentId, (Feedback, MessageId)>,
+    reactions: BTreeMap<AgentId, (Feedback, MessageId)>,
 }
 
 #[derive(Debug)]
@@ -121,7 +121,7 @@ struct Asked {
 
 /// Tracks messages and activation decisions. Each message costs a few lookups.
 #[derive(Debug)]
-pub struct Follow {
+pub struct Tracker {
     limits: Limits,
     leads: BTreeSet<AgentId>,
     open: BTreeMap<MessageId, Open>,
@@ -146,7 +146,7 @@ pub fn leads_by_card<'a>(cards: impl IntoIterator<Item = &'a Card>) -> BTreeSet<
         .collect()
 }
 
-impl Follow {
+impl Tracker {
     /// A tracker without messages. The coordinator is a lead besides those that are named.
     pub fn new(limits: Limits, leads: BTreeSet<AgentId>) -> Self {
         let mut follow = Self {
@@ -158,18 +158,18 @@ impl Follow {
             sessions: Recent::new(limits.sessions_max),
             registrations: Recent::new(REGISTRATIONS_MAX),
         };
-        follow.lead(leads);
+        follow.set_leads(leads);
         follow
     }
 
     /// Replaces the leads; the coordinator stays one.
-    pub fn lead(&mut self, leads: BTreeSet<AgentId>) {
+    pub fn set_leads(&mut self, leads: BTreeSet<AgentId>) {
         self.leads = leads;
         self.leads.insert(Service::Coordinator.agent_id());
     }
 
     /// Takes a stored message into account. A repetition counts nothing.
-    pub fn said(&mut self, said: &Said) -> Vec<Counted> {
+    pub fn message(&mut self, said: &TrackedMessage) -> Vec<Counted> {
         let mut counted = Vec::new();
         let is_open = self
             .open
@@ -188,18 +188,18 @@ impl Follow {
         let between_agents = self.is_agent(&said.from) && self.is_agent_or_many(&said.to);
         let through_lead = self.leads.contains(&said.from) || self.is_lead(&said.to);
         if between_agents {
-            count(What::Message { through_lead });
+            count(Countable::Message { through_lead });
             if !self.sessions.contains(&said.session) {
                 self.sessions.insert(said.session.clone(), ());
-                count(What::Session);
+                count(Countable::Session);
             }
         }
         let between_peers = between_agents && !through_lead;
         if between_peers && (said.offers || matches!(said.asks, Some(Ask::Peer | Ask::Invite))) {
-            count(What::Collaboration);
+            count(Countable::Collaboration);
         }
         if between_peers && said.asks.is_some() {
-            count(What::Asked);
+            count(Countable::Asked);
         }
         if said.may_answer {
             self.answer(said, between_peers, &mut counted);
@@ -230,16 +230,16 @@ impl Follow {
             .map(|one| (one.agent_id.clone(), matched(&one.reason)))
             .collect();
         for (agent, matched) in &woken {
-            let (matched, word) = (*matched, open.words.get(agent));
+            let (matched, word) = (*matched, open.reactions.get(agent));
             let because = word.map_or(id, |(_, answer)| answer).clone();
             counted.push(Counted {
                 because: because.clone(),
-                what: What::Woken { matched },
+                what: Countable::Woken { matched },
             });
             if let Some((feedback, _)) = word {
                 counted.push(Counted {
                     because,
-                    what: What::Feedback {
+                    what: Countable::Feedback {
                         matched,
                         feedback: *feedback,
                     },
@@ -252,7 +252,7 @@ impl Follow {
     }
 
     /// Closes every message whose window is over.
-    pub fn settle(&mut self, now: Timestamp) -> Vec<Counted> {
+    pub fn close_expired(&mut self, now: Timestamp) -> Vec<Counted> {
         let (mut counted, window_ms) = (Vec::new(), self.limits.window_ms);
         let is_over = |open: &Open| now.millis_since(open.since) > window_ms;
         let open = &mut self.open;
@@ -285,7 +285,7 @@ impl Follow {
         waiting
     }
 
-    fn is_about_the_register(&mut self, said: &Said) -> bool {
+    fn is_about_the_register(&mut self, said: &TrackedMessage) -> bool {
         if said.registers {
             self.registrations.insert(said.message_id.to_string(), ());
             return true;
@@ -313,7 +313,7 @@ impl Follow {
     }
 
     /// Counts an answer for the message that it answers.
-    fn answer(&mut self, said: &Said, between_peers: bool, counted: &mut Vec<Counted>) {
+    fn answer(&mut self, said: &TrackedMessage, between_peers: bool, counted: &mut Vec<Counted>) {
         let Some(open) = self.answered(said) else {
             return;
         };
@@ -329,17 +329,18 @@ impl Follow {
                 what,
             })
         };
-        let is_first = !open.words.contains_key(&said.from) && open.words.len() < WORDS_MAX;
+        let is_first =
+            !open.reactions.contains_key(&said.from) && open.reactions.len() < REACTIONS_MAX;
         if is_first {
             let feedback = if said.declines {
                 Feedback::Declined
             } else {
                 Feedback::Accepted
             };
-            open.words
+            open.reactions
                 .insert(said.from.clone(), (feedback, said.message_id.clone()));
             if let Some(matched) = open.woken.as_ref().and_then(|woken| woken.get(&said.from)) {
-                count(What::Feedback {
+                count(Countable::Feedback {
                     matched: *matched,
                     feedback,
                 });
@@ -357,23 +358,23 @@ impl Follow {
             Recipient::All | Recipient::Any => true,
         };
         if reaches && !std::mem::replace(&mut asked.helped, true) {
-            count(What::Helped {
+            count(Countable::Helped {
                 after_ms: said.at.millis_since(open.since),
             });
         }
         // An offer that is also an answer was counted as an offer already.
         if between_peers && is_first && !said.offers {
-            count(What::Collaboration);
+            count(Countable::Collaboration);
         }
         if between_peers && asked.ask == Ask::Group && !std::mem::replace(&mut asked.taken_up, true)
         {
-            count(What::Collaboration);
+            count(Countable::Collaboration);
         }
     }
 
     /// The message that an answer belongs to: the first one that it names, is open, and was not
     /// sent by the same agent.
-    fn answered(&self, said: &Said) -> Option<Answered> {
+    fn answered(&self, said: &TrackedMessage) -> Option<Answered> {
         let names = [&said.reply_to, &said.correlation_id];
         names.into_iter().flatten().find_map(|name| {
             let id = MessageId::new(name.as_str()).ok()?;
@@ -389,7 +390,7 @@ impl Follow {
         })
     }
 
-    fn ask(&mut self, said: &Said, between_peers: bool, counted: &mut Vec<Counted>) {
+    fn ask(&mut self, said: &TrackedMessage, between_peers: bool, counted: &mut Vec<Counted>) {
         let open = Self::open(&mut self.open, &mut self.order, &said.message_id, said.at);
         let asked = |ask| Asked {
             from: said.from.clone(),
@@ -414,7 +415,7 @@ impl Follow {
                 since,
                 asked: None,
                 woken: None,
-                words: BTreeMap::new(),
+                reactions: BTreeMap::new(),
             }
         })
     }
@@ -444,7 +445,7 @@ impl Open {
             .iter()
             .flatten()
             .map(|(agent, matched)| (agent, *matched));
-        woken.filter(|(agent, _)| !self.words.contains_key(*agent))
+        woken.filter(|(agent, _)| !self.reactions.contains_key(*agent))
     }
 
     fn close(self, id: &MessageId, counted: &mut Vec<Counted>) {
@@ -459,10 +460,10 @@ impl Open {
             .as_ref()
             .is_some_and(|asked| asked.between_peers && !asked.helped)
         {
-            count(What::Unanswered);
+            count(Countable::Unanswered);
         }
         for (_, matched) in self.silent() {
-            count(What::Feedback {
+            count(Countable::Feedback {
                 matched,
                 feedback: Feedback::Silent,
             });

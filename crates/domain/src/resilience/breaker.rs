@@ -32,7 +32,7 @@ pub struct Rules {
 /// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum BreakerState {
     /// Calls may be made.
     Closed,
     /// Calls are refused.
@@ -41,7 +41,7 @@ pub enum Standing {
     HalfOpen,
 }
 
-impl Standing {
+impl BreakerState {
     /// The state as a label of metrics.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -107,11 +107,11 @@ impl Breaker {
 
     /// The state at this time. A breaker whose open time is over counts as half-open: the next call
     /// may be made.
-    pub fn standing(&self, now: Timestamp) -> Standing {
+    pub fn state(&self, now: Timestamp) -> BreakerState {
         match self.state {
-            State::Closed { .. } => Standing::Closed,
-            State::Open { until } if now < until => Standing::Open,
-            State::Open { .. } | State::HalfOpen { .. } => Standing::HalfOpen,
+            State::Closed { .. } => BreakerState::Closed,
+            State::Open { until } if now < until => BreakerState::Open,
+            State::Open { .. } | State::HalfOpen { .. } => BreakerState::HalfOpen,
         }
     }
 

@@ -26,7 +26,7 @@ const TOLD: usize = 16;
 
 /// Why a call has no usable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum CallFailure {
     /// The address may not be called.
     NotAllowed,
     /// There was no connection: the server has not received the call.
@@ -52,10 +52,10 @@ pub enum Trouble {
 
 /// Whether the same call may be made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub enum Retry {
     /// At once, after a pause.
     Safe,
-    /// When the broker delivers the message again: the program failed, and its next copy may not.
+    /// When the broker delivers the message retry: the program failed, and its next copy may not.
     Redelivered,
     /// Not at all.
     Never,
@@ -63,21 +63,21 @@ pub enum Again {
 
 /// What follows from a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Classification {
     /// The error code that the sender is told.
     pub code: ErrorCode,
     /// Whether the call may be made again.
-    pub again: Again,
+    pub retry: Retry,
     /// What the breaker is told.
     pub end: End,
 }
 
-impl Verdict {
+impl Classification {
     /// A failure that has nothing to do with the agent, and that a retry would not change.
     pub fn here(code: ErrorCode) -> Self {
         Self {
             code,
-            again: Again::Never,
+            retry: Retry::Never,
             end: End::Unknown,
         }
     }
@@ -94,40 +94,40 @@ impl Verdict {
 }
 
 /// Classifies a failed call. An idempotent server recognises a call that is made again.
-pub fn verdict(trouble: Trouble, idempotent: bool) -> Verdict {
+pub fn classify(failure: CallFailure, idempotent: bool) -> Classification {
     use End::{Failure, Unknown};
     use ErrorCode::{AgentUnavailable, CapacityExceeded, InternalError, Timeout};
     // A call that may have arrived is made again only to a server that recognises it.
     let uncertain = if idempotent {
-        Again::Safe
+        Retry::Safe
     } else {
-        Again::Never
+        Retry::Never
     };
-    let (code, again, end) = match trouble {
-        Trouble::Unreachable => (AgentUnavailable, Again::Safe, Failure),
-        Trouble::Broken | Trouble::Status(500..=502 | 504..=599) => {
+    let (code, retry, end) = match failure {
+        CallFailure::Unreachable => (AgentUnavailable, Retry::Safe, Failure),
+        CallFailure::Broken | CallFailure::Status(500..=502 | 504..=599) => {
             (AgentUnavailable, uncertain, Failure)
         }
-        Trouble::Late {
+        CallFailure::Late {
             may_have_arrived: false,
-        } => (Timeout, Again::Safe, Failure),
-        Trouble::Late {
+        } => (Timeout, Retry::Safe, Failure),
+        CallFailure::Late {
             may_have_arrived: true,
         } => (Timeout, uncertain, Failure),
-        Trouble::Status(503) => (AgentUnavailable, Again::Safe, Failure),
+        CallFailure::Status(503) => (AgentUnavailable, Retry::Safe, Failure),
         // A server that is busy is alive.
-        Trouble::Status(429) => (CapacityExceeded, Again::Safe, Unknown),
-        Trouble::Status(300..=399 | 401 | 403 | 404)
-        | Trouble::NotAllowed
-        | Trouble::TooLong
-        | Trouble::Garbage => (InternalError, Again::Never, Failure),
+        CallFailure::Status(429) => (CapacityExceeded, Retry::Safe, Unknown),
+        CallFailure::Status(300..=399 | 401 | 403 | 404)
+        | CallFailure::NotAllowed
+        | CallFailure::TooLong
+        | CallFailure::Garbage => (InternalError, Retry::Never, Failure),
         // The server has understood the message and refuses it. That says nothing about the next
         // message.
-        Trouble::Status(_) => (InternalError, Again::Never, Unknown),
-        Trouble::ProgramLate => (Timeout, Again::Never, Failure),
-        Trouble::ProgramEnded => (AgentUnavailable, Again::Redelivered, Failure),
+        CallFailure::Status(_) => (InternalError, Retry::Never, Unknown),
+        CallFailure::ProgramLate => (Timeout, Retry::Never, Failure),
+        CallFailure::ProgramEnded => (AgentUnavailable, Retry::Redelivered, Failure),
     };
-    Verdict { code, again, end }
+    Classification { code, retry, end }
 }
 
 /// A pause before a call is made again.
@@ -142,13 +142,13 @@ pub struct Pause {
 
 /// The pause before the call is made again that failed `tried` times; `None` when it is not made
 /// again. `after` is how long the server asked to be left alone.
-pub fn next_try(
-    again: Again,
+pub fn next_retry(
+    retry: Retry,
     tried: u32,
     tries_max: u32,
     after: Option<Duration>,
 ) -> Option<Pause> {
-    if again != Again::Safe || tried >= tries_max {
+    if retry != Retry::Safe || tried >= tries_max {
         return None;
     }
     let most = PAUSE_FIRST
@@ -168,7 +168,7 @@ pub fn next_try(
 
 /// What is done about a message whose call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tell {
+pub enum FailureHandling {
     /// The sender is told by an error.
     Error,
     /// The sender is told by the coordinator, so nothing is sent.
@@ -180,13 +180,17 @@ pub enum Tell {
 /// What is done about a message that was delivered `deliveries` times and has no answer.
 /// `elsewhere` is true when the coordinator tells the sender that the time is over, because the
 /// message belongs to a request.
-pub fn tell(verdict: &Verdict, deliveries: u64, elsewhere: bool) -> Tell {
+pub fn handling(
+    classification: &Classification,
+    deliveries: u64,
+    elsewhere: bool,
+) -> FailureHandling {
     if elsewhere {
-        Tell::Nothing
-    } else if verdict.again == Again::Redelivered && deliveries < DELIVERIES_MAX {
-        Tell::Later
+        FailureHandling::Nothing
+    } else if classification.retry == Retry::Redelivered && deliveries < DELIVERIES_MAX {
+        FailureHandling::Later
     } else {
-        Tell::Error
+        FailureHandling::Error
     }
 }
 

@@ -1,7 +1,5 @@
 //! What a service counts, in the Prometheus text format under `/metrics`.
 
-use std::sync::atomic::AtomicU64;
-
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -41,79 +39,6 @@ pub struct Reason {
     pub reason: String,
 }
 
-/// Labels of a notification.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct NoticeLabels {
-    /// The channel: `email` or `webhook`.
-    pub channel: &'static str,
-    /// What became of it: `delivered`, `failed` (and tried again), `undeliverable`, `stale`, `nobody`, `off`.
-    pub result: &'static str,
-}
-
-/// Labels of a decision whom a message wakes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct WakeLabels {
-    /// What the agent does: `wake`, `observe` or `ignore`.
-    pub outcome: &'static str,
-    /// Why, without the skill or phrase.
-    pub reason: &'static str,
-}
-
-/// By what messages are matched with skills.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct MatchingLabel {
-    /// What messages are matched with skills by: `model`, `server` or `letters`.
-    pub by: &'static str,
-}
-
-/// The way that a message between agents took.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct RouteLabel {
-    /// Which way a message between agents took: `lead` or `peer`.
-    pub route: &'static str,
-}
-
-/// The result that a number is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ResultLabel {
-    /// What came of it.
-    pub result: &'static str,
-}
-
-/// Labels of what an agent made of being woken.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct FeedbackLabels {
-    /// Why it was woken: by a `match`, or because the message `name`s it in some way.
-    pub by: &'static str,
-    /// What it made of it: `accepted`, `declined` or `silent`.
-    pub feedback: &'static str,
-}
-
-/// Labels of a call of a hosted agent.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct CallLabels {
-    /// The agent.
-    pub agent: String,
-    /// What became of it: `answered`, or the reason why not, as `unavailable`, `timeout`, `capacity`, `breaker_open`.
-    pub result: &'static str,
-}
-
-/// Labels of a provider's budget.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct BudgetLabels {
-    /// The provider.
-    pub provider: String,
-    /// What became of a wish: `granted`, `late`, `never`, `away`.
-    pub result: &'static str,
-}
-
-/// The agent that a number is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct AgentLabel {
-    /// The agent.
-    pub agent: String,
-}
-
 /// A service's metrics. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
@@ -146,32 +71,6 @@ pub struct Metrics {
     pub watchdog_fired: Counter,
     /// Deadlines this process knows to be open.
     pub deadlines_open: Gauge,
-    /// Starts of hosted programs, by agent: the first one, and those after a program ended or hung.
-    pub program_starts: Family<Reason, Counter<u64, AtomicU64>>,
-    /// Calls of hosted agents, each try counted, by agent and result.
-    pub hosted_calls: Family<CallLabels, Counter>,
-    /// How hosted agents' circuit breakers stand: 0 closed, 1 half-open, 2 open.
-    pub breaker_standing: Family<AgentLabel, Gauge>,
-    /// What was asked of the providers' budgets, by result.
-    pub budgets: Family<BudgetLabels, Counter>,
-    /// Notifications of people, by channel and result.
-    pub notifications: Family<NoticeLabels, Counter>,
-    /// Decisions whom messages wake, by what the agent does and why.
-    pub wakes: Family<WakeLabels, Counter>,
-    /// Which way messages are matched with skills: 1 for that, 0 for the others.
-    pub wake_matching: Family<MatchingLabel, Gauge>,
-    /// Messages between agents, by whether a lead sent or received them.
-    pub agent_messages: Family<RouteLabel, Counter>,
-    /// How long peers waited for the first answer when they asked for help, in seconds.
-    pub peer_help_seconds: Histogram,
-    /// Requests of peers for help, by what came of them.
-    pub peer_help: Family<ResultLabel, Counter>,
-    /// What agents made of being woken.
-    pub wake_feedback: Family<FeedbackLabels, Counter>,
-    /// What peers did with or for each other.
-    pub collaboration_events: Counter,
-    /// Sessions in which agents said anything.
-    pub sessions: Counter,
 }
 
 impl Default for Metrics {
@@ -196,21 +95,6 @@ impl Default for Metrics {
             lateness_seconds: Histogram::new(seconds),
             watchdog_fired: Counter::default(),
             deadlines_open: Gauge::default(),
-            program_starts: Family::default(),
-            hosted_calls: Family::default(),
-            breaker_standing: Family::default(),
-            budgets: Family::default(),
-            notifications: Family::default(),
-            wakes: Family::default(),
-            wake_matching: Family::default(),
-            agent_messages: Family::default(),
-            peer_help_seconds: Histogram::new([
-                0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
-            ]),
-            peer_help: Family::default(),
-            wake_feedback: Family::default(),
-            collaboration_events: Counter::default(),
-            sessions: Counter::default(),
         };
         metrics.register();
         metrics
@@ -280,8 +164,6 @@ impl Metrics {
             self.broker_up.clone(),
         );
         self.register_deadlines(registry);
-        self.register_hosting(registry);
-        self.register_coordination(registry);
     }
 
     fn register_deadlines(&self, registry: &mut Registry) {
@@ -302,75 +184,13 @@ impl Metrics {
         );
     }
 
-    fn register_hosting(&self, registry: &mut Registry) {
-        registry.register(
-            "program_starts",
-            "Starts of hosted programs, by agent.",
-            self.program_starts.clone(),
-        );
-        registry.register(
-            "hosted_calls",
-            "Tries of hosted agents, by agent and result.",
-            self.hosted_calls.clone(),
-        );
-        registry.register(
-            "breaker_standing",
-            "Circuit breakers of hosted agents: 0 closed, 1 half-open, 2 open.",
-            self.breaker_standing.clone(),
-        );
-        registry.register(
-            "budgets",
-            "What was asked of providers' budgets, by result.",
-            self.budgets.clone(),
-        );
-        registry.register(
-            "wakes",
-            "Decisions whom messages wake, by outcome and reason.",
-            self.wakes.clone(),
-        );
-        registry.register(
-            "wake_matching",
-            "What messages are matched with skills by: 1 for that, 0 for what it could be.",
-            self.wake_matching.clone(),
-        );
-        registry.register(
-            "notifications",
-            "Notifications of people, by result.",
-            self.notifications.clone(),
-        );
-    }
-
-    fn register_coordination(&self, registry: &mut Registry) {
-        registry.register(
-            "agent_messages",
-            "Messages between agents, by route.",
-            self.agent_messages.clone(),
-        );
-        registry.register(
-            "peer_help_seconds",
-            "How long peers waited for the first answer when they asked for help.",
-            self.peer_help_seconds.clone(),
-        );
-        registry.register(
-            "peer_help",
-            "Requests of peers for help, by what came of them.",
-            self.peer_help.clone(),
-        );
-        registry.register(
-            "wake_feedback",
-            "What agents made of being woken.",
-            self.wake_feedback.clone(),
-        );
-        registry.register(
-            "collaboration_events",
-            "What peers did with or for each other.",
-            self.collaboration_events.clone(),
-        );
-        registry.register(
-            "sessions",
-            "Sessions in which agents said anything.",
-            self.sessions.clone(),
-        );
+    /// Registers the metrics that only one service has, under the same prefix as those of all services.
+    pub fn register_own(&self, register: impl FnOnce(&mut Registry)) {
+        let mut guard = self
+            .registry
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        register(guard.sub_registry_with_prefix("concord"));
     }
 
     /// Everything in the text format.

@@ -6,7 +6,7 @@ use concord_wire::envelope::Metadata;
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Lane, Service, Subject};
 use concord_wire::{
-    CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient,
+    CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, Timestamp,
     dialect as wire_dialect,
 };
 use serde_json::{Value, json};
@@ -79,57 +79,49 @@ pub(crate) async fn tell<P: Ports>(
     let refused_id = body
         .and_then(|body| wire_dialect::id_of(&body))
         .map(|id| id.to_string());
-    let refusal = Refusal {
+    let envelope = error_message(
+        context.service,
+        sender.into(),
+        case,
         message_id,
-        refused_id,
-        to: sender.into(),
-        case_id: case,
-        report,
-    };
-    let envelope = error_message(context, delivery, refusal)?;
+        refused_id.clone(),
+        describe(report, delivery, refused_id),
+        context.ports.now(),
+    )?;
     context
         .ports
         .publish_in(dialect, &envelope, delivery.trace.as_ref())
         .await
 }
 
-/// What the sender of a refused message is told.
-struct Refusal {
-    message_id: MessageId,
-    /// The id of the refused message, where it has one.
+/// Adds to a report which message it is about.
+fn describe(
+    mut report: ErrorReport,
+    delivery: &Delivery,
     refused_id: Option<String>,
-    to: Recipient,
-    case_id: Option<CaseId>,
-    report: ErrorReport,
+) -> ErrorReport {
+    let mut detail = |name: &str, value| report.details.insert(name.into(), value);
+    detail("subject", Value::String(delivery.subject.clone()));
+    detail("sequence", json!(delivery.sequence));
+    if let Some(id) = refused_id {
+        detail("message_id", Value::String(id));
+    }
+    report
 }
 
-fn error_message<P: Ports>(
-    context: &ServiceContext<P>,
-    delivery: &Delivery,
-    refusal: Refusal,
+fn error_message(
+    service: Service,
+    to: Recipient,
+    case_id: Option<CaseId>,
+    message_id: MessageId,
+    refused_id: Option<String>,
+    report: ErrorReport,
+    now: Timestamp,
 ) -> Result<Envelope, Error> {
-    let Refusal {
-        message_id,
-        refused_id,
-        to,
-        case_id,
-        mut report,
-    } = refusal;
-    report
-        .details
-        .insert("subject".into(), Value::String(delivery.subject.clone()));
-    report
-        .details
-        .insert("sequence".into(), json!(delivery.sequence));
-    if let Some(id) = &refused_id {
-        report
-            .details
-            .insert("message_id".into(), Value::String(id.clone()));
-    }
     Ok(Envelope {
         message_id,
-        timestamp: context.ports.now(),
-        from_agent: context.service.agent_id(),
+        timestamp: now,
+        from_agent: service.agent_id(),
         to_agent: to,
         message_type: MessageType::Error,
         case_id,

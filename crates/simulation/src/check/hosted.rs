@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use concord_domain::resilience::breaker::Standing;
+use concord_domain::resilience::breaker::BreakerState;
 use concord_wire::ErrorCode;
 
 use super::{TOLD_MAX, breaker};
@@ -18,7 +18,7 @@ use crate::report::{Counts, HostedCounts, SeedReport, WORLD_VERSION};
 pub(crate) fn check(
     seed: u64,
     world: &World,
-    standings: &[(Life, Standing)],
+    standings: &[(Life, BreakerState)],
     stuck: Option<String>,
 ) -> SeedReport {
     let mut violations: Vec<String> = stuck.into_iter().collect();
@@ -203,9 +203,9 @@ fn retried_where_safe(world: &World, violations: &mut Vec<String>) {
 }
 
 /// When the endpoint has been well for long enough, every breaker is closed and refuses nothing.
-fn recovered(world: &World, standings: &[(Life, Standing)], violations: &mut Vec<String>) {
+fn recovered(world: &World, standings: &[(Life, BreakerState)], violations: &mut Vec<String>) {
     for (Life { replica, number }, standing) in standings {
-        if *standing != Standing::Closed {
+        if *standing != BreakerState::Closed {
             let standing = standing.as_str();
             violations.push(format!(
                 "breaker of {replica} ({number}) is {standing} although all is well again"

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_agent_adapter::hosted_agent::{AgentCall, AgentCaller, AgentReply, Failure};
 use concord_domain::resilience::breaker::End;
-use concord_domain::resilience::call_policy::{Again, verdict};
+use concord_domain::resilience::call_policy::{Retry, classify};
 use serde_json::json;
 
 use super::setup::{Kind, Outcome, Setup};
@@ -66,7 +66,7 @@ impl SimCaller {
             Ok(_) => End::Success,
             Err(trouble) => {
                 let was_cut_short = within < self.setup.timeout_ms;
-                verdict(trouble, self.setup.idempotent).end_within(was_cut_short)
+                classify(trouble, self.setup.idempotent).end_within(was_cut_short)
             }
         }
     }
@@ -91,7 +91,7 @@ impl SimCaller {
         let mut failure = Failure::of_call(trouble, self.setup.idempotent, format!("{outcome:?}"));
         failure.after = after.map(Duration::from_millis);
         if self.world.lock().injected_bug == Some(InjectedBug::UnsafeRetry) {
-            failure.verdict.again = Again::Safe;
+            failure.verdict.retry = Retry::Safe;
         }
         Err(failure)
     }

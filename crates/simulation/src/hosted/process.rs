@@ -4,10 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use concord_agent_adapter::CaseCache;
+use concord_agent_adapter::AdapterContext;
 use concord_agent_adapter::hosted_agent::{Host, HostConfig, InboxHandler, ReplyLoops, Runner};
-use concord_domain::resilience::breaker::Standing;
-use concord_runtime::Aggregates;
+use concord_domain::resilience::breaker::BreakerState;
 use concord_runtime::delivery::settle::{Settlement, settle};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::service::metrics::Metrics;
@@ -38,17 +37,15 @@ impl Process {
         let work = Arc::new(WorkSettings::default());
         let service = Service::AgentAdapter;
         let context = ServiceContext::new(service, ports, Metrics::default(), work);
-        let conversations = Aggregates::new(context.ports.clone(), context.work.cached_max);
-        let conversations = Arc::new(conversations);
-        let loops = Arc::new(ReplyLoops::new(&context, None, &conversations));
-        let cases = Arc::new(CaseCache::new(context.ports.clone()));
+        let adapter = AdapterContext::new(&context);
+        let loops = Arc::new(ReplyLoops::new(&adapter, None));
         let caller = SimCaller {
             life,
             world,
             setup: Arc::clone(setup),
         };
         let config = configured(setup, bug)?;
-        let host = Arc::new(Host::new(config, caller, &context, &cases, &loops));
+        let host = Arc::new(Host::new(config, caller, &adapter, &loops));
         Some(Self {
             context,
             handler: InboxHandler(host),
@@ -56,7 +53,7 @@ impl Process {
     }
 
     /// The state of the agent's breaker.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> BreakerState {
         self.handler.0.breaker()
     }
 

@@ -2,7 +2,7 @@
 
 use concord_agent_adapter::HostedAgent;
 use concord_domain::resilience::breaker::Rules;
-use concord_domain::resilience::call_policy::Trouble;
+use concord_domain::resilience::call_policy::CallFailure;
 use serde_json::json;
 
 use crate::random::Random;
@@ -170,27 +170,27 @@ pub(crate) enum Outcome {
 
 impl Outcome {
     /// The failure of a call that has no answer. None where there is one, whether it can be used or not.
-    pub(crate) fn transport_failure(self, kind: Kind) -> Option<Trouble> {
+    pub(crate) fn transport_failure(self, kind: Kind) -> Option<CallFailure> {
         let is_program = kind == Kind::Program;
         Some(match self {
             Self::Said | Self::Rambled | Self::Garbage => return None,
-            Self::Unreachable | Self::Cut if is_program => Trouble::ProgramEnded,
-            Self::NoEnd { .. } if is_program => Trouble::ProgramLate,
-            Self::Unreachable => Trouble::Unreachable,
-            Self::Cut => Trouble::Broken,
-            Self::Status(status) => Trouble::Status(status),
-            Self::NoEnd { connected } => Trouble::Late {
+            Self::Unreachable | Self::Cut if is_program => CallFailure::ProgramEnded,
+            Self::NoEnd { .. } if is_program => CallFailure::ProgramLate,
+            Self::Unreachable => CallFailure::Unreachable,
+            Self::Cut => CallFailure::Broken,
+            Self::Status(status) => CallFailure::Status(status),
+            Self::NoEnd { connected } => CallFailure::Late {
                 may_have_arrived: connected,
             },
         })
     }
 
     /// What the adapter must take it for: an answer, whether it can be used or not, or a failure.
-    pub(crate) fn read(self, kind: Kind) -> Result<Self, Trouble> {
+    pub(crate) fn read(self, kind: Kind) -> Result<Self, CallFailure> {
         match self.transport_failure(kind) {
             Some(trouble) => Err(trouble),
             // Only of a model is it known what every answer looks like.
-            None if self == Self::Garbage && kind == Kind::Model => Err(Trouble::Garbage),
+            None if self == Self::Garbage && kind == Kind::Model => Err(CallFailure::Garbage),
             None => Ok(self),
         }
     }

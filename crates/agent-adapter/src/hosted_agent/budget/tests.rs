@@ -17,7 +17,7 @@ async fn replica(server: &TestBroker, budget: BudgetSettings) -> Arc<Budget> {
     provision::streams(&broker).await.unwrap();
     Arc::new(Budget::new(
         &broker,
-        Metrics::default(),
+        AdapterMetrics::default(),
         &Token::new("free").unwrap(),
         budget,
     ))

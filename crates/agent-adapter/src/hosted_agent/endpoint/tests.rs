@@ -7,9 +7,8 @@ use axum::Router;
 use axum::http::HeaderMap as Heads;
 use axum::response::IntoResponse;
 use axum::routing::post;
-use concord_domain::resilience::breaker::Standing;
+use concord_domain::resilience::breaker::BreakerState;
 use concord_runtime::Trace;
-use concord_runtime::service::metrics::Metrics;
 use concord_wire::{Dialect, ErrorCode, MessageId};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -21,6 +20,7 @@ use crate::hosted_agent::call_policy::{CallPolicy, breaker_rules};
 use crate::hosted_agent::http::{ServerCall, ServerReply};
 use crate::hosted_agent::spans::AnswerSpan;
 use crate::hosted_agent::timing::{Jitter, TokioClock};
+use crate::metrics::AdapterMetrics;
 use crate::settings::HostedAgent;
 
 /// A context that the message brought.
@@ -69,7 +69,14 @@ fn plain(status: u16) -> Answer {
 fn policy_of(agent: &HostedAgent) -> CallPolicy<TokioClock> {
     let rules = breaker_rules(agent);
     let jitter = Jitter::new("test".into());
-    CallPolicy::new(TokioClock, agent, rules, None, Metrics::default(), jitter)
+    CallPolicy::new(
+        TokioClock,
+        agent,
+        rules,
+        None,
+        AdapterMetrics::default(),
+        jitter,
+    )
 }
 
 async fn ask(
@@ -177,7 +184,7 @@ async fn an_agent_that_fails_again_and_again_is_not_asked_and_its_askers_are_tol
     for _ in 0..3 {
         ask(&agent, &policy, 5_000).await.unwrap_err();
     }
-    assert_eq!(policy.snapshot().standing, Standing::Open);
+    assert_eq!(policy.snapshot().standing, BreakerState::Open);
     let failure = ask(&agent, &policy, 5_000).await.unwrap_err();
     assert_eq!(failure.verdict.code, ErrorCode::AgentUnavailable);
     assert!(
@@ -202,7 +209,7 @@ async fn a_busy_server_and_a_message_it_does_not_want_say_nothing_of_its_health(
     }
     assert_eq!(
         (policy.snapshot().standing, policy.snapshot().failures),
-        (Standing::Closed, 0)
+        (BreakerState::Closed, 0)
     );
 }
 

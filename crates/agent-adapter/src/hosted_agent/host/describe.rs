@@ -53,7 +53,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
     }
 
     /// The state of the agent's breaker in this replica.
-    pub fn breaker(&self) -> concord_domain::resilience::breaker::Standing {
+    pub fn breaker(&self) -> concord_domain::resilience::breaker::BreakerState {
         self.policy.snapshot().standing
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
-use concord_domain::coordination_metrics::{Follow, Limits, Report, Tally};
+use concord_domain::coordination_metrics::{Limits, Report, Tally, Tracker};
 use concord_runtime::{Broker, service::clock};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Timestamp};
@@ -78,7 +78,7 @@ struct Printed {
 
 /// The metrics so far.
 struct Count {
-    follow: Follow,
+    follow: Tracker,
     tally: Tally,
     unreadable: u64,
 }
@@ -86,7 +86,7 @@ struct Count {
 impl Count {
     fn add(&mut self, input: &Input) {
         let counted = match input {
-            Input::Message(message) => self.follow.said(message),
+            Input::Message(message) => self.follow.message(message),
             Input::Wake(decided) => self.follow.woken(decided),
             Input::Unreadable => {
                 self.unreadable += 1;
@@ -99,7 +99,7 @@ impl Count {
 
     fn report(&mut self, now: Timestamp) -> Report {
         self.follow
-            .settle(now)
+            .close_expired(now)
             .iter()
             .for_each(|one| self.tally.add(one.what));
         self.tally.report(&self.follow.waiting())
@@ -123,7 +123,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: MetricsArgs) -> Resul
         sessions_max: KNOWN_MAX,
     };
     let mut count = Count {
-        follow: Follow::new(limits, leads.clone()),
+        follow: Tracker::new(limits, leads.clone()),
         tally: Tally::default(),
         unreadable: 0,
     };

@@ -130,12 +130,12 @@ fn feedback(of: &Feedbacks, part: u64, what: &str, who: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use concord_domain::coordination_metrics::{Feedback, Tally, Waiting, What};
+    use concord_domain::coordination_metrics::{Countable, Feedback, Tally, Waiting};
     use concord_wire::AgentId;
 
     use super::*;
 
-    fn shown(counted: &[What]) -> String {
+    fn shown(counted: &[Countable]) -> String {
         let mut tally = Tally::default();
         counted.iter().for_each(|what| tally.add(*what));
         let printed = Printed {
@@ -161,22 +161,22 @@ mod tests {
             !nothing.contains("met") && !nothing.contains("missed"),
             "{nothing}"
         );
-        let feedback = |feedback| What::Feedback {
+        let feedback = |feedback| Countable::Feedback {
             matched: true,
             feedback,
         };
         let text = shown(&[
-            What::Message { through_lead: true },
-            What::Message {
+            Countable::Message { through_lead: true },
+            Countable::Message {
                 through_lead: false,
             },
-            What::Message {
+            Countable::Message {
                 through_lead: false,
             },
-            What::Session,
-            What::Asked,
-            What::Asked,
-            What::Helped { after_ms: 1_500 },
+            Countable::Session,
+            Countable::Asked,
+            Countable::Asked,
+            Countable::Helped { after_ms: 1_500 },
             feedback(Feedback::Accepted),
             feedback(Feedback::Declined),
             feedback(Feedback::Silent),

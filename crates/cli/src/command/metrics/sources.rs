@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use concord_domain::coordination_metrics::{Said, leads_by_card};
+use concord_domain::coordination_metrics::{TrackedMessage, leads_by_card};
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::topology::StreamKind;
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An input of the metrics.
 pub(super) enum Input {
-    Message(Box<Said>),
+    Message(Box<TrackedMessage>),
     Wake(Box<WakeDecided>),
     /// A message that is no envelope.
     Unreadable,
@@ -163,7 +163,7 @@ fn input(broker: &Broker, kind: StreamKind, stored: &StreamMessage) -> Input {
         subject.and_then(|subject| dialect::read(&stored.payload, declared, &subject).ok());
     let envelope = envelope.map(|(envelope, _)| envelope.completed(stored.sequence, stored.at));
     envelope.map_or(Input::Unreadable, |envelope| {
-        Input::Message(Box::new(Said::of(&envelope, stored.at)))
+        Input::Message(Box::new(TrackedMessage::of(&envelope, stored.at)))
     })
 }
 

@@ -20,7 +20,7 @@ fn weigh(id: &str, from: &str, to: &str, text: &str, woken: &[&str]) -> WakeInpu
     let all = ["ben", "cleo", "dan"]
         .into_iter()
         .filter(|name| *name != from);
-    WakeInput::Weigh(Box::new(Weigh {
+    WakeInput::Message(Box::new(DecidedMessage {
         said: Remembered {
             message_id: message(id),
             from: agent(from),
@@ -71,15 +71,15 @@ fn told(story: &Story<WakeMachine>) -> Vec<(String, String)> {
 }
 
 fn at(input: WakeInput, millis: u64) -> WakeInput {
-    let WakeInput::Weigh(mut weigh) = input else {
+    let WakeInput::Message(mut weigh) = input else {
         panic!()
     };
     weigh.said.at = after(millis);
-    WakeInput::Weigh(weigh)
+    WakeInput::Message(weigh)
 }
 
 fn broken(from: &str, to: &str, millis: u64) -> WakeInput {
-    WakeInput::Break(Box::new(LoopBroken {
+    WakeInput::BreakLoop(Box::new(LoopBroken {
         thread: "c-1".into(),
         case_id: Some(case_id()),
         message_id: message("m-x"),
@@ -222,7 +222,7 @@ fn a_loop_that_is_found_elsewhere_is_broken_once() {
         (0, None)
     );
     let off = match at(weigh("m-2", "ben", "cleo", "Well?", &["cleo"]), 10_007) {
-        WakeInput::Weigh(weigh) => WakeInput::Weigh(Box::new(Weigh {
+        WakeInput::Message(weigh) => WakeInput::Message(Box::new(DecidedMessage {
             bounds: None,
             ..*weigh
         })),

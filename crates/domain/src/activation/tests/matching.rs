@@ -246,7 +246,7 @@ fn a_calibration_is_found_again_from_its_own_probabilities() {
     for (found, truth) in [(found.score, 8.0), (found.lead, 5.0), (found.bias, -3.0)] {
         assert!((found - truth).abs() < 0.1, "{found} {truth}");
     }
-    // What one number separates does not run off to infinity.
+    // What one number separates does not chain off to infinity.
     let separate = [(0.1, false), (0.9, true)].map(|(score, concerned)| Sample {
         score,
         lead: 0.0,

@@ -245,8 +245,8 @@ fn an_agent_decides_nothing_about_its_own_message_however_it_is_addressed() {
     let ann = id("ann");
     let to = Recipient::Agent(ann.clone());
     let view = View {
-        mentioned: Standing::Named,
-        preferred: Standing::Named,
+        mentioned: Naming::Named,
+        preferred: Naming::Named,
         takes_part: true,
         candidate: None,
         rival: None,

@@ -40,7 +40,7 @@ fn story(name: &'static str) -> impl Strategy<Value = Vec<Stored>> {
             match kinds.get(kind) {
                 Some(kind) => {
                     let envelope = envelope(name, &id, agents[from], to, kind, &more);
-                    Stored::Said(Box::new(Said::of(&envelope, after(millis))))
+                    Stored::Message(Box::new(TrackedMessage::of(&envelope, after(millis))))
                 }
                 None => woken(
                     millis,

@@ -22,12 +22,12 @@ enum Act {
     /// A call that ends at once, and whether it may pass.
     Call(u64, End, bool),
     /// How it must stand.
-    Stands(u64, Standing),
+    Stands(u64, BreakerState),
 }
 
 use Act::{Call, Stands};
+use BreakerState::{Closed, HalfOpen, Open};
 use End::{Failure, Success, Unknown};
-use Standing::{Closed, HalfOpen, Open};
 
 fn play(acts: &[Act]) {
     let mut breaker = Breaker::new(RULES);
@@ -41,7 +41,7 @@ fn play(acts: &[Act]) {
                 }
             }
             Stands(ms, standing) => {
-                assert_eq!(breaker.standing(at(ms)), standing, "{place}: {breaker:?}")
+                assert_eq!(breaker.state(at(ms)), standing, "{place}: {breaker:?}")
             }
         }
     }
@@ -160,7 +160,7 @@ fn one_call_is_tried_at_a_time_and_one_that_hangs_makes_way() {
     let second = breaker.pass(at(1_500)).unwrap();
     breaker.ended(at(1_500), hangs, Failure);
     assert_eq!(
-        breaker.standing(at(1_500)),
+        breaker.state(at(1_500)),
         HalfOpen,
         "what was given up says nothing any more"
     );
@@ -202,7 +202,7 @@ proptest! {
         let (mut now, mut under_way) = (0, Vec::new());
         for (wait, end, which) in steps {
             now += wait;
-            let before = breaker.standing(at(now));
+            let before = breaker.state(at(now));
             match breaker.pass(at(now)) {
                 Ok(pass) => {
                     prop_assert!(before != Open);
@@ -242,7 +242,7 @@ proptest! {
             let pass = breaker.pass(at(now)).unwrap();
             breaker.ended(at(now), pass, Success);
         }
-        prop_assert_eq!(breaker.standing(at(now)), Closed);
+        prop_assert_eq!(breaker.state(at(now)), Closed);
         prop_assert_eq!(breaker.failures(), 0);
     }
 }

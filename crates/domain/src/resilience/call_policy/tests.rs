@@ -7,11 +7,11 @@ use super::*;
 
 #[test]
 fn what_a_call_without_an_answer_means() {
-    use End::{Failure, Unknown};
-    use ErrorCode::{AgentUnavailable, CapacityExceeded, InternalError, Timeout};
-    use Trouble::{
+    use CallFailure::{
         Broken, Garbage, Late, NotAllowed, ProgramEnded, ProgramLate, Status, TooLong, Unreachable,
     };
+    use End::{Failure, Unknown};
+    use ErrorCode::{AgentUnavailable, CapacityExceeded, InternalError, Timeout};
     let (arrived, lost) = (
         Late {
             may_have_arrived: true,
@@ -20,120 +20,120 @@ fn what_a_call_without_an_answer_means() {
             may_have_arrived: false,
         },
     );
-    for (trouble, code, once, idempotent, end) in [
+    for (failure, code, once, idempotent, end) in [
         (
             NotAllowed,
             InternalError,
-            Again::Never,
-            Again::Never,
+            Retry::Never,
+            Retry::Never,
             Failure,
         ),
-        (TooLong, InternalError, Again::Never, Again::Never, Failure),
-        (Garbage, InternalError, Again::Never, Again::Never, Failure),
+        (TooLong, InternalError, Retry::Never, Retry::Never, Failure),
+        (Garbage, InternalError, Retry::Never, Retry::Never, Failure),
         (
             Unreachable,
             AgentUnavailable,
-            Again::Safe,
-            Again::Safe,
+            Retry::Safe,
+            Retry::Safe,
             Failure,
         ),
-        (Broken, AgentUnavailable, Again::Never, Again::Safe, Failure),
-        (arrived, Timeout, Again::Never, Again::Safe, Failure),
-        (lost, Timeout, Again::Safe, Again::Safe, Failure),
+        (Broken, AgentUnavailable, Retry::Never, Retry::Safe, Failure),
+        (arrived, Timeout, Retry::Never, Retry::Safe, Failure),
+        (lost, Timeout, Retry::Safe, Retry::Safe, Failure),
         (
             Status(429),
             CapacityExceeded,
-            Again::Safe,
-            Again::Safe,
+            Retry::Safe,
+            Retry::Safe,
             Unknown,
         ),
         (
             Status(503),
             AgentUnavailable,
-            Again::Safe,
-            Again::Safe,
+            Retry::Safe,
+            Retry::Safe,
             Failure,
         ),
         (
             Status(500),
             AgentUnavailable,
-            Again::Never,
-            Again::Safe,
+            Retry::Never,
+            Retry::Safe,
             Failure,
         ),
         (
             Status(504),
             AgentUnavailable,
-            Again::Never,
-            Again::Safe,
+            Retry::Never,
+            Retry::Safe,
             Failure,
         ),
         (
             Status(307),
             InternalError,
-            Again::Never,
-            Again::Never,
+            Retry::Never,
+            Retry::Never,
             Failure,
         ),
         (
             Status(404),
             InternalError,
-            Again::Never,
-            Again::Never,
+            Retry::Never,
+            Retry::Never,
             Failure,
         ),
         (
             Status(400),
             InternalError,
-            Again::Never,
-            Again::Never,
+            Retry::Never,
+            Retry::Never,
             Unknown,
         ),
-        (ProgramLate, Timeout, Again::Never, Again::Never, Failure),
+        (ProgramLate, Timeout, Retry::Never, Retry::Never, Failure),
         (
             ProgramEnded,
             AgentUnavailable,
-            Again::Redelivered,
-            Again::Redelivered,
+            Retry::Redelivered,
+            Retry::Redelivered,
             Failure,
         ),
     ] {
         assert_eq!(
-            verdict(trouble, false),
-            Verdict {
+            classify(failure, false),
+            Classification {
                 code,
-                again: once,
+                retry: once,
                 end
             },
-            "{trouble:?}"
+            "{failure:?}"
         );
         assert_eq!(
-            verdict(trouble, true),
-            Verdict {
+            classify(failure, true),
+            Classification {
                 code,
-                again: idempotent,
+                retry: idempotent,
                 end
             },
-            "{trouble:?}"
+            "{failure:?}"
         );
     }
     assert_eq!(
-        verdict(arrived, true).end_within(true),
+        classify(arrived, true).end_within(true),
         Unknown,
         "it had less than its time"
     );
-    assert_eq!(verdict(arrived, true).end_within(false), Failure);
-    assert_eq!(verdict(Broken, true).end_within(true), Failure);
+    assert_eq!(classify(arrived, true).end_within(false), Failure);
+    assert_eq!(classify(Broken, true).end_within(true), Failure);
 }
 
 #[test]
 fn pauses_double_up_to_a_bound_unless_the_server_says_how_long() {
     let millis = Duration::from_millis;
-    let pause = |tried| next_try(Again::Safe, tried, 100, None).unwrap();
+    let pause = |tried| next_retry(Retry::Safe, tried, 100, None).unwrap();
     let most = [1, 2, 3, 6, 7, 99].map(|tried| pause(tried).jitter_max.as_millis());
     assert_eq!(most, [250, 500, 1_000, 8_000, 10_000, 10_000]);
     assert_eq!(pause(1).fixed, Duration::ZERO);
-    let asked = next_try(Again::Safe, 3, 4, Some(millis(7_000)));
+    let asked = next_retry(Retry::Safe, 3, 4, Some(millis(7_000)));
     assert_eq!(
         asked,
         Some(Pause {
@@ -141,26 +141,30 @@ fn pauses_double_up_to_a_bound_unless_the_server_says_how_long() {
             jitter_max: millis(250)
         })
     );
-    assert_eq!(next_try(Again::Safe, 3, 3, None), None);
-    assert_eq!(next_try(Again::Never, 1, 3, None), None);
-    assert_eq!(next_try(Again::Redelivered, 1, 3, None), None);
+    assert_eq!(next_retry(Retry::Safe, 3, 3, None), None);
+    assert_eq!(next_retry(Retry::Never, 1, 3, None), None);
+    assert_eq!(next_retry(Retry::Redelivered, 1, 3, None), None);
 }
 
 #[test]
 fn an_asker_is_told_once_and_a_program_is_given_a_message_three_times() {
-    let ended = verdict(Trouble::ProgramEnded, false);
+    let ended = classify(CallFailure::ProgramEnded, false);
     assert_eq!(
-        [1, 2, 3].map(|deliveries| tell(&ended, deliveries, false)),
-        [Tell::Later, Tell::Later, Tell::Error]
+        [1, 2, 3].map(|deliveries| handling(&ended, deliveries, false)),
+        [
+            FailureHandling::Later,
+            FailureHandling::Later,
+            FailureHandling::Error
+        ]
     );
     for verdict in [
         ended,
-        Verdict::here(ErrorCode::Timeout),
-        Verdict::here(ErrorCode::AgentUnavailable),
+        Classification::here(ErrorCode::Timeout),
+        Classification::here(ErrorCode::AgentUnavailable),
     ] {
         assert_eq!(
-            (tell(&verdict, 1, true), tell(&verdict, 3, false)),
-            (Tell::Nothing, Tell::Error),
+            (handling(&verdict, 1, true), handling(&verdict, 3, false)),
+            (FailureHandling::Nothing, FailureHandling::Error),
             "{verdict:?}"
         );
     }

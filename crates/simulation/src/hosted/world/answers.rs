@@ -5,7 +5,7 @@ use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Lane, Service};
 use concord_wire::{Envelope, MessageType};
 
-use super::{Cause, Handled, Publication, Said, What, World};
+use super::{Cause, Handled, Kept, Publication, Said, What, World};
 use crate::broker::matches;
 use crate::executor::Life;
 
@@ -86,7 +86,11 @@ impl World {
             stored_at: self.clock(),
             envelope: Some(envelope.clone()),
         };
-        self.stored.push((envelope.priority.lane(), message));
+        self.stored.push(Kept {
+            lane: envelope.priority.lane(),
+            subject: self.layout.subjects.build(&envelope.subject()),
+            message,
+        });
         if to == Service::Coordinator.agent_id().as_str() {
             // For the record of the coordinator, not for who asked.
             self.hosted().kept += 1;
@@ -111,16 +115,14 @@ impl World {
         sequence: u64,
     ) -> Option<Box<StoredMessage>> {
         let filter: Vec<String> = filter.split('.').map(str::to_owned).collect();
-        let is_wanted = |message: &StoredMessage| {
-            let Some(envelope) = &message.envelope else {
-                return false;
-            };
-            let subject = self.layout.subjects.build(&envelope.subject());
-            let tokens: Vec<&str> = subject.split('.').collect();
-            message.sequence >= sequence && matches(&filter, &tokens)
-        };
-        let mut stored = self.stored.iter();
-        let (_, found) = stored.find(|(of, message)| *of == lane && is_wanted(message))?;
-        Some(Box::new(found.clone()))
+        let first = self
+            .stored
+            .partition_point(|kept| kept.message.sequence < sequence);
+        let mut later = self.stored.iter().skip(first);
+        let found = later.find(|kept| {
+            let tokens: Vec<&str> = kept.subject.split('.').collect();
+            kept.lane == lane && matches(&filter, &tokens)
+        })?;
+        Some(Box::new(found.message.clone()))
     }
 }

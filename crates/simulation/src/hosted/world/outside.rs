@@ -10,6 +10,8 @@ use crate::faults::Faults;
 use crate::hosted::setup::{AGENT, Kind, Mood, Outcome};
 use crate::world::instant;
 
+/// The agents that ask.
+const AGENTS: [&str; 6] = ["bob", "cleo", "dan", "eve", "fay", "gus"];
 /// Somebody asks this often when nothing goes wrong any more.
 const CALM_GAP_MS: (u64, u64) = (200, 600);
 
@@ -78,7 +80,19 @@ impl World {
         let stated = self.random.chance(0.5).then_some(self.now + within);
         let of_agent = self.random.chance(0.5);
         let deadline = stated.map(instant);
-        let Some(envelope) = message(place, critical, of_agent, deadline, self.clock()) else {
+        let sender = if of_agent {
+            let agents = AGENTS.map(AgentId::new);
+            self.random.pick(&agents).cloned().and_then(Result::ok)
+        } else {
+            let services = [Service::Coordinator, Service::DebateFacilitator];
+            self.random
+                .pick(&services)
+                .map(|service| service.agent_id())
+        };
+        let now = self.clock();
+        let envelope = sender.and_then(|sender| message(place, &sender, critical, deadline, now));
+        let Some(envelope) = envelope else {
+            debug_assert!(false, "a message to the agent cannot be written");
             return;
         };
         let stored_at = self.clock();
@@ -221,23 +235,21 @@ impl World {
     }
 }
 
-/// A request of another agent, or a question of a service.
+/// A request of an agent, or a question of a service.
 fn message(
     place: usize,
+    sender: &AgentId,
     critical: bool,
-    of_agent: bool,
     deadline: Option<Timestamp>,
     now: Timestamp,
 ) -> Option<Envelope> {
-    let (from, kind, payload) = if of_agent {
-        let payload = json!({ "action": "assess", "parameters": {} });
-        (AgentId::new("bob").ok()?, "request", payload)
+    let (kind, payload) = if Service::parse(sender.as_str()).is_ok() {
+        ("question", json!({ "text": "Is it so?" }))
     } else {
-        let from = Service::DebateFacilitator.agent_id();
-        (from, "question", json!({ "text": "Is it so?" }))
+        ("request", json!({ "action": "assess", "parameters": {} }))
     };
     let envelope = json!({
-        "message_id": format!("m-{place}"), "timestamp": now, "from_agent": from, "to_agent": AGENT,
+        "message_id": format!("m-{place}"), "timestamp": now, "from_agent": sender, "to_agent": AGENT,
         "message_type": kind, "priority": if critical { "critical" } else { "normal" },
         "requires_response": true, "deadline": deadline, "payload": payload,
     });

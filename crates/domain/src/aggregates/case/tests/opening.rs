@@ -1,0 +1,182 @@
+//! Opening a case: who takes part, repetitions, and limits.
+
+use super::*;
+
+#[test]
+fn opening_says_who_is_in_and_until_when_and_tells_them() {
+    let story = story(Phase::Collecting);
+    let record = story.last();
+    let CaseEvent::Opened(opened) = &record.event else {
+        panic!("{record:?}")
+    };
+    assert_eq!(
+        opened.participants,
+        [agent("ann"), agent("ben")],
+        "ordered, whatever the request's order"
+    );
+    assert_eq!(
+        (opened.findings_due, opened.case_due),
+        (after(FINDINGS_DUE), after(CASE_DUE))
+    );
+    assert_eq!(opened.policy_digest, policy().digest());
+    assert_eq!(record.meta.opened, [token(FINDINGS), token(CASE)]);
+    let told: Vec<String> = CaseMachine::effects(record)
+        .into_iter()
+        .map(|effect| match effect {
+            Effect::ConfirmCase { to, request_id } => format!("{to} in answer to {request_id}"),
+            Effect::AssignTask { to, assignment } => format!("{to} until {}", assignment.deadline),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let due = after(FINDINGS_DUE);
+    assert_eq!(
+        told,
+        [
+            "olga in answer to m-open".to_owned(),
+            format!("ann until {due}"),
+            format!("ben until {due}")
+        ]
+    );
+}
+
+#[test]
+fn who_may_take_part() {
+    let many: Vec<String> = (0..=PARTICIPANTS_MAX).map(|n| format!("a{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    for (participants, expected) in [
+        (&[][..], "refused: /payload/parameters/participants"),
+        (&many[..], "refused: /payload/parameters/participants"),
+        (&many[..PARTICIPANTS_MAX], "opened"),
+        (
+            &["ann", "coordinator"],
+            "refused: /payload/parameters/participants/1",
+        ),
+        (
+            &["ann", "ben", "ann"],
+            "refused: /payload/parameters/participants/2",
+        ),
+        (&["ann"], "opened"),
+    ] {
+        let heard =
+            CaseStory::of("c-1").hears(&said("m-open", 0), &open_case(participants, policy()));
+        assert_eq!(heard, expected, "{} participants", participants.len());
+    }
+}
+
+#[test]
+fn the_same_request_again_changes_nothing_and_another_one_for_the_case_is_refused() {
+    let same = open_request(&["ben", "ann"], policy());
+    let mut task = same.clone();
+    task.request.task.title = "Sale".into();
+    let rules = open_request(
+        &["ann", "ben"],
+        Policy {
+            rounds_max: 1,
+            ..policy()
+        },
+    );
+    let id = OpenRequest {
+        request_id: message("m-open-2"),
+        ..same.clone()
+    };
+    let sender = OpenRequest {
+        opened_by: agent("otto"),
+        ..same.clone()
+    };
+    // The id of such a case follows from that of the request, so it is the request's id that was used before.
+    let mut unnamed = task.clone();
+    unnamed.request.case_id = None;
+    let other = "refused: /payload/parameters/case_id";
+    for (what, request, expected) in [
+        ("the same", same, "ignored: repetition"),
+        ("another task", task, other),
+        ("another policy", rules, other),
+        ("another request", id, other),
+        ("another sender", sender, other),
+        (
+            "another task under no case id",
+            unnamed,
+            "refused: /message_id",
+        ),
+    ] {
+        for phase in [
+            Phase::Collecting,
+            Phase::Detecting,
+            Phase::Deliberating,
+            Phase::Decided,
+        ] {
+            let heard = story(phase).hears(
+                &said("m-again", 5),
+                &CaseInput::Open(Box::new(request.clone())),
+            );
+            assert_eq!(heard, expected, "{phase:?}: {what}");
+        }
+    }
+}
+
+#[test]
+fn whoever_opens_a_case_that_exists_is_told_which_one_and_what_to_do() {
+    let again = OpenRequest {
+        request_id: message("m-open-2"),
+        ..open_request(&["ann", "ben"], policy())
+    };
+    let state = story(Phase::Collecting).state().clone();
+    let decided = CaseMachine::decide(
+        &state,
+        &said("m-open-2", 5),
+        &CaseInput::Open(Box::new(again)),
+    );
+    let Decision::Reject(fault) = decided else {
+        panic!("{decided:?}")
+    };
+    assert_eq!(fault.code, concord_wire::ErrorCode::InvalidRequest);
+    assert_eq!(fault.message, "The case c-1 exists already.");
+    assert!(
+        fault.advice.contains("another case_id") && fault.advice.contains("concord case show c-1"),
+        "{fault:?}"
+    );
+}
+
+#[test]
+fn what_is_too_large_for_a_fact_is_refused_with_the_limit() {
+    let rules = Policy {
+        finding_bytes_max: 1_024,
+        ..policy()
+    };
+    let mut request = open_request(&["ann", "ben"], rules);
+    request.request.task.input = json!("x".repeat(crate::rules::size_budget::TASK_BYTES_MAX));
+    let mut story = CaseStory::of("c-1");
+    let asked = CaseInput::Open(Box::new(request.clone()));
+    assert_eq!(
+        story.hears(&said("m-open", 0), &asked),
+        "refused: /payload/parameters/task"
+    );
+    request.request.task.input = json!("x".repeat(crate::rules::size_budget::TASK_BYTES_MAX - 100));
+    assert_eq!(
+        story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request))),
+        "opened"
+    );
+    let empty = serde_json::to_vec(&received("ann", "m-1", 0.5, json!({"evidence": [""]})).finding)
+        .unwrap()
+        .len();
+    let of = |bytes: usize| {
+        finding(
+            "ann",
+            "m-1",
+            json!({"evidence": ["x".repeat(bytes - empty)]}),
+        )
+    };
+    let decided = CaseMachine::decide(story.state(), &said("m-1", 1), &of(1_025));
+    let Decision::Reject(fault) = decided else {
+        panic!("{decided:?}")
+    };
+    assert_eq!(
+        (fault.code, fault.pointer.as_str()),
+        (concord_wire::ErrorCode::CapacityExceeded, "/payload")
+    );
+    assert!(
+        fault.message.contains("1025 bytes; at most 1024"),
+        "{fault}"
+    );
+    assert_eq!(story.hears(&said("m-1", 1), &of(1_024)), "finding_recorded");
+}

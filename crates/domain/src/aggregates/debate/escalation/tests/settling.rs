@@ -1,0 +1,260 @@
+//! What settles a debate on the ladder: the parties, mediation, the policy, and caution.
+
+use super::*;
+
+#[test]
+fn challenger_and_challenged_settle_it_themselves() {
+    let mut story = challenged();
+    let clarify = |from: &str, id: &str| {
+        says(
+            from,
+            id,
+            MessageBody::Clarification {
+                text: "Which year?".into(),
+            },
+        )
+    };
+    assert_eq!(
+        story.hears(&said("m-1", 1), &clarify("finance", "m-1")),
+        "clarified"
+    );
+    assert_eq!(
+        story.hears(&said("m-1", 1), &clarify("finance", "m-1")),
+        "ignored: repetition"
+    );
+    assert_eq!(
+        story.hears(&said("m-x", 1), &clarify("zoe", "m-x")),
+        "refused: /from_agent"
+    );
+    assert_eq!(
+        story.hears(&said("m-2", 2), &keeps("strategy", "m-2")),
+        "refused: ",
+        "nothing to reject yet"
+    );
+    assert_eq!(
+        story.hears(&said("m-3", 3), &evidence("finance", "m-3")),
+        "evidence_given"
+    );
+    let names: Vec<_> = ladder(&story)
+        .waits_for
+        .iter()
+        .map(|one| one.name.to_string())
+        .collect();
+    assert_eq!(names, ["evaluation"], "the challenger is awaited");
+    assert_eq!(
+        story.hears(&said("m-4", 4), &joins("strategy", "m-4", "finance")),
+        "resolved"
+    );
+    let outcome = story.state().outcome.clone().unwrap();
+    assert_eq!(
+        (outcome.status, outcome.level),
+        (Status::Accepted, Some(Level::Agents))
+    );
+    assert_eq!(outcome.resolution.unwrap().value, Some(json!(25)));
+    assert_eq!(
+        story.hears(&said("m-5", 5), &evidence("finance", "m-5")),
+        "answer_set_aside"
+    );
+}
+
+#[test]
+fn a_revision_is_weighed_like_evidence_and_a_rejection_climbs() {
+    let mut story = challenged();
+    assert_eq!(
+        story.hears(&said("m-1", 1), &moves_to("finance", "m-1", json!(27))),
+        "evidence_given"
+    );
+    assert_eq!(story.state().positions[0].value, Some(json!(27)));
+    assert_eq!(
+        story.hears(&said("m-2", 2), &keeps("strategy", "m-2")),
+        "escalated"
+    );
+    assert_eq!(
+        escalation(&story),
+        (Level::Mediation, EscalationReason::Rejected)
+    );
+    let mut silent = challenged();
+    silent.hears(&said("m-1", 1), &evidence("finance", "m-1"));
+    assert_eq!(
+        passes(&mut silent, "evaluation", after(HOUR + 1)),
+        "escalated"
+    );
+    assert_eq!(
+        escalation(&silent),
+        (Level::Mediation, EscalationReason::NotEvaluated)
+    );
+}
+
+#[test]
+fn mediation_settles_by_track_record_only_where_enough_is_known_and_the_gap_is_wide() {
+    for (points, finance, strategy, expected) in [
+        (15.0, 0.9, 0.6, Some(25)),
+        (15.0, 0.6, 0.9, Some(30)),
+        (14.9, 0.9, 0.6, None),
+        (100.0, 0.9, 0.66, None),
+        (100.0, 0.85, 0.6, None),
+    ] {
+        let mut story = challenged_with(policy(), terms(None), known(points, finance, strategy));
+        passes(&mut story, "acknowledge", after(15 * MINUTE));
+        let fact = passes(&mut story, "compare", after(15 * MINUTE));
+        let outcome = story.state().outcome.clone();
+        assert_eq!(
+            fact,
+            if expected.is_some() {
+                "resolved"
+            } else {
+                "escalated"
+            },
+            "{points} {finance} {strategy}"
+        );
+        let value = outcome
+            .clone()
+            .and_then(|outcome| outcome.resolution?.value);
+        assert_eq!(value, expected.map(|value| json!(value)));
+        if let Some(outcome) = outcome {
+            assert_eq!(outcome.status, Status::Mediation);
+            assert!(
+                outcome
+                    .mediation
+                    .unwrap()
+                    .reasoning
+                    .contains("leads with credibility 0.900")
+            );
+        }
+        assert_eq!(
+            crate::assurance::replay::recount::<DebateMachine>(&story.records),
+            vec![]
+        );
+    }
+}
+
+#[test]
+fn a_mediators_opinion_is_recorded_and_never_replaces_the_rule() {
+    let mut rules = policy();
+    rules.ladder.mediator = Some(agent("mia"));
+    let mut story = challenged_with(rules, terms(None), PriorKnowledge::default());
+    assert_eq!(
+        story.hears(&said("m-0", 1), &evidence("mia", "m-0")),
+        "refused: /from_agent",
+        "not yet asked"
+    );
+    passes(&mut story, "acknowledge", after(15 * MINUTE));
+    assert_eq!(ladder(&story).due("compare"), Some(after(25 * MINUTE)));
+    assert_eq!(
+        story.hears(&said("m-1", 16 * MINUTE), &evidence("mia", "m-1")),
+        "opinion_given"
+    );
+    assert_eq!(
+        passes(&mut story, "compare", after(16 * MINUTE)),
+        "escalated"
+    );
+    assert_eq!(escalation(&story).0, Level::Person);
+    assert!(
+        ladder(&story)
+            .mediation
+            .as_ref()
+            .unwrap()
+            .opinion
+            .as_ref()
+            .unwrap()
+            .contains("ROI table")
+    );
+}
+
+#[test]
+fn a_discussion_climbs_as_its_policy_says() {
+    let held = [("ann", json!(30), 0.9), ("ben", json!(60), 0.8)];
+    for (handling, margin, expected) in [
+        (ConflictHandling::Vote, 0.5, "resolved"),
+        (ConflictHandling::Ladder, 0.0, "escalated"),
+        (ConflictHandling::VoteThenLadder, 0.05, "resolved"),
+        (ConflictHandling::VoteThenLadder, 0.5, "escalated"),
+    ] {
+        let mut rules = Policy {
+            rounds_max: 1,
+            conflict_handling: handling,
+            ..policy()
+        };
+        rules.ladder.vote_margin_min = margin;
+        let conflict = conflict(
+            "d-1",
+            ConflictType::RiskScoreDisagreement,
+            "risk_score",
+            &held,
+        );
+        let mut story = Story::<DebateMachine>::of("d-1");
+        story.hears(&said("m-open", 0), &open_debate(conflict, rules));
+        story.hears(&said("m-1", 1), &keeps("ann", "m-1"));
+        assert_eq!(
+            story.hears(&said("m-2", 2), &keeps("ben", "m-2")),
+            expected,
+            "{handling:?} {margin}"
+        );
+        if expected == "escalated" {
+            assert_eq!(escalation(&story).0, Level::Mediation);
+            assert_eq!(story.state().rounds.len(), 1);
+            passes(&mut story, "compare", after(2));
+            passes(&mut story, "person", after(2 + 6 * HOUR));
+            let DebateEvent::FellBack(fell) = &story.last().event else {
+                panic!()
+            };
+            let outcome = fell.outcome.clone();
+            assert_eq!(
+                outcome.resolution.unwrap().value,
+                Some(json!(60)),
+                "the higher risk is cautious"
+            );
+            assert_eq!(
+                outcome.tally.is_some(),
+                handling == ConflictHandling::VoteThenLadder
+            );
+        }
+    }
+}
+
+#[test]
+fn the_cautious_position_by_metric() {
+    let doubt: Value = json!("unclear");
+    for (metric, finance, strategy, expected) in [
+        ("price_target", json!(85), json!(95), json!(85)),
+        (
+            "target price of ACME",
+            json!("$110"),
+            json!("$95"),
+            json!("$95"),
+        ),
+        ("discount rate", json!(0.08), json!(0.1), json!(0.1)),
+        ("risk_score", json!(20), json!(70), json!(70)),
+        (
+            "management effectiveness",
+            json!("good"),
+            doubt.clone(),
+            doubt,
+        ),
+    ] {
+        let held = [("finance", finance, 0.8), ("strategy", strategy, 0.7)];
+        let conflict = conflict("d-1", ConflictType::Challenge, metric, &held);
+        let request = OpenDebate {
+            case_id: case_id(),
+            conflict,
+            policy: policy(),
+            terms: terms(None),
+        };
+        let mut story = Story::<DebateMachine>::of("d-1");
+        story.hears(
+            &said("m-open", 0),
+            &DebateInput::Open(Box::new(Opening::of(request))),
+        );
+        passes(&mut story, "acknowledge", after(15 * MINUTE));
+        passes(&mut story, "compare", after(15 * MINUTE));
+        passes(&mut story, "person", after(6 * HOUR + 15 * MINUTE));
+        let DebateEvent::FellBack(fell) = &story.last().event else {
+            panic!()
+        };
+        assert_eq!(
+            fell.outcome.resolution.as_ref().unwrap().value,
+            Some(expected),
+            "{metric}"
+        );
+    }
+}
