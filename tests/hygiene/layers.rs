@@ -36,9 +36,15 @@ const FLOORS: [&[&str]; 7] = [
 const FOLDERS: [(&str, &[&str]); 1] = [(
     "crates/runtime/src",
     &[
+        "error_chain",
+        "clock",
+        "settings",
+        "telemetry",
         "broker",
         "codec",
         "event_store",
+        "ports",
+        "context",
         "delivery",
         "admission",
         "service",

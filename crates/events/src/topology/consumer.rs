@@ -17,13 +17,13 @@ impl Layout {
     /// `docs/adr/0004`.
     pub fn consumers_of(&self, kind: ConsumerKind) -> Vec<ConsumerDefinition> {
         let subjects = &self.subjects;
-        let define = |stream, name, fact, filter| ConsumerDefinition {
+        let define = |stream, name, event, filter| ConsumerDefinition {
             kind,
             service: kind.service(),
             stream: self.stream_name(stream),
             stream_kind: stream,
             name,
-            fact,
+            event,
             filter,
         };
         let alone = |stream, filter| vec![define(stream, kind.name(), None, filter)];
@@ -285,8 +285,8 @@ pub struct ConsumerDefinition {
     pub stream_kind: StreamKind,
     /// Its durable name.
     pub name: String,
-    /// The fact that it is given, if it is given facts.
-    pub fact: Option<(Aggregate, EventInfo)>,
+    /// The event that it is given, if it is given events.
+    pub event: Option<(Aggregate, EventInfo)>,
     /// Subjects it is given.
     pub filter: String,
 }

@@ -36,7 +36,7 @@ impl Priority {
     /// The priority of what a service's own consumer delivers.
     pub(crate) fn of(definition: &ConsumerDefinition) -> Self {
         let of_deadlines = definition
-            .fact
+            .event
             .as_ref()
             .is_some_and(|(aggregate, _)| *aggregate == Aggregate::Deadline);
         match definition.kind {

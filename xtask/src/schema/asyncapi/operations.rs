@@ -240,7 +240,7 @@ fn messages_of(consumer: &ConsumerDefinition) -> Vec<String> {
         | ConsumerKind::Deadlines
         | ConsumerKind::Completions
         | ConsumerKind::Notices(_) => {
-            let event = consumer.fact.iter();
+            let event = consumer.event.iter();
             event
                 .map(|(aggregate, info)| event::name(*aggregate, info.name))
                 .collect()
