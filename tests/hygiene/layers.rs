@@ -5,15 +5,10 @@ use std::collections::BTreeMap;
 use crate::source::{code, files, read, ships};
 
 /// The floors of the house, lowest first. A crate knows crates of lower floors only.
-const FLOORS: [&[&str]; 7] = [
-    &[
-        "concord-encoding",
-        "concord-embedding",
-        "concord-outbound",
-        "concord-wire",
-    ],
-    &["concord-events", "concord-agent", "contract-review-panel"],
-    &["concord-domain", "concord-installation"],
+const FLOORS: [&[&str]; 8] = [
+    &["concord-wire", "concord-outbound", "contract-review-panel"],
+    &["concord-embedding", "concord-encoding", "concord-events"],
+    &["concord-agent", "concord-domain", "concord-installation"],
     &["concord-runtime", "concord-testkit"],
     &[
         "concord-agent-adapter",
@@ -21,14 +16,9 @@ const FLOORS: [&[&str]; 7] = [
         "concord-coordinator",
         "concord-debate-facilitator",
         "concord-escalation-timer",
-        "concord-cli",
     ],
-    &[
-        "concord-bench",
-        "concord-lab",
-        "concord-simulation",
-        "xtask",
-    ],
+    &["concord-cli", "concord-simulation"],
+    &["concord-lab", "xtask"],
     &["concord-tests"],
 ];
 

@@ -1,11 +1,10 @@
 //! `cargo xtask <task>`: the tasks of the repository.
 
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::generate;
+use xtask::command::{causes, generate};
 
 /// Tasks of the Concord repository.
 #[derive(Parser)]
@@ -38,45 +37,11 @@ fn repository() -> PathBuf {
 
 fn main() -> ExitCode {
     let Task::Generate { check, root } = Arguments::parse().task;
-    match run(&root, check) {
+    match generate(&root, check) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error}{}", causes(&error));
             ExitCode::FAILURE
         }
     }
-}
-
-fn run(root: &Path, check: bool) -> Result<ExitCode, generate::Error> {
-    let files = generate::files();
-    if !check {
-        for changed in generate::write(root, &files)? {
-            println!("{}", changed.path);
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let differences = generate::differences(root, &files)?;
-    for difference in &differences {
-        println!("{difference}");
-    }
-    if differences.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    eprintln!(
-        "error: {} of {} generated files are out of date; run scripts/generate and commit what it writes",
-        differences.len(),
-        files.len()
-    );
-    Ok(ExitCode::FAILURE)
-}
-
-/// The causes of an error, each after a colon.
-fn causes(error: &dyn Error) -> String {
-    let mut text = String::new();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

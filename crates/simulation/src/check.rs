@@ -6,7 +6,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use concord_domain::assurance::audit::{Auditor, Content, Dead, Ending, RawEvent, StoredMessage};
+use concord_domain::assurance::audit::{
+    Auditor, Content, Dead, Ending, RawEvent, Report, StoredMessage,
+};
 use concord_domain::assurance::replay::{Difference, rebuild, recount};
 use concord_domain::{Machine, MachineVisitor, visit_machine};
 use concord_events::Aggregate;
@@ -167,7 +169,11 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
         quiescent,
         ..Ending::quiescent(instant(world.now))
     };
-    let report = auditor.finish(&ending);
+    describe(&auditor.finish(&ending), violations);
+}
+
+/// Adds what a report finds wrong, one sentence for each violation.
+fn describe(report: &Report, violations: &mut Vec<String>) {
     let told = report.violations().map(|(checked, violation)| {
         let at = violation
             .sequence

@@ -143,16 +143,13 @@ pub fn decide_all(
         };
         decide(message, agent, &view)
     };
-    let agents = matcher
-        .agents()
-        .filter(|agent| can_read(agent) && *agent != message.from);
-    let decisions: BTreeMap<AgentId, Decision> = agents
-        .map(|agent| (agent.clone(), decide_one(agent)))
-        .collect();
+    let others = |agent: &&AgentId| can_read(agent) && *agent != message.from;
+    let decided = |agent: &AgentId| (agent.clone(), decide_one(agent));
+    let agents = matcher.agents().filter(others);
+    let decisions: BTreeMap<AgentId, Decision> = agents.map(decided).collect();
+    let is_own = |decision: &Decision| decision.reason == Reason::OwnMessage;
     debug_assert!(
-        decisions
-            .values()
-            .all(|decision| decision.reason != Reason::OwnMessage),
+        !decisions.values().any(is_own),
         "the sender decides nothing about its own message"
     );
     Decisions {

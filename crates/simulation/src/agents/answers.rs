@@ -39,26 +39,13 @@ impl Agents {
             91..94 => {
                 self.say(world, soon, &draft);
                 if let Some(second) = self.answer(reader, message) {
-                    self.say(
-                        world,
-                        soon + 2,
-                        &Draft {
-                            id: draft.id,
-                            ..second
-                        },
-                    );
+                    let id = draft.id;
+                    self.say(world, soon + 2, &Draft { id, ..second });
                 }
             }
             94..96 => {
-                let long = json!({ "reasoning": "because ".repeat(60) });
-                self.say(
-                    world,
-                    soon,
-                    &Draft {
-                        payload: long,
-                        ..draft
-                    },
-                );
+                let payload = json!({ "reasoning": "because ".repeat(60) });
+                self.say(world, soon, &Draft { payload, ..draft });
             }
             96 => {
                 // Taken from the messages of the case: the request that opened the debate has an id of this form.
@@ -71,22 +58,14 @@ impl Agents {
                 let id = self.random.pick(&ids).cloned().unwrap_or_default();
                 self.say(world, soon, &Draft { id, ..draft });
             }
-            97 => self.say(
-                world,
-                soon,
-                &Draft {
-                    from: STRANGER.into(),
-                    ..draft
-                },
-            ),
-            _ => self.say(
-                world,
-                soon,
-                &Draft {
-                    payload: json!({ "confidence": 7 }),
-                    ..draft
-                },
-            ),
+            97 => {
+                let from = STRANGER.into();
+                self.say(world, soon, &Draft { from, ..draft });
+            }
+            _ => {
+                let payload = json!({ "confidence": 7 });
+                self.say(world, soon, &Draft { payload, ..draft });
+            }
         }
     }
 

@@ -155,36 +155,27 @@ impl Agents {
                 self.say(world, in_ms, &draft);
             }
             75..80 => self.twice_said(world, soon, &acknowledgement),
-            80..85 => self.say(
-                world,
-                soon,
-                &Draft {
-                    from: STRANGER.into(),
+            80..85 => {
+                let from = STRANGER.into();
+                let draft = Draft {
+                    from,
                     ..acknowledgement
-                },
-            ),
+                };
+                self.say(world, soon, &draft);
+            }
             85..88 => {
                 let draft = say(self, "evidence");
-                self.say(
-                    world,
-                    soon,
-                    &Draft {
-                        payload: json!({ "evidence": [] }),
-                        ..draft
-                    },
-                );
+                let payload = json!({ "evidence": [] });
+                self.say(world, soon, &Draft { payload, ..draft });
             }
             // Under the id of the message that opened it, or any other.
             88..90 => {
                 let id = text(message, "/message_id").unwrap_or_default().to_owned();
-                self.say(
-                    world,
-                    soon,
-                    &Draft {
-                        id,
-                        ..acknowledgement
-                    },
-                );
+                let draft = Draft {
+                    id,
+                    ..acknowledgement
+                };
+                self.say(world, soon, &draft);
             }
             _ => {}
         }

@@ -61,12 +61,8 @@ impl Agents {
                 self.say(world, soon, &Draft { payload, ..ruling });
             }
             84..88 => {
-                let from = self
-                    .random
-                    .pick(&EXPERTS)
-                    .copied()
-                    .unwrap_or(STRANGER)
-                    .to_owned();
+                let other = self.random.pick(&EXPERTS).copied();
+                let from = other.unwrap_or(STRANGER).to_owned();
                 self.say(world, soon, &Draft { from, ..ruling });
             }
             88..90 => {

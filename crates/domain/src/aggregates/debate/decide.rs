@@ -120,7 +120,7 @@ fn open(context: &Context, opening: &Opening) -> DebateDecision {
     };
     let beginning = strategy::of_debate(policy, terms).begin(context.now, &request);
     debug_assert!(
-        beginning.due.is_some() != !beginning.waits_for.is_empty(),
+        beginning.due.is_some() == beginning.waits_for.is_empty(),
         "a debate begins either with a round or on the ladder"
     );
     Decision::Append(DebateEvent::Opened(Box::new(DebateOpened {
