@@ -205,6 +205,10 @@ impl<P> Notifier<P> {
                 Err(Failure::Lasting(why)) => failures.lasting.push(format!("{shown}: {why}")),
             }
         }
+        debug_assert!(
+            failures.passing.len() + failures.lasting.len() <= recipients.len(),
+            "a recipient has failed twice"
+        );
         failures
     }
 

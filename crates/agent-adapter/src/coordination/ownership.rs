@@ -32,6 +32,10 @@ impl Default for Ownership {
 impl Ownership {
     /// Assigns a message to this replica. Returns what has followed from it so far.
     pub(super) fn own(&mut self, message: &MessageId) -> Vec<Countable> {
+        debug_assert!(
+            self.0.len() <= MESSAGES_MAX,
+            "more messages are remembered than there is room for"
+        );
         match self.0.put(message.clone(), Owner::Own) {
             Some(Owner::Unknown(waiting)) => waiting,
             Some(Owner::Own) | None => Vec::new(),

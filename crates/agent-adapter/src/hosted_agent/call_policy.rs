@@ -194,6 +194,7 @@ impl<C: Clock> CallPolicy<C> {
             let why = "its time was over before it was asked";
             return Err(Failure::local(ErrorCode::Timeout, why));
         }
+        debug_assert!(within <= self.timeout, "a try takes longer than timeout_ms");
         let call_span = span.call(tried);
         let result = call.make(within, call_span.context()).await;
         let result = call_span.finish("answered", result);

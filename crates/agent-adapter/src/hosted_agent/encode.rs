@@ -26,6 +26,7 @@ pub(crate) fn write_line(message: &Envelope, dialect_of_agent: Dialect) -> Resul
     line.iter_mut()
         .filter(|byte| matches!(byte, b'\n' | b'\r'))
         .for_each(|byte| *byte = b' ');
+    debug_assert!(!line.contains(&b'\n'), "a message has more than one line");
     Ok(line)
 }
 

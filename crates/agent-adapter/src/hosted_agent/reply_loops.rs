@@ -124,6 +124,7 @@ impl<P: Ports> ReplyLoops<P> {
         delivery: &Delivery,
         bounds: &LoopBounds,
     ) -> Exchange {
+        debug_assert!(delivery.deliveries > 0, "a delivery that was never made");
         let mut guard = self.threads();
         let Threads { turns, of_message } = &mut *guard;
         let answered = message.reply_to.as_ref();

@@ -75,6 +75,11 @@ pub(crate) fn parse(settings: &AdapterSettings) -> Result<CheckedSettings, Error
         let message = "it must be at least 1";
         return Err(Error::new("coordination.window_ms", message));
     }
+    debug_assert_eq!(
+        agents.len(),
+        settings.agents.len(),
+        "an agent was neither parsed nor refused"
+    );
     settings.notify.check()?;
     Ok(CheckedSettings {
         agents,

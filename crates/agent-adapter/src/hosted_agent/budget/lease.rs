@@ -81,6 +81,10 @@ impl Lease {
 
     /// A new lease of `amount`, some of whose tokens are for what was owed.
     pub(crate) fn renew(&mut self, amount: Amount, until: i64, noted: i64, for_owed: u64) {
+        debug_assert!(
+            for_owed <= amount.tokens,
+            "a lease does not cover the tokens that it is for"
+        );
         // What a call gave back while the new lease was stored.
         self.keep([(self.noted, self.left)].into());
         self.left = Amount {

@@ -128,6 +128,10 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         let permit = self.limit.acquire(ports, lane, within).await;
         let permit = permit.map_err(|error| self.not_admitted(error));
         let _permit = queue.finish("let_in", permit)?;
+        debug_assert!(
+            self.limit.load().0 <= self.agent.instances,
+            "more messages are worked on than there are instances"
+        );
         let started = ports.now();
         let agent = &self.agent.agent_id;
         let id = MessageId::of_answer(&incoming.message_id, agent);
