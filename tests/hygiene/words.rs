@@ -11,7 +11,7 @@ const WORDS: [(&str, &str, &[&str]); 4] = [
     (
         "fact",
         "event, if a stored event is meant; a fact is a claim in a finding",
-        &["crates/domain/src/rules/"],
+        &["crates/domain/src/rules/", "crates/wire/src/payload"],
     ),
     ("rush", "deadline burst", &[]),
 ];
