@@ -1,13 +1,55 @@
-//! The tasks as the command line starts them: what they print, and the exit code.
+//! The command line of `cargo xtask`.
 
-use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use concord_runtime::error_chain::ErrorChain;
 
 use crate::generate;
 
-/// Writes the generated files under `root`, or says which of them differ.
-pub fn generate(root: &Path, check: bool) -> Result<ExitCode, generate::Error> {
+/// Tasks of the Concord repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Write every generated file: proto-schemas/*.schema.json, proto-schemas/asyncapi.yaml, docs/subjects.md, docs/errors.md
+    /// and docs/configuration.md. The types of the Python client are made from the schemas by clients/python/generate.py;
+    /// scripts/generate does both.
+    Generate {
+        /// Write nothing; list what differs, and exit with 1 if anything does.
+        #[arg(long)]
+        check: bool,
+        /// The folder of the repository.
+        #[arg(long, value_name = "FOLDER", default_value_os_t = repository())]
+        root: PathBuf,
+    },
+}
+
+/// The repository that this program was built from.
+fn repository() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package).to_owned()
+}
+
+/// Runs the task that the command line of this process names.
+pub fn run() -> ExitCode {
+    let Task::Generate { check, root } = Arguments::parse().task;
+    match generate(&root, check) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {}", ErrorChain(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn generate(root: &Path, check: bool) -> Result<ExitCode, generate::Error> {
     let files = generate::files();
     if !check {
         for changed in generate::write(root, &files)? {
@@ -28,15 +70,4 @@ pub fn generate(root: &Path, check: bool) -> Result<ExitCode, generate::Error> {
         files.len()
     );
     Ok(ExitCode::FAILURE)
-}
-
-/// The causes of an error, each after a colon.
-pub fn causes(error: &dyn Error) -> String {
-    let mut text = String::new();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

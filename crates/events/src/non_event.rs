@@ -48,7 +48,8 @@ struct Answer<'a> {
     stream: Option<std::borrow::Cow<'a, str>>,
     seq: Option<u64>,
     error: Option<Refusal>,
-    fact: Option<IgnoredAny>,
+    #[serde(rename = "fact")]
+    event_name: Option<IgnoredAny>,
     event_id: Option<IgnoredAny>,
 }
 
@@ -67,7 +68,7 @@ pub fn is_acknowledgement(body: &[u8]) -> bool {
     };
     let stored = answer.stream.is_some() && answer.seq.is_some();
     let refused = answer.error.is_some_and(|refusal| refusal.code >= 400);
-    (stored || refused) && answer.fact.is_none() && answer.event_id.is_none()
+    (stored || refused) && answer.event_name.is_none() && answer.event_id.is_none()
 }
 
 #[cfg(test)]

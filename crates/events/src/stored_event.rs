@@ -61,7 +61,8 @@ pub struct StoredEvent<E> {
 /// The stored form, as it is written: the name of the event (the key `fact`) and its contents beside [`EventMeta`]'s fields.
 #[derive(Serialize)]
 struct StoredRef<'a, E> {
-    fact: &'a str,
+    #[serde(rename = "fact")]
+    name: &'a str,
     aggregate: Aggregate,
     #[serde(flatten)]
     meta: &'a EventMeta,
@@ -72,7 +73,8 @@ struct StoredRef<'a, E> {
 /// fields, and a second pass for them costs as much as the first.
 #[derive(Deserialize)]
 struct StoredEventParts<'a> {
-    fact: Token,
+    #[serde(rename = "fact")]
+    name: Token,
     event_id: MessageId,
     id: Token,
     at: Timestamp,
@@ -151,7 +153,7 @@ impl<E: AggregateEvent> StoredEvent<E> {
     /// The bytes to store.
     pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
         let stored = StoredRef {
-            fact: self.event.name(),
+            name: self.event.name(),
             aggregate: E::AGGREGATE,
             meta: &self.meta,
             data: &self.event,
@@ -164,7 +166,7 @@ impl<E: AggregateEvent> StoredEvent<E> {
     /// Reads stored bytes; `sequence` is their position in the stream.
     pub fn decode(bytes: &[u8], sequence: u64) -> Result<Self, Error> {
         let StoredEventParts {
-            fact,
+            name,
             event_id,
             id,
             at,
@@ -188,7 +190,7 @@ impl<E: AggregateEvent> StoredEvent<E> {
         Ok(Self {
             meta,
             sequence,
-            event: E::decode(fact.as_str(), data)?,
+            event: E::decode(name.as_str(), data)?,
         })
     }
 
