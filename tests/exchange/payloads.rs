@@ -50,7 +50,8 @@ fn long_request(from: &str, to: &str) -> Message {
 
 /// A request in either encoding is read, and so is a compressed response.
 async fn check_compressed_requests(client: &Client, ann: &str, bob: &str) {
-    let encodings: [(&str, fn(&[u8]) -> Vec<u8>); 2] = [("gzip", gzip), ("zstd", zstd)];
+    type Compress = fn(&[u8]) -> Vec<u8>;
+    let encodings: [(&str, Compress); 2] = [("gzip", gzip), ("zstd", zstd)];
     for (number, (encoding, compress)) in encodings.into_iter().enumerate() {
         let asked = long_request(ann, bob);
         publish(client, &asked, encoding, compress(&asked.bytes())).await;

@@ -20,12 +20,12 @@ fn long_functions(text: &str) -> Vec<(String, usize, usize)> {
         let indent = line.len() - line.trim_start().len();
         let closing = format!("{}}}", " ".repeat(indent));
         let rest = lines[place..].iter();
-        let ends = |line: &&str| {
-            **line == closing || (indent > 0 && line.trim_end() == format!("{closing},"))
+        let ends = |line: &str| {
+            line == closing || (indent > 0 && line.trim_end() == format!("{closing},"))
         };
         let length = rest
             .clone()
-            .position(|line| ends(&line))
+            .position(|line| ends(line))
             .map_or(1, |end| end + 1);
         let is_declaration = rest
             .clone()

@@ -388,12 +388,8 @@ impl Simulation {
         world.note(|| format!("{} {} is killed", replica.service, life.replica));
         let longest = world.faults.restart_ms_max;
         let in_ms = world.random.between(1, longest.max(1));
-        world.plan(
-            in_ms,
-            Happening::Restart {
-                replica: life.replica,
-            },
-        );
+        let replica = life.replica;
+        world.plan(in_ms, Happening::Restart { replica });
     }
 
     fn second(&mut self) {

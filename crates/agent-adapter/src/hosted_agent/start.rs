@@ -79,7 +79,7 @@ pub(crate) async fn start(
                 (Runner::Server, OutboundCaller::Server(Box::new(endpoint)))
             }
             RunnerConfig::Model(openai, endpoint, templates) => {
-                let model = Model::new(openai, templates);
+                let model = Model::new(*openai, templates);
                 let endpoint = Endpoint::new(endpoint);
                 let caller = OutboundCaller::Server(Box::new(endpoint));
                 (Runner::Model(Box::new(model)), caller)

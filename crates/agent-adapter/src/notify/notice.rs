@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reminder_is_for_the_expert_and_facts_without_a_contact_are_read() {
+    fn a_reminder_is_for_the_expert_and_events_without_a_contact_are_read() {
         let due = "2026-01-01T01:00:00.000Z";
         let notice = Notice::of(reminded(r#""contact":{"email":"e@x.org"},"#, due)).unwrap();
         assert_eq!(

@@ -37,7 +37,7 @@ pub(crate) struct CheckedAgent {
 pub(crate) enum RunnerConfig {
     Program,
     Server(EndpointConfig),
-    Model(OpenAiAgent, EndpointConfig, PromptTemplates),
+    Model(Box<OpenAiAgent>, EndpointConfig, PromptTemplates),
 }
 
 impl RunnerConfig {
@@ -179,7 +179,8 @@ fn parse_model(key: &str, openai: &OpenAiAgent) -> Result<RunnerConfig, Error> {
     }
     let templates = PromptTemplates::read(key, openai)?;
     let endpoint = EndpointConfig::of_model(key, openai)?;
-    Ok(RunnerConfig::Model(openai.clone(), endpoint, templates))
+    let openai = Box::new(openai.clone());
+    Ok(RunnerConfig::Model(openai, endpoint, templates))
 }
 
 fn check_budget(provider: &Token, budget: BudgetSettings) -> Result<(), Error> {

@@ -115,10 +115,9 @@ pub fn decide_all(
         audience: conversation.audience,
         from: Some(message.from),
     };
-    let ranked = if message.is_group_visible() {
-        matcher.rank(&query)
-    } else {
-        Vec::new()
+    let ranked = match message.is_group_visible() {
+        true => matcher.rank(&query),
+        false => Vec::new(),
     };
     let matched: BTreeMap<&AgentId, usize> = ranked
         .iter()

@@ -22,7 +22,7 @@ impl Seen {
     }
 
     /// Consumers are given the facts that have something for them, and no others.
-    fn is_what_the_facts_say<E: AggregateEvent>(&self) {
+    fn is_what_the_events_say<E: AggregateEvent>(&self) {
         for info in E::EVENTS {
             assert_eq!(
                 self.effects.contains(info.name),
@@ -54,7 +54,7 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
     crate::aggregates::case::tests::gates::stories()
         .iter()
         .for_each(|story| cases.take(story));
-    cases.is_what_the_facts_say::<concord_events::CaseEvent>();
+    cases.is_what_the_events_say::<concord_events::CaseEvent>();
     let mut debates = Seen::default();
     for steps in samples(debate_steps(), 300) {
         debates.take(&play_debate(&steps));
@@ -62,5 +62,5 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
     for story in crate::aggregates::debate::ladder_stories(300) {
         debates.take(&story);
     }
-    debates.is_what_the_facts_say::<concord_events::DebateEvent>();
+    debates.is_what_the_events_say::<concord_events::DebateEvent>();
 }
