@@ -34,7 +34,7 @@ async fn climb_to_provisional_decision(stage: &Stage) -> String {
 /// Waits until the case has recorded the outcome of the debate with this status: the event.
 async fn wait_until_settled(stage: &Stage, status: &str) -> Value {
     stage
-        .event("case", "debate_settled", |data| {
+        .event("case", "decision_changed", |data| {
             data["outcome"]["status"] == status
         })
         .await

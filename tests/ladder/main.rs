@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+mod decision;
 mod gate;
 mod ruling;
 mod stage;

@@ -125,7 +125,7 @@ async fn an_expert_rules_and_nobody_else() {
         })
         .await;
     stage
-        .event("case", "debate_settled", |data| {
+        .event("case", "decision_changed", |data| {
             data["outcome"]["status"] == "ruling"
         })
         .await;

@@ -18,27 +18,44 @@ pub(crate) struct Stage {
 impl Stage {
     /// Starts it; the times of the ladder are divided by `scale`.
     pub(crate) async fn start(scale: u32) -> Self {
-        let installation = TestInstallation::start_without_adapter().await;
-        let [case, finance, strategy] = ["case", "finance", "strategy"].map(unique);
-        let opening = json!({
-            "case_id": case, "participants": [finance, strategy], "task": { "type": "test" }, "gates": ["valuation"],
-            "policy": { "ladder": { "time_scale": scale } },
+        let finding = || json!({ "summary": "Seen." });
+        let terms = json!({
+            "gates": ["valuation"], "policy": { "ladder": { "time_scale": scale } },
         });
-        installation.open_case(&opening).await;
+        Self::decided(terms, [finding(), finding()]).await
+    }
+
+    /// Starts it with a case on these terms, in which finance and strategy give these findings, and waits until it is decided.
+    pub(crate) async fn decided(terms: Value, findings: [Value; 2]) -> Self {
         let stage = Self {
-            installation,
-            case,
-            finance,
-            strategy,
+            installation: TestInstallation::start_without_adapter().await,
+            case: unique("case"),
+            finance: unique("finance"),
+            strategy: unique("strategy"),
         };
-        for agent in [&stage.finance, &stage.strategy] {
-            let finding = json!({ "summary": "Seen." });
-            stage
-                .send(&Message::finding(&stage.case, agent, finding, 0.8))
-                .await;
-        }
+        stage.open(terms).await;
+        stage.give_findings(findings).await;
         stage.event("case", "decided", |_| true).await;
         stage
+    }
+
+    /// Opens the case on these terms.
+    pub(crate) async fn open(&self, terms: Value) {
+        let mut opening = json!({
+            "case_id": self.case, "participants": [self.finance, self.strategy], "task": { "type": "test" },
+        });
+        for (key, value) in terms.as_object().expect("an object") {
+            opening[key] = value.clone();
+        }
+        self.installation.open_case(&opening).await;
+    }
+
+    /// Gives the findings of finance and of strategy.
+    pub(crate) async fn give_findings(&self, findings: [Value; 2]) {
+        for (agent, finding) in [&self.finance, &self.strategy].into_iter().zip(findings) {
+            self.send(&Message::finding(&self.case, agent, finding, 0.8))
+                .await;
+        }
     }
 
     /// Sends a message and waits until it is stored.

@@ -10,7 +10,7 @@ pub fn from_case(case_id: &CaseId, state: &CaseState) -> Option<DetectionInput> 
     Some(DetectionInput {
         case_id: case_id.clone(),
         policy: opened.policy.clone(),
-        gate: state.gate().map(str::to_owned),
+        gate: state.reviewing_gate().map(str::to_owned),
         circumstances: opened.circumstances.clone(),
         findings: state.findings.clone(),
     })

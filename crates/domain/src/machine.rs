@@ -133,6 +133,10 @@ pub trait Machine: Sized + 'static {
     fn may_follow_end(_event: &Self::Event) -> bool {
         true
     }
+    /// Whether events that follow the end may still change what was decided, so that a reader who checks them keeps the state.
+    fn changes_after_end(_state: &Self::State) -> bool {
+        false
+    }
     /// Whether the event, after the end, begins another aggregate under the same id.
     fn begins_again(_event: &Self::Event) -> bool {
         false

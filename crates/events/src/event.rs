@@ -16,8 +16,8 @@ mod wake;
 pub use agent::{AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange};
 pub use case::{
     CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked,
-    DebateSettled, Decided, FindingRecorded, FindingsClosed, GatePassed, GateReviewed,
-    ReceivedFinding, SetAsideFinding,
+    DebateSettled, Decided, DecisionAwaited, DecisionChanged, FindingRecorded, FindingsClosed,
+    GatePassed, GateReviewed, ReceivedFinding, SetAsideFinding,
 };
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
 pub use debate::{

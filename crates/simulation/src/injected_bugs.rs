@@ -2,16 +2,20 @@
 //! what is known. Bugs of the event store, the publisher and the clock are in [`crate::ports`].
 
 use concord_debate_facilitator::route::{self, FollowUp};
+use concord_domain::aggregates::case::{CaseInput, CaseMachine};
 use concord_domain::aggregates::debate::MessageBody;
 use concord_domain::aggregates::debate::{DebateInput, DebateMachine};
 use concord_domain::aggregates::review_queue::{self, QueueInput, ReviewQueueMachine};
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
 use concord_events::subject::SystemSubject;
-use concord_events::{Aggregate, DebateEvent, EARLIER_MAX, EventMeta, StoredEvent};
+use concord_events::{
+    Aggregate, CaseEvent, DebateEvent, DebateSettled, EARLIER_MAX, EventMeta, StoredEvent,
+};
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Consistency, EventStore, Loaded, Ports, Routed};
+use concord_wire::payload::Status;
 use concord_wire::subject::{Service, Subject};
 use concord_wire::{Token, dialect};
 
@@ -23,10 +27,14 @@ pub(crate) async fn before(
     service: &ServiceContext<SimPorts>,
     delivery: &Delivery,
 ) -> Result<(), HandleError> {
+    let bug = service.ports.connection.injected_bug();
+    if service.service == Service::Coordinator && bug == Some(InjectedBug::DecisionNotChanged) {
+        return settle_without_change(service, delivery).await;
+    }
     if service.service != Service::DebateFacilitator {
         return Ok(());
     }
-    match service.ports.connection.injected_bug() {
+    match bug {
         Some(InjectedBug::QueueIgnoresLoad) => assign_badly(service, delivery).await,
         Some(bug @ (InjectedBug::RulingOutOfTime | InjectedBug::RulingOnOldBrief)) => {
             rule_badly(service, delivery, bug).await
@@ -60,6 +68,44 @@ async fn assign_badly(
     let id = review_queue::id();
     let advance = QueueInput::Advance;
     decided_on(&service.ports, &id, &context, &advance, |_| true, forget).await
+}
+
+/// What a gate overrides is recorded by the case like the outcome of any debate, and its decision stays as it is.
+async fn settle_without_change(
+    service: &ServiceContext<SimPorts>,
+    delivery: &Delivery,
+) -> Result<(), HandleError> {
+    let subject = service.ports.subjects().parse(&delivery.subject);
+    let Ok(SystemSubject::Event {
+        aggregate: Aggregate::Debate,
+        ..
+    }) = subject
+    else {
+        return Ok(());
+    };
+    let stored = StoredEvent::<DebateEvent>::decode(&delivery.payload, delivery.sequence)?;
+    let DebateEvent::Resolved(resolved) = stored.event else {
+        return Ok(());
+    };
+    if resolved.outcome.status != Status::Overridden {
+        return Ok(());
+    }
+    let ports = &service.ports;
+    let id = resolved.case_id.token();
+    let Loaded { records, head } = ports.load::<CaseEvent>(&id, 0, Consistency::Leader).await?;
+    let known = concord_domain::assurance::replay::rebuild::<CaseMachine>(&records).0;
+    let context = service.of_event(stored.meta.event_id);
+    let input = CaseInput::Resolved(Box::new(resolved.outcome));
+    let decided = CaseMachine::decide(&known.state, &context, &input);
+    if let Decision::Append(CaseEvent::DecisionChanged(changed)) = decided {
+        let settled = DebateSettled {
+            outcome: changed.outcome,
+            entry: Some(changed.entry),
+        };
+        let record = known.record(&id, &context, CaseEvent::DebateSettled(settled));
+        ports.append(&record, head, None).await?;
+    }
+    Ok(())
 }
 
 /// A ruling counts although its time has run out, or whatever brief it is on.

@@ -45,8 +45,8 @@ pub use conversation::Remembered;
 pub use deadline::Deadline;
 pub use debate::{Answer, ConflictView, DebateLimits, OpenDebate, Question};
 pub use decision::{
-    ClauseOutcome, ConflictOutcome, Decision, FindingReference, Outcome, Resolution, RoundRecord,
-    SetAside, SetAsideReason, Status, Tally, VoteOption, Voter,
+    ChangedPart, ClauseOutcome, ConflictOutcome, Decision, DecisionChange, FindingReference,
+    Outcome, Resolution, RoundRecord, SetAside, SetAsideReason, Status, Tally, VoteOption, Voter,
 };
 pub use exchange::{ErrorReport, RATE_LIMIT, Request, Response, ResponseStatus};
 pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, Overflow};

@@ -43,6 +43,37 @@ pub enum VoteRule {
     Unanimous,
 }
 
+/// When a case is decided.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Decide {
+    /// When all debates are settled, and at the latest when the time of the case is over. What is open then changes the decision later.
+    #[default]
+    AtTime,
+    /// When all debates are settled, also where the ladder takes longer than the time of the case.
+    WhenSettled,
+}
+
+impl Decide {
+    /// Whether it is the usual value.
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The limits and rules of a case. Durations are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -54,8 +85,11 @@ pub struct Policy {
     /// Phases 1 and 2: bytes of a finding, as JSON without spaces; a larger one is refused.
     #[serde(default = "finding_bytes_usual")]
     pub finding_bytes_max: u32,
-    /// The whole case: when it passes, the case is decided with what there is.
+    /// The whole case: when it passes, the case is decided with what there is, unless `decide` says otherwise.
     pub case_timeout_ms: u64,
+    /// When the case is decided.
+    #[serde(default, skip_serializing_if = "Decide::is_usual")]
+    pub decide: Decide,
     /// Phase 3: risk scores further apart than this many points are a conflict.
     pub risk_spread_max: f64,
     /// Phase 3: numbers that differ by no more than this share of the larger are the same.
@@ -97,6 +131,7 @@ impl Policy {
             finding_timeout_ms: 30_000,
             finding_bytes_max: finding_bytes_usual(),
             case_timeout_ms: 900_000,
+            decide: Decide::AtTime,
             risk_spread_max: 20.0,
             number_tolerance: 0.005,
             conflicts_max: 5,

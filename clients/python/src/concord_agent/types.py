@@ -409,7 +409,7 @@ class SetAside(TypedDict):
 
 
 class Decision(TypedDict):
-    """The decision of a case."""
+    """The decision of a case, in one of its versions."""
 
     conflicts: list[Conflict]
     conflicts_omitted: NotRequired[int]
@@ -417,16 +417,48 @@ class Decision(TypedDict):
     findings: list[FindingReference]
     gates: NotRequired[list[str]]
     missing: list[AgentId]
+    open: NotRequired[list[DebateId]]
     outcome: Outcome
     outcomes: list[ConflictOutcome]
     policy_digest: str
+    provisional: NotRequired[list[DebateId]]
     reason: str
     set_aside: list[SetAside]
+    version: NotRequired[int]
 
 
 class CaseDecided(TypedDict):
     """The data of `case_decided`."""
 
+    decision: Decision
+
+
+class ChangedPart(TypedDict):
+    """One part of a decision's result that is different in a new version."""
+
+    after: Any
+    before: Any
+    part: str
+
+
+class DecisionChange(TypedDict):
+    """What made a new version of a decision, and what is different in its result."""
+
+    by: NotRequired[AgentId | None]
+    changed: NotRequired[list[ChangedPart]]
+    changed_omitted: NotRequired[int]
+    debate_id: DebateId
+    level: Level
+    replaces: int
+    status: Status
+    topic: str
+    version: int
+
+
+class CaseDecisionChanged(TypedDict):
+    """The data of `case_decision_changed`."""
+
+    change: DecisionChange
     decision: Decision
 
 
@@ -802,6 +834,7 @@ NOTIFICATIONS: dict[str, str] = {
     "answered_late": "AnsweredLate",
     "case_cancelled": "CaseCancelled",
     "case_decided": "CaseDecided",
+    "case_decision_changed": "CaseDecisionChanged",
     "challenge_acknowledged": "ChallengeAcknowledged",
     "debate_awaits_gate": "DebateAwaitsGate",
     "debate_escalated": "DebateEscalated",

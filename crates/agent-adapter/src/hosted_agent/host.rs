@@ -199,6 +199,37 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         }
     }
 
+    /// Tells the agent what has happened in its case. What it answers is not published. A model is not called: it would forget it.
+    pub(crate) async fn inform(
+        &self,
+        incoming: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<(), HandleError> {
+        if matches!(self.runner, Runner::Model(_)) {
+            self.context.count_ignored("no_response_required");
+            return Ok(());
+        }
+        let span = self.span(incoming, delivery);
+        let until = self.context.ports.now().plus_millis(self.agent.wait_max_ms);
+        match self.answer(incoming, delivery, &span, until).await {
+            Ok(_) => {
+                span.set_outcome("told");
+                Ok(())
+            }
+            Err(AnswerError::Handle(error)) => Err(error),
+            Err(AnswerError::Agent(failure)) => {
+                span.set_failure(failure.outcome);
+                let handling = call_policy::handling(&failure.verdict, delivery.deliveries, false);
+                if handling == FailureHandling::Later {
+                    return Err(HandleError::retry(failure));
+                }
+                let (agent, why) = (&self.agent.agent_id, &failure.why);
+                tracing::warn!(%agent, subject = %delivery.subject, why, "A hosted agent could not be told.");
+                Ok(())
+            }
+        }
+    }
+
     async fn publish_answer(
         &self,
         answer: Answer,

@@ -6,7 +6,7 @@ use concord_domain::aggregates::request::admissibility;
 use concord_events::Remembered;
 use concord_runtime::Ports;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_wire::payload::notification::{EventData, Woken};
+use concord_wire::payload::notification::{CaseDecisionChanged, EventData, Woken};
 use concord_wire::payload::{Card, ErrorReport, Notification, Request};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, ErrorCode, MessageType, Recipient, Timestamp, Token};
@@ -38,6 +38,10 @@ impl<P: Ports, C: AgentCaller> Handler for InboxHandler<P, C> {
             let failure = Failure::local(ErrorCode::CapacityExceeded, why);
             let failure = failure.with_outcome("not_repeated");
             host.decline(failure, &original, delivery).await?;
+            return Ok(Ack::Acknowledge);
+        }
+        if is_news(&message) {
+            host.inform(&message, delivery).await?;
             return Ok(Ack::Acknowledge);
         }
         let Some(mut incoming) = message_to_answer(message) else {
@@ -123,6 +127,16 @@ fn not_expressed(message: &Envelope) -> Option<Failure> {
         report.details.get("message_id")?.as_str()? == message.message_id.as_str();
     let why = report.error_message.trim_end_matches('.');
     is_about_itself.then(|| Failure::inexpressible(report.error_code, why.to_owned()))
+}
+
+/// Whether the message tells the agent that a decision it took part in has changed.
+fn is_news(message: &Envelope) -> bool {
+    let is_of_coordinator = Service::parse(message.from_agent.as_str()) == Ok(Service::Coordinator);
+    is_of_coordinator
+        && message.message_type == MessageType::Notification
+        && message
+            .payload::<Notification>()
+            .is_ok_and(|notification| notification.event == CaseDecisionChanged::EVENT)
 }
 
 /// The message that an agent is to answer: one that waits for an answer, or one to somebody else that wakes the agent.

@@ -117,6 +117,47 @@ pub async fn read(broker: &Broker, case: &CaseId) -> Result<Option<CaseFile>, Fa
     }))
 }
 
+/// Reads a case as it was with this version of its decision.
+pub async fn read_version(
+    broker: &Broker,
+    case: &CaseId,
+    version: u32,
+) -> Result<CaseFile, Failure> {
+    let store = NatsEventStore::new(broker.clone()).await?;
+    let (_, events) = aggregate::<CaseMachine>(&store, &case.token()).await?;
+    let mut rebuilt = Versioned::<CaseMachine>::default();
+    for event in events {
+        rebuilt.apply(event);
+        let decision = rebuilt.state.decision.as_ref();
+        // Decisions of before there were numbers count as the first version.
+        if decision.is_some_and(|decision| decision.version.max(1) == version) {
+            break;
+        }
+    }
+    let state = rebuilt.state;
+    if state.opened.is_none() {
+        return Err(unknown(case));
+    }
+    let latest = state
+        .decision
+        .as_ref()
+        .map(|decision| decision.version.max(1));
+    if latest != Some(version) {
+        let has = latest.map_or_else(
+            || "it is not decided yet".to_owned(),
+            |latest| format!("its decision has version 1 to {latest}"),
+        );
+        return Err(Failure::usage(format!(
+            "case {case} has no version {version}: {has}"
+        )));
+    }
+    let mut file = read(broker, case).await?.ok_or_else(|| unknown(case))?;
+    // The debates are shown as they are now; the outcomes that counted stand in the decision.
+    file.package = package(case, &state).ok_or_else(|| unknown(case))?;
+    file.state = state;
+    Ok(file)
+}
+
 fn debate_file(
     conflict: Conflict,
     debate: &DebateState,

@@ -37,18 +37,20 @@ use concord_wire::{AgentId, CaseId, MessageId, Token};
 mod challenge;
 mod conclude;
 mod decide;
+mod dispute;
 mod effects;
 mod gate;
 mod log;
 mod outcome;
 mod package;
 mod state;
+mod version;
 
 pub use decide::PARTICIPANTS_MAX;
 pub(crate) use decide::reused_message_id;
 pub use log::entry_faults;
-pub use package::{DecisionPackage, package};
-pub use state::{CaseState, Phase};
+pub use package::{DecisionPackage, VersionNote, package};
+pub use state::{CaseState, FINAL_GATE, Phase};
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
@@ -121,8 +123,9 @@ pub const FINDINGS: &str = "findings";
 /// The name of the deadline of the whole case.
 pub const CASE: &str = "case";
 
-/// The open deadlines of a case in this phase.
-fn deadlines(phase: Phase, opened: &CaseOpened) -> Vec<Deadline> {
+/// The open deadlines of a case in this phase. The time of the case is no deadline any more when it was over and the case waits for its
+/// debates.
+fn deadlines(phase: Phase, opened: &CaseOpened, waits_for_debates: bool) -> Vec<Deadline> {
     let mut open = Vec::new();
     if phase == Phase::Collecting {
         open.push(Deadline {
@@ -130,7 +133,7 @@ fn deadlines(phase: Phase, opened: &CaseOpened) -> Vec<Deadline> {
             due: opened.findings_due,
         });
     }
-    if phase < Phase::Decided {
+    if phase < Phase::Decided && !waits_for_debates {
         open.push(Deadline {
             name: Token::fixed(CASE),
             due: opened.case_due,
@@ -153,30 +156,34 @@ impl Machine for CaseMachine {
     }
 
     fn deadlines(state: &CaseState) -> Vec<Deadline> {
-        state
-            .opened
-            .as_deref()
-            .map_or_else(Vec::new, |opened| deadlines(state.phase, opened))
+        state.opened.as_deref().map_or_else(Vec::new, |opened| {
+            deadlines(state.phase, opened, state.waits_for_debates)
+        })
     }
 
     fn deadlines_after(state: &CaseState, record: &StoredEvent<CaseEvent>) -> Vec<Deadline> {
+        let waits = state.waits_for_debates;
         match (&record.event, state.opened.as_deref()) {
-            (CaseEvent::Opened(opened), _) => deadlines(Phase::Collecting, opened),
+            (CaseEvent::Opened(opened), _) => deadlines(Phase::Collecting, opened, false),
             (_, None) => Vec::new(),
-            (CaseEvent::FindingsClosed(_), Some(opened)) => deadlines(Phase::Detecting, opened),
+            (CaseEvent::FindingsClosed(_), Some(opened)) => {
+                deadlines(Phase::Detecting, opened, waits)
+            }
+            (CaseEvent::DecisionAwaited(_), Some(opened)) => deadlines(state.phase, opened, true),
             (CaseEvent::Decided(_) | CaseEvent::Cancelled(_), Some(opened)) => {
-                deadlines(Phase::Decided, opened)
+                deadlines(Phase::Decided, opened, waits)
             }
             (
                 CaseEvent::FindingRecorded(_)
                 | CaseEvent::FindingSetAside(_)
                 | CaseEvent::ConflictsReceived(_)
                 | CaseEvent::DebateSettled(_)
+                | CaseEvent::DecisionChanged(_)
                 | CaseEvent::Challenged(_)
                 | CaseEvent::GateReviewed(_)
                 | CaseEvent::GatePassed(_),
                 Some(opened),
-            ) => deadlines(state.phase, opened),
+            ) => deadlines(state.phase, opened, waits),
         }
     }
 
@@ -210,8 +217,28 @@ impl Machine for CaseMachine {
             CaseEvent::FindingRecorded(_)
                 | CaseEvent::FindingsClosed(_)
                 | CaseEvent::ConflictsReceived(_)
+                | CaseEvent::DecisionAwaited(_)
                 | CaseEvent::Decided(_)
         )
+    }
+
+    fn may_rest(state: &CaseState) -> bool {
+        // It waits for its debates, each of which has deadlines of its own.
+        state.waits_for_debates && state.open_debates().next().is_some()
+    }
+
+    fn changes_after_end(state: &CaseState) -> bool {
+        let decision = state.decision.as_ref();
+        decision.is_some_and(|decision| decision.version > 0 && !decision.is_final())
+            || state.gate().is_some()
+    }
+
+    fn recount(after: &CaseState, record: &StoredEvent<CaseEvent>) -> Vec<String> {
+        match &record.event {
+            CaseEvent::Decided(decided) if decided.decision.version > 0 => version::recount(after),
+            CaseEvent::DecisionChanged(_) => version::recount(after),
+            _ => Vec::new(),
+        }
     }
 }
 

@@ -10,14 +10,15 @@ use std::any::Any;
 use concord_events::non_event::NonEvent;
 use concord_events::subject::SystemSubject;
 use concord_events::{
-    Aggregate, AggregateEvent, CaseEvent, DeadlineEvent, Origin, ReviewQueueEvent, StoredEvent,
-    event_id,
+    Aggregate, AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, Origin, ReviewQueueEvent,
+    StoredEvent, event_id,
 };
 use concord_wire::subject::{Lane, Service, Subject, SubjectSpace};
 use concord_wire::{Dialect, Envelope, Fault, MessageId, MessageType, Timestamp, Token, dialect};
 
 mod capacity;
 mod dead;
+mod decisions;
 mod effects;
 mod findings;
 mod lifecycle;
@@ -27,6 +28,7 @@ mod report;
 mod timing;
 
 use dead::{DeadLetters, Position};
+use decisions::Decisions;
 use effects::Effects;
 use findings::Findings;
 use lifecycle::Aggregates;
@@ -133,6 +135,7 @@ pub struct Auditor {
     timing: Timing,
     findings: Findings,
     logs: Logs,
+    decisions: Decisions,
     effects: Effects,
     unused: UnusedMessages,
     letters: DeadLetters,
@@ -204,6 +207,10 @@ impl Auditor {
             let before = self.aggregates.state::<CaseMachine>(id);
             self.findings.event(&mut self.counts, before, record);
             self.logs.event(&mut self.counts, record);
+            self.decisions.case(&mut self.counts, record);
+        }
+        if let Some(record) = any.downcast_ref::<StoredEvent<DebateEvent>>() {
+            self.decisions.debate(&mut self.counts, record);
         }
         if let Some(record) = any.downcast_ref::<StoredEvent<DeadlineEvent>>() {
             self.timing.elapsed(&mut self.counts, record);
@@ -375,6 +382,7 @@ impl Auditor {
         self.effects.finish(&mut counts, ending);
         if ending.quiescent {
             self.findings.finish(&mut counts, &self.letters);
+            self.decisions.finish(&mut counts);
             self.unused
                 .finish(&mut counts, &self.aggregates, &self.letters);
         }

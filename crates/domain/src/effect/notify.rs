@@ -26,6 +26,7 @@ pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> D
         NotificationData::Woken(data) => draft.about(&data.said.message_id).waiting_until(None),
         NotificationData::LoopBroken(data) => draft.about(&data.thread),
         NotificationData::DebateResolved(data) => draft.about(&data.outcome.conflict_id),
+        NotificationData::CaseDecisionChanged(data) => draft.about(&data.change.debate_id),
         NotificationData::GateReviewed(data) => draft.about(&data.debate_id),
         NotificationData::ChallengeAcknowledged(data) => draft.about(&data.debate_id),
         NotificationData::DebateEscalated(data) => draft.about(&data.debate_id),

@@ -7,8 +7,8 @@ use super::{Heard, events};
 use crate::Aggregate;
 use concord_wire::id::{AgentId, DebateId, MessageId};
 use concord_wire::payload::{
-    Circumstances, Conflict, ConflictOutcome, DebateTerms, Decision, Finding, LogEntry, Review,
-    SetAsideReason, Task, is_zero,
+    Circumstances, Conflict, ConflictOutcome, DebateTerms, Decision, DecisionChange, Finding,
+    LogEntry, Review, SetAsideReason, Task, is_zero,
 };
 use concord_wire::policy::Policy;
 use concord_wire::timestamp::Timestamp;
@@ -30,6 +30,10 @@ events! {
         "One debate has ended; others are still awaited.";
     Decided(Box<Decided>) = "decided", effects: true, deadlines: true,
         "The case has its decision; everyone in it is told.";
+    DecisionAwaited(DecisionAwaited) = "decision_awaited", effects: false, deadlines: true,
+        "The time of the case is over; by its policy it waits until its debates are settled.";
+    DecisionChanged(Box<DecisionChanged>) = "decision_changed", effects: true, deadlines: false,
+        "An outcome that came after the decision has given it a new version; each participant is told.";
     Challenged(Box<Challenged>) = "challenged", effects: true, deadlines: false,
         "An agent disputes another's finding; a debate is opened.";
     GateReviewed(Box<GateReviewed>) = "gate_reviewed", effects: true, deadlines: false,
@@ -62,6 +66,10 @@ pub struct CaseOpened {
     /// Its gates, in the order in which they are passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
+    /// Whether a case without gates of its own has the final gate, where provisional decisions are reviewed. Cases of before there
+    /// was one have none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub final_gate: bool,
     /// The circumstances in which the case is judged.
     #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
     pub circumstances: Circumstances,
@@ -141,6 +149,28 @@ pub struct Decided {
     pub entry: Option<Box<LogEntry>>,
     /// The decision.
     pub decision: Decision,
+}
+
+/// Contents of `decision_awaited`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecisionAwaited {
+    /// The debates that have no outcome yet.
+    pub open: Vec<DebateId>,
+}
+
+/// Contents of `decision_changed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecisionChanged {
+    /// The outcome that changed the decision.
+    pub outcome: ConflictOutcome,
+    /// Its entry in the decision log.
+    pub entry: Box<LogEntry>,
+    /// What is different, and why.
+    pub change: DecisionChange,
+    /// The new version of the decision.
+    pub decision: Decision,
+    /// Who is told: the participants, and who opened the case.
+    pub told: Vec<AgentId>,
 }
 
 /// A debate that the coordinator has opened.

@@ -172,18 +172,18 @@ async fn on_case_event(
             )
             .await?;
         }
-        CaseEvent::DebateSettled(settled) => {
-            let stands = settled
+        CaseEvent::DecisionChanged(changed) => {
+            let stands = changed
                 .outcome
                 .resolution
                 .as_ref()
                 .map_or("nothing", |one| one.position.as_str());
             screen.print(&[format!(
-                "  the case notes: {stands} ({})",
-                settled.outcome.status
+                "  the decision has version {}: {stands} ({})",
+                changed.change.version, changed.outcome.status
             )])?;
-            let reviewed = settled.outcome.ruled_by.is_some();
-            log.extend(settled.entry.map(|entry| *entry));
+            let reviewed = changed.outcome.ruled_by.is_some();
+            log.push(*changed.entry);
             if reviewed {
                 let pass = json!({ "gate": GATE, "action": "pass" });
                 send(stage, case, &cast.reviewer, MessageType::Review, &pass).await?;

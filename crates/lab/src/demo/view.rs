@@ -87,6 +87,8 @@ impl View {
             // A demonstration has no challenges and no gates.
             CaseEvent::ConflictsReceived(_)
             | CaseEvent::DebateSettled(_)
+            | CaseEvent::DecisionAwaited(_)
+            | CaseEvent::DecisionChanged(_)
             | CaseEvent::Challenged(_)
             | CaseEvent::GateReviewed(_)
             | CaseEvent::GatePassed(_)

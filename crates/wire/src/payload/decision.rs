@@ -249,9 +249,12 @@ pub struct Outcome {
     pub clauses_omitted: u32,
 }
 
-/// The decision of a case.
+/// The decision of a case, in one of its versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
+    /// The number of the version, from 1. It is left out, and 0, in decisions of before there were versions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub version: u32,
     /// The result.
     pub outcome: Outcome,
     /// The findings it rests on, ordered by agent id.
@@ -264,6 +267,13 @@ pub struct Decision {
     pub conflicts: Vec<Conflict>,
     /// The results of the debated conflicts, in the same order; shorter when the case ran out of time.
     pub outcomes: Vec<ConflictOutcome>,
+    /// Debates that have no outcome yet. When one ends, the decision gets a new version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<DebateId>,
+    /// Debates whose outcome is provisional: a review at a gate confirms or replaces it. The decision is final when this and `open`
+    /// are empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provisional: Vec<DebateId>,
     /// Conflicts beyond the policy's limit: recorded, not debated.
     pub deferred: Vec<Conflict>,
     /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.
@@ -276,4 +286,49 @@ pub struct Decision {
     pub reason: String,
     /// SHA-256 of the policy, as frozen at the opening.
     pub policy_digest: String,
+}
+
+impl Decision {
+    /// Whether nothing in it is open or provisional.
+    pub fn is_final(&self) -> bool {
+        self.open.is_empty() && self.provisional.is_empty()
+    }
+}
+
+/// What made a new version of a decision, and what is different in its result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecisionChange {
+    /// The number of the new version.
+    pub version: u32,
+    /// The number of the version that it replaces; 0 where that version has no number.
+    pub replaces: u32,
+    /// The debate whose outcome changed the decision.
+    pub debate_id: DebateId,
+    /// The disputed subject, in words.
+    pub topic: String,
+    /// The way in which the debate ended.
+    pub status: Status,
+    /// The level of the ladder on which it ended; 1 for discussion and vote.
+    pub level: Level,
+    /// The person who decided, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AgentId>,
+    /// The parts of the result that are different. Empty where only the standing of a part changed, for example from provisional to
+    /// confirmed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<ChangedPart>,
+    /// Further parts that are different, for which there is no room here.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub changed_omitted: u32,
+}
+
+/// One part of a decision's result that is different in a new version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedPart {
+    /// The part as a path in `outcome`: `risk_score`, `recommendation`, `clauses/liability_cap`.
+    pub part: String,
+    /// The value before; null where there was none.
+    pub before: Value,
+    /// The value now; null where there is none.
+    pub after: Value,
 }

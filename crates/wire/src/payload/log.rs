@@ -49,6 +49,12 @@ pub struct LogEntry {
     /// For a provisional one: rationale of the default, alternatives, review deadline, dependants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisional: Option<Box<Provisional>>,
+    /// The version that the outcome gave the decision; none for an outcome of before the first decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision_version: Option<u32>,
+    /// The version of the decision that it replaced; none for the first version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces_version: Option<u32>,
     /// `hash` of the entry before; empty for the first.
     pub previous: String,
     /// SHA-256 over this entry with an empty `hash`, in hexadecimal.

@@ -6,6 +6,7 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 
 mod cancel;
+mod decision_versions;
 mod estimate;
 mod event_line;
 mod list;

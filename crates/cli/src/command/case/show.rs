@@ -20,6 +20,7 @@ use crate::shared::output::{BAD, DOUBTFUL, GOOD, NAMED, PLAIN};
 #[command(after_help = "\
 Examples:
   concord case show c-42
+  concord case show c-42 --version 1
   concord case show c-42 --json
 
 The JSON is the decision package with the debates of the case.")]
@@ -27,13 +28,21 @@ pub(crate) struct ShowArgs {
     /// The case.
     #[arg(value_parser = case_id)]
     case: CaseId,
+    /// Show the case as it was with this version of its decision. The current version when left out.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    version: Option<u32>,
     #[command(flatten)]
     json: JsonArg,
 }
 
 pub(crate) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    show(&broker, &args.case, args.json).await
+    let Some(version) = args.version else {
+        return show(&broker, &args.case, args.json).await;
+    };
+    let file = case_file::read_version(&broker, &args.case, version).await?;
+    args.json.print(&file, view::text)?;
+    Ok(0)
 }
 
 /// Prints a case, as text or JSON.

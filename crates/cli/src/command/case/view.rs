@@ -5,6 +5,7 @@ use std::fmt::{Result, Write};
 use concord_wire::AgentId;
 use concord_wire::payload::{Conflict, Decision, Position, SetAsideReason, Status, Tally};
 
+use crate::command::case::decision_versions;
 use crate::command::case::show::{phase_name, phase_style};
 use crate::shared::case_file::{CaseFile, DebateFile, RoundFile};
 use crate::shared::output::{
@@ -56,6 +57,16 @@ fn write_case(out: &mut String, file: &CaseFile) -> Result {
     write_conflicts(out, file)?;
     if let Some(decision) = &package.decision {
         write_decision(out, decision)?;
+        decision_versions::write(out, decision, &package.changes)?;
+    } else if file.state.waits_for_debates {
+        writeln!(
+            out,
+            "\n{}",
+            styled(
+                DOUBTFUL,
+                "The time of the case is over; by its policy it waits for its debates."
+            )
+        )?;
     }
     Ok(())
 }
@@ -302,7 +313,7 @@ fn write_decision(out: &mut String, decision: &Decision) -> Result {
     writeln!(
         out,
         "\n{}",
-        styled(STRONG, format!("Decision ({})", decision.reason))
+        styled(STRONG, decision_versions::heading(decision))
     )?;
     let outcome = &decision.outcome;
     if let Some(recommendation) = &outcome.recommendation {

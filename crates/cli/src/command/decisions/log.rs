@@ -19,7 +19,7 @@ use crate::shared::failure::Failure;
 use crate::shared::stream_reader::{self, Scope};
 
 /// The events that carry entries.
-const CARRIERS: [&str; 2] = ["debate_settled", "decided"];
+const CARRIERS: [&str; 3] = ["debate_settled", "decided", "decision_changed"];
 
 /// An entry as it is stored.
 #[derive(Debug, Clone, Serialize)]
@@ -71,6 +71,7 @@ pub(super) async fn read(broker: &Broker, case: Option<&CaseId>) -> Result<Vec<E
             let entry = match stored_event.event {
                 CaseEvent::DebateSettled(settled) => settled.entry,
                 CaseEvent::Decided(decided) => decided.entry,
+                CaseEvent::DecisionChanged(changed) => Some(changed.entry),
                 _ => None,
             };
             entries.extend(entry.map(|entry| enter(&mut chains, case_id, *entry)));

@@ -93,7 +93,7 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
         let detected = Detected {
             case_id: CaseId::new(stored.meta.id.as_str()).ok()?,
             policy: opened.policy.clone(),
-            gate: before.gate().map(str::to_owned),
+            gate: before.reviewing_gate().map(str::to_owned),
             circumstances: opened.circumstances.clone(),
             debated: new_conflicts(before, debated),
             deferred: deferred.to_vec(),
@@ -117,6 +117,10 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
             received.conflicts_omitted,
         )?,
         CaseEvent::DebateSettled(settled) => CaseInput::Resolved(Box::new(settled.outcome.clone())),
+        CaseEvent::DecisionChanged(changed) => {
+            CaseInput::Resolved(Box::new(changed.outcome.clone()))
+        }
+        CaseEvent::DecisionAwaited(_) => elapsed(CASE, opened.case_due),
         CaseEvent::Decided(decided) => match (&decided.last, decided.decision.reason.as_str()) {
             (Some(last), _) => CaseInput::Resolved(Box::new(last.clone())),
             (None, "timeout") => elapsed(CASE, opened.case_due),

@@ -54,7 +54,7 @@ pub(super) fn challenge(
             .clone()
             .or_else(|| opened.policy.ladder.domain.clone()),
         dependants: challenge.dependants.clone(),
-        gate: state.gate().map(str::to_owned),
+        gate: state.reviewing_gate().map(str::to_owned),
         refers_to: None,
         added_context: None,
         circumstances: opened.circumstances.clone(),

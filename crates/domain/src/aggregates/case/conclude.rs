@@ -2,13 +2,15 @@
 //! debates, or its deadline.
 
 use concord_events::{
-    CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled, Decided, Detected,
+    CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled, Decided,
+    DecisionAwaited, Detected,
 };
 use concord_wire::payload::{Conflict, ConflictOutcome, LogEntry, Status};
+use concord_wire::policy::Decide;
 use concord_wire::{CaseId, DebateId, Fault};
 
 use super::state::{CaseState, Phase};
-use super::{log, outcome};
+use super::{log, outcome, version};
 use crate::machine::{Context, Decision, Ignored};
 use crate::rules::{conflict, size_budget};
 
@@ -63,24 +65,18 @@ pub(super) fn resolved(
     outcome: &ConflictOutcome,
 ) -> CaseDecision {
     // A final outcome replaces a provisional one. Nothing else is replaced.
-    let replaces = state
-        .outcomes
-        .get(&outcome.conflict_id)
-        .map(|known| known.status == Status::Provisional);
-    let is_new = match replaces {
-        Some(provisional) => provisional && outcome.status != Status::Provisional,
-        // After the decision, debates on the ladder go on, and a gate waits for every debate.
-        // Nobody waits for a discussion that the decision has cut short.
-        None => {
-            let awaited = outcome.level.is_some() || state.gate().is_some();
-            state.phase < Phase::Decided || (state.phase == Phase::Decided && awaited)
-        }
+    let is_new = match state.outcomes.get(&outcome.conflict_id) {
+        Some(known) => known.status == Status::Provisional && outcome.status != Status::Provisional,
+        None => state.phase <= Phase::Decided,
     };
     if !is_new {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
     let outcome = &size_budget::case_outcome(outcome, opened.policy.conflicts_max);
-    let entry = log::entry(state, case_id, context.now, outcome);
+    if let Some(changed) = version::changed(state, opened, case_id, context.now, outcome) {
+        return Decision::Append(changed);
+    }
+    let entry = log::entry(state, case_id, context.now, outcome, None);
     if state.phase == Phase::Deliberating
         && all_settled(state, &state.debated, Some(&outcome.conflict_id))
     {
@@ -139,11 +135,16 @@ fn decided(
     }))
 }
 
-/// The decision of a case whose time is over.
+/// What happens to a case whose time is over: it is decided with what there is, or waits for its debates.
 pub(super) fn timed_out(
     state: &CaseState,
     opened: &CaseOpened,
     deadline: &DeadlineElapsed,
 ) -> CaseEvent {
+    if opened.policy.decide == Decide::WhenSettled {
+        return CaseEvent::DecisionAwaited(DecisionAwaited {
+            open: state.open_debates().cloned().collect(),
+        });
+    }
     decided(&cut_short(state, opened, deadline), opened, None, "timeout")
 }

@@ -136,6 +136,8 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
         policy: policy.clone(),
         participants: participants.into_iter().collect(),
         task: request.task.clone(),
+        // Nothing provisional becomes final unseen, unless the policy says so.
+        final_gate: request.gates.is_empty() && !policy.ladder.pass_unreviewed,
         gates: request.gates.clone(),
         circumstances: request.circumstances.clone(),
     }))
@@ -309,7 +311,10 @@ fn elapsed(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -
                 missing,
             }))
         }
-        CASE if state.phase < Phase::Decided && deadline.due == opened.case_due => {
+        CASE if state.phase < Phase::Decided
+            && !state.waits_for_debates
+            && deadline.due == opened.case_due =>
+        {
             Decision::Append(conclude::timed_out(state, opened, deadline))
         }
         _ => Decision::Ignore(Ignored::DeadlineNotOpen),

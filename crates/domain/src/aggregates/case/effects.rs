@@ -1,10 +1,12 @@
 //! The effects of the events of a case.
 
 use concord_events::{CaseEvent, DebateAsked, StoredEvent};
-use concord_wire::Token;
 use concord_wire::payload::TaskAssignment;
-use concord_wire::payload::notification::{CaseCancelled, CaseDecided, GatePassed, GateReviewed};
+use concord_wire::payload::notification::{
+    CaseCancelled, CaseDecided, CaseDecisionChanged, GatePassed, GateReviewed,
+};
 use concord_wire::subject::Service;
+use concord_wire::{AgentId, Token};
 
 use crate::effect::Effect;
 
@@ -35,6 +37,14 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
         CaseEvent::Decided(decided) => vec![Effect::tell_all(CaseDecided {
             decision: decided.decision.clone(),
         })],
+        CaseEvent::DecisionChanged(changed) => {
+            let data = CaseDecisionChanged {
+                change: changed.change.clone(),
+                decision: changed.decision.clone(),
+            };
+            let tell = |to: &AgentId| Effect::tell(to.clone(), data.clone());
+            changed.told.iter().map(tell).collect()
+        }
         CaseEvent::Challenged(challenged) => vec![open_debate(&challenged.asked)],
         CaseEvent::GateReviewed(reviewed) => {
             let again = reviewed.again.as_ref();
@@ -61,6 +71,7 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
         CaseEvent::FindingRecorded(_)
         | CaseEvent::FindingsClosed(_)
         | CaseEvent::ConflictsReceived(_)
+        | CaseEvent::DecisionAwaited(_)
         | CaseEvent::DebateSettled(_) => Vec::new(),
     }
 }

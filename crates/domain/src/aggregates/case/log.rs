@@ -1,7 +1,7 @@
 //! The decision log of a case.
 
-use concord_wire::payload::{ConflictOutcome, Level, LogEntry};
-use concord_wire::{AgentId, CaseId, Timestamp};
+use concord_wire::payload::{ConflictOutcome, DecisionChange, Level, LogEntry};
+use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 
 use super::state::CaseState;
 use crate::rules::size_budget::truncate;
@@ -9,19 +9,17 @@ use crate::rules::size_budget::truncate;
 /// Most items of evidence in one entry. The others are counted; they are in the outcome.
 const EVIDENCE_MAX: usize = 8;
 
-/// The entry for an outcome, with the hash of the entry before it.
+/// The entry for an outcome, with the hash of the entry before it. `change` is what the outcome changed in the decision, if it came
+/// after it.
 pub(super) fn entry(
     state: &CaseState,
     case_id: &CaseId,
     at: Timestamp,
     outcome: &ConflictOutcome,
+    change: Option<&DecisionChange>,
 ) -> Box<LogEntry> {
     let (count, previous) = &state.log;
     let number = count + 1;
-    let conflict = state
-        .debated
-        .iter()
-        .find(|conflict| conflict.conflict_id == outcome.conflict_id);
     let terms = state
         .asked
         .get(&outcome.conflict_id)
@@ -33,9 +31,7 @@ pub(super) fn entry(
         number,
         at,
         debate_id: outcome.conflict_id.clone(),
-        topic: conflict
-            .map(|conflict| truncate::words(&conflict.topic))
-            .unwrap_or_default(),
+        topic: topic(state, &outcome.conflict_id),
         level: outcome.level.unwrap_or(Level::Agents),
         method: outcome.status,
         position: outcome.resolution.clone(),
@@ -48,6 +44,8 @@ pub(super) fn entry(
         by: ruled_by.map(|ruled| ruled.expert.clone()),
         rationale: ruled_by.map(|ruled| ruled.rationale.clone()),
         provisional: outcome.provisional.clone(),
+        decision_version: change.map(|change| change.version),
+        replaces_version: change.map(|change| change.replaces),
         previous: previous.clone(),
         hash: String::new(),
     }
@@ -57,6 +55,17 @@ pub(super) fn entry(
         "a new entry continues the log"
     );
     Box::new(entry)
+}
+
+/// The disputed subject of a debate in words; empty for a debate that the case does not know.
+pub(super) fn topic(state: &CaseState, debate_id: &DebateId) -> String {
+    let conflict = state
+        .debated
+        .iter()
+        .find(|conflict| conflict.conflict_id == *debate_id);
+    conflict
+        .map(|conflict| truncate::words(&conflict.topic))
+        .unwrap_or_default()
 }
 
 /// The evidence of all positions, each item once, and how many items were left out.

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::{CaseOpened, ReceivedFinding};
 use concord_wire::payload::{
-    ClauseOutcome, Conflict, ConflictOutcome, ConflictType, Decision, FindingReference, Outcome,
+    ClauseOutcome, ConflictOutcome, ConflictType, Decision, FindingReference, Outcome, Status,
 };
 use concord_wire::policy::Policy;
 use serde_json::Value;
 
+use super::dispute::{clause_disputes, dispute, replaced};
 use super::state::CaseState;
 use crate::rules::canonical::{Canonical, canonical, normalise};
 use crate::rules::conflict_type::contested_clauses;
-use crate::rules::conservative;
 use crate::rules::size_budget::{self, CLAUSES_BYTES_MAX, json_bytes};
 
 /// The reason why a case has ended that was not cut short.
@@ -42,6 +42,10 @@ pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> 
         .cloned()
         .collect();
     Decision {
+        version: state
+            .decision
+            .as_ref()
+            .map_or(1, |current| current.version.max(1) + 1),
         outcome: outcome(state, &opened.policy),
         findings: findings.collect(),
         missing: state.missing.clone(),
@@ -51,17 +55,28 @@ pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> 
             .map(|(note, _)| note.clone())
             .collect(),
         conflicts: size_budget::decided_conflicts(&state.debated),
+        provisional: outcomes
+            .iter()
+            .filter(|outcome| outcome.status == Status::Provisional)
+            .map(|outcome| outcome.conflict_id.clone())
+            .collect(),
         outcomes: size_budget::decided_outcomes(&outcomes),
+        open: state.open_debates().cloned().collect(),
         deferred: state.deferred.clone(),
         conflicts_omitted: state.conflicts_omitted,
-        gates: opened
-            .gates
-            .get(state.gates_passed..)
-            .unwrap_or_default()
-            .to_vec(),
+        gates: gates_ahead(state, opened),
         reason: reason.to_owned(),
         policy_digest: opened.policy_digest.clone(),
     }
+}
+
+/// The gates that are ahead, in the order in which they are passed.
+fn gates_ahead(state: &CaseState, opened: &CaseOpened) -> Vec<String> {
+    let named = opened.gates.get(state.gates_passed..).unwrap_or_default();
+    if named.is_empty() {
+        return state.gate().map(str::to_owned).into_iter().collect();
+    }
+    named.to_vec()
 }
 
 /// The findings in the order of their senders: a sum of floating point numbers depends on the
@@ -92,71 +107,22 @@ fn outcome(state: &CaseState, policy: &Policy) -> Outcome {
     }
 }
 
-/// All conflicts with their outcomes, the debated ones first.
-fn all_disputes(state: &CaseState) -> impl Iterator<Item = Dispute<'_>> {
-    let debated = state.debated.iter().map(|conflict| {
-        let outcome = state.outcomes.get(&conflict.conflict_id);
-        Dispute {
-            conflict,
-            outcome,
-            deferred: false,
-        }
-    });
-    let deferred = state.deferred.iter().map(|conflict| Dispute {
-        conflict,
-        outcome: None,
-        deferred: true,
-    });
-    debated.chain(deferred)
-}
-
-/// The conflict of this type about this subject, of which a case has at most one.
-fn dispute<'a>(state: &'a CaseState, kind: ConflictType, subject: &str) -> Option<Dispute<'a>> {
-    all_disputes(state).find(|dispute| {
-        dispute.conflict.kind == kind && normalise(&dispute.conflict.subject) == subject
-    })
-}
-
-struct Dispute<'a> {
-    conflict: &'a Conflict,
-    outcome: Option<&'a ConflictOutcome>,
-    deferred: bool,
-}
-
-impl Dispute<'_> {
-    /// The resolved value if `read` accepts it, else the most cautious position.
-    fn value<T>(&self, policy: &Policy, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
-        let resolved = self
-            .outcome
-            .and_then(|outcome| read(outcome.resolution.as_ref()?.value.as_ref()?));
-        resolved.or_else(|| {
-            let values = self
-                .conflict
-                .positions
-                .iter()
-                .filter_map(|position| position.value.as_ref());
-            values
-                .max_by(|a, b| conservative::compare(self.conflict.kind, policy, Some(a), Some(b)))
-                .and_then(&read)
-        })
-    }
-
-    fn basis(&self) -> &'static str {
-        match self.outcome.map(|outcome| outcome.status) {
-            Some(status) => status.as_str(),
-            None if self.deferred => "deferred",
-            None => "unresolved",
-        }
-    }
-}
+/// The subject of conflicts and challenges about the risk score.
+const RISK_SCORE: &str = "risk_score";
+/// The subject of conflicts and challenges about the recommendation.
+const RECOMMENDATION: &str = "recommendation";
 
 fn risk_score(state: &CaseState, policy: &Policy) -> Option<f64> {
-    if let Some(dispute) = dispute(state, ConflictType::RiskScoreDisagreement, "risk_score") {
-        return dispute.value(policy, score);
+    if let Some(dispute) = dispute(state, ConflictType::RiskScoreDisagreement, RISK_SCORE) {
+        return dispute.result(policy, score).0;
     }
     let scored: Vec<(f64, f64)> = by_agent(state)
         .into_iter()
-        .filter_map(|received| Some((received.finding.risk_score?, received.confidence)))
+        .filter_map(|received| {
+            let stated = received.finding.risk_score?;
+            let replaced = replaced(state, &received.agent_id, RISK_SCORE, score);
+            Some((replaced.unwrap_or(stated), received.confidence))
+        })
         .collect();
     let weight: f64 = scored.iter().map(|(_, confidence)| confidence).sum();
     if weight > 0.0 {
@@ -190,17 +156,14 @@ fn recommendation(state: &CaseState, policy: &Policy) -> Option<String> {
             .map(normalise)
             .filter(|words| !words.is_empty())
     };
-    if let Some(dispute) = dispute(
-        state,
-        ConflictType::RecommendationConflict,
-        "recommendation",
-    ) {
-        return dispute.value(policy, read);
+    if let Some(dispute) = dispute(state, ConflictType::RecommendationConflict, RECOMMENDATION) {
+        return dispute.result(policy, read).0;
     }
-    let given = by_agent(state)
-        .into_iter()
-        .filter_map(|received| received.finding.recommendation.as_deref());
-    given.map(normalise).find(|words| !words.is_empty())
+    by_agent(state).into_iter().find_map(|received| {
+        let stated = received.finding.recommendation.as_deref()?;
+        let replaced = replaced(state, &received.agent_id, RECOMMENDATION, read);
+        Some(replaced.unwrap_or_else(|| normalise(stated))).filter(|words| !words.is_empty())
+    })
 }
 
 /// The outcome for each clause type, under the name that the first finding uses, and the number of
@@ -219,7 +182,10 @@ fn clauses(state: &CaseState, policy: &Policy) -> (BTreeMap<String, ClauseOutcom
             .iter()
             .map(|name| (name.as_str(), true));
         for (name, present) in stated.chain(relied_on) {
-            let (_, found) = named.entry(normalise(name)).or_insert((name, false));
+            let subject = normalise(name);
+            let present =
+                replaced(state, &received.agent_id, &subject, presence).unwrap_or(present);
+            let (_, found) = named.entry(subject).or_insert((name, false));
             *found |= present;
         }
     }
@@ -232,10 +198,10 @@ fn clauses(state: &CaseState, policy: &Policy) -> (BTreeMap<String, ClauseOutcom
     };
     let outcomes = named.into_iter().map(|(subject, (name, found))| {
         let (present, basis) = match disputes.get(&subject) {
-            Some(dispute) => (
-                dispute.value(policy, presence).unwrap_or(false),
-                dispute.basis(),
-            ),
+            Some(dispute) => {
+                let (present, basis) = dispute.result(policy, presence);
+                (present.unwrap_or(false), basis)
+            }
             None if contested.contains(&subject) => (false, "deferred"),
             None => (found, UNDISPUTED),
         };
@@ -270,20 +236,6 @@ fn with_room(outcomes: Vec<(&str, ClauseOutcome)>) -> (BTreeMap<String, ClauseOu
         }
     }
     (kept, omitted)
-}
-
-/// The conflicts about clauses by the compared form of the clause. Of two about one clause the
-/// first counts.
-fn clause_disputes(state: &CaseState) -> BTreeMap<String, Dispute<'_>> {
-    let mut disputes = BTreeMap::new();
-    for dispute in all_disputes(state) {
-        if dispute.conflict.kind == ConflictType::ClausePresenceDisagreement {
-            disputes
-                .entry(normalise(&dispute.conflict.subject))
-                .or_insert(dispute);
-        }
-    }
-    disputes
 }
 
 /// Reads whether a clause is there, also from a text.

@@ -1,7 +1,7 @@
 //! The decision package: everything about a decided case in one document, for people and programs.
 
 use concord_events::ReceivedFinding;
-use concord_wire::payload::{Decision, Task};
+use concord_wire::payload::{Decision, DecisionChange, Task};
 use concord_wire::policy::Policy;
 use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
@@ -27,12 +27,25 @@ pub struct DecisionPackage {
     pub task: Task,
     /// The policy of the case.
     pub policy: Policy,
-    /// The decision.
+    /// The decision: its current version, or the one that was asked for.
     pub decision: Option<Decision>,
+    /// How each later version of the decision came to be, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<VersionNote>,
     /// The findings that count, ordered by agent id.
     pub findings: Vec<ReceivedFinding>,
     /// Findings that were recorded and not used, with those after the decision.
     pub set_aside: Vec<AsideFinding>,
+}
+
+/// How a version of the decision came to be.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VersionNote {
+    /// When the decision was changed.
+    pub at: Timestamp,
+    /// What changed, and why.
+    #[serde(flatten)]
+    pub change: DecisionChange,
 }
 
 /// A finding that was recorded and not used.
@@ -64,6 +77,14 @@ pub fn package(case_id: &CaseId, state: &CaseState) -> Option<DecisionPackage> {
         },
         policy: opened.policy.clone(),
         decision: state.decision.clone(),
+        changes: state
+            .changes
+            .iter()
+            .map(|(at, change)| VersionNote {
+                at: *at,
+                change: change.clone(),
+            })
+            .collect(),
         findings,
         set_aside: aside
             .map(|(note, received)| AsideFinding {

@@ -4,12 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use concord_events::{
-    CaseEvent, CaseOpened, DebateAsked, Decided, Heard, ReceivedFinding, StoredEvent,
+    CaseEvent, CaseOpened, DebateAsked, Decided, DecisionChanged, Heard, ReceivedFinding,
+    StoredEvent,
 };
 use concord_wire::payload::{
-    Conflict, ConflictOutcome, Decision, LogEntry, ReviewAction, SetAside, Status,
+    Conflict, ConflictOutcome, Decision, DecisionChange, LogEntry, ReviewAction, SetAside, Status,
 };
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
+
+/// The name of the gate that a case without gates of its own has for what is provisional.
+pub const FINAL_GATE: &str = "final review";
 
 /// The phase of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize)]
@@ -56,10 +60,14 @@ pub struct CaseState {
     pub conflicts_omitted: u32,
     /// The outcomes of debates. A debate may end before the case has received its conflicts.
     pub outcomes: BTreeMap<DebateId, ConflictOutcome>,
-    /// The decision.
+    /// Whether the time of the case is over and, by its policy, it waits for its debates.
+    pub waits_for_debates: bool,
+    /// The current version of the decision.
     pub decision: Option<Decision>,
-    /// When it was decided.
+    /// When it was decided first.
     pub decided_at: Option<Timestamp>,
+    /// How each later version came to be, the oldest first.
+    pub changes: Vec<(Timestamp, DecisionChange)>,
     /// Messages other than findings that were recorded, to recognise a repetition.
     pub seen: BTreeMap<MessageId, (AgentId, String)>,
     /// The debates that the coordinator opened: challenges, and debates that were asked for again.
@@ -112,7 +120,9 @@ impl CaseState {
                     .insert(settled.outcome.conflict_id.clone(), settled.outcome);
                 self.append_to_log(settled.entry);
             }
+            CaseEvent::DecisionAwaited(_) => self.waits_for_debates = true,
             CaseEvent::Decided(decided) => self.decide(*decided, at),
+            CaseEvent::DecisionChanged(changed) => self.change_decision(*changed, at),
             CaseEvent::Challenged(challenged) => {
                 self.remember(challenged.heard);
                 self.add_debate(challenged.asked);
@@ -164,6 +174,20 @@ impl CaseState {
         self.phase = Phase::Decided;
     }
 
+    fn change_decision(&mut self, changed: DecisionChanged, at: Timestamp) {
+        debug_assert!(
+            self.decision
+                .as_ref()
+                .is_some_and(|current| current.version == changed.change.replaces),
+            "a version replaces the one before"
+        );
+        self.outcomes
+            .insert(changed.outcome.conflict_id.clone(), changed.outcome);
+        self.append_to_log(Some(changed.entry));
+        self.decision = Some(changed.decision);
+        self.changes.push((at, changed.change));
+    }
+
     fn add_debate(&mut self, asked: DebateAsked) {
         self.debated.push(asked.conflict.clone());
         self.asked
@@ -181,13 +205,35 @@ impl CaseState {
         }
     }
 
-    /// The gate that is ahead; `None` when the case has passed all.
+    /// The gate that is ahead; `None` when the case has passed all. The final gate of a case without gates of its own is ahead as
+    /// long as something waits there for a review.
     pub fn gate(&self) -> Option<&str> {
-        self.opened
-            .as_ref()?
-            .gates
-            .get(self.gates_passed)
-            .map(String::as_str)
+        let opened = self.opened.as_ref()?;
+        let named = opened.gates.get(self.gates_passed).map(String::as_str);
+        let is_final = opened.final_gate && self.unreviewed().next().is_some();
+        named.or(is_final.then_some(FINAL_GATE))
+    }
+
+    /// The gate at which a decision that becomes provisional now would be reviewed.
+    pub fn reviewing_gate(&self) -> Option<&str> {
+        let opened = self.opened.as_ref()?;
+        let named = opened.gates.get(self.gates_passed).map(String::as_str);
+        named.or(opened.final_gate.then_some(FINAL_GATE))
+    }
+
+    /// Debates that have no outcome yet, in the order in which they were opened.
+    pub fn open_debates(&self) -> impl Iterator<Item = &DebateId> {
+        // While findings are collected, only challenges have debates.
+        let is_opened =
+            |id: &DebateId| self.phase > Phase::Collecting || self.asked.contains_key(id);
+        self.debated
+            .iter()
+            .map(|conflict| &conflict.conflict_id)
+            .filter(move |id| {
+                is_opened(id)
+                    && !self.outcomes.contains_key(*id)
+                    && !self.never_debated.contains(*id)
+            })
     }
 
     /// Provisional decisions that were not reviewed yet, in the order in which they were debated.

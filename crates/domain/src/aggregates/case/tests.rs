@@ -11,6 +11,7 @@ mod endings;
 pub(crate) mod gates;
 mod opening;
 mod outcome;
+mod versions;
 
 type CaseStory = Story<CaseMachine>;
 

@@ -41,6 +41,8 @@ impl Findings {
             CaseEvent::Opened(_)
             | CaseEvent::ConflictsReceived(_)
             | CaseEvent::DebateSettled(_)
+            | CaseEvent::DecisionAwaited(_)
+            | CaseEvent::DecisionChanged(_)
             | CaseEvent::Challenged(_)
             | CaseEvent::GateReviewed(_)
             | CaseEvent::GatePassed(_)

@@ -74,9 +74,11 @@ impl<M: Machine> fmt::Debug for KindOf<M> {
 
 /// One aggregate.
 struct One<M: Machine> {
-    /// Its state; the empty one after its end, because only the sequences are needed then.
+    /// Its state; the empty one when nothing can change after its end, because only the sequences are needed then.
     versioned: Versioned<M>,
     has_ended: bool,
+    /// Whether the state was emptied.
+    is_forgotten: bool,
     last_sequence: u64,
 }
 
@@ -85,6 +87,7 @@ impl<M: Machine> Default for One<M> {
         Self {
             versioned: Versioned::default(),
             has_ended: false,
+            is_forgotten: false,
             last_sequence: 0,
         }
     }
@@ -95,7 +98,9 @@ impl<M: Machine> KindOf<M> {
         let place = place(M::Event::AGGREGATE, &record.meta.id);
         let one = self.0.entry(record.meta.id.clone()).or_default();
         let is_first = one.versioned.sequences.is_empty();
-        one.has_ended &= !M::begins_again(&record.event);
+        if M::begins_again(&record.event) {
+            (one.has_ended, one.is_forgotten) = (false, false);
+        }
         if is_first && M::MUST_END {
             counts.examined(Invariant::EndsOnce);
         }
@@ -108,9 +113,8 @@ impl<M: Machine> KindOf<M> {
             );
         }
         let mut differences = replay::step(&mut one.versioned, record);
-        // Events after the end are applied to an empty state, from which nothing can be counted
-        // again.
-        if !one.has_ended {
+        // From an empty state nothing can be counted again.
+        if !one.is_forgotten {
             differences.extend(M::recount(&one.versioned.state, record));
         }
         for what in differences {
@@ -123,7 +127,8 @@ impl<M: Machine> KindOf<M> {
         }
         one.last_sequence = record.sequence;
         one.has_ended |= M::ends(&record.event);
-        if one.has_ended {
+        if one.has_ended && !M::changes_after_end(&one.versioned.state) {
+            one.is_forgotten = true;
             one.versioned.state = M::State::default();
         }
     }

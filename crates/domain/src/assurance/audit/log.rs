@@ -22,6 +22,9 @@ impl Logs {
         let (outcome, entry) = match &record.event {
             CaseEvent::DebateSettled(settled) => (Some(&settled.outcome), settled.entry.as_deref()),
             CaseEvent::Decided(decided) => (decided.last.as_ref(), decided.entry.as_deref()),
+            CaseEvent::DecisionChanged(changed) => {
+                (Some(&changed.outcome), Some(changed.entry.as_ref()))
+            }
             _ => return,
         };
         let faults = match entry {

@@ -24,11 +24,13 @@ pub enum Invariant {
     /// 9: every entry of a decision log is as it was written, and none is missing between two
     /// others.
     DecisionLog,
+    /// 10: the current decision of a case says what its latest outcomes and reviews give.
+    DecisionFollows,
 }
 
 impl Invariant {
     /// All invariants that are checked here, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::NothingStuck,
         Self::FindingsKept,
         Self::EndsOnce,
@@ -38,6 +40,7 @@ impl Invariant {
         Self::Replay,
         Self::MessagesKept,
         Self::DecisionLog,
+        Self::DecisionFollows,
     ];
 
     /// The number of the invariant in the design.
@@ -52,6 +55,7 @@ impl Invariant {
             Self::Replay => 7,
             Self::MessagesKept => 8,
             Self::DecisionLog => 9,
+            Self::DecisionFollows => 10,
         }
     }
 
@@ -67,6 +71,7 @@ impl Invariant {
             Self::Replay => "replay",
             Self::MessagesKept => "messages_kept",
             Self::DecisionLog => "decision_log",
+            Self::DecisionFollows => "decision_follows",
         }
     }
 
@@ -81,6 +86,7 @@ impl Invariant {
             Self::Replay => "facts",
             Self::MessagesKept => "messages to services",
             Self::DecisionLog => "entries of decision logs",
+            Self::DecisionFollows => "outcomes and reviews of decided cases",
         }
     }
 

@@ -48,7 +48,8 @@ fn a_case_that_went_well_violates_nothing() {
             (6, 0),
             (7, 13),
             (8, 10),
-            (9, 1)
+            (9, 1),
+            (10, 1)
         ]
     );
     assert_eq!((report.events, report.dead), (13, 2));

@@ -4,12 +4,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentId, DebateId};
-use crate::payload::{Decision, Review};
+use crate::payload::{Decision, DecisionChange, Review};
 
 /// The data of `case_decided`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseDecided {
     /// The decision of the case.
+    pub decision: Decision,
+}
+
+/// The data of `case_decision_changed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseDecisionChanged {
+    /// What made the new version, and what is different in it.
+    pub change: DecisionChange,
+    /// The new version of the decision.
     pub decision: Decision,
 }
 

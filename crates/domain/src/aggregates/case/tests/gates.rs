@@ -5,14 +5,16 @@ use concord_wire::payload::{
     Challenge, ConflictOutcome, ConflictType, DebatePriority, Level, Provisional, Review,
     ReviewAction, Status,
 };
-use concord_wire::policy::Policy;
+use concord_wire::policy::{Decide, Policy};
 use concord_wire::{DebateId, Timestamp};
 use serde_json::json;
 
-use crate::aggregates::case::{CaseInput, CaseMachine, Phase, ReceivedChallenge, ReceivedReview};
+use crate::aggregates::case::{
+    CASE, CaseInput, CaseMachine, Phase, ReceivedChallenge, ReceivedReview,
+};
 use crate::fixtures::{
-    Story, agent, conflict, detected, finding, happened, message, open_request, outcome, policy,
-    said,
+    Story, agent, case_due, conflict, detected, finding, happened, message, open_request, outcome,
+    policy, said,
 };
 
 mod passing;
@@ -36,7 +38,7 @@ fn heard(from: &str, id: &str) -> Heard {
     }
 }
 
-fn challenges(from: &str, id: &str, challenged: &str) -> CaseInput {
+pub(super) fn challenges(from: &str, id: &str, challenged: &str) -> CaseInput {
     let challenge = Challenge {
         challenge_id: None,
         challenger: agent(from),
@@ -230,11 +232,11 @@ fn a_debate_can_be_had_again_as_often_as_the_policy_says() {
     );
     assert_eq!(
         ends(&mut story, "e-2", &first, Status::Redebated),
-        "debate_settled"
+        "decision_changed"
     );
     assert_eq!(
         ends(&mut story, "e-3", &second, Status::Provisional),
-        "debate_settled"
+        "decision_changed"
     );
     let third = reviews(
         "gail",
@@ -267,6 +269,7 @@ fn the_log_is_a_chain_in_which_every_change_shows() {
         .filter_map(|record| match &record.event {
             CaseEvent::DebateSettled(settled) => settled.entry.clone(),
             CaseEvent::Decided(decided) => decided.entry.clone(),
+            CaseEvent::DecisionChanged(changed) => Some(changed.entry.clone()),
             _ => None,
         })
         .collect();
@@ -394,6 +397,13 @@ pub(crate) fn stories() -> Vec<Story<CaseMachine>> {
         &said("g-1", 60),
         &reviews("gail", "g-1", "valuation", ReviewAction::Pass, None),
     );
+    let (mut changed, debate) = at_gate(policy());
+    ends(&mut changed, "e-2", &debate, Status::Confirmed);
+    let mut rules = policy();
+    rules.decide = Decide::WhenSettled;
+    let mut waiting = opened(&[], rules);
+    let due = waiting.state().opened.as_ref().unwrap().case_due;
+    waiting.hears(&happened("e-due", 900_000), &case_due(CASE, due));
     let mut cancelled = opened(&[], policy());
     cancelled.hears(
         &said("o-1", 1),
@@ -402,5 +412,5 @@ pub(crate) fn stories() -> Vec<Story<CaseMachine>> {
             why: "off".into(),
         },
     );
-    vec![passed, let_through, cancelled]
+    vec![passed, let_through, changed, waiting, cancelled]
 }

@@ -5,7 +5,7 @@ use super::*;
 /// A change of what is stored, and the invariants that no longer hold then.
 type Planted = (&'static str, fn(&mut Hall), &'static [u8]);
 
-const PLANTED: [Planted; 27] = [
+const PLANTED: [Planted; 29] = [
     (
         "a finding was lost",
         |hall| drop(hall.say("ann", Service::Coordinator, "finding", "m-lost", json!({}))),
@@ -217,6 +217,30 @@ const PLANTED: [Planted; 27] = [
                     panic!()
                 };
                 resolved.outcome.status = Status::Vote;
+            });
+        },
+        &[7, 10],
+    ),
+    (
+        "the decision says another end of a debate than the debate",
+        |hall| {
+            hall.tamper("decided", |record| {
+                let CaseEvent::Decided(decided) = &mut record.event else {
+                    panic!()
+                };
+                decided.decision.outcomes[0].status = Status::Confirmed;
+            });
+        },
+        &[10],
+    ),
+    (
+        "the decision says another result than its resolutions give",
+        |hall| {
+            hall.tamper("decided", |record| {
+                let CaseEvent::Decided(decided) = &mut record.event else {
+                    panic!()
+                };
+                decided.decision.outcome.risk_score = Some(1.0);
             });
         },
         &[7],

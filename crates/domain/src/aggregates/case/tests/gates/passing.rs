@@ -52,7 +52,7 @@ fn a_gate_is_not_passed_before_everything_is_reviewed() {
     }
     assert_eq!(
         ends(&mut story, "e-2", &debate, Status::Confirmed),
-        "debate_settled"
+        "decision_changed"
     );
     assert_eq!(
         ends(&mut story, "e-3", &debate, Status::Overridden),

@@ -1,0 +1,179 @@
+//! What the debates of a case say about one subject: which outcome is the latest that stands.
+
+use std::collections::BTreeMap;
+
+use concord_wire::AgentId;
+use concord_wire::payload::{Conflict, ConflictOutcome, ConflictType};
+use concord_wire::policy::Policy;
+use serde_json::Value;
+
+use super::state::CaseState;
+use crate::rules::canonical::normalise;
+use crate::rules::conservative;
+
+/// Most debates that can follow each other about one disagreement; the policy allows no more.
+const CHAIN_MAX: usize = 16;
+
+/// A detected conflict with the outcomes that say something about its subject.
+pub(super) struct Dispute<'a> {
+    conflict: &'a Conflict,
+    /// The outcome of its debate, or of the last debate that took it up again.
+    outcome: Option<&'a ConflictOutcome>,
+    /// Later outcomes of challenges about the same subject, the latest first.
+    challenges: Vec<Challenged<'a>>,
+    deferred: bool,
+}
+
+/// The outcome of a challenge.
+struct Challenged<'a> {
+    /// The agent whose finding was challenged.
+    agent: &'a AgentId,
+    /// What it had stated.
+    stated: Option<&'a Value>,
+    outcome: &'a ConflictOutcome,
+}
+
+impl<'a> Challenged<'a> {
+    /// The resolved value, where it is another than the challenged agent had stated: a challenge that failed changes nothing.
+    fn replacement<T: PartialEq>(&self, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        let resolved = resolved(self.outcome, &read)?;
+        (self.stated.and_then(read).as_ref() != Some(&resolved)).then_some(resolved)
+    }
+}
+
+impl Dispute<'_> {
+    /// The value that stands, and on what it rests: the latest resolution that `read` accepts, else the most cautious position.
+    pub(super) fn result<T: PartialEq>(
+        &self,
+        policy: &Policy,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> (Option<T>, &'static str) {
+        for challenged in &self.challenges {
+            if let Some(value) = challenged.replacement(&read) {
+                return (Some(value), challenged.outcome.status.as_str());
+            }
+        }
+        let settled = self.outcome.and_then(|outcome| resolved(outcome, &read));
+        let value = settled.or_else(|| self.most_cautious(policy).and_then(&read));
+        (value, self.basis())
+    }
+
+    fn most_cautious(&self, policy: &Policy) -> Option<&Value> {
+        let kind = self.conflict.kind;
+        let positions = self.conflict.positions.iter();
+        positions
+            .filter_map(|position| position.value.as_ref())
+            .max_by(|a, b| conservative::compare(kind, policy, Some(a), Some(b)))
+    }
+
+    fn basis(&self) -> &'static str {
+        match self.outcome.map(|outcome| outcome.status) {
+            Some(status) => status.as_str(),
+            None if self.deferred => "deferred",
+            None => "unresolved",
+        }
+    }
+}
+
+fn resolved<T>(outcome: &ConflictOutcome, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+    read(outcome.resolution.as_ref()?.value.as_ref()?)
+}
+
+/// The conflict of this type about this subject, of which a case has at most one.
+pub(super) fn dispute<'a>(
+    state: &'a CaseState,
+    kind: ConflictType,
+    subject: &str,
+) -> Option<Dispute<'a>> {
+    conflicts(state)
+        .find(|(conflict, _)| conflict.kind == kind && normalise(&conflict.subject) == subject)
+        .map(|(conflict, deferred)| about(state, conflict, deferred))
+}
+
+/// The conflicts about clauses by the compared form of the clause. Of two about one clause the
+/// first counts.
+pub(super) fn clause_disputes(state: &CaseState) -> BTreeMap<String, Dispute<'_>> {
+    let mut disputes = BTreeMap::new();
+    for (conflict, deferred) in conflicts(state) {
+        if conflict.kind == ConflictType::ClausePresenceDisagreement {
+            disputes
+                .entry(normalise(&conflict.subject))
+                .or_insert_with(|| about(state, conflict, deferred));
+        }
+    }
+    disputes
+}
+
+/// The value that stands in the place of what the agent's finding says about this subject, because the finding was challenged with
+/// success. `subject` is in its compared form.
+pub(super) fn replaced<T: PartialEq>(
+    state: &CaseState,
+    agent: &AgentId,
+    subject: &str,
+    read: impl Fn(&Value) -> Option<T>,
+) -> Option<T> {
+    challenges(state, subject)
+        .iter()
+        .filter(|challenged| challenged.agent == agent)
+        .find_map(|challenged| challenged.replacement(&read))
+}
+
+/// All conflicts that were detected, the debated ones first, and whether each was deferred. A debate that takes another up again
+/// comes after it.
+fn conflicts(state: &CaseState) -> impl Iterator<Item = (&Conflict, bool)> {
+    let debated = state.debated.iter().map(|conflict| (conflict, false));
+    debated.chain(state.deferred.iter().map(|conflict| (conflict, true)))
+}
+
+fn about<'a>(state: &'a CaseState, conflict: &'a Conflict, deferred: bool) -> Dispute<'a> {
+    let outcome = standing(state, conflict);
+    let mut challenges = challenges(state, &normalise(&conflict.subject));
+    challenges.retain(|challenged| {
+        outcome.is_none_or(|outcome| challenged.outcome.resolved_at > outcome.resolved_at)
+    });
+    Dispute {
+        conflict,
+        outcome,
+        challenges,
+        deferred,
+    }
+}
+
+/// The challenges about this subject that have an outcome, the latest first.
+fn challenges<'a>(state: &'a CaseState, subject: &str) -> Vec<Challenged<'a>> {
+    let mut found: Vec<Challenged<'a>> = state
+        .asked
+        .values()
+        .filter(|asked| asked.terms.refers_to.is_none())
+        .filter(|asked| normalise(&asked.conflict.subject) == subject)
+        .filter_map(|asked| {
+            let agent = &asked.terms.challenge.as_ref()?.challenged;
+            let position = asked
+                .conflict
+                .positions
+                .iter()
+                .find(|position| position.agent_id == *agent);
+            Some(Challenged {
+                agent,
+                stated: position.and_then(|position| position.value.as_ref()),
+                outcome: standing(state, &asked.conflict)?,
+            })
+        })
+        .collect();
+    found.sort_by(|a, b| b.outcome.resolved_at.cmp(&a.outcome.resolved_at));
+    found
+}
+
+/// The outcome that stands of this conflict and of the debates that took it up again. A debate that ended without a result leaves
+/// standing what was before it.
+fn standing<'a>(state: &'a CaseState, conflict: &Conflict) -> Option<&'a ConflictOutcome> {
+    let first = state.outcomes.get(&conflict.conflict_id)?;
+    let chain = std::iter::successors(Some(first), |outcome| {
+        state.outcomes.get(outcome.debated_again_as.as_ref()?)
+    });
+    let last = chain
+        .take(CHAIN_MAX)
+        .filter(|outcome| outcome.resolution.is_some())
+        .last();
+    last.or(Some(first))
+}

@@ -1,0 +1,220 @@
+//! A decision is always what its latest resolutions say.
+
+use concord_wire::payload::{Decision, Level, Resolution, RuledBy};
+use concord_wire::policy::Decide;
+
+use super::*;
+use crate::aggregates::case::FINAL_GATE;
+use concord_wire::payload::ConflictOutcome;
+
+/// An outcome of the debate about the risk score, with the value that stands after it.
+fn risk_is(status: Status, value: u32, at: u64) -> ConflictOutcome {
+    let mut outcome = crate::fixtures::outcome(&risk(), status, Some(json!(value)));
+    outcome.resolved_at = after(at);
+    outcome.level = Some(Level::Person);
+    outcome
+}
+
+fn ruling(value: u32) -> ConflictOutcome {
+    ConflictOutcome {
+        ruled_by: Some(RuledBy {
+            expert: agent("eva"),
+            rationale: "Read the annex.".into(),
+            digest: None,
+        }),
+        ..risk_is(Status::Ruling, value, CASE_DUE + 50)
+    }
+}
+
+fn settle(story: &mut CaseStory, id: &str, outcome: ConflictOutcome) -> String {
+    let at = CASE_DUE + 100;
+    story.hears(&happened(id, at), &CaseInput::Resolved(Box::new(outcome)))
+}
+
+fn current(story: &CaseStory) -> Decision {
+    story.state().decision.clone().unwrap()
+}
+
+/// A case whose time was over while both of its debates were open.
+fn decided_in_time() -> CaseStory {
+    let mut story = story(Phase::Deliberating);
+    let due = case_due(CASE, after(CASE_DUE));
+    assert_eq!(story.hears(&happened("e-due", CASE_DUE), &due), "decided");
+    story
+}
+
+#[test]
+fn a_ruling_after_the_decision_gives_it_a_new_version() {
+    let mut story = decided_in_time();
+    let first = current(&story);
+    assert_eq!((first.version, first.outcome.risk_score), (1, Some(80.0)));
+    assert_eq!(first.open.len(), 2, "both are on the ladder");
+    assert_eq!(settle(&mut story, "e-1", ruling(20)), "decision_changed");
+    let CaseEvent::DecisionChanged(changed) = &story.last().event else {
+        panic!()
+    };
+    let (change, entry) = (&changed.change, &changed.entry);
+    assert_eq!((change.version, change.replaces), (2, 1));
+    assert_eq!(
+        (change.status, change.level, change.by.as_ref()),
+        (Status::Ruling, Level::Person, Some(&agent("eva")))
+    );
+    let parts: Vec<_> = change.changed.iter().map(|one| one.part.as_str()).collect();
+    assert_eq!(parts, ["risk_score"]);
+    assert_eq!(
+        (&change.changed[0].before, &change.changed[0].after),
+        (&json!(80.0), &json!(20.0))
+    );
+    assert_eq!(
+        (entry.decision_version, entry.replaces_version),
+        (Some(2), Some(1))
+    );
+    let now = current(&story);
+    assert_eq!((now.version, now.outcome.risk_score), (2, Some(20.0)));
+    assert_eq!(now.open, [advice().conflict_id]);
+    let told = CaseMachine::effects(story.last());
+    assert!(
+        told.iter().all(
+            |told| matches!(told, Effect::Notify { data, .. } if data.event() == "case_decision_changed")
+        ) && told.len() == 3,
+        "{told:?}"
+    );
+    assert_eq!(settle(&mut story, "e-2", ruling(20)), DONE);
+}
+
+#[test]
+fn each_outcome_gives_a_version_until_nothing_is_open() {
+    let mut story = decided_in_time();
+    let cautious = risk_is(Status::Provisional, 80, CASE_DUE + 10);
+    let over = risk_is(Status::Overridden, 10, CASE_DUE + 20);
+    let advised = crate::fixtures::outcome(&advice(), Status::Vote, Some(json!("sign")));
+    for (number, outcome, score, is_final) in [
+        (2, cautious, 80.0, false),
+        (3, over, 10.0, false),
+        (4, advised, 10.0, true),
+    ] {
+        let id = format!("e-{number}");
+        assert_eq!(settle(&mut story, &id, outcome), "decision_changed");
+        let now = current(&story);
+        assert_eq!((now.version, now.outcome.risk_score), (number, Some(score)));
+        assert_eq!(now.is_final(), is_final);
+        assert_eq!(now.provisional.is_empty(), number > 2);
+    }
+    let versions: Vec<u32> = story
+        .state()
+        .changes
+        .iter()
+        .map(|(_, change)| change.version)
+        .collect();
+    assert_eq!(versions, [2, 3, 4]);
+}
+
+#[test]
+fn a_case_without_gates_has_the_final_gate_as_long_as_something_is_provisional() {
+    let mut story = decided_in_time();
+    assert_eq!(story.state().gate(), None);
+    assert_eq!(story.state().reviewing_gate(), Some(FINAL_GATE));
+    settle(
+        &mut story,
+        "e-1",
+        risk_is(Status::Provisional, 80, CASE_DUE),
+    );
+    assert_eq!(story.state().gate(), Some(FINAL_GATE));
+    assert_eq!(current(&story).gates, [FINAL_GATE]);
+    settle(
+        &mut story,
+        "e-2",
+        risk_is(Status::Confirmed, 80, CASE_DUE + 9),
+    );
+    assert_eq!(story.state().gate(), None);
+    assert!(current(&story).gates.is_empty());
+
+    let mut rules = policy();
+    rules.ladder.pass_unreviewed = true;
+    let mut unseen = CaseStory::of("c-1");
+    unseen.hears(&said("m-open", 0), &open_case(&["ann"], rules));
+    assert_eq!(unseen.state().reviewing_gate(), None, "the policy says so");
+}
+
+#[test]
+fn a_case_can_wait_until_its_debates_are_settled() {
+    let mut rules = policy();
+    rules.decide = Decide::WhenSettled;
+    let mut story = CaseStory::of("c-1");
+    story.hears(&said("m-open", 0), &open_case(&["ben", "ann"], rules));
+    story.hears(
+        &said("m-ann", 10),
+        &finding("ann", "m-ann", json!({"risk_score": 30})),
+    );
+    story.hears(
+        &said("m-ben", 20),
+        &finding("ben", "m-ben", json!({"risk_score": 80})),
+    );
+    story.hears(&happened("e-d", 30), &detected(vec![risk()], vec![]));
+    let due = case_due(CASE, after(CASE_DUE));
+    assert_eq!(
+        story.hears(&happened("e-due", CASE_DUE), &due),
+        "decision_awaited"
+    );
+    let record = story.last();
+    assert!(record.meta.deadlines.is_empty() && record.meta.closed.len() == 1);
+    assert!(CaseMachine::may_rest(story.state()));
+    assert_eq!(story.hears(&happened("e-due-2", CASE_DUE), &due), CLOSED);
+    assert_eq!(settle(&mut story, "e-1", ruling(20)), "decided");
+    let decision = current(&story);
+    assert_eq!((decision.version, decision.reason.as_str()), (1, "settled"));
+    assert_eq!(decision.outcome.risk_score, Some(20.0));
+}
+
+#[test]
+fn a_changed_version_is_recounted() {
+    let mut story = decided_in_time();
+    settle(&mut story, "e-1", ruling(20));
+    let mut record = story.last().clone();
+    assert_eq!(
+        CaseMachine::recount(story.state(), &record),
+        Vec::<String>::new()
+    );
+    let CaseEvent::DecisionChanged(changed) = &mut record.event else {
+        panic!()
+    };
+    changed.decision.outcome.risk_score = Some(80.0);
+    let mut state = story.state().clone();
+    state.decision = Some(changed.decision.clone());
+    let found = CaseMachine::recount(&state, &record);
+    assert!(found[0].starts_with("Version 2 of the decision says"));
+}
+
+/// What the decision says after a challenge of ann's finding was settled with this value, at this time.
+fn after_challenge(found: [serde_json::Value; 2], stated: u32, value: u32) -> Option<f64> {
+    let mut story = CaseStory::of("c-1");
+    story.hears(&said("m-open", 0), &open_case(&["ben", "ann"], policy()));
+    let [ann, ben] = found;
+    story.hears(&said("m-ann", 10), &finding("ann", "m-ann", ann));
+    let challenge = super::gates::challenges("ben", "m-c", "ann");
+    assert_eq!(story.hears(&said("m-c", 15), &challenge), "challenged");
+    let challenged = story.state().debated[0].clone();
+    assert_eq!(
+        challenged.positions[0].value,
+        Some(json!(f64::from(stated)))
+    );
+    story.hears(&said("m-ben", 20), &finding("ben", "m-ben", ben));
+    story.hears(&happened("e-d", 30), &detected(vec![risk()], vec![]));
+    settle(&mut story, "e-1", risk_is(Status::Vote, 80, 100));
+    let mut outcome = crate::fixtures::outcome(&challenged, Status::Ruling, None);
+    outcome.resolved_at = after(200);
+    outcome.resolution = Some(Resolution {
+        position: value.to_string(),
+        value: Some(json!(value)),
+        supporters: vec![],
+    });
+    settle(&mut story, "e-2", outcome);
+    current(&story).outcome.risk_score
+}
+
+#[test]
+fn a_challenge_that_succeeds_after_the_vote_replaces_it_and_one_that_fails_does_not() {
+    let found = [json!({"risk_score": 30}), json!({"risk_score": 80})];
+    assert_eq!(after_challenge(found.clone(), 30, 55), Some(55.0));
+    assert_eq!(after_challenge(found, 30, 30), Some(80.0), "it failed");
+}
