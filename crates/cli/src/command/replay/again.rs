@@ -4,10 +4,10 @@ use concord_domain::aggregates::case::{CASE, CaseInput, CaseMachine, CaseState, 
 use concord_domain::{Context, Decision, Machine, rules::conflict};
 use concord_events::Aggregate;
 use concord_events::{
-    AggregateEvent, CaseEvent, DeadlineElapsed, Detected, DetectionEvent, FiredBy, Origin,
-    StoredEvent,
+    AggregateEvent, CaseEvent, DeadlineElapsed, DebateSettled, Detected, DetectionEvent, FiredBy,
+    Origin, StoredEvent,
 };
-use concord_wire::payload::Conflict;
+use concord_wire::payload::{Conflict, LogEntry};
 use concord_wire::{CaseId, Timestamp, Token};
 
 /// The debates that a detection led to; none for any other event.
@@ -61,6 +61,7 @@ pub(super) fn decide(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Res
     };
     match CaseMachine::decide(before, &context, &input) {
         Decision::Append(event) if event == stored.event => Ok(true),
+        Decision::Append(event) if before_versions(event.clone(), &stored.event) => Ok(true),
         Decision::Append(event) => {
             let stored = stored.event.name();
             let again = event.name();
@@ -73,6 +74,30 @@ pub(super) fn decide(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Res
             why.as_str()
         )),
         Decision::Reject(fault) => Err(format!("decided again it would be refused: {fault}")),
+    }
+}
+
+/// Whether a build that gave decisions no versions would have stored this event as `stored`.
+fn before_versions(event: CaseEvent, stored: &CaseEvent) -> bool {
+    match (event, stored) {
+        (CaseEvent::Decided(mut again), CaseEvent::Decided(stored)) => {
+            let decision = &mut again.decision;
+            (decision.version, decision.open, decision.provisional) = Default::default();
+            again == *stored
+        }
+        (CaseEvent::DecisionChanged(again), CaseEvent::DebateSettled(stored)) => {
+            let entry = LogEntry {
+                decision_version: None,
+                replaces_version: None,
+                ..*again.entry
+            };
+            let settled = DebateSettled {
+                outcome: again.outcome,
+                entry: Some(Box::new(entry.sealed())),
+            };
+            again.change.replaces == 0 && settled == *stored
+        }
+        _ => false,
     }
 }
 

@@ -160,7 +160,7 @@ fn challenges<'a>(state: &'a CaseState, subject: &str) -> Vec<Challenged<'a>> {
             })
         })
         .collect();
-    found.sort_by(|a, b| b.outcome.resolved_at.cmp(&a.outcome.resolved_at));
+    found.sort_by_key(|challenged| std::cmp::Reverse(challenged.outcome.resolved_at));
     found
 }
 
