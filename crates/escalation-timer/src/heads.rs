@@ -162,7 +162,12 @@ impl Heads {
     }
 
     /// Whether a head is to be made: there is something new, and it is much or has waited long enough.
-    fn is_due(&self, last: Option<&Head>, ends: &[(StreamKind, StreamEnd)], now: Timestamp) -> bool {
+    fn is_due(
+        &self,
+        last: Option<&Head>,
+        ends: &[(StreamKind, StreamEnd)],
+        now: Timestamp,
+    ) -> bool {
         let stored: u64 = ends.iter().map(|(_, end)| end.last_sequence).sum();
         let covered = last.map_or(0, |last| {
             let streams = last.streams.iter();

@@ -136,7 +136,11 @@ pub fn is_as_signed(head: &Head) -> bool {
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> = text
         .chars()
-        .map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+        .map(|digit| {
+            digit
+                .to_digit(16)
+                .and_then(|digit| u8::try_from(digit).ok())
+        })
         .collect();
     let digits = digits?;
     let pairs = digits.chunks_exact(2);
@@ -190,11 +194,20 @@ mod tests {
     #[test]
     fn what_is_no_key_is_refused_with_advice() {
         let (key, secret) = SigningKey::generate().unwrap();
-        for text in ["", "ed25519-secret:", "ed25519-secret:00", "ed25519:zz", &key.public()] {
+        for text in [
+            "",
+            "ed25519-secret:",
+            "ed25519-secret:00",
+            "ed25519:zz",
+            &key.public(),
+        ] {
             let refused = SigningKey::parse(text, "key.txt").unwrap_err().to_string();
             assert!(refused.contains("concord keys generate"), "{refused}");
         }
         assert!(public_key(&secret, "it").is_err());
-        assert_eq!(public_key(&format!("{}\n", key.public()), "it").unwrap(), key.public());
+        assert_eq!(
+            public_key(&format!("{}\n", key.public()), "it").unwrap(),
+            key.public()
+        );
     }
 }

@@ -76,9 +76,21 @@ fn a_head_follows_the_last_one_and_no_other() {
     for (name, next, taken) in [
         ("the next", head(2, Some(&first), interval(6, 9)), true),
         ("the same again", first.clone(), false),
-        ("one number too far", head(3, Some(&first), interval(6, 9)), false),
-        ("one of another history", head(2, Some(&other), interval(6, 9)), false),
-        ("one with a hole", head(2, Some(&first), interval(7, 9)), false),
+        (
+            "one number too far",
+            head(3, Some(&first), interval(6, 9)),
+            false,
+        ),
+        (
+            "one of another history",
+            head(2, Some(&other), interval(6, 9)),
+            false,
+        ),
+        (
+            "one with a hole",
+            head(2, Some(&first), interval(7, 9)),
+            false,
+        ),
     ] {
         assert_eq!(is_taken(&last, &next), taken, "{name}");
     }

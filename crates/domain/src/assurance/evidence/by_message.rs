@@ -66,7 +66,11 @@ impl<I: Iterator<Item = KeptMessage>> ByMessage<I> {
         if let Some(kept) = self.copy.next_if(|kept| kept.sequence == sequence)
             && kept.digest != digest
         {
-            self.differ(DifferenceKind::Changed, &kept, "says something else than the copy");
+            self.differ(
+                DifferenceKind::Changed,
+                &kept,
+                "says something else than the copy",
+            );
         }
     }
 
@@ -106,7 +110,10 @@ impl<I: Iterator<Item = KeptMessage>> ByMessage<I> {
             return;
         }
         let KeptMessage {
-            sequence, subject, at, ..
+            sequence,
+            subject,
+            at,
+            ..
         } = kept;
         self.differences.push(Difference {
             kind,

@@ -66,11 +66,7 @@ pub struct Fold {
 impl Fold {
     /// Goes on behind the last interval of a stream; from its beginning where there is none.
     /// `kept_ms` says how long the stream keeps messages.
-    pub fn after(
-        last: Option<&StreamInterval>,
-        stream: StreamKind,
-        kept_ms: Option<u64>,
-    ) -> Self {
+    pub fn after(last: Option<&StreamInterval>, stream: StreamKind, kept_ms: Option<u64>) -> Self {
         let end = last.map_or(0, |last| last.last_sequence);
         Self {
             interval: StreamInterval {

@@ -105,8 +105,9 @@ impl History {
     /// Takes the heads after the kept one, as long as each follows the one before.
     fn go_on(&mut self, kept: &Head, stored: &[StoredHead]) {
         let mut last = kept;
-        for StoredHead { sequence, head } in
-            stored.iter().filter(|stored| stored.head.number > kept.number)
+        for StoredHead { sequence, head } in stored
+            .iter()
+            .filter(|stored| stored.head.number > kept.number)
         {
             let follows = head.number == last.number + 1
                 && head.previous.as_ref() == Some(&last.digest)

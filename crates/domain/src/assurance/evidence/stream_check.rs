@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use concord_events::topology::StreamKind;
 use concord_events::StreamInterval;
+use concord_events::topology::StreamKind;
 use concord_wire::Timestamp;
 use serde::Serialize;
 
-use super::{
-    Difference, DifferenceKind, Fold, MessageDigest, add_range, in_ranges, named,
-};
+use super::{Difference, DifferenceKind, Fold, MessageDigest, add_range, in_ranges, named};
 
 /// Ranges of sequences that a sentence names at most.
 const NAMED_MAX: usize = 8;
@@ -247,11 +245,12 @@ impl StreamReport {
                 });
             }
         };
-        let (count, places) = (
-            in_ranges(&self.missing),
-            named(&self.missing, NAMED_MAX),
-        );
-        let gone = if count == 1 { "message is" } else { "messages are" };
+        let (count, places) = (in_ranges(&self.missing), named(&self.missing, NAMED_MAX));
+        let gone = if count == 1 {
+            "message is"
+        } else {
+            "messages are"
+        };
         let (kind, end) = match self.cut {
             true => (
                 DifferenceKind::Cut,

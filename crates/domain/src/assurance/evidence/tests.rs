@@ -96,7 +96,9 @@ const MESSAGES: [Message; 8] = [
 
 /// The messages without those for which `is_gone` is true.
 fn without(is_gone: impl Fn(u64) -> bool) -> Vec<Message> {
-    let kept = MESSAGES.into_iter().filter(|(sequence, _)| !is_gone(*sequence));
+    let kept = MESSAGES
+        .into_iter()
+        .filter(|(sequence, _)| !is_gone(*sequence));
     kept.collect()
 }
 
@@ -125,7 +127,12 @@ fn what_is_gone_changed_or_added_is_named() {
     added.insert(3, (4, 4));
     for (name, messages, kind, sequences) in [
         ("one is gone", without(|s| s == 2), Missing, vec![[2, 2]]),
-        ("some are gone", without(|s| s == 1 || s >= 5 && s < 8), Missing, vec![[1, 1], [5, 7]]),
+        (
+            "some are gone",
+            without(|s| s == 1 || s >= 5 && s < 8),
+            Missing,
+            vec![[1, 1], [5, 7]],
+        ),
         ("the end is gone", without(|s| s > 5), Cut, vec![[6, 8]]),
         ("all is gone", Vec::new(), Cut, vec![[1, 3], [5, 8]]),
         ("one is changed", changed, Changed, vec![[4, 8]]),
@@ -146,12 +153,22 @@ fn what_is_removed_by_its_age_is_no_difference_and_what_is_removed_sooner_is_one
         ("all of an interval, too soon", young, 92, 0, vec![[1, 3]]),
         ("a part, in time", without(|s| s <= 6), 97, 5, vec![]),
         ("a part, too soon", without(|s| s <= 6), 94, 3, vec![[5, 6]]),
-        ("from the middle, however old", without(|s| s == 6), 1_000, 0, vec![[6, 6]]),
+        (
+            "from the middle, however old",
+            without(|s| s == 6),
+            1_000,
+            0,
+            vec![[6, 6]],
+        ),
         ("everything, in time", vec![], 98, 7, vec![]),
         ("everything, too soon", vec![], 97, 3, vec![[5, 8]]),
     ] {
         let report = check(&heads, &messages, at(day));
-        assert_eq!((report.expired, report.missing), (expired, missing), "{name}");
+        assert_eq!(
+            (report.expired, report.missing),
+            (expired, missing),
+            "{name}"
+        );
     }
 }
 
@@ -178,7 +195,10 @@ fn a_letter_that_was_sent_again_stands_where_it_stood() {
     };
     let marks = [(MESSAGE_ID, "retried-2"), (RETRIED, "now"), ("a", "b")];
     let digest = |stream| content.digest(stream, marks);
-    assert_eq!(digest(StreamKind::Dead), content.digest(StreamKind::Dead, [("a", "b")]));
+    assert_eq!(
+        digest(StreamKind::Dead),
+        content.digest(StreamKind::Dead, [("a", "b")])
+    );
     assert_ne!(
         digest(StreamKind::Messages),
         content.digest(StreamKind::Messages, [("a", "b")])
@@ -189,7 +209,12 @@ fn a_letter_that_was_sent_again_stands_where_it_stood() {
 fn heads_that_were_replaced_removed_or_broken_are_named() {
     use DifferenceKind::{BrokenChain, KeptHead, NoHeads, OtherHistory};
     let real = heads(StreamKind::Events, None, &MESSAGES, &[3, 6, 8]);
-    let shadow = heads(StreamKind::Events, None, &[(1, 7), (2, 7), (3, 7)], &[1, 2, 3]);
+    let shadow = heads(
+        StreamKind::Events,
+        None,
+        &[(1, 7), (2, 7), (3, 7)],
+        &[1, 2, 3],
+    );
     let mut forged = real[1].clone();
     forged.streams[0].count = 9;
     let mut changed = real[1].clone();
@@ -197,17 +222,37 @@ fn heads_that_were_replaced_removed_or_broken_are_named() {
     let kept = &real[1];
     for (name, kept, log, expected) in [
         ("all there", kept, real.clone(), vec![]),
-        ("another history", kept, shadow, vec![OtherHistory, BrokenChain, BrokenChain]),
-        ("its end is gone", kept, real[..1].to_vec(), vec![OtherHistory]),
+        (
+            "another history",
+            kept,
+            shadow,
+            vec![OtherHistory, BrokenChain, BrokenChain],
+        ),
+        (
+            "its end is gone",
+            kept,
+            real[..1].to_vec(),
+            vec![OtherHistory],
+        ),
         ("no heads", kept, vec![], vec![NoHeads, BrokenChain]),
-        ("its beginning is gone", kept, real[1..].to_vec(), vec![BrokenChain]),
+        (
+            "its beginning is gone",
+            kept,
+            real[1..].to_vec(),
+            vec![BrokenChain],
+        ),
         (
             "its content was changed, its digest not",
             kept,
             vec![real[0].clone(), forged, real[2].clone()],
             vec![OtherHistory],
         ),
-        ("the file was changed", &changed, real.clone(), vec![KeptHead]),
+        (
+            "the file was changed",
+            &changed,
+            real.clone(),
+            vec![KeptHead],
+        ),
     ] {
         let history = History::new(kept, &stored(&log));
         assert_eq!(kinds(history.differences()), expected, "{name}");
@@ -238,7 +283,11 @@ fn a_copy_names_the_very_message() {
     };
     assert_eq!(compare(&MESSAGES, None), []);
     assert_eq!(compare(&without(|s| s == 5), None), [], "it was sent again");
-    assert_eq!(compare(&without(|s| s < 3), Some(at(2))), [], "they have expired");
+    assert_eq!(
+        compare(&without(|s| s < 3), Some(at(2))),
+        [],
+        "they have expired"
+    );
     let gone = compare(&without(|s| s == 7), Some(at(9)));
     assert_eq!(kinds(&gone), [DifferenceKind::Missing]);
     assert!(gone[0].what.starts_with("case.c-7 at 7"), "{gone:?}");
