@@ -139,12 +139,25 @@ impl History {
         &self.differences
     }
 
-    /// The intervals of a stream that are to be believed, in order.
+    /// The intervals of a stream that are to be believed, in order. Each says the shortest time for
+    /// which the stream has kept messages since, up to the kept head: a shorter one set later counts
+    /// only once a head that says so is kept.
     pub fn intervals(&self, stream: StreamKind) -> Vec<StreamInterval> {
-        let of_heads = self.heads.values().flat_map(|head| &head.streams);
-        of_heads
-            .filter(|interval| interval.stream == stream && interval.count > 0)
-            .cloned()
-            .collect()
+        let mut shortest = None;
+        let mut intervals = Vec::new();
+        for head in self.heads.values().rev() {
+            let of_stream = head.streams.iter().filter(|one| one.stream == stream);
+            for mut interval in of_stream.cloned() {
+                if head.number <= self.kept {
+                    shortest = shortest.into_iter().chain(interval.kept_ms).min();
+                    interval.kept_ms = shortest;
+                }
+                if interval.count > 0 {
+                    intervals.push(interval);
+                }
+            }
+        }
+        intervals.reverse();
+        intervals
     }
 }

@@ -173,6 +173,28 @@ fn what_is_removed_by_its_age_is_no_difference_and_what_is_removed_sooner_is_one
 }
 
 #[test]
+fn a_shorter_life_counts_once_a_head_that_says_so_is_kept() {
+    let mut heads = heads(StreamKind::Messages, Some(90), &MESSAGES, &[3, 6, 8]);
+    for place in 1..3 {
+        heads[place].streams[0].kept_ms = Some(30 * DAY);
+        heads[place].previous = Some(heads[place - 1].digest.clone());
+        heads[place].digest = digest_of(&heads[place]);
+    }
+    let missing = |kept: &Head| {
+        let history = History::new(kept, &stored(&heads));
+        let intervals = history.intervals(StreamKind::Messages);
+        let mut check = StreamCheck::new(StreamKind::Messages, intervals, BTreeMap::new(), at(35));
+        for (sequence, says) in without(|sequence| sequence <= 3) {
+            check.take(sequence, at(sequence), digest(StreamKind::Messages, says));
+        }
+        check.finish().missing
+    };
+    assert_eq!(missing(&heads[0]), [[1, 3]], "nobody knows that yet");
+    assert_eq!(missing(&heads[1]), [[0; 2]; 0]);
+    assert_eq!(missing(&heads[2]), [[0; 2]; 0]);
+}
+
+#[test]
 fn a_letter_that_was_sent_again_stands_where_it_stood() {
     let letters = [(1, 1), (2, 2), (3, 3)];
     let heads = heads(StreamKind::Dead, Some(90), &letters, &[3]);
