@@ -1,14 +1,13 @@
 //! A bundle, checked without the broker.
 
-use concord_testkit::{command, finish, programs_of};
+use concord_testkit::{command, finish};
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::{Stage, program};
 
 /// Checks a bundle: the exit code and what is said.
 async fn verify(arguments: &[&str]) -> (i32, Value) {
-    let program = programs_of(&["concord-cli"]).join("concord");
-    let mut run = command(program);
+    let mut run = command(program());
     run.args([
         "--server",
         "nats://127.0.0.1:1",
@@ -44,7 +43,7 @@ async fn a_bundle_is_checked_without_the_broker() {
 
     // Somebody else's key.
     let stranger = stage.kept("stranger.key");
-    let mut make = command(programs_of(&["concord-cli"]).join("concord"));
+    let mut make = command(program());
     make.args(["keys", "generate", &stranger]);
     finish(&mut make).await.good();
     let (code, said) = verify(&[&bundle, "--key", &format!("{stranger}.pub")]).await;
