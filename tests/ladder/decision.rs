@@ -54,7 +54,10 @@ async fn a_ruling_that_comes_after_the_decision_changes_it() {
         (&json!(1), &json!(80.0)),
         "the cautious score, because the debate is open"
     );
-    let debate = first["open"][0].as_str().expect("an open debate").to_owned();
+    let debate = first["open"][0]
+        .as_str()
+        .expect("an open debate")
+        .to_owned();
     let expert = unique("eve");
     let registration = json!({ "agent_id": expert, "domains": ["valuation"] });
     stage.installation.register_expert(&registration).await;
@@ -68,7 +71,9 @@ async fn a_ruling_that_comes_after_the_decision_changes_it() {
         "debate_id": debate, "digest": digest, "position_id": "p1", "rationale": "The annex caps it.",
     });
     let ruling = Message::new(&stage.case, &expert, "debate-facilitator", "ruling", ruling);
-    stage.send(&ruling.with("/correlation_id", debate.clone())).await;
+    stage
+        .send(&ruling.with("/correlation_id", debate.clone()))
+        .await;
 
     let changed = version(&stage, 2).await;
     assert_eq!(changed["decision"]["outcome"]["risk_score"], 20.0);
