@@ -6,6 +6,7 @@ use clap::Args;
 use concord_domain::assurance::audit::{Auditor, Ending, Report};
 use concord_events::topology::StreamKind;
 use concord_runtime::service::clock;
+use concord_wire::Timestamp;
 use serde::Serialize;
 
 use super::bundle::Bundle;
@@ -72,29 +73,7 @@ pub(super) async fn run(args: &VerifyArgs) -> Result<u8, Failure> {
         }
         None => None,
     };
-    let mut auditor = Auditor::new();
-    let mut incomplete = Vec::new();
-    for kind in StreamKind::EVIDENCE {
-        let mut count = 0;
-        let take = |stored| {
-            count += 1;
-            audit_feed::take(&bundle.layout, &mut auditor, kind, &stored)
-        };
-        source.for_each(kind, None, "checking", take).await?;
-        let files = &bundle.manifest.streams;
-        if !files
-            .iter()
-            .any(|file| file.stream == kind && file.count == count)
-        {
-            incomplete.push(kind.as_str().to_owned());
-        }
-    }
-    let report = auditor.finish(&Ending {
-        grace_ms: GRACE_MS,
-        quiescent: bundle.manifest.under_way == 0,
-        messages_since: bundle.manifest.messages_since,
-        ..Ending::quiescent(now)
-    });
+    let (report, incomplete) = invariants(&bundle, now).await?;
     let holds =
         report.holds() && incomplete.is_empty() && evidence.as_ref().is_some_and(Evidence::holds);
     if args.json.json {
@@ -123,4 +102,33 @@ pub(super) async fn run(args: &VerifyArgs) -> Result<u8, Failure> {
         output::print(&text)?;
     }
     Ok(if holds { 0 } else { FOUND })
+}
+
+/// Checks the invariants; the names of the streams whose files are not as long as the manifest says.
+async fn invariants(bundle: &Bundle, now: Timestamp) -> Result<(Report, Vec<String>), Failure> {
+    let source = Source::Bundle(bundle);
+    let mut auditor = Auditor::new();
+    let mut incomplete = Vec::new();
+    for kind in StreamKind::EVIDENCE {
+        let mut count = 0;
+        let take = |stored| {
+            count += 1;
+            audit_feed::take(&bundle.layout, &mut auditor, kind, &stored)
+        };
+        source.for_each(kind, None, "checking", take).await?;
+        let files = &bundle.manifest.streams;
+        if !files
+            .iter()
+            .any(|file| file.stream == kind && file.count == count)
+        {
+            incomplete.push(kind.as_str().to_owned());
+        }
+    }
+    let report = auditor.finish(&Ending {
+        grace_ms: GRACE_MS,
+        quiescent: bundle.manifest.under_way == 0,
+        messages_since: bundle.manifest.messages_since,
+        ..Ending::quiescent(now)
+    });
+    Ok((report, incomplete))
 }
