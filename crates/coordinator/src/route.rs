@@ -201,6 +201,7 @@ pub fn from_event(
         | Aggregate::ReviewQueue
         | Aggregate::Agent
         | Aggregate::Request
-        | Aggregate::Wake => Routed::Ignored("other_fact"),
+        | Aggregate::Wake
+        | Aggregate::Head => Routed::Ignored("other_fact"),
     })
 }

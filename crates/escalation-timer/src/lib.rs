@@ -5,6 +5,7 @@
 //! the record; a scheduled message is a means. So a schedule that is delivered although its deadline has closed or
 //! moved is seen through ([`due`]), and a deadline whose schedule was lost is found by the watchdog ([`watchdog`]).
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 mod arm;
 mod due;
 mod fire;
+mod heads;
 mod schedule;
 mod watchdog;
 
@@ -32,6 +34,12 @@ pub struct TimerSettings {
     pub watchdog_interval_ms: u64,
     /// How long after a deadline was due the watchdog fires it, in milliseconds.
     pub watchdog_grace_ms: u64,
+    /// How long what is stored waits at most for a head that digests it, in milliseconds; 0 for no heads. See `concord audit`.
+    pub head_interval_ms: u64,
+    /// A head is made before that time when so many events, messages and dead letters wait for it.
+    pub head_messages: u64,
+    /// File with the installation's secret key, which signs heads; `concord keys generate` makes one. Without it heads are unsigned.
+    pub head_key: Option<PathBuf>,
 }
 
 impl Default for TimerSettings {
@@ -39,6 +47,9 @@ impl Default for TimerSettings {
         Self {
             watchdog_interval_ms: 5_000,
             watchdog_grace_ms: 5_000,
+            head_interval_ms: 60_000,
+            head_messages: 1_000,
+            head_key: None,
         }
     }
 }
@@ -63,6 +74,9 @@ impl Run for EscalationTimer {
         let watchdog = bind(&service, own.watchdog_grace_ms, &mut runner);
         let interval = Duration::from_millis(own.watchdog_interval_ms.max(100));
         runner.spawn(watchdog::run(watchdog, runner.clone(), interval));
+        if own.head_interval_ms > 0 {
+            runner.spawn(heads::Heads::new(&runner, &own)?.run());
+        }
         Ok(())
     }
 }

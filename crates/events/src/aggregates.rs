@@ -82,6 +82,11 @@ macro_rules! aggregates {
                 event: WakeEvent, machine: WakeMachine, owner: AgentAdapter,
                 readers: [], notices: [], completions: [],
             }
+            /// The running digest of everything that is stored; one in an installation, owned by the escalation timer.
+            Head = "head" {
+                event: HeadEvent, machine: HeadMachine, owner: EscalationTimer,
+                readers: [], notices: [], completions: [],
+            }
         }
     };
 }

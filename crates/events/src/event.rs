@@ -5,6 +5,7 @@ mod case;
 mod deadline;
 mod debate;
 mod detection;
+mod head;
 mod ladder;
 mod outcome;
 mod precedent;
@@ -25,6 +26,7 @@ pub use debate::{
     ReceivedAnswer, RoundClosed,
 };
 pub use detection::{Detected, DetectionEvent};
+pub use head::{GAPS_MAX, Head, HeadEvent, HeadSignature, StreamInterval};
 pub use ladder::{
     Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved,
     DebateAssigned, DiscussionEnded, Escalated, EvidenceGiven, FellBack, Heard, MediatorAsked,

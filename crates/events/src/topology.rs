@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use concord_wire::subject::{DEFAULT_PREFIX, Lane, SubjectSpace};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 mod consumer;
 
@@ -15,7 +17,10 @@ pub use consumer::{
 pub const BROKER_VERSION_MIN: (u64, u64) = (2, 14);
 
 /// The streams of an installation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum StreamKind {
     /// Messages at normal priority; also the audit log.
     Messages,
@@ -41,6 +46,21 @@ impl StreamKind {
         Self::Memory,
         Self::Dead,
     ];
+
+    /// The streams that say what happened. The others are means: deadlines follow from events, memory keeps the latest.
+    pub const EVIDENCE: [Self; 4] = [Self::Events, Self::Messages, Self::Urgent, Self::Dead];
+
+    /// The name by which heads and bundles speak of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Urgent => "urgent",
+            Self::Events => "events",
+            Self::Timers => "timers",
+            Self::Memory => "memory",
+            Self::Dead => "dead",
+        }
+    }
 
     /// The kind of subjects the stream holds.
     fn subject_kind(self) -> &'static str {

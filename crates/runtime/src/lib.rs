@@ -7,7 +7,7 @@
 //!
 //! The modules know each other in one direction, each only those before it (`tests/one_way.rs` holds it):
 //!
-//! 1. [`error_chain`], [`clock`], [`settings`], [`telemetry`]: what needs no broker.
+//! 1. [`error_chain`], [`clock`], [`settings`], [`signing`], [`telemetry`]: what needs no broker.
 //! 2. [`broker`]: the connection, streams and consumers, storing and pulling messages.
 //! 3. [`codec`]: from the bytes of a message to an envelope, and back.
 //! 4. [`event_store`]: reading and appending events, the step, publishing what follows from events.
@@ -28,6 +28,7 @@ pub mod event_store;
 pub mod ports;
 pub mod service;
 pub mod settings;
+pub mod signing;
 pub mod telemetry;
 
 /// The services allocate many small things for each message and free them on another thread, which the C library's

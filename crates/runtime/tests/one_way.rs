@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules from the ground up, as `src/lib.rs` describes them. A module may use those before it, and itself.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "error_chain",
     "clock",
     "settings",
+    "signing",
     "telemetry",
     "broker",
     "codec",

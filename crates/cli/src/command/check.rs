@@ -2,37 +2,45 @@
 
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use async_nats::jetstream::stream::Stream;
+use std::path::PathBuf;
+
 use clap::Args;
-use concord_domain::assurance::audit::{
-    Auditor, Checked, Content, Dead, Ending, Passed, RawEvent, Report, StoredMessage,
-};
-use concord_events::dead_letter::header;
-use concord_events::subject::SystemSubject;
+use concord_domain::assurance::audit::{Auditor, Checked, Ending, Passed, Report};
 use concord_events::topology::{ConsumerDefinition, ConsumerKind, StreamKind};
 use concord_runtime::{Broker, service::clock};
-use concord_wire::header::DIALECT;
-use concord_wire::subject::Lane;
-use concord_wire::{Dialect, Timestamp, dialect};
+use concord_wire::Timestamp;
 use futures::TryStreamExt;
 use serde::Serialize;
 
+use super::audit::evidence::{self, Evidence, KeyArgs};
 use crate::shared::args::JsonArg;
+use crate::shared::audit_feed;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::output::{self, BAD, Cell, DOUBTFUL, FAINT, GOOD, Table, count, styled};
-use crate::shared::stream_reader::{self, Scope, StreamMessage};
+use crate::shared::stream_reader::{self, Scope};
 
 /// Arguments of `concord check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example: concord check --grace 5000
+Examples:
+  concord check --grace 5000
+  concord audit head --json > head.json
+  concord check --against head.json
 
-While work is under way, what may still happen is not held against anyone; the report says so. The exit code is 1 when an
-invariant is violated.")]
+While work is under way, what may still happen is not held against anyone; the report says so. With --against it also says
+whether everything that a kept head covers is as it was: events, messages and dead letters. Given a bundle of `concord audit
+export` it names the very messages. The exit code is 1 when an invariant is violated or something is not as it was.")]
 pub(crate) struct CheckArgs {
     /// The time after which a deadline that is due may no longer be open, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     grace: u64,
+    /// A head that `concord audit head --json` has written, or a bundle of `concord audit export`, kept where nobody who can
+    /// write to the broker can write.
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    #[command(flatten)]
+    keys: KeyArgs,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -43,41 +51,100 @@ struct Printed<'a> {
     /// The number of messages under way while the streams were read; 0 when the report is complete.
     under_way: u64,
     #[serde(flatten)]
-    report: &'a Report,
+    report: Option<&'a Report>,
+    /// Why the invariants could not be checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against: Option<&'a Evidence>,
 }
 
 pub(crate) async fn run(connection: &ConnectionArgs, args: &CheckArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let (before, at) = (under_way(&broker).await?, ends(&broker).await?);
+    let evidence = match &args.against {
+        Some(kept) => Some(evidence::of_broker(&broker, kept, &args.keys).await?),
+        None => None,
+    };
+    let (checked, error) = match invariants(&broker, args.grace).await {
+        Ok(checked) => (Some(checked), None),
+        // Whoever has rewritten streams has often removed their consumers; what differs is to be said all the same.
+        Err(failure) if evidence.is_some() => (None, Some(failure.to_string())),
+        Err(failure) => return Err(failure),
+    };
+    let holds = checked.as_ref().is_some_and(|(report, _)| report.holds())
+        && evidence.as_ref().is_none_or(Evidence::holds);
+    if args.json.json {
+        output::json(&Printed {
+            holds,
+            under_way: checked.as_ref().map_or(0, |(_, under_way)| *under_way),
+            report: checked.as_ref().map(|(report, _)| report),
+            error,
+            against: evidence.as_ref(),
+        })?;
+    } else {
+        let invariants = match (&checked, error) {
+            (Some((report, under_way)), _) => text(report, *under_way),
+            (None, error) => format!(
+                "{} {}\n",
+                styled(BAD, "The invariants cannot be checked:"),
+                error.unwrap_or_default()
+            ),
+        };
+        let evidence = evidence.as_ref().map_or(String::new(), Evidence::text);
+        output::print(&format!("{invariants}{evidence}"))?;
+    }
+    Ok(if holds { 0 } else { FOUND })
+}
+
+/// Checks the invariants; the number of messages that were under way.
+async fn invariants(broker: &Broker, grace_ms: u64) -> Result<(Report, u64), Failure> {
+    let stillness = Stillness::begin(broker).await?;
     let mut auditor = Auditor::new();
-    let since = feed(&broker, &mut auditor).await?;
-    let after = under_way(&broker).await?;
-    // The streams are read one after the other, so a message that is stored meanwhile may be missing in some of them.
-    let moved: u64 = ends(&broker)
-        .await?
-        .iter()
-        .zip(at)
-        .map(|(now, then)| now.saturating_sub(then))
-        .sum();
-    let under_way = before.max(after).max(moved);
-    let now = clock::now();
+    let since = messages_since(broker).await?;
+    for kind in StreamKind::EVIDENCE {
+        let scope = Scope::all(kind).with_non_events();
+        stream_reader::for_each(broker, &scope, "checking", |stored| {
+            audit_feed::take(&broker.layout, &mut auditor, kind, &stored)
+        })
+        .await?;
+    }
+    let under_way = stillness.end(broker).await?;
     let ending = Ending {
-        now,
-        grace_ms: args.grace,
+        now: clock::now(),
+        grace_ms,
         quiescent: under_way == 0,
         messages_since: since,
     };
-    let report = auditor.finish(&ending);
-    if args.json.json {
-        output::json(&Printed {
-            holds: report.holds(),
-            under_way,
-            report: &report,
-        })?;
-    } else {
-        output::print(&text(&report, under_way))?;
+    Ok((auditor.finish(&ending), under_way))
+}
+
+/// How much was under way when reading the streams began.
+pub(crate) struct Stillness {
+    under_way: u64,
+    ends: Vec<u64>,
+}
+
+impl Stillness {
+    /// Before the streams are read.
+    pub(crate) async fn begin(broker: &Broker) -> Result<Self, Failure> {
+        Ok(Self {
+            under_way: under_way(broker).await?,
+            ends: ends(broker).await?,
+        })
     }
-    Ok(if report.holds() { 0 } else { FOUND })
+
+    /// After that: the number of messages that were under way meanwhile; 0 when nothing is missing in what was read.
+    pub(crate) async fn end(self, broker: &Broker) -> Result<u64, Failure> {
+        let after = under_way(broker).await?;
+        // The streams are read one after the other, so a message that is stored meanwhile may be missing in some of them.
+        let moved: u64 = ends(broker)
+            .await?
+            .iter()
+            .zip(self.ends)
+            .map(|(now, then)| now.saturating_sub(then))
+            .sum();
+        Ok(self.under_way.max(after).max(moved))
+    }
 }
 
 /// Messages that wait for a service, or are being handled.
@@ -133,17 +200,10 @@ async fn stored_under(
     Ok(number)
 }
 
-const STREAMS: [StreamKind; 4] = [
-    StreamKind::Events,
-    StreamKind::Messages,
-    StreamKind::Urgent,
-    StreamKind::Dead,
-];
-
 /// The last sequence of each stream that is read.
 async fn ends(broker: &Broker) -> Result<Vec<u64>, Failure> {
     let mut ends = Vec::new();
-    for kind in STREAMS {
+    for kind in StreamKind::EVIDENCE {
         ends.push(info(broker, kind).await?.last_sequence);
     }
     Ok(ends)
@@ -162,10 +222,10 @@ async fn info(
     })
 }
 
-/// Gives the auditor everything that is stored; the time from which on messages are kept, where older ones are gone.
-async fn feed(broker: &Broker, auditor: &mut Auditor) -> Result<Option<Timestamp>, Failure> {
+/// The time from which on messages are kept, where older ones are gone.
+pub(crate) async fn messages_since(broker: &Broker) -> Result<Option<Timestamp>, Failure> {
     let mut since = None;
-    for kind in STREAMS {
+    for kind in StreamKind::EVIDENCE {
         let state = info(broker, kind).await?;
         if kind.lane().is_some() && state.first_sequence > 1 {
             let first =
@@ -177,114 +237,12 @@ async fn feed(broker: &Broker, auditor: &mut Auditor) -> Result<Option<Timestamp
                 first
             }));
         }
-        stream_reader::for_each(
-            broker,
-            &Scope::all(kind).with_non_events(),
-            "checking",
-            |stored| {
-                match (kind, kind.lane()) {
-                    (StreamKind::Events, _) => event(broker, auditor, &stored)?,
-                    (_, Some(lane)) => message(broker, auditor, lane, &stored),
-                    _ => dead(broker, auditor, &stored),
-                }
-                Ok(())
-            },
-        )
-        .await?;
     }
     Ok(since)
 }
 
-fn event(broker: &Broker, auditor: &mut Auditor, stored: &StreamMessage) -> Result<(), Failure> {
-    if let Some(foreign) = stored.non_event {
-        auditor.foreign(stored.sequence, &stored.subject, foreign);
-        return Ok(());
-    }
-    let Ok(SystemSubject::Event {
-        aggregate,
-        id,
-        event: name,
-    }) = broker.subjects().parse(&stored.subject)
-    else {
-        return Err(Failure::failed(format!(
-            "{} at {} is among the events and is none; it was stored by another version, or by no service",
-            stored.subject, stored.sequence
-        )));
-    };
-    let bytes = &stored.payload;
-    auditor.event(&RawEvent {
-        sequence: stored.sequence,
-        aggregate,
-        id: &id,
-        event: &name,
-        bytes,
-    });
-    Ok(())
-}
-
-fn message(broker: &Broker, auditor: &mut Auditor, lane: Lane, stored: &StreamMessage) {
-    match broker.subjects().parse(&stored.subject) {
-        Ok(subject) => auditor.message(&StoredMessage {
-            sequence: stored.sequence,
-            subject: &subject,
-            declared: Dialect::parse(stored.header(DIALECT)),
-            content: Content::Bytes(&stored.payload),
-        }),
-        // Only messages to a service have to be answered and kept.
-        Err(_) if reaches_a_service(broker, lane, &stored.subject) => {
-            auditor.malformed_message(lane, stored.sequence)
-        }
-        Err(_) => {}
-    }
-}
-
-/// True when a subject that cannot be parsed matches the inbox of a service.
-fn reaches_a_service(broker: &Broker, lane: Lane, subject: &str) -> bool {
-    let inboxes = broker
-        .layout
-        .consumers()
-        .into_iter()
-        .filter(|consumer| consumer.stream_kind.lane() == Some(lane));
-    inboxes
-        .map(|consumer| consumer.filter)
-        .any(|filter| matches(&filter, subject))
-}
-
-/// True when a subject matches a filter with wildcards.
-fn matches(filter: &str, subject: &str) -> bool {
-    let mut tokens = subject.split('.');
-    for expected in filter.split('.') {
-        match (expected, tokens.next()) {
-            (">", Some(_)) => return true,
-            ("*", Some(_)) => {}
-            (expected, Some(found)) if expected == found => {}
-            _ => return false,
-        }
-    }
-    tokens.next().is_none()
-}
-
-fn dead(broker: &Broker, auditor: &mut Auditor, stored: &StreamMessage) {
-    let subject = broker.subjects().parse(stored.header(header::SUBJECT)).ok();
-    let stream = stored.header(header::STREAM);
-    let lanes = [
-        (StreamKind::Messages, Lane::Normal),
-        (StreamKind::Urgent, Lane::Urgent),
-    ];
-    let lane = lanes
-        .into_iter()
-        .find(|(kind, _)| broker.layout.stream_name(*kind) == stream)
-        .map(|(_, lane)| lane);
-    let position = lane.zip(stored.header(header::SEQUENCE).parse().ok());
-    let id = dialect::id_of(&stored.payload);
-    auditor.dead(&Dead {
-        subject: subject.as_ref(),
-        position,
-        message_id: id.as_ref(),
-    });
-}
-
-fn text(report: &Report, under_way: u64) -> String {
+/// The report for people.
+pub(crate) fn text(report: &Report, under_way: u64) -> String {
     let mut table = Table::new(["NO", "INVARIANT", "HELD OVER", "", "VIOLATIONS", ""]);
     for checked in &report.invariants {
         let Checked {
@@ -353,23 +311,4 @@ fn text(report: &Report, under_way: u64) -> String {
         styled(BAD, "Violated.")
     };
     text + &format!("{verdict}\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn filters_match_as_the_broker_matches_them() {
-        for (subject, matching) in [
-            ("a.b.c.d", true),
-            ("a.x.c.d.e", true),
-            ("a.b.c", false),
-            ("a.b.d.d", false),
-            ("b.b.c.d", false),
-        ] {
-            assert_eq!(matches("a.*.c.>", subject), matching, "{subject}");
-        }
-        assert!(matches("a.b", "a.b") && !matches("a.b", "a.b.c"));
-    }
 }

@@ -6,6 +6,7 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{EXIT_CODES, Failure};
 
 mod agents;
+mod audit;
 mod case;
 mod challenge;
 mod check;
@@ -16,6 +17,7 @@ mod decisions;
 mod doctor;
 mod expert;
 mod gate;
+mod keys;
 mod metrics;
 mod outcome;
 mod permissions;
@@ -92,6 +94,12 @@ pub(crate) enum Verb {
     Replay(replay::ReplayArgs),
     /// Check the invariants over everything that is stored.
     Check(check::CheckArgs),
+    /// Keep heads and bundles of what is stored elsewhere, and check a bundle without the broker.
+    #[command(subcommand)]
+    Audit(audit::AuditVerb),
+    /// Make keys that sign.
+    #[command(subcommand)]
+    Keys(keys::KeysVerb),
     /// It has moved to `concord-lab bench`.
     #[command(hide = true)]
     Bench(MovedArgs),
@@ -143,6 +151,8 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Record(verb) => record::run(&connection, verb).await,
         Verb::Replay(args) => replay::run(&connection, &args).await,
         Verb::Check(args) => check::run(&connection, &args).await,
+        Verb::Audit(verb) => audit::run(&connection, verb).await,
+        Verb::Keys(verb) => keys::run(&verb),
         Verb::Bench(_) => Err(moved("bench")),
         Verb::Eval(_) => Err(moved("eval")),
         Verb::Panel(_) => Err(moved("panel")),

@@ -2,6 +2,7 @@
 //! what is stored.
 
 pub mod args;
+pub(crate) mod audit_feed;
 pub mod case_file;
 pub(crate) mod circumstances;
 pub mod connection;

@@ -260,6 +260,7 @@ mod tests {
             at: clock::now(),
             headers: async_nats::HeaderMap::new(),
             payload: body.to_string().into(),
+            raw: body.to_string().into(),
             non_event: None,
         }
     }

@@ -33,6 +33,8 @@ pub(crate) struct StreamMessage {
     pub(crate) headers: HeaderMap,
     /// Its body, decompressed.
     pub(crate) payload: Bytes,
+    /// Its body, as it is stored.
+    pub(crate) raw: Bytes,
     /// Why a message in the stream of events is no event of a service; none for events, and where bodies were not read.
     pub(crate) non_event: Option<NonEvent>,
 }
@@ -44,22 +46,42 @@ impl StreamMessage {
             .map_err(|error| Failure::failed(format!("the broker sent nonsense: {error}")))?;
         let (sequence, published) = (info.stream_sequence, info.published.unix_timestamp_nanos());
         let (message, _) = message.split();
+        let place = (sequence, broker::timestamp(published));
+        let headers = message.headers.unwrap_or_default();
+        Ok(Self::stored(
+            kind,
+            place,
+            message.subject.to_string(),
+            headers,
+            message.payload,
+        ))
+    }
+
+    /// A message of a stream of this kind: its sequence and time, its subject, headers, and body as it is stored.
+    pub(crate) fn stored(
+        kind: StreamKind,
+        (sequence, at): (u64, Timestamp),
+        subject: String,
+        headers: HeaderMap,
+        raw: Bytes,
+    ) -> Self {
         let non_event = match kind {
-            StreamKind::Events => non_event::of_stored(message.headers.as_ref(), &message.payload),
+            StreamKind::Events => non_event::of_stored(Some(&headers), &raw),
             _ => None,
         };
         // What cannot be expanded is shown, and counts, as it is.
-        let plain = dialect::plain(&message.payload, message.headers.as_ref())
+        let plain = dialect::plain(&raw, Some(&headers))
             .ok()
             .map(|body| body.into_owned());
-        Ok(Self {
+        Self {
             sequence,
-            subject: message.subject.to_string(),
-            at: broker::timestamp(published),
-            headers: message.headers.unwrap_or_default(),
-            payload: plain.map_or(message.payload, Bytes::from),
+            subject,
+            at,
+            headers,
+            payload: plain.map_or_else(|| raw.clone(), Bytes::from),
+            raw,
             non_event,
-        })
+        }
     }
 
     /// A header's value; empty when there is none.

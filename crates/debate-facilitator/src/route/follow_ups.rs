@@ -58,7 +58,8 @@ pub fn follow_ups(
         | Aggregate::Precedent
         | Aggregate::Agent
         | Aggregate::Request
-        | Aggregate::Wake => Vec::new(),
+        | Aggregate::Wake
+        | Aggregate::Head => Vec::new(),
     })
 }
 

@@ -2,12 +2,16 @@
 
 use async_nats::jetstream::context::RequestError;
 use async_nats::jetstream::response::Response;
+use async_nats::{HeaderName, StatusCode};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::broker::Broker;
+
+/// How the first line of a header block begins.
+const HEADERS_VERSION: &str = "NATS/1.0";
 
 /// A message as the broker describes it.
 #[derive(Debug, Deserialize)]
@@ -77,5 +81,87 @@ async fn ask(
         Response::Ok(Found { message }) => Ok(Some(message)),
         // There is none, or it is gone by now.
         Response::Err { .. } => Ok(None),
+    }
+}
+
+/// What the client library cannot parse of a message, if anything. In JSON, what was no UTF-8 has become U+FFFD.
+pub(crate) fn unparsable(subject: &str, headers: &[u8]) -> Option<&'static str> {
+    if subject
+        .chars()
+        .any(|c| c == char::REPLACEMENT_CHARACTER || c.is_whitespace())
+    {
+        return Some("its subject is not UTF-8, or has spaces");
+    }
+    if headers.is_empty() {
+        return None;
+    }
+    let Ok(text) = std::str::from_utf8(headers) else {
+        return Some("its headers are not UTF-8");
+    };
+    let mut lines = text.lines();
+    let Some(status) = lines
+        .next()
+        .and_then(|line| line.strip_prefix(HEADERS_VERSION))
+    else {
+        return Some("its headers do not begin with NATS/1.0");
+    };
+    if status
+        .split_whitespace()
+        .next()
+        .is_some_and(|code| code.parse::<StatusCode>().is_err())
+    {
+        return Some("its headers begin with a status that is none");
+    }
+    let mut is_first = true;
+    for line in lines.filter(|line| !line.is_empty()) {
+        // A line that begins with a space goes on with the value before it.
+        let continues = !is_first && line.starts_with(char::is_whitespace);
+        let named = line
+            .split_once(':')
+            .is_some_and(|(name, _)| name.parse::<HeaderName>().is_ok());
+        if !continues && !named {
+            return Some("a header has no name");
+        }
+        is_first = false;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_client_cannot_parse_is_known() {
+        const SUBJECT: &str = "concord.v1.msg.c.alice.coordinator.finding";
+        for (subject, headers, good) in [
+            (SUBJECT, "", true),
+            (SUBJECT, "NATS/1.0\r\n\r\n", true),
+            (
+                SUBJECT,
+                "NATS/1.0\r\nNats-Msg-Id: 1\r\ntraceparent: 00-1-2-01\r\n\r\n",
+                true,
+            ),
+            (SUBJECT, "NATS/1.0\r\nA: b\r\n c\r\n\r\n", true),
+            (SUBJECT, "NATS/1.0 503 No Responders\r\n\r\n", true),
+            (SUBJECT, "NATS/1.0 99999\r\n\r\n", false),
+            (SUBJECT, "NATS/1.0 what\r\n\r\n", false),
+            (SUBJECT, "no header at all\r\n\r\n", false),
+            (SUBJECT, "NATS/1.0\r\nno colon\r\n\r\n", false),
+            (SUBJECT, "NATS/1.0\r\n A: b\r\n\r\n", false),
+            ("concord.v1.msg.c.alice.coordinator.\u{fffd}", "", false),
+            (
+                "concord.v1.msg.c.alice.coordinator.a\u{2003}b",
+                "NATS/1.0\r\n\r\n",
+                false,
+            ),
+        ] {
+            assert_eq!(
+                unparsable(subject, headers.as_bytes()).is_none(),
+                good,
+                "{subject:?} {headers:?}"
+            );
+        }
+        assert!(unparsable(SUBJECT, b"NATS/1.0\r\nA: \xff\r\n\r\n").is_some());
     }
 }

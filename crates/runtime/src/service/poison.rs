@@ -11,13 +11,12 @@ use std::time::Duration;
 
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use async_nats::jetstream::stream::Stream;
-use async_nats::{HeaderName, StatusCode};
 use bytes::Bytes;
 use concord_events::topology::StreamKind;
 use concord_wire::Fault;
 
 use crate::broker::provision::PullConsumer;
-use crate::broker::raw_message::{self, RawMessage};
+use crate::broker::raw_message::{self, RawMessage, unparsable};
 use crate::delivery::Delivery;
 use crate::error_chain::ErrorChain;
 use crate::service::ServiceRunner;
@@ -27,8 +26,6 @@ use crate::{clock, delivery::reject};
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Messages looked at after one loss; far more than a process has in hand at once.
 const LOOKED_AT_MAX: usize = 4_096;
-/// How the first line of a header block begins.
-const HEADERS_VERSION: &str = "NATS/1.0";
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -162,86 +159,4 @@ fn fault(what: &str) -> Fault {
         format!("No client can parse the message: {what}."),
         "Publish with a NATS client library, on the subjects of docs/subjects.md.",
     )
-}
-
-/// What the client library cannot parse of a message, if anything. In JSON, what was no UTF-8 has become U+FFFD.
-fn unparsable(subject: &str, headers: &[u8]) -> Option<&'static str> {
-    if subject
-        .chars()
-        .any(|c| c == char::REPLACEMENT_CHARACTER || c.is_whitespace())
-    {
-        return Some("its subject is not UTF-8, or has spaces");
-    }
-    if headers.is_empty() {
-        return None;
-    }
-    let Ok(text) = std::str::from_utf8(headers) else {
-        return Some("its headers are not UTF-8");
-    };
-    let mut lines = text.lines();
-    let Some(status) = lines
-        .next()
-        .and_then(|line| line.strip_prefix(HEADERS_VERSION))
-    else {
-        return Some("its headers do not begin with NATS/1.0");
-    };
-    if status
-        .split_whitespace()
-        .next()
-        .is_some_and(|code| code.parse::<StatusCode>().is_err())
-    {
-        return Some("its headers begin with a status that is none");
-    }
-    let mut is_first = true;
-    for line in lines.filter(|line| !line.is_empty()) {
-        // A line that begins with a space goes on with the value before it.
-        let continues = !is_first && line.starts_with(char::is_whitespace);
-        let named = line
-            .split_once(':')
-            .is_some_and(|(name, _)| name.parse::<HeaderName>().is_ok());
-        if !continues && !named {
-            return Some("a header has no name");
-        }
-        is_first = false;
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_client_cannot_parse_is_known() {
-        const SUBJECT: &str = "concord.v1.msg.c.alice.coordinator.finding";
-        for (subject, headers, good) in [
-            (SUBJECT, "", true),
-            (SUBJECT, "NATS/1.0\r\n\r\n", true),
-            (
-                SUBJECT,
-                "NATS/1.0\r\nNats-Msg-Id: 1\r\ntraceparent: 00-1-2-01\r\n\r\n",
-                true,
-            ),
-            (SUBJECT, "NATS/1.0\r\nA: b\r\n c\r\n\r\n", true),
-            (SUBJECT, "NATS/1.0 503 No Responders\r\n\r\n", true),
-            (SUBJECT, "NATS/1.0 99999\r\n\r\n", false),
-            (SUBJECT, "NATS/1.0 what\r\n\r\n", false),
-            (SUBJECT, "no header at all\r\n\r\n", false),
-            (SUBJECT, "NATS/1.0\r\nno colon\r\n\r\n", false),
-            (SUBJECT, "NATS/1.0\r\n A: b\r\n\r\n", false),
-            ("concord.v1.msg.c.alice.coordinator.\u{fffd}", "", false),
-            (
-                "concord.v1.msg.c.alice.coordinator.a\u{2003}b",
-                "NATS/1.0\r\n\r\n",
-                false,
-            ),
-        ] {
-            assert_eq!(
-                unparsable(subject, headers.as_bytes()).is_none(),
-                good,
-                "{subject:?} {headers:?}"
-            );
-        }
-        assert!(unparsable(SUBJECT, b"NATS/1.0\r\nA: \xff\r\n\r\n").is_some());
-    }
 }

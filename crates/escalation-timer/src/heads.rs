@@ -1,0 +1,223 @@
+//! The head of the log: everything that is stored is digested in order, so that nobody can rewrite it unseen.
+//!
+//! A round reads what the streams have got since the last head, with consumers of its own, and stores one more head. Every
+//! replica makes rounds; the lock lets one head follow another. Nothing waits for it: a head that comes later covers more.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use concord_domain::Context;
+use concord_domain::aggregates::head::{Advance, HeadMachine, HeadState, head_id};
+use concord_domain::assurance::evidence::{Fold, digest_of};
+use concord_events::subject::SystemFilters;
+use concord_events::topology::StreamKind;
+use concord_events::{Aggregate, Head, StreamInterval};
+use concord_runtime::broker::log_reader::{self, StreamEnd};
+use concord_runtime::delivery::ErrorChain;
+use concord_runtime::ports::Clock;
+use concord_runtime::service::ServiceRunner;
+use concord_runtime::signing::SigningKey;
+use concord_runtime::{Aggregates, NatsPorts, Outcome};
+use concord_wire::{MessageId, Timestamp};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::TimerSettings;
+
+/// How often is looked whether there is something new.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// Messages younger than this are left to the next head: what no client can parse is deleted within this time.
+const SETTLED_AFTER: Duration = Duration::from_secs(5);
+/// Messages of one stream that one head digests, so that a long log is digested in parts that stay.
+const DIGESTED_MAX: u64 = 100_000;
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Makes heads.
+pub(crate) struct Heads {
+    runner: ServiceRunner,
+    aggregates: Aggregates<HeadMachine, NatsPorts>,
+    key: Option<SigningKey>,
+    interval: Duration,
+    messages: u64,
+    started: Timestamp,
+    number: Gauge,
+    digested: Counter,
+}
+
+/// What is read for one head.
+struct Digested {
+    streams: Vec<StreamInterval>,
+    /// Messages that are no heads.
+    others: u64,
+    /// Whether some stream has more.
+    more: bool,
+}
+
+impl Heads {
+    /// With the key of the installation, where the settings name one.
+    pub(crate) fn new(runner: &ServiceRunner, own: &TimerSettings) -> Result<Self, AnyError> {
+        let path = own.head_key.as_deref();
+        let key = path.map(SigningKey::read).transpose()?;
+        let (number, digested) = (Gauge::default(), Counter::default());
+        runner.metrics.register_own(|registry| {
+            registry.register(
+                "head_number",
+                "The number of the last head of the log that this process knows.",
+                number.clone(),
+            );
+            registry.register(
+                "head_messages",
+                "Messages, events and dead letters that this process has digested into heads.",
+                digested.clone(),
+            );
+        });
+        Ok(Self {
+            aggregates: Aggregates::new(runner.ports.clone(), runner.work.cached_max),
+            key,
+            interval: Duration::from_millis(own.head_interval_ms),
+            messages: own.head_messages.max(1),
+            started: runner.ports.now(),
+            runner: runner.clone(),
+            number,
+            digested,
+        })
+    }
+
+    /// Makes rounds until the service stops.
+    pub(crate) async fn run(self) {
+        let stop = self.runner.stop.clone();
+        // Replicas that look at the same instant would read the same for one head.
+        let apart = u64::from(std::process::id() % 16);
+        let look = self.interval.min(LOOK_INTERVAL);
+        let look = look + look * u32::try_from(apart).unwrap_or(0) / 32;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(look) => {}
+                () = stop.cancelled() => return,
+            }
+            loop {
+                tokio::select! {
+                    () = self.runner.give_way() => {}
+                    () = stop.cancelled() => return,
+                }
+                match self.round().await {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        let error = ErrorChain(&*error);
+                        tracing::warn!(%error, "No head was made; the next round follows.");
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes a head if it is time for one. Whether there is more to digest.
+    async fn round(&self) -> Result<bool, AnyError> {
+        let loaded = self.aggregates.load(&head_id()).await?;
+        let HeadState { last } = loaded.state;
+        self.number
+            .set(last.as_ref().map_or(0, |last| last.number.cast_signed()));
+        let mut ends = Vec::new();
+        for kind in StreamKind::EVIDENCE {
+            ends.push((kind, log_reader::end(&self.runner.broker, kind).await?));
+        }
+        let now = self.runner.ports.now();
+        if !self.is_due(last.as_ref(), &ends, now) {
+            return Ok(false);
+        }
+        let Digested {
+            streams,
+            others,
+            more,
+        } = self.digest(last.as_ref(), &ends, now).await?;
+        if others == 0 {
+            return Ok(false);
+        }
+        let mut head = Head {
+            number: last.as_ref().map_or(1, |last| last.number + 1),
+            previous: last.map(|last| last.digest),
+            at: now,
+            streams,
+            digest: String::new(),
+            signature: None,
+        };
+        head.digest = digest_of(&head);
+        head.signature = self.key.as_ref().map(|key| key.sign(&head));
+        let cause = MessageId::derived(&format!("head/{}/{}", head.number, head.digest));
+        let context = Context::of_message(now, cause);
+        let number = head.number;
+        let input = Advance(head);
+        let outcome = self
+            .aggregates
+            .step(&head_id(), &context, &input, None)
+            .await?;
+        if matches!(outcome, Outcome::Appended { .. }) {
+            self.number.set(number.cast_signed());
+            self.digested.inc_by(others);
+        }
+        Ok(more)
+    }
+
+    /// Whether a head is to be made: there is something new, and it is much or has waited long enough.
+    fn is_due(
+        &self,
+        last: Option<&Head>,
+        ends: &[(StreamKind, StreamEnd)],
+        now: Timestamp,
+    ) -> bool {
+        let stored: u64 = ends.iter().map(|(_, end)| end.last_sequence).sum();
+        let covered = last.map_or(0, |last| {
+            let streams = last.streams.iter();
+            // The last head itself is no reason for the next.
+            1 + streams.map(|one| one.last_sequence).sum::<u64>()
+        });
+        let new = stored.saturating_sub(covered);
+        let since = last.map_or(self.started, |last| last.at);
+        let waited = Duration::from_millis(now.millis_since(since));
+        new >= self.messages || (new > 0 && waited >= self.interval)
+    }
+
+    async fn digest(
+        &self,
+        last: Option<&Head>,
+        ends: &[(StreamKind, StreamEnd)],
+        now: Timestamp,
+    ) -> Result<Digested, AnyError> {
+        let settled = SETTLED_AFTER.min(self.interval);
+        let heads = self.runner.broker.subjects();
+        let heads = heads.event_of_kind(Aggregate::Head, "advanced");
+        let heads = heads.split('*').next().unwrap_or_default().to_owned();
+        let mut digested = Digested {
+            streams: Vec::new(),
+            others: 0,
+            more: false,
+        };
+        for (kind, end) in ends {
+            let before = last.and_then(|last| last.streams.iter().find(|one| one.stream == *kind));
+            let mut fold = Fold::after(before, *kind, end.kept_ms);
+            if end.last_sequence >= fold.next() {
+                let Digested { others, more, .. } = &mut digested;
+                let each = |message: log_reader::LogMessage| {
+                    let age = Duration::from_millis(now.millis_since(message.at));
+                    if age < settled || message.sequence > end.last_sequence {
+                        return ControlFlow::Break(());
+                    }
+                    if fold.count() >= DIGESTED_MAX || fold.is_full_for(message.sequence) {
+                        *more = true;
+                        return ControlFlow::Break(());
+                    }
+                    *others += u64::from(!message.subject.starts_with(&heads));
+                    fold.take(message.sequence, message.at, &message.digest(*kind));
+                    ControlFlow::Continue(())
+                };
+                let first = before.map_or(1, |before| before.last_sequence + 1);
+                log_reader::read(&self.runner.broker, *kind, first, each).await?;
+            }
+            digested.streams.push(fold.interval());
+        }
+        Ok(digested)
+    }
+}

@@ -1,0 +1,196 @@
+//! Reading a stream from any place on, in order, for whoever digests what is stored.
+//!
+//! A message that no client can parse costs the connection (see [`unparsable`]). It is found by the broker's description of
+//! it, and passed over: it has no digest, like a message that is gone.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::stream::Stream;
+use bytes::Bytes;
+use concord_domain::assurance::evidence::{Content, MessageDigest};
+use concord_events::topology::StreamKind;
+use concord_wire::Timestamp;
+use futures::StreamExt;
+
+use crate::broker::raw_message::{self, unparsable};
+use crate::broker::{Broker, Operation, Unavailable, timestamp};
+
+/// Messages that are asked for at once.
+const BATCH: usize = 500;
+/// Messages that are looked at one by one for the one that costs the connection.
+const SEARCHED_MAX: usize = 2 * BATCH;
+/// How long the broker keeps the consumer of a reader that went away.
+const IDLE: Duration = Duration::from_secs(30);
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A message as its stream holds it.
+#[derive(Debug, Clone)]
+pub struct LogMessage {
+    /// Its sequence in the stream.
+    pub sequence: u64,
+    /// Its subject.
+    pub subject: String,
+    /// The time at which the broker stored it.
+    pub at: Timestamp,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, as it is stored.
+    pub payload: Bytes,
+}
+
+impl LogMessage {
+    /// The digest of what it says, in a stream of this kind.
+    pub fn digest(&self, stream: StreamKind) -> MessageDigest {
+        digest(stream, &self.subject, &self.headers, &self.payload)
+    }
+}
+
+/// The digest of what a stored message says.
+pub fn digest(
+    stream: StreamKind,
+    subject: &str,
+    headers: &HeaderMap,
+    payload: &[u8],
+) -> MessageDigest {
+    let headers = headers.iter().flat_map(|(name, values)| {
+        let name: &str = name.as_ref();
+        values.iter().map(move |value| (name, value.as_str()))
+    });
+    Content { subject, payload }.digest(stream, headers)
+}
+
+/// The end of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamEnd {
+    /// The last sequence that was given to a message; 0 before the first.
+    pub last_sequence: u64,
+    /// How long messages are kept, in milliseconds; none without limit.
+    pub kept_ms: Option<u64>,
+}
+
+/// The end of a stream, at this moment.
+pub async fn end(broker: &Broker, kind: StreamKind) -> Result<StreamEnd, Unavailable> {
+    let info = broker.stream(kind).await?.get_info().await;
+    let info = info.map_err(|error| Operation::DescribeStream.failed(error))?;
+    let kept_ms = u64::try_from(info.config.max_age.as_millis()).unwrap_or(u64::MAX);
+    Ok(StreamEnd {
+        last_sequence: info.state.last_sequence,
+        kept_ms: Some(kept_ms).filter(|kept| *kept > 0),
+    })
+}
+
+/// Shows `each` what a stream holds from `first` on, up to what is stored now, or until it breaks.
+pub async fn read(
+    broker: &Broker,
+    kind: StreamKind,
+    first: u64,
+    mut each: impl FnMut(LogMessage) -> ControlFlow<()> + Send,
+) -> Result<(), Unavailable> {
+    let stream = broker.stream(kind).await?;
+    let name = broker.layout.stream_name(kind);
+    let mut next = first;
+    loop {
+        let error = match read_from(&stream, usize::MAX, &mut next, &mut each).await {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        let Some((before, sequence)) = unparsable_from(broker, &name, next).await? else {
+            return Err(Operation::ReadMessage.failed(error));
+        };
+        tracing::warn!(stream = %name, sequence, "A message that no client can parse has no digest.");
+        if before > 0 {
+            let read = read_from(&stream, before, &mut next, &mut each).await;
+            read.map_err(|error| Operation::ReadMessage.failed(error))?;
+        }
+        next = sequence + 1;
+    }
+}
+
+/// Shows `each` at most `most` messages, and moves `next` behind each of them.
+async fn read_from(
+    stream: &Stream<()>,
+    most: usize,
+    next: &mut u64,
+    each: &mut (impl FnMut(LogMessage) -> ControlFlow<()> + Send),
+) -> Result<(), AnyError> {
+    let config = pull::Config {
+        deliver_policy: DeliverPolicy::ByStartSequence {
+            start_sequence: *next,
+        },
+        ack_policy: AckPolicy::None,
+        inactive_threshold: IDLE,
+        memory_storage: true,
+        ..pull::Config::default()
+    };
+    let consumer = stream.create_consumer(config).await?;
+    let name = consumer.cached_info().name.clone();
+    let waiting = usize::try_from(consumer.cached_info().num_pending).unwrap_or(usize::MAX);
+    let mut left = waiting.min(most);
+    let mut delivered = 0;
+    'read: while left > 0 {
+        let mut batch = consumer
+            .fetch()
+            .max_messages(left.min(BATCH))
+            .messages()
+            .await?;
+        let before = left;
+        while let Some(message) = batch.next().await {
+            let message = message?;
+            let info = message.info()?;
+            delivered += 1;
+            // What was lost on the way must not pass for a gap.
+            if info.consumer_sequence != delivered {
+                return Err("a delivery was lost".into());
+            }
+            left -= 1;
+            let (sequence, at) = (
+                info.stream_sequence,
+                timestamp(info.published.unix_timestamp_nanos()),
+            );
+            let (message, _) = message.split();
+            let shown = each(LogMessage {
+                sequence,
+                subject: message.subject.to_string(),
+                at,
+                headers: message.headers.unwrap_or_default(),
+                payload: message.payload,
+            });
+            *next = sequence + 1;
+            if shown.is_break() {
+                break 'read;
+            }
+        }
+        if left == before {
+            return Err("the broker does not go on sending".into());
+        }
+    }
+    // It goes by itself, too.
+    let _ = stream.delete_consumer(&name).await;
+    Ok(())
+}
+
+/// The first message from `first` on that no client can parse, and the number of those before it.
+async fn unparsable_from(
+    broker: &Broker,
+    stream: &str,
+    first: u64,
+) -> Result<Option<(usize, u64)>, Unavailable> {
+    let failed = |error: AnyError| Operation::ReadMessage.failed(error);
+    let mut next = first;
+    for before in 0..SEARCHED_MAX {
+        let found = raw_message::next(broker, stream, ">", next).await;
+        let Some(found) = found.map_err(|error| failed(error.into()))? else {
+            return Ok(None);
+        };
+        let headers = found.headers().map_err(|error| failed(error.into()))?;
+        if unparsable(&found.subject, &headers).is_some() {
+            return Ok(Some((before, found.sequence)));
+        }
+        next = found.sequence + 1;
+    }
+    Ok(None)
+}
