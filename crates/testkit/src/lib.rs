@@ -20,7 +20,7 @@ mod round_trip;
 mod stored;
 mod until;
 
-pub use agent::{Agent, Heard};
+pub use agent::{Agent, ReceivedMessage};
 pub use audit::{audit, now};
 pub use broker::TestBroker;
 pub use command::{COMMAND_MAX, CommandOutput, command, finish};
