@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -81,6 +82,7 @@ impl Arguments {
             replicas: usize::from(self.replicas),
             ladder: self.ladder,
             hosted: self.hosted,
+            intrusions: Arc::default(),
             verbose: self.verbose,
         };
         let (from, seeds) = self.seed.map_or((self.from, self.seeds), |seed| (seed, 1));

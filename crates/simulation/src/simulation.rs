@@ -32,6 +32,9 @@ pub struct Options {
     pub ladder: bool,
     /// Whether it is the world of a hosted agent instead of that of the services.
     pub hosted: bool,
+    /// Messages that strangers send in the first seconds besides: the tokens of the subject after the lane, and the body. A
+    /// world with such messages is given longer to come to rest, for they may open cases under any policy.
+    pub intrusions: Arc<[(String, Vec<u8>)]>,
     /// Whether to keep a log of what happens.
     pub verbose: bool,
 }
@@ -44,6 +47,7 @@ impl Default for Options {
             replicas: 2,
             ladder: false,
             hosted: false,
+            intrusions: Arc::default(),
             verbose: false,
         }
     }
@@ -55,6 +59,8 @@ const WATCH_MS: u64 = 10_000;
 const CALM_MS_MAX: u64 = 45_000;
 /// When faults have stopped, everything is done within this time, or it is stuck.
 const QUIET_MS: u64 = 600_000;
+/// The same in a world of intrusions: the longest time of a policy.
+const QUIET_AFTER_INTRUSIONS_MS: u64 = 400 * 86_400_000;
 /// So often deadlines that are held are resumed at the end. What an operator has asked for before may hold them again.
 const CLOSINGS_MAX: u32 = 5;
 
@@ -74,6 +80,8 @@ struct Simulation {
     calm_since: Option<u64>,
     /// How often held deadlines were resumed at the end.
     closings: u32,
+    /// How long after faults have stopped everything is done.
+    quiet_ms: u64,
 }
 
 /// Runs one seed to its end and checks what is left.
@@ -97,8 +105,16 @@ pub fn run(seed: u64, options: &Options) -> SeedReport {
         agents,
         calm_since: None,
         closings: 0,
+        quiet_ms: if options.intrusions.is_empty() {
+            QUIET_MS
+        } else {
+            QUIET_AFTER_INTRUSIONS_MS
+        },
     };
     simulation.begin(options.replicas.max(1));
+    simulation
+        .agents
+        .intrude_with(&mut simulation.world.lock(), &options.intrusions);
     let quiet = simulation.run_until_quiet();
     let mut world = simulation.world.lock();
     let mut report = check::check(seed, &world, quiet);
@@ -183,10 +199,11 @@ impl Simulation {
                 continue;
             };
             let world = self.world.lock();
-            if world.now > calm_since + QUIET_MS {
+            if world.now > calm_since + self.quiet_ms {
                 let waiting = world.broker.unacknowledged();
                 return Some(format!(
-                    "it is not quiet {QUIET_MS} ms after faults stopped: {waiting:?}"
+                    "it is not quiet {} ms after faults stopped: {waiting:?}",
+                    self.quiet_ms
                 ));
             }
         }
@@ -283,8 +300,8 @@ impl Simulation {
             .replicas
             .iter()
             .filter(|replica| replica.service == service && replica.process.is_some());
-        let histories: Vec<Incarnation> = up.map(|replica| replica.incarnation).collect();
-        let Some(incarnation) = world.random.pick(&histories).copied() else {
+        let processes: Vec<Incarnation> = up.map(|replica| replica.incarnation).collect();
+        let Some(incarnation) = world.random.pick(&processes).copied() else {
             return world.plan(500, Action::Offer { consumer, sequence });
         };
         world.lease(consumer, sequence);

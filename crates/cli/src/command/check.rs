@@ -1,15 +1,16 @@
 //! `concord check`: the invariants of the design, over everything that is stored.
 
+use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use clap::Args;
 use concord_domain::assurance::audit::{
     Auditor, Checked, Content, Dead, Ending, Passed, RawEvent, Report, StoredMessage,
 };
 use concord_events::dead_letter::header;
 use concord_events::subject::SystemSubject;
-use concord_events::topology::{ConsumerDefinition, ConsumerKind, StreamKind};
+use concord_events::topology::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
 use concord_runtime::{Broker, service::clock};
 use concord_wire::header::DIALECT;
-use concord_wire::subject::Lane;
+use concord_wire::subject::{Lane, Service};
 use concord_wire::{Dialect, Timestamp, dialect};
 use serde::Serialize;
 
@@ -85,8 +86,15 @@ async fn under_way(broker: &Broker) -> Result<u64, Failure> {
         .layout
         .consumers()
         .into_iter()
-        .filter(|consumer| consumer.kind != ConsumerKind::Deadlines);
-    for ConsumerDefinition { stream, name, .. } in consumers {
+        .filter(|consumer| consumer.kind != ConsumerKind::Deadlines)
+        .chain(inboxes_of_adapter(&broker.layout));
+    for ConsumerDefinition {
+        stream,
+        name,
+        service,
+        ..
+    } in consumers
+    {
         let missing = |error: &dyn std::error::Error| {
             Failure::failed(format!(
                 "the consumer {name} cannot be looked at: {error}; see `concord doctor`"
@@ -97,13 +105,33 @@ async fn under_way(broker: &Broker) -> Result<u64, Failure> {
             .get_stream_no_info(&stream)
             .await
             .map_err(|error| missing(&error))?;
-        let info = handle
-            .consumer_info(&name)
-            .await
-            .map_err(|error| missing(&error))?;
+        let info = match handle.consumer_info(&name).await {
+            Ok(info) => info,
+            // An installation may do without the adapter.
+            Err(error)
+                if service == Service::AgentAdapter
+                    && error.kind() == ConsumerInfoErrorKind::NotFound =>
+            {
+                continue;
+            }
+            Err(error) => return Err(missing(&error)),
+        };
         number += info.num_pending + info.num_ack_pending as u64;
     }
     Ok(number)
+}
+
+/// The consumers of what is addressed to the agent adapter itself.
+fn inboxes_of_adapter(layout: &Layout) -> impl Iterator<Item = ConsumerDefinition> {
+    const SERVICE: Service = Service::AgentAdapter;
+    let kinds = [
+        ConsumerKind::Inbox(SERVICE),
+        ConsumerKind::UrgentInbox(SERVICE),
+    ];
+    kinds
+        .map(|kind| layout.consumers_of(kind))
+        .into_iter()
+        .flatten()
 }
 
 const STREAMS: [StreamKind; 4] = [
@@ -213,10 +241,11 @@ fn message(broker: &Broker, auditor: &mut Auditor, lane: Lane, stored: &StreamMe
 
 /// True when a subject that cannot be parsed matches the inbox of a service.
 fn reaches_a_service(broker: &Broker, lane: Lane, subject: &str) -> bool {
-    let inboxes = broker
-        .layout
+    let layout = &broker.layout;
+    let inboxes = layout
         .consumers()
         .into_iter()
+        .chain(inboxes_of_adapter(layout))
         .filter(|consumer| consumer.stream_kind.lane() == Some(lane));
     inboxes
         .map(|consumer| consumer.filter)
