@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use concord_events::topology::StreamKind;
-use concord_wire::Timestamp;
 use concord_wire::payload::notification::{EventData, Woken};
 use concord_wire::subject::{Service, Subject};
+use concord_wire::{CaseId, Timestamp};
 use serde_json::{Value, json};
 
 use crate::broker::Publication;
@@ -150,6 +150,14 @@ impl Agents {
 
     /// Publishes `draft` after `in_ms`.
     fn say(&mut self, world: &mut World, in_ms: u64, draft: &Draft) {
+        // The broker takes no subject with a space or a wildcard, so what answers a case of such a name reaches nobody.
+        if draft
+            .case
+            .as_deref()
+            .is_some_and(|case| CaseId::new(case).is_err())
+        {
+            return;
+        }
         let mut envelope = json!({
             "message_id": draft.id, "timestamp": world.clock(), "from_agent": draft.from,
             "to_agent": draft.to.as_str(), "message_type": draft.kind, "payload": draft.payload,
