@@ -1,4 +1,4 @@
-//! Texts of others: cut, made visible, and quoted for a shell.
+//! Texts of others: cut, made visible, and quoted for the command line.
 
 use std::fmt::Write;
 
@@ -61,9 +61,9 @@ pub fn visible_json(json: &str) -> String {
     visible
 }
 
-/// A text as one word of a shell (POSIX; `$'...'`, where it has characters that are not seen, is of POSIX 2024, bash and zsh).
+/// A text as one word of a command line (POSIX; `$'...'`, where it has characters that are not seen, is of POSIX 2024, bash and zsh).
 /// Whatever it holds, a copied command runs nothing of it.
-pub fn shell_word(text: &str) -> String {
+pub fn command_word(text: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if !text.is_empty() && text.chars().all(is_safe) {
         return text.to_owned();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_a_shell_is_one_word() {
+    fn a_word_of_a_command_is_one_word() {
         for (text, expected) in [
             ("valuation", "valuation"),
             ("valuation review", "'valuation review'"),
@@ -145,7 +145,7 @@ mod tests {
             ("a\n'b\\", "$'a\\U0000000a\\'b\\\\'"),
             ("v\u{202e}", "$'v\\U0000202e'"),
         ] {
-            assert_eq!(shell_word(text), expected);
+            assert_eq!(command_word(text), expected);
         }
     }
 }

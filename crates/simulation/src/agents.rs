@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use concord_events::topology::StreamKind;
+use concord_wire::Timestamp;
 use concord_wire::payload::notification::{EventData, Woken};
 use concord_wire::subject::{Service, Subject};
-use concord_wire::Timestamp;
 use serde_json::{Value, json};
 
 use crate::broker::Publication;

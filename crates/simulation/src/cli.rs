@@ -13,8 +13,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::faults::{Faults, InjectedBug};
+use crate::options::Options;
 use crate::report::{Counts, SeedReport, WORLD_VERSION};
-use crate::simulation::{Options, run};
+use crate::simulation::run;
 
 /// Runs Concord in simulated worlds in which messages are delayed, doubled and lost and processes are killed, and checks
 /// after each whether the invariants of the design hold. The same seed gives the same world on every machine, as long as

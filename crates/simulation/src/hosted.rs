@@ -13,9 +13,9 @@ use concord_domain::resilience::breaker::BreakerState;
 use crate::check;
 use crate::executor::{Executor, Incarnation};
 use crate::faults::Faults;
+use crate::options::Options;
 use crate::random::Random;
 use crate::report::SeedReport;
-use crate::simulation::Options;
 
 mod caller;
 mod ports;

@@ -11,47 +11,14 @@ use crate::agents::Agents;
 use crate::agents::operators::Operation;
 use crate::check;
 use crate::executor::{Executor, Incarnation};
-use crate::faults::{Faults, InjectedBug};
+use crate::faults::Faults;
 use crate::hosted;
 use crate::network::Connection;
+use crate::options::Options;
 use crate::process::{Assignment, Process};
 use crate::random::Random;
 use crate::report::SeedReport;
 use crate::world::{Action, Shared, World, instant};
-
-/// What kind of world a seed is run in.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// What goes wrong.
-    pub faults: Faults,
-    /// A bug to inject.
-    pub injected_bug: Option<InjectedBug>,
-    /// Replicas of each service.
-    pub replicas: usize,
-    /// Whether disagreements climb the ladder.
-    pub ladder: bool,
-    /// Whether it is the world of a hosted agent instead of that of the services.
-    pub hosted: bool,
-    /// Messages that strangers send in the first seconds besides: the tokens of the subject after the lane, and the body. A
-    /// world with such messages is given longer to come to rest, for they may open cases under any policy.
-    pub intrusions: Arc<[(String, Vec<u8>)]>,
-    /// Whether to keep a log of what happens.
-    pub verbose: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            faults: Faults::default(),
-            injected_bug: None,
-            replicas: 2,
-            ladder: false,
-            hosted: false,
-            intrusions: Arc::default(),
-            verbose: false,
-        }
-    }
-}
 
 /// The watchdog looks this often.
 const WATCH_MS: u64 = 10_000;

@@ -65,17 +65,7 @@ pub fn subjects() -> String {
             .into_iter()
             .map(|(form, purpose)| [code(form), purpose.to_owned()]),
     );
-    page.section("Message types");
-    page.text(
-        "The last token of a message's subject. Each has a JSON Schema in `proto-schemas/`. A service refuses a type that \
-         it does not act on, and says whom to send it to; what only tells something it lets pass.",
-    );
-    page.table(
-        ["type", "meaning", "the services that act on it"],
-        MessageType::DOCS
-            .iter()
-            .map(|(name, doc)| [schema_link(name, name), (*doc).into(), acting(name)]),
-    );
+    message_types(&mut page);
     notifications(&mut page);
     page.section("Services");
     page.table(
@@ -119,6 +109,20 @@ pub fn subjects() -> String {
             .map(|(name, doc)| [code(name), (*doc).into()]),
     );
     page.text
+}
+
+fn message_types(page: &mut Page) {
+    page.section("Message types");
+    page.text(
+        "The last token of a message's subject. Each has a JSON Schema in `proto-schemas/`. A service refuses a type that \
+         it does not act on, and says whom to send it to; what only tells something it lets pass.",
+    );
+    page.table(
+        ["type", "meaning", "the services that act on it"],
+        MessageType::DOCS
+            .iter()
+            .map(|(name, doc)| [schema_link(name, name), (*doc).into(), acting(name)]),
+    );
 }
 
 /// The services that act on a message type.

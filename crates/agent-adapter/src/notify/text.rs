@@ -1,7 +1,7 @@
 //! The words of a mail. Topics and positions are written by strangers: each becomes one line of bounded length, so that
 //! it can neither add a header nor pretend to be a part of the text around it.
 
-use concord_domain::text::{one_line, shell_word};
+use concord_domain::text::{command_word, one_line};
 use concord_wire::AgentId;
 
 use super::notice::{Audience, Notice, Position, What};
@@ -124,7 +124,7 @@ fn answer(notice: &Notice) -> Vec<String> {
             ]
         }
         Audience::Gate(gate) => {
-            let gate = shell_word(gate);
+            let gate = command_word(gate);
             vec![
                 "What stands, and what rests on it:".into(),
                 format!("  concord gate show {case}"),

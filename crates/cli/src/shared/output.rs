@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 
 use anstyle::{AnsiColor, Effects, Style};
+pub use concord_domain::text::{command_word, one_line};
 use concord_domain::text::{is_deceptive, visible_json};
-pub use concord_domain::text::{one_line, shell_word};
 use concord_wire::Timestamp;
 use serde::Serialize;
 

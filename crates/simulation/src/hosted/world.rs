@@ -12,10 +12,10 @@ use concord_wire::Timestamp;
 use crate::executor::Incarnation;
 use crate::faults::{Faults, InjectedBug};
 use crate::hosted::setup::{Kind, Mood, Setup};
+use crate::options::Options;
 use crate::plan::Plan;
 use crate::random::Random;
 use crate::report::{Counts, HostedCounts};
-use crate::simulation::Options;
 use crate::world::instant;
 
 mod answers;

@@ -9,7 +9,9 @@ use serde::Serialize;
 
 use super::requires_review;
 use crate::shared::debate_file::resolution_text;
-use crate::shared::output::{DOUBTFUL, FAINT, GOOD, NAMED, STRONG, count, one_line, shell_word, styled};
+use crate::shared::output::{
+    DOUBTFUL, FAINT, GOOD, NAMED, STRONG, command_word, count, one_line, styled,
+};
 
 /// The gate ahead, and what has to be done before the case can pass it.
 #[derive(Debug, Serialize)]
@@ -111,7 +113,7 @@ fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
     };
     let line = format!(
         "concord gate review {case} --gate {} {by} {verbs}",
-        shell_word(gate)
+        command_word(gate)
     );
     writeln!(out, "\n{}", styled(FAINT, format!("Go on with: {line}")))
 }
