@@ -168,7 +168,7 @@ fn anything(random: &mut Random) -> Value {
         json!("ada"),
         json!("coordinator"),
         json!("2026-11-21T20:15:18.000Z"),
-        json!("9999-12-31T23:59:59.999Z"),
+        json!("2027-01-16T08:00:00.000Z"),
         json!("a b\n\u{1b}[2J\u{202e}\u{200b}\u{0}"),
         json!("x".repeat(10_000)),
         json!("concord.v1.>"),
