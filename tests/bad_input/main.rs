@@ -6,6 +6,7 @@ mod findings;
 mod form;
 mod identity;
 mod ladder;
+mod mutants;
 mod opening;
 mod poison;
 mod stage;

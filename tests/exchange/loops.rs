@@ -1,8 +1,8 @@
 //! Two agents that wake each other without end are stopped and are told so once; everybody else goes on.
 
 use concord_testkit::{
-    Agent, Heard, Message, TestInstallation, event_data, message_bodies, settled, wait_for,
-    with_adapter_settings,
+    Agent, Message, ReceivedMessage, TestInstallation, event_data, message_bodies, settled,
+    wait_for, with_adapter_settings,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn mention(from: &str, whom: &str, thread: &str) -> Message {
 }
 
 /// The answer of an agent to the message that wakes it: a mention of the sender.
-fn mention_back(heard: &Heard) -> Vec<Message> {
+fn mention_back(heard: &ReceivedMessage) -> Vec<Message> {
     let woken = &heard.payload()["data"]["message"];
     let (Some(from), Some(thread)) = (
         woken["from_agent"].as_str(),

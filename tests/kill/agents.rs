@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::{self, consumer::pull};
-use concord_testkit::{Heard, Message};
+use concord_testkit::{Message, ReceivedMessage};
 use futures::TryStreamExt;
 use tokio::task::JoinSet;
 
 /// The answers of an agent to a message; the same whenever, and however often, it receives the message.
-pub(crate) type Answers = fn(&Heard) -> Vec<Message>;
+pub(crate) type Answers = fn(&ReceivedMessage) -> Vec<Message>;
 
 /// Agents that answer until they are dropped.
 pub(crate) struct Agents {
@@ -73,7 +73,7 @@ async fn answer(
     message: jetstream::Message,
 ) -> Result<(), async_nats::Error> {
     let body = serde_json::from_slice(&message.payload)?;
-    let heard = Heard {
+    let heard = ReceivedMessage {
         agent: name.to_owned(),
         subject: message.subject.to_string(),
         body,

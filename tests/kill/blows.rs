@@ -2,10 +2,8 @@
 //! that the same seed gives the same blows.
 
 use async_nats::jetstream;
-use concord_testkit::{Plan, SERVICES, TestInstallation, with_hosted_agent};
+use concord_testkit::{Plan, Random, SERVICES, TestInstallation, with_hosted_agent};
 use concord_wire::subject::Service;
-
-use crate::random::Random;
 
 /// Processes of each service.
 const REPLICAS: usize = 2;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::Client;
-use concord_testkit::{Heard, Message, Stored, events, wait_for};
+use concord_testkit::{Message, ReceivedMessage, Stored, events, wait_for};
 use serde_json::{Value, json};
 
 /// The participants of every case. The last is hosted by the agent adapter.
@@ -43,7 +43,7 @@ pub(crate) fn opening(number: usize) -> Message {
 }
 
 /// The answers of an agent to a message; the same whenever, and however often, it receives the message.
-pub(crate) fn answers(heard: &Heard) -> Vec<Message> {
+pub(crate) fn answers(heard: &ReceivedMessage) -> Vec<Message> {
     let asked = heard.body["message_id"].as_str().unwrap_or_default();
     let answer = match heard.kind() {
         "task_assignment" => heard.finding(

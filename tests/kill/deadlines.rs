@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use async_nats::jetstream;
 use concord_events::topology::StreamKind;
-use concord_testkit::{Message, TestInstallation, event_data, stored, wait_for};
+use concord_testkit::{Message, Random, TestInstallation, event_data, stored, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::cases::wait_for_decisions;
-use crate::random::Random;
 
 const CASES: usize = 40;
 const PATIENCE: Duration = Duration::from_secs(60);

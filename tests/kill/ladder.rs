@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream;
 use concord_events::dead_letter::header;
 use concord_testkit::{
-    Message, Stored, TestInstallation, audit, dead_letters, now, settled, wait_for,
+    Message, Random, Stored, TestInstallation, audit, dead_letters, now, settled, wait_for,
 };
 use serde_json::{Value, json};
 
@@ -15,7 +15,6 @@ use crate::agents::{Agents, publish};
 use crate::blows::{Blow, plan, start, strike};
 use crate::events::{Event, EventLog, text};
 use crate::parties::{self, CASES, CHALLENGES, EXPERTS, FIRST, SPEAKERS};
-use crate::random::Random;
 
 /// How many events a run has at least: the measure of its progress.
 const EVENTS: u64 = 4_000;

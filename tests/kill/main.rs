@@ -9,6 +9,5 @@ mod drain;
 mod events;
 mod ladder;
 mod parties;
-mod random;
 mod reconnect;
 mod storm;

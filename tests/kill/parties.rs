@@ -1,7 +1,7 @@
 //! The challenges of the ladder's storm, and the messages of challengers, challenged and experts, which follow from the message
 //! that they answer alone.
 
-use concord_testkit::{Heard, Message};
+use concord_testkit::{Message, ReceivedMessage};
 use serde_json::{Value, json};
 
 use crate::cases::chance;
@@ -106,7 +106,7 @@ fn manner(debate: &str) -> Manner {
 }
 
 /// The answers of one of the speakers to a message.
-pub(crate) fn answers(heard: &Heard) -> Vec<Message> {
+pub(crate) fn answers(heard: &ReceivedMessage) -> Vec<Message> {
     let asked = heard.body["message_id"].as_str().unwrap_or_default();
     let answers = match heard.kind() {
         "task_assignment" => {
@@ -127,7 +127,7 @@ pub(crate) fn answers(heard: &Heard) -> Vec<Message> {
 }
 
 /// A message to the facilitator in the debate of another message.
-fn in_debate(heard: &Heard, kind: &str, payload: Value) -> Message {
+fn in_debate(heard: &ReceivedMessage, kind: &str, payload: Value) -> Message {
     let debate = heard.body["correlation_id"].clone();
     Message::new(
         heard.case(),
@@ -140,7 +140,7 @@ fn in_debate(heard: &Heard, kind: &str, payload: Value) -> Message {
 }
 
 /// The answers of a challenged agent.
-fn challenged(heard: &Heard) -> Vec<Message> {
+fn challenged(heard: &ReceivedMessage) -> Vec<Message> {
     if heard.agent == "rash" {
         return Vec::new();
     }
@@ -156,7 +156,7 @@ fn challenged(heard: &Heard) -> Vec<Message> {
 }
 
 /// The answers of a challenger to a question.
-fn challenger(heard: &Heard) -> Vec<Message> {
+fn challenger(heard: &ReceivedMessage) -> Vec<Message> {
     match manner(heard.payload()["debate_id"].as_str().unwrap_or_default()) {
         Manner::Settled => {
             vec![heard.answer("agreement", json!({ "reasoning": "That settles it." }))]
@@ -170,7 +170,7 @@ fn challenger(heard: &Heard) -> Vec<Message> {
 }
 
 /// The rulings of an expert.
-fn expert(heard: &Heard) -> Vec<Message> {
+fn expert(heard: &ReceivedMessage) -> Vec<Message> {
     let parameters = &heard.payload()["parameters"];
     let held_by_sure = |position: &&Value| position.to_string().contains("\"agent_id\":\"sure\"");
     let positions = parameters["brief"]["positions"]

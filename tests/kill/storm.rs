@@ -4,13 +4,12 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
 use concord_events::dead_letter::header;
-use concord_testkit::{TestInstallation, audit, dead_letters, settled, wait_for};
+use concord_testkit::{Random, TestInstallation, audit, dead_letters, settled, wait_for};
 use serde_json::Value;
 
 use crate::agents::{Agents, publish};
 use crate::blows::{Blow, last_event, plan, start, strike};
 use crate::cases::{self, AGENTS, opening, wait_for_decisions};
-use crate::random::Random;
 
 const CASES: usize = 200;
 /// How many events an undisturbed case has at least.

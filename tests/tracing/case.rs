@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::StatusCode;
 use concord_testkit::{
-    Agent, Heard, Message, Plan, Stored, TestInstallation, events, messages, settled, unique,
-    wait_for, with_hosted_agent,
+    Agent, Message, Plan, ReceivedMessage, Stored, TestInstallation, events, messages, settled,
+    unique, wait_for, with_hosted_agent,
 };
 use concord_wire::CaseId;
 use concord_wire::subject::Service;
@@ -49,7 +49,7 @@ pub(crate) async fn publish(client: &async_nats::Client, message: &Message, trac
 }
 
 /// Waits for the task of an agent: as the agent reads it, and its trace context.
-async fn task(client: &async_nats::Client, case: &str, agent: &str) -> (Heard, String) {
+async fn task(client: &async_nats::Client, case: &str, agent: &str) -> (ReceivedMessage, String) {
     let filter = format!("concord.v1.msg.{case}.coordinator.{agent}.task_assignment");
     let task = wait_for(format!("the task of {agent}"), PATIENCE, async || {
         let tasks = messages(client, &filter).await?;
@@ -57,7 +57,7 @@ async fn task(client: &async_nats::Client, case: &str, agent: &str) -> (Heard, S
     })
     .await;
     let traceparent = task.header("traceparent").to_owned();
-    let heard = Heard {
+    let heard = ReceivedMessage {
         agent: agent.to_owned(),
         subject: task.subject.clone(),
         body: task.json(),
@@ -90,7 +90,7 @@ async fn start_listener(client: &async_nats::Client, name: &str) -> Agent {
 }
 
 /// The finding of an agent that was given a task.
-fn finding(task: &Heard) -> Message {
+fn finding(task: &ReceivedMessage) -> Message {
     match task.agent.as_str() {
         "ann" => task.finding(json!({ "summary": "low", "risk_score": 20 }), 0.9),
         _ => task.finding(json!({ "summary": "low", "risk_score": 25 }), 0.8),

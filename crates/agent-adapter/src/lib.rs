@@ -79,6 +79,8 @@ impl Run for AgentAdapter {
         )
         .await?;
         notify::start(&runner, &adapter, &own.notify, email, webhook);
+        // Hosted agents have inboxes of their own: what is addressed to the adapter itself is for nobody.
+        runner.consume_no_messages();
         runner.answer(
             "agents",
             Arc::new(move |_| {

@@ -6,9 +6,10 @@ use concord_events::{
     self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, ReceivedFinding, StoredEvent,
 };
 use concord_runtime::Routed;
-use concord_runtime::delivery::route::{digest_of, unknown_type};
+use concord_runtime::delivery::route::{digest_of, not_acted_on};
 use concord_wire::payload::{Challenge, Finding, OPEN_CASE, OpenCase, Request, Review};
 use concord_wire::policy::Policy;
+use concord_wire::subject::Service;
 use concord_wire::{CaseId, Envelope, ErrorCode, Fault, MessageType};
 
 pub mod exchange;
@@ -24,9 +25,7 @@ pub fn from_message(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
         MessageType::Request => request(envelope),
         MessageType::Challenge => challenge(envelope),
         MessageType::Review => review(envelope),
-        MessageType::Unknown(name) => Err(unknown_type(name)),
-        // News for people and other agents; part of the transcript and of no interest here.
-        _ => Ok(Routed::Ignored("other_type")),
+        other => not_acted_on(Service::Coordinator, other),
     }
 }
 

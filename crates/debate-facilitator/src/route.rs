@@ -5,7 +5,7 @@ use concord_domain::aggregates::debate::{
 };
 use concord_domain::effect;
 use concord_runtime::Routed;
-use concord_runtime::delivery::route::{digest_of, unknown_type};
+use concord_runtime::delivery::route::{digest_of, not_acted_on};
 use concord_wire::payload::{
     Acknowledgement, Answer, Clarification, Evidence, OutcomeReport, Request, Ruling,
 };
@@ -28,15 +28,14 @@ pub fn from_message(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
         }
         MessageType::Ruling => ruling(envelope),
         MessageType::Outcome => outcome(envelope),
-        MessageType::Unknown(name) => Err(unknown_type(name)),
-        _ => Ok(Routed::Ignored("other_type")),
+        other => not_acted_on(Service::DebateFacilitator, other),
     }
 }
 
 fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     let answer: Answer = envelope.payload()?;
     answer.check()?;
-    let question = question_of(envelope);
+    let question = effect::question_of(envelope);
     let id = debate_of(envelope)?;
     let given = AnswerMessage {
         agent_id: envelope.from_agent.clone(),
@@ -56,31 +55,10 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     })
 }
 
-/// The debate and the event of the question that is answered. Specification 5 names the question by `correlation_id`, for want
-/// of a `reply_to`.
-fn question_of(envelope: &Envelope) -> Option<(&str, u64)> {
-    let named = [
-        envelope.reply_to.as_deref(),
-        envelope.correlation_id.as_deref(),
-    ];
-    named.into_iter().flatten().find_map(effect::source_of)
-}
-
 /// The debate that a message belongs to: the one it names, else the one whose question it answers.
 fn debate_of(envelope: &Envelope) -> Result<DebateId, Fault> {
-    // The id of a debate is never that of an effect.
-    let named = envelope
-        .correlation_id
-        .as_deref()
-        .filter(|id| effect::source_of(id).is_none());
-    let debate = match (named, question_of(envelope)) {
-        (Some(debate), _) | (None, Some((debate, _))) => debate,
-        (None, None) => {
-            return Err(no_debate(
-                "The answer does not say which question it answers.",
-            ));
-        }
-    };
+    let debate = effect::debate_of(envelope)
+        .ok_or_else(|| no_debate("The answer does not say which question it answers."))?;
     DebateId::new(debate).map_err(|_| no_debate("The answer names no debate."))
 }
 

@@ -23,7 +23,7 @@ use concord_wire::{AgentId, DebateId, Fault, MessageId, Recipient, Timestamp};
 use serde_json::Value;
 
 pub use draft::messages;
-pub use id::{effect_id, source_of};
+pub use id::{debate_of, effect_id, question_of, source_of};
 pub(crate) use round::Round;
 
 /// One message that a service publishes because of an event.

@@ -1,4 +1,5 @@
-//! The part of the agent adapter that decides whom messages wake, with the cards of this world and without a model.
+//! The part of the agent adapter that decides whom messages wake, with the cards of this world and without a model; and
+//! what is addressed to the adapter itself.
 
 use std::sync::{Arc, LazyLock};
 
@@ -42,10 +43,11 @@ static MATCHING: LazyLock<Arc<Matching>> = LazyLock::new(|| {
     Arc::new(Matching::of_cards(&cards))
 });
 
-/// Binds the adapter's own handlers of waking.
+/// Binds the adapter's own handlers of waking, and of its inbox.
 pub(crate) fn bind(context: &ServiceContext<SimPorts>, binder: &mut impl Binder) {
     let adapter = AdapterContext::new(context);
     let matching = Arc::clone(&MATCHING);
     WakeHandler::new(&adapter, matching, Some(BOUNDS)).bind(binder);
     bind_effects(context, binder);
+    binder.handle_no_messages(context);
 }

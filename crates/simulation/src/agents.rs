@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::broker::Publication;
 use crate::random::Random;
-use crate::world::{Happening, World};
+use crate::world::{Action, World};
 
 mod answers;
 mod challenges;
@@ -39,7 +39,7 @@ const OPENER: &str = "olga";
 
 /// Something to publish.
 #[derive(Debug, Clone)]
-pub(crate) struct Speech {
+pub(crate) struct OutgoingMessage {
     subject: String,
     id: Option<String>,
     body: Arc<[u8]>,
@@ -187,11 +187,15 @@ impl Agents {
     ) {
         let all = world.subjects().all("msg");
         let subject = format!("{}{place}", all.trim_end_matches('>'));
+        // An answer to a message with a malformed name has a subject that the broker takes from nobody.
+        if world.subjects().parse::<Subject>(&subject).is_err() {
+            return;
+        }
         // Not every client sets the header by which the broker knows a repetition.
         let id = id.filter(|_| self.random.chance(0.6));
         world.plan(
             in_ms,
-            Happening::Say(Speech {
+            Action::Say(OutgoingMessage {
                 subject,
                 id,
                 body: body.into(),
@@ -208,14 +212,14 @@ impl Agents {
 
 impl World {
     /// Somebody who is no service publishes something, and tries until the broker has it.
-    pub(crate) fn say(&mut self, speech: Speech) {
+    pub(crate) fn say(&mut self, outgoing: OutgoingMessage) {
         let away = self.away_ms();
         if away > 0 {
             let after = self.delay();
-            self.plan(away + after, Happening::Say(speech));
+            self.plan(away + after, Action::Say(outgoing));
             return;
         }
-        let Speech { subject, id, body } = speech.clone();
+        let OutgoingMessage { subject, id, body } = outgoing.clone();
         self.publish(
             StreamKind::Messages,
             Publication {
@@ -227,7 +231,7 @@ impl World {
         );
         let unanswered = self.faults.lost_answer;
         if self.random.chance(unanswered) {
-            self.plan(1_000, Happening::Say(speech));
+            self.plan(1_000, Action::Say(outgoing));
         }
     }
 }

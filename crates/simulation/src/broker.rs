@@ -99,10 +99,12 @@ impl Broker {
                 pending: BTreeMap::new(),
             }
         };
-        // Of the agent adapter what decides whom messages wake; people outside are notified of nothing here.
+        // Of the agent adapter its inbox, and what decides whom messages wake; people outside are notified of nothing here.
         let of_adapter = [
             ConsumerKind::Wake,
             ConsumerKind::Effects(Service::AgentAdapter),
+            ConsumerKind::Inbox(Service::AgentAdapter),
+            ConsumerKind::UrgentInbox(Service::AgentAdapter),
         ];
         let of_adapter = of_adapter
             .into_iter()

@@ -258,9 +258,9 @@ impl MachineVisitor for Rebuild<'_> {
     type Output = Vec<Difference>;
 
     fn visit<M: Machine>(self) -> Vec<Difference> {
-        let lives = self.0.lives::<M::Event>();
+        let histories = self.0.histories::<M::Event>();
         let mut differences = Vec::new();
-        for records in lives.values() {
+        for records in histories.values() {
             differences.extend(rebuild::<M>(records).1);
             differences.extend(recount::<M>(records));
         }

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,8 +13,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::faults::{Faults, InjectedBug};
+use crate::options::Options;
 use crate::report::{Counts, SeedReport, WORLD_VERSION};
-use crate::simulation::{Options, run};
+use crate::simulation::run;
 
 /// Runs Concord in simulated worlds in which messages are delayed, doubled and lost and processes are killed, and checks
 /// after each whether the invariants of the design hold. The same seed gives the same world on every machine, as long as
@@ -81,6 +83,7 @@ impl Arguments {
             replicas: usize::from(self.replicas),
             ladder: self.ladder,
             hosted: self.hosted,
+            intrusions: Arc::default(),
             verbose: self.verbose,
         };
         let (from, seeds) = self.seed.map_or((self.from, self.seeds), |seed| (seed, 1));

@@ -1,6 +1,6 @@
 //! A single-threaded executor that runs tasks in the order in which they were woken, and can kill a process.
 //!
-//! A task belongs to the life of one process. To kill the process is to drop its tasks at the await point where they
+//! A task belongs to one incarnation of a process. To kill the process is to drop its tasks at the await point where they
 //! happen to be, as a power failure does.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -10,9 +10,9 @@ use std::task::{Context, Wake, Waker};
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// One life of one replica: a process from its start to its end.
+/// One incarnation of a replica: a process from its start to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Life {
+pub(crate) struct Incarnation {
     /// Which replica.
     pub(crate) replica: usize,
     /// How often it was started before.
@@ -53,21 +53,26 @@ impl Wake for WakeTask {
 /// The tasks of all processes.
 #[derive(Default)]
 pub(crate) struct Executor {
-    tasks: BTreeMap<u64, (Life, Waker, Task)>,
+    tasks: BTreeMap<u64, (Incarnation, Waker, Task)>,
     ready: Arc<Ready>,
     next: u64,
 }
 
 impl Executor {
     /// Begins a task; it runs at the next [`Self::run`].
-    pub(crate) fn spawn(&mut self, life: Life, future: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(
+        &mut self,
+        incarnation: Incarnation,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) {
         let task = self.next;
         self.next += 1;
         let waker = Waker::from(Arc::new(WakeTask {
             task,
             ready: Arc::clone(&self.ready),
         }));
-        self.tasks.insert(task, (life, waker, Box::pin(future)));
+        self.tasks
+            .insert(task, (incarnation, waker, Box::pin(future)));
         self.ready.push(task);
     }
 
@@ -90,8 +95,8 @@ impl Executor {
     }
 
     /// Drops whatever a process was doing.
-    pub(crate) fn kill(&mut self, life: Life) {
-        self.tasks.retain(|_, (owner, _, _)| *owner != life);
+    pub(crate) fn kill(&mut self, incarnation: Incarnation) {
+        self.tasks.retain(|_, (owner, _, _)| *owner != incarnation);
     }
 
     /// True when no task is under way.

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use concord_domain::resilience::breaker::BreakerState;
 
 use crate::check;
-use crate::executor::{Executor, Life};
+use crate::executor::{Executor, Incarnation};
 use crate::faults::Faults;
+use crate::options::Options;
 use crate::random::Random;
 use crate::report::SeedReport;
-use crate::simulation::Options;
 
 mod caller;
 mod ports;
@@ -25,7 +25,7 @@ pub(crate) mod world;
 
 use process::Process;
 use setup::Setup;
-use world::{Happening, Shared, World};
+use world::{Action, Shared, World};
 
 /// What sets the numbers of these worlds apart from those of the same seed's other world.
 const APART: u64 = 0x686f_7374_6564;
@@ -40,7 +40,7 @@ const PROGRESS_MS: u64 = world::ACK_WAIT_MS / 2;
 
 /// A replica of the adapter; its process is none while it is down.
 struct Replica {
-    life: Life,
+    incarnation: Incarnation,
     process: Option<Arc<Process>>,
 }
 
@@ -69,8 +69,8 @@ pub(crate) fn run(seed: u64, options: &Options) -> SeedReport {
     let up = simulation
         .replicas
         .iter()
-        .filter_map(|replica| Some((replica.life, replica.process.as_ref()?.standing())));
-    let standings: Vec<(Life, BreakerState)> = up.collect();
+        .filter_map(|replica| Some((replica.incarnation, replica.process.as_ref()?.standing())));
+    let standings: Vec<(Incarnation, BreakerState)> = up.collect();
     let mut world = simulation.world.lock();
     let mut report = check::hosted::check(seed, &world, &standings, stuck);
     report.log = world.take_log();
@@ -81,7 +81,7 @@ impl Simulation {
     fn begin(&mut self, replicas: usize, stormy: bool) {
         for replica in 0..replicas {
             self.replicas.push(Replica {
-                life: Life { replica, number: 0 },
+                incarnation: Incarnation { replica, number: 0 },
                 process: None,
             });
             self.start(replica);
@@ -93,22 +93,22 @@ impl Simulation {
             0
         };
         world.note(|| format!("{:?}", self.setup));
-        world.plan(calm, Happening::Calm);
+        world.plan(calm, Action::Calm);
         world.plan(
             calm + self.setup.rules.open_max_ms + RECOVERY_MS,
-            Happening::Close,
+            Action::Close,
         );
-        world.plan(0, Happening::Mood);
-        world.plan(0, Happening::Ask);
-        world.plan(1_000, Happening::Second);
+        world.plan(0, Action::Mood);
+        world.plan(0, Action::Ask);
+        world.plan(1_000, Action::Second);
     }
 
     fn start(&mut self, replica: usize) {
         let Some(place) = self.replicas.get_mut(replica) else {
             return;
         };
-        place.life.number += 1;
-        let process = Process::new(place.life, self.world.clone(), &self.setup);
+        place.incarnation.number += 1;
+        let process = Process::new(place.incarnation, self.world.clone(), &self.setup);
         debug_assert!(process.is_some(), "the agent cannot be hosted");
         place.process = process.map(Arc::new);
     }
@@ -117,10 +117,10 @@ impl Simulation {
     fn run_until_quiet(&mut self) -> Option<String> {
         loop {
             self.executor.run();
-            let Some(happening) = self.world.lock().advance() else {
+            let Some(action) = self.world.lock().advance() else {
                 break;
             };
-            self.happen(happening);
+            self.act(action);
             let world = self.world.lock();
             if world
                 .closed_at
@@ -139,21 +139,24 @@ impl Simulation {
         })
     }
 
-    fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::Offer { sequence } => self.offer(sequence),
-            Happening::Deliver { sequence, life } => self.deliver(sequence, life),
-            Happening::Crash(life) => self.crash(life),
-            Happening::Restart { replica } => self.start(replica),
-            Happening::Answer(cell, reply) => drop(cell.settle(Some(reply))),
-            Happening::GiveUp(cell) => drop(cell.settle(None)),
-            Happening::Progress { handling } => {
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Offer { sequence } => self.offer(sequence),
+            Action::Deliver {
+                sequence,
+                incarnation,
+            } => self.deliver(sequence, incarnation),
+            Action::Crash(incarnation) => self.crash(incarnation),
+            Action::Restart { replica } => self.start(replica),
+            Action::Answer(cell, reply) => drop(cell.settle(Some(reply))),
+            Action::GiveUp(cell) => drop(cell.settle(None)),
+            Action::Progress { handling } => {
                 let mut world = self.world.lock();
                 if world.progress(handling) {
-                    world.plan(PROGRESS_MS, Happening::Progress { handling });
+                    world.plan(PROGRESS_MS, Action::Progress { handling });
                 }
             }
-            other => self.world.lock().happen(other),
+            other => self.world.lock().act(other),
         }
     }
 
@@ -166,35 +169,43 @@ impl Simulation {
         let away = world.away_ms();
         if away > 0 {
             let after = world.delay();
-            return world.plan(away + after, Happening::Offer { sequence });
+            return world.plan(away + after, Action::Offer { sequence });
         }
         let up = self
             .replicas
             .iter()
             .filter(|replica| replica.process.is_some())
-            .map(|replica| replica.life);
-        let up: Vec<Life> = up.filter(|life| world.has_room(*life)).collect();
-        let Some(life) = world.random.pick(&up).copied() else {
-            return world.plan(100, Happening::Offer { sequence });
+            .map(|replica| replica.incarnation);
+        let up: Vec<Incarnation> = up
+            .filter(|incarnation| world.has_room(*incarnation))
+            .collect();
+        let Some(incarnation) = world.random.pick(&up).copied() else {
+            return world.plan(100, Action::Offer { sequence });
         };
         world.lease(sequence);
         let (lost, double) = (world.faults.lost_delivery, world.faults.double_delivery);
         if !world.random.chance(lost) {
             let delay = world.delay();
-            world.plan(delay, Happening::Deliver { sequence, life });
+            world.plan(
+                delay,
+                Action::Deliver {
+                    sequence,
+                    incarnation,
+                },
+            );
         }
         if world.random.chance(double) {
             let delay = world.delay();
-            world.plan(delay, Happening::Offer { sequence });
+            world.plan(delay, Action::Offer { sequence });
         }
     }
 
     /// A message reaches a process, if that is still alive.
-    fn deliver(&mut self, sequence: usize, life: Life) {
+    fn deliver(&mut self, sequence: usize, incarnation: Incarnation) {
         let Some(replica) = self
             .replicas
-            .get(life.replica)
-            .filter(|replica| replica.life == life)
+            .get(incarnation.replica)
+            .filter(|replica| replica.incarnation == incarnation)
         else {
             return;
         };
@@ -202,39 +213,39 @@ impl Simulation {
             return;
         };
         let mut world = self.world.lock();
-        let Some(assignment) = world.begin(sequence, life) else {
+        let Some(assignment) = world.begin(sequence, incarnation) else {
             return;
         };
         world.plan(
             PROGRESS_MS,
-            Happening::Progress {
+            Action::Progress {
                 handling: assignment.handling,
             },
         );
         drop(world);
-        self.executor.spawn(life, process.work(assignment));
+        self.executor.spawn(incarnation, process.work(assignment));
     }
 
-    fn crash(&mut self, life: Life) {
+    fn crash(&mut self, incarnation: Incarnation) {
         let Some(replica) = self
             .replicas
-            .get_mut(life.replica)
-            .filter(|replica| replica.life == life)
+            .get_mut(incarnation.replica)
+            .filter(|replica| replica.incarnation == incarnation)
         else {
             return;
         };
         if replica.process.take().is_none() {
             return;
         }
-        self.world.lock().killed(life);
-        self.executor.kill(life);
+        self.world.lock().killed(incarnation);
+        self.executor.kill(incarnation);
         let mut world = self.world.lock();
         let longest = world.faults.restart_ms_max;
         let in_ms = world.random.between(1, longest.max(1));
         world.plan(
             in_ms,
-            Happening::Restart {
-                replica: life.replica,
+            Action::Restart {
+                replica: incarnation.replica,
             },
         );
     }

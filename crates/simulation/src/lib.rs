@@ -22,6 +22,7 @@ mod hosted;
 mod injected_bugs;
 mod network;
 mod oneshot;
+mod options;
 mod plan;
 mod ports;
 mod process;
@@ -32,5 +33,6 @@ mod simulation;
 mod world;
 
 pub use faults::{Faults, InjectedBug};
+pub use options::Options;
 pub use report::{Counts, HostedCounts, LadderCounts, SeedReport, WORLD_VERSION};
-pub use simulation::{Options, run};
+pub use simulation::run;

@@ -13,9 +13,9 @@ use concord_runtime::event_store::Error;
 use concord_wire::{Timestamp, subject::SubjectSpace};
 
 use crate::broker::{Publication, Receipt, Stored};
-use crate::executor::Life;
+use crate::executor::Incarnation;
 use crate::faults::InjectedBug;
-use crate::world::{Happening, Shared, World};
+use crate::world::{Action, Shared, World};
 
 /// How long a process waits for an answer.
 const PATIENCE_MS: u64 = 5_000;
@@ -96,7 +96,7 @@ pub(crate) type Answer = crate::oneshot::Answer<Reply>;
 #[derive(Clone)]
 pub(crate) struct Connection {
     pub(crate) world: Shared,
-    pub(crate) life: Life,
+    pub(crate) incarnation: Incarnation,
 }
 
 impl Connection {
@@ -125,7 +125,7 @@ impl Connection {
             let delay = world.delay();
             world.plan(
                 delay,
-                Happening::Arrive(Arrival {
+                Action::Arrive(Arrival {
                     request,
                     cell: cell.clone(),
                 }),
@@ -136,9 +136,9 @@ impl Connection {
             // Somewhere between now and some time after the answer.
             let there_and_back = 3 * world.faults.delay_ms_max;
             let in_ms = world.random.between(0, there_and_back);
-            world.plan(in_ms, Happening::Crash(self.life));
+            world.plan(in_ms, Action::Crash(self.incarnation));
         }
-        world.plan(PATIENCE_MS, Happening::GiveUp(cell.clone()));
+        world.plan(PATIENCE_MS, Action::GiveUp(cell.clone()));
         crate::oneshot::Answer(cell)
     }
 
@@ -146,8 +146,8 @@ impl Connection {
     pub(crate) async fn sleep(&self, time: Duration) {
         let cell = Cell::default();
         let wait_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let happening = Happening::GiveUp(cell.clone());
-        self.world.lock().plan(wait_ms, happening);
+        let action = Action::GiveUp(cell.clone());
+        self.world.lock().plan(wait_ms, action);
         let ended: Option<Reply> = crate::oneshot::Answer(cell).await;
         debug_assert!(ended.is_none(), "the end of a wait brings no answer");
     }
@@ -171,7 +171,7 @@ impl World {
         let away = self.away_ms();
         if away > 0 {
             let after = self.delay();
-            self.plan(away + after, Happening::Arrive(arrival));
+            self.plan(away + after, Action::Arrive(arrival));
             return;
         }
         let reply = self.serve(arrival.request);
@@ -181,7 +181,7 @@ impl World {
             return;
         }
         let delay = self.delay();
-        self.plan(delay, Happening::Answer(arrival.cell, reply));
+        self.plan(delay, Action::Answer(arrival.cell, reply));
     }
 
     fn serve(&mut self, request: Request) -> Reply {
@@ -216,7 +216,7 @@ impl World {
                 sequence,
                 wait_ms,
             } => {
-                self.plan(wait_ms, Happening::Offer { consumer, sequence });
+                self.plan(wait_ms, Action::Offer { consumer, sequence });
                 Reply::Done
             }
             Request::At { sequence } => {

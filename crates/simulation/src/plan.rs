@@ -12,7 +12,7 @@ pub(crate) struct Plan<H> {
 struct Planned<H> {
     at: u64,
     order: u64,
-    happening: H,
+    action: H,
 }
 
 impl<H> PartialEq for Planned<H> {
@@ -43,12 +43,12 @@ impl<H> Default for Plan<H> {
 
 impl<H> Plan<H> {
     /// Plans something for an instant.
-    pub(crate) fn push(&mut self, at: u64, happening: H) {
+    pub(crate) fn push(&mut self, at: u64, action: H) {
         self.order += 1;
         self.planned.push(Reverse(Planned {
             at,
             order: self.order,
-            happening,
+            action,
         }));
     }
 
@@ -56,6 +56,6 @@ impl<H> Plan<H> {
     pub(crate) fn pop(&mut self) -> Option<(u64, H)> {
         self.planned
             .pop()
-            .map(|Reverse(next)| (next.at, next.happening))
+            .map(|Reverse(next)| (next.at, next.action))
     }
 }

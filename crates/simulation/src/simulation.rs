@@ -10,44 +10,15 @@ use concord_wire::subject::Service;
 use crate::agents::Agents;
 use crate::agents::operators::Operation;
 use crate::check;
-use crate::executor::{Executor, Life};
-use crate::faults::{Faults, InjectedBug};
+use crate::executor::{Executor, Incarnation};
+use crate::faults::Faults;
 use crate::hosted;
 use crate::network::Connection;
+use crate::options::Options;
 use crate::process::{Assignment, Process};
 use crate::random::Random;
 use crate::report::SeedReport;
-use crate::world::{Happening, Shared, World, instant};
-
-/// What kind of world a seed is run in.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// What goes wrong.
-    pub faults: Faults,
-    /// A bug to inject.
-    pub injected_bug: Option<InjectedBug>,
-    /// Replicas of each service.
-    pub replicas: usize,
-    /// Whether disagreements climb the ladder.
-    pub ladder: bool,
-    /// Whether it is the world of a hosted agent instead of that of the services.
-    pub hosted: bool,
-    /// Whether to keep a log of what happens.
-    pub verbose: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            faults: Faults::default(),
-            injected_bug: None,
-            replicas: 2,
-            ladder: false,
-            hosted: false,
-            verbose: false,
-        }
-    }
-}
+use crate::world::{Action, Shared, World, instant};
 
 /// The watchdog looks this often.
 const WATCH_MS: u64 = 10_000;
@@ -55,13 +26,15 @@ const WATCH_MS: u64 = 10_000;
 const CALM_MS_MAX: u64 = 45_000;
 /// When faults have stopped, everything is done within this time, or it is stuck.
 const QUIET_MS: u64 = 600_000;
+/// The same in a world of intrusions: the longest time of a policy.
+const QUIET_AFTER_INTRUSIONS_MS: u64 = 400 * 86_400_000;
 /// So often deadlines that are held are resumed at the end. What an operator has asked for before may hold them again.
 const CLOSINGS_MAX: u32 = 5;
 
 /// A replica of a service; its process is none while it is down.
 struct Replica {
     service: Service,
-    life: Life,
+    incarnation: Incarnation,
     process: Option<Arc<Process>>,
 }
 
@@ -74,6 +47,8 @@ struct Simulation {
     calm_since: Option<u64>,
     /// How often held deadlines were resumed at the end.
     closings: u32,
+    /// How long after faults have stopped everything is done.
+    quiet_ms: u64,
 }
 
 /// Runs one seed to its end and checks what is left.
@@ -97,8 +72,16 @@ pub fn run(seed: u64, options: &Options) -> SeedReport {
         agents,
         calm_since: None,
         closings: 0,
+        quiet_ms: if options.intrusions.is_empty() {
+            QUIET_MS
+        } else {
+            QUIET_AFTER_INTRUSIONS_MS
+        },
     };
     simulation.begin(options.replicas.max(1));
+    simulation
+        .agents
+        .intrude_with(&mut simulation.world.lock(), &options.intrusions);
     let quiet = simulation.run_until_quiet();
     let mut world = simulation.world.lock();
     let mut report = check::check(seed, &world, quiet);
@@ -110,23 +93,23 @@ impl Simulation {
     fn begin(&mut self, replicas: usize) {
         for service in Service::ALL.iter().copied() {
             for _ in 0..replicas {
-                let life = Life {
+                let incarnation = Incarnation {
                     replica: self.replicas.len(),
                     number: 0,
                 };
                 self.replicas.push(Replica {
                     service,
-                    life,
+                    incarnation,
                     process: None,
                 });
-                self.start(life.replica);
+                self.start(incarnation.replica);
                 if service == Service::EscalationTimer {
                     let mut world = self.world.lock();
                     let first = world.random.between(0, WATCH_MS);
                     world.plan(
                         first,
-                        Happening::Watch {
-                            replica: life.replica,
+                        Action::Watch {
+                            replica: incarnation.replica,
                         },
                     );
                 }
@@ -135,18 +118,18 @@ impl Simulation {
         let mut world = self.world.lock();
         self.agents.begin(&mut world);
         let calm = world.random.between(CALM_MS_MAX / 3, CALM_MS_MAX);
-        world.plan(calm, Happening::Calm);
-        world.plan(1_000, Happening::Second);
+        world.plan(calm, Action::Calm);
+        world.plan(1_000, Action::Second);
     }
 
     fn start(&mut self, replica: usize) {
         let Some(place) = self.replicas.get_mut(replica) else {
             return;
         };
-        place.life.number += 1;
+        place.incarnation.number += 1;
         let connection = Connection {
             world: self.world.clone(),
-            life: place.life,
+            incarnation: place.incarnation,
         };
         let cached_max = self.world.lock().random.between(1, 6);
         let cached_max = usize::try_from(cached_max)
@@ -165,12 +148,12 @@ impl Simulation {
         loop {
             self.executor.run();
             let next = self.world.lock().advance();
-            let Some(happening) = next else {
+            let Some(action) = next else {
                 return Some("nothing is planned any more".into());
             };
             // Looking for overdue deadlines goes on for ever, so that is when to look whether anything else does.
             if self.calm_since.is_some()
-                && matches!(happening, Happening::Watch { .. })
+                && matches!(action, Action::Watch { .. })
                 && self.is_quiet()
             {
                 if self.closings == CLOSINGS_MAX || !self.resume() {
@@ -178,15 +161,16 @@ impl Simulation {
                 }
                 self.closings += 1;
             }
-            self.happen(happening);
+            self.act(action);
             let Some(calm_since) = self.calm_since else {
                 continue;
             };
             let world = self.world.lock();
-            if world.now > calm_since + QUIET_MS {
+            if world.now > calm_since + self.quiet_ms {
                 let waiting = world.broker.unacknowledged();
                 return Some(format!(
-                    "it is not quiet {QUIET_MS} ms after faults stopped: {waiting:?}"
+                    "it is not quiet {} ms after faults stopped: {waiting:?}",
+                    self.quiet_ms
                 ));
             }
         }
@@ -209,18 +193,18 @@ impl Simulation {
         !held.is_empty()
     }
 
-    fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::Arrive(arrival) => self.world.lock().arrive(arrival),
-            Happening::Answer(cell, reply) => drop(cell.settle(Some(reply))),
-            Happening::GiveUp(cell) => drop(cell.settle(None)),
-            Happening::Offer { consumer, sequence } => self.offer(consumer, sequence),
-            Happening::Deliver {
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Arrive(arrival) => self.world.lock().arrive(arrival),
+            Action::Answer(cell, reply) => drop(cell.settle(Some(reply))),
+            Action::GiveUp(cell) => drop(cell.settle(None)),
+            Action::Offer { consumer, sequence } => self.offer(consumer, sequence),
+            Action::Deliver {
                 consumer,
                 sequence,
-                life,
-            } => self.deliver(consumer, sequence, life),
-            Happening::Lapse {
+                incarnation,
+            } => self.deliver(consumer, sequence, incarnation),
+            Action::Lapse {
                 consumer,
                 sequence,
                 lease,
@@ -232,35 +216,35 @@ impl Simulation {
                     .get(consumer)
                     .and_then(|c| c.pending.get(&sequence));
                 if pending.is_some_and(|pending| pending.lease == lease) {
-                    world.plan(0, Happening::Offer { consumer, sequence });
+                    world.plan(0, Action::Offer { consumer, sequence });
                 }
             }
-            Happening::Fire { target, generation } => {
+            Action::Fire { target, generation } => {
                 let mut world = self.world.lock();
                 let away = world.away_ms();
                 if away > 0 {
                     // What became due meanwhile fires at once when the broker is back.
-                    world.plan(away, Happening::Fire { target, generation });
+                    world.plan(away, Action::Fire { target, generation });
                 } else {
                     world.fire(target, generation);
                 }
             }
-            Happening::Crash(life) => self.crash(life),
-            Happening::Restart { replica } => self.start(replica),
-            Happening::Second => self.second(),
-            Happening::Watch { replica } => self.watch(replica),
-            Happening::Hear { sequence } => {
+            Action::Crash(incarnation) => self.crash(incarnation),
+            Action::Restart { replica } => self.start(replica),
+            Action::Second => self.second(),
+            Action::Watch { replica } => self.watch(replica),
+            Action::Hear { sequence } => {
                 let mut world = self.world.lock();
                 world.talk -= 1;
                 self.agents.hear(&mut world, sequence);
             }
-            Happening::Say(speech) => {
+            Action::Say(outgoing) => {
                 let mut world = self.world.lock();
                 world.talk -= 1;
-                world.say(speech);
+                world.say(outgoing);
             }
-            Happening::Operate(operation) => self.operate(operation),
-            Happening::Calm => self.calm(),
+            Action::Operate(operation) => self.operate(operation),
+            Action::Calm => self.calm(),
         }
     }
 
@@ -273,7 +257,7 @@ impl Simulation {
         let away = world.away_ms();
         if away > 0 {
             let after = world.delay();
-            return world.plan(away + after, Happening::Offer { consumer, sequence });
+            return world.plan(away + after, Action::Offer { consumer, sequence });
         }
         let Some((kind, _)) = world.broker.kind_of(consumer) else {
             return;
@@ -283,9 +267,9 @@ impl Simulation {
             .replicas
             .iter()
             .filter(|replica| replica.service == service && replica.process.is_some());
-        let lives: Vec<Life> = up.map(|replica| replica.life).collect();
-        let Some(life) = world.random.pick(&lives).copied() else {
-            return world.plan(500, Happening::Offer { consumer, sequence });
+        let processes: Vec<Incarnation> = up.map(|replica| replica.incarnation).collect();
+        let Some(incarnation) = world.random.pick(&processes).copied() else {
+            return world.plan(500, Action::Offer { consumer, sequence });
         };
         world.lease(consumer, sequence);
         let (lost, double) = (world.faults.lost_delivery, world.faults.double_delivery);
@@ -293,25 +277,25 @@ impl Simulation {
             let delay = world.delay();
             world.plan(
                 delay,
-                Happening::Deliver {
+                Action::Deliver {
                     consumer,
                     sequence,
-                    life,
+                    incarnation,
                 },
             );
         }
         if world.random.chance(double) {
             let delay = world.delay();
-            world.plan(delay, Happening::Offer { consumer, sequence });
+            world.plan(delay, Action::Offer { consumer, sequence });
         }
     }
 
     /// A delivery reaches a process, if that is still alive.
-    fn deliver(&mut self, consumer: usize, sequence: u64, life: Life) {
+    fn deliver(&mut self, consumer: usize, sequence: u64, incarnation: Incarnation) {
         let Some(replica) = self
             .replicas
-            .get(life.replica)
-            .filter(|replica| replica.life == life)
+            .get(incarnation.replica)
+            .filter(|replica| replica.incarnation == incarnation)
         else {
             return;
         };
@@ -346,7 +330,7 @@ impl Simulation {
         };
         drop(world);
         self.executor
-            .spawn(life, async move { process.work(assignment).await });
+            .spawn(incarnation, async move { process.work(assignment).await });
     }
 
     /// An operator's request reaches a process of the service; if that dies meanwhile, nobody answers.
@@ -358,38 +342,42 @@ impl Simulation {
             .replicas
             .iter()
             .filter(|replica| replica.service == service);
-        let up: Vec<(Life, Arc<Process>)> = up
-            .filter_map(|replica| Some((replica.life, Arc::clone(replica.process.as_ref()?))))
+        let up: Vec<(Incarnation, Arc<Process>)> = up
+            .filter_map(|replica| {
+                Some((replica.incarnation, Arc::clone(replica.process.as_ref()?)))
+            })
             .collect();
-        let Some((life, process)) = world.random.pick(&up).cloned() else {
-            return world.plan(500, Happening::Operate(operation));
+        let Some((incarnation, process)) = world.random.pick(&up).cloned() else {
+            return world.plan(500, Action::Operate(operation));
         };
         world.note(|| format!("an operator asks: {:?}", operation.verb));
         world.operated.push(Arc::clone(&operation));
         drop(world);
-        self.executor
-            .spawn(life, async move { process.operate(&operation).await });
+        self.executor.spawn(
+            incarnation,
+            async move { process.operate(&operation).await },
+        );
     }
 
-    fn crash(&mut self, life: Life) {
+    fn crash(&mut self, incarnation: Incarnation) {
         let Some(replica) = self
             .replicas
-            .get_mut(life.replica)
-            .filter(|replica| replica.life == life)
+            .get_mut(incarnation.replica)
+            .filter(|replica| replica.incarnation == incarnation)
         else {
             return;
         };
         if replica.process.take().is_none() {
             return;
         }
-        self.executor.kill(life);
+        self.executor.kill(incarnation);
         let mut world = self.world.lock();
         world.counts.crashes += 1;
-        world.note(|| format!("{} {} is killed", replica.service, life.replica));
+        world.note(|| format!("{} {} is killed", replica.service, incarnation.replica));
         let longest = world.faults.restart_ms_max;
         let in_ms = world.random.between(1, longest.max(1));
-        let replica = life.replica;
-        world.plan(in_ms, Happening::Restart { replica });
+        let replica = incarnation.replica;
+        world.plan(in_ms, Action::Restart { replica });
     }
 
     fn second(&mut self) {
@@ -402,20 +390,18 @@ impl Simulation {
             world.note(|| format!("the broker is away for {away} ms"));
         }
         if self.calm_since.is_none() {
-            world.plan(1_000, Happening::Second);
+            world.plan(1_000, Action::Second);
         }
     }
 
     fn watch(&mut self, replica: usize) {
-        self.world
-            .lock()
-            .plan(WATCH_MS, Happening::Watch { replica });
+        self.world.lock().plan(WATCH_MS, Action::Watch { replica });
         let Some(replica) = self.replicas.get(replica) else {
             return;
         };
         if let Some(process) = replica.process.clone() {
             self.executor
-                .spawn(replica.life, async move { process.watch().await });
+                .spawn(replica.incarnation, async move { process.watch().await });
         }
     }
 

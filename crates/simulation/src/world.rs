@@ -7,10 +7,10 @@ use concord_runtime::delivery::Delivery;
 use concord_wire::Timestamp;
 use concord_wire::subject::{Subject, SubjectSpace};
 
-use crate::agents::Speech;
+use crate::agents::OutgoingMessage;
 use crate::agents::operators::Operation;
 use crate::broker::{Broker, Publication, Receipt};
-use crate::executor::Life;
+use crate::executor::Incarnation;
 use crate::faults::{Faults, InjectedBug};
 use crate::network::{Arrival, Cell, Reply};
 use crate::plan::Plan;
@@ -24,7 +24,7 @@ const ACK_WAIT_MS: u64 = 5_000;
 
 /// Something that is going to happen.
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum Action {
     /// A request reaches the broker.
     Arrive(Arrival),
     /// An answer reaches who asked.
@@ -37,7 +37,7 @@ pub(crate) enum Happening {
     Deliver {
         consumer: usize,
         sequence: u64,
-        life: Life,
+        incarnation: Incarnation,
     },
     /// The acknowledgement of a delivery is overdue.
     Lapse {
@@ -48,7 +48,7 @@ pub(crate) enum Happening {
     /// The broker's scheduler publishes a deadline.
     Fire { target: String, generation: u64 },
     /// A process is killed.
-    Crash(Life),
+    Crash(Incarnation),
     /// A replica is started again.
     Restart { replica: usize },
     /// A second has passed: the broker may go away for a while.
@@ -58,7 +58,7 @@ pub(crate) enum Happening {
     /// Whoever a message is addressed to reads it.
     Hear { sequence: u64 },
     /// Somebody who is no service publishes something.
-    Say(Speech),
+    Say(OutgoingMessage),
     /// An operator asks a service for something.
     Operate(Arc<Operation>),
     /// Nothing goes wrong from here on.
@@ -68,7 +68,7 @@ pub(crate) enum Happening {
 /// Everything outside the processes.
 pub(crate) struct World {
     pub(crate) now: u64,
-    plan: Plan<Happening>,
+    plan: Plan<Action>,
     pub(crate) random: Random,
     pub(crate) faults: Faults,
     pub(crate) injected_bug: Option<InjectedBug>,
@@ -155,21 +155,21 @@ impl World {
     }
 
     /// Plans something for `in_ms` from now.
-    pub(crate) fn plan(&mut self, in_ms: u64, happening: Happening) {
+    pub(crate) fn plan(&mut self, in_ms: u64, action: Action) {
         if matches!(
-            happening,
-            Happening::Hear { .. } | Happening::Say(_) | Happening::Operate(_)
+            action,
+            Action::Hear { .. } | Action::Say(_) | Action::Operate(_)
         ) {
             self.talk += 1;
         }
-        self.plan.push(self.now.saturating_add(in_ms), happening);
+        self.plan.push(self.now.saturating_add(in_ms), action);
     }
 
-    /// Goes on to the next happening.
-    pub(crate) fn advance(&mut self) -> Option<Happening> {
-        let (at, happening) = self.plan.pop()?;
+    /// Goes on to the next action.
+    pub(crate) fn advance(&mut self) -> Option<Action> {
+        let (at, action) = self.plan.pop()?;
         self.now = at;
-        Some(happening)
+        Some(action)
     }
 
     /// How long something takes on its way.
@@ -208,13 +208,13 @@ impl World {
                     .insert(sequence, crate::broker::Pending::default());
             }
             let delay = self.delay();
-            self.plan(delay, Happening::Offer { consumer, sequence });
+            self.plan(delay, Action::Offer { consumer, sequence });
         }
         if kind == StreamKind::Messages
             && matches!(self.subjects().parse(subject), Ok(Subject::Message { .. }))
         {
             let delay = self.delay();
-            self.plan(delay, Happening::Hear { sequence });
+            self.plan(delay, Action::Hear { sequence });
         }
     }
 
@@ -252,7 +252,7 @@ impl World {
         }
         self.plan(
             ACK_WAIT_MS,
-            Happening::Lapse {
+            Action::Lapse {
                 consumer,
                 sequence,
                 lease,
@@ -274,7 +274,7 @@ impl World {
             let in_ms = (due.saturating_sub(self.now) + late).saturating_sub(early);
             self.plan(
                 in_ms,
-                Happening::Fire {
+                Action::Fire {
                     target: target.to_owned(),
                     generation,
                 },

@@ -9,7 +9,7 @@ use crate::Message;
 
 /// A message that an agent has received.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct ReceivedMessage {
     /// The agent that has received it.
     pub agent: String,
     /// The subject it came on.
@@ -18,7 +18,7 @@ pub struct Heard {
     pub body: Value,
 }
 
-impl Heard {
+impl ReceivedMessage {
     /// The `message_type` of the message.
     pub fn kind(&self) -> &str {
         self.body["message_type"].as_str().unwrap_or_default()
@@ -59,7 +59,7 @@ impl Agent {
     /// When there is no connection.
     pub async fn start<F>(client: &async_nats::Client, name: &str, mut answers: F) -> Self
     where
-        F: FnMut(&Heard) -> Vec<Message> + Send + 'static,
+        F: FnMut(&ReceivedMessage) -> Vec<Message> + Send + 'static,
     {
         let mut inboxes = Vec::new();
         for lane in ["msg", "urgent"] {
@@ -84,7 +84,7 @@ impl Agent {
                 let Ok(body) = serde_json::from_slice(&message.payload) else {
                     continue;
                 };
-                let heard = Heard {
+                let heard = ReceivedMessage {
                     agent: name.clone(),
                     subject: message.subject.to_string(),
                     body,

@@ -3,6 +3,7 @@
 //! ([`Agent`]) or are hosted ([`with_hosted_agent`]), what a client has asked for ([`round_trip`]), a place to listen at
 //! ([`free_address`]), commands as users run them ([`command()`]), plain HTTP ([`http_get`], [`http_post`]), and what the broker
 //! then holds ([`stored`], [`messages`], [`events`], [`dead_letters`], [`settled`], [`audit()`]).
+//! [`Mutants`] are messages that are almost right, and [`Random`] numbers are the same for the same seed.
 //! Everything ends when it is dropped.
 
 mod agent;
@@ -14,13 +15,15 @@ mod hosted;
 mod http;
 mod installation;
 mod message;
+mod mutants;
 mod programs;
+mod random;
 mod read;
 mod round_trip;
 mod stored;
 mod until;
 
-pub use agent::{Agent, Heard};
+pub use agent::{Agent, ReceivedMessage};
 pub use audit::{audit, now};
 pub use broker::TestBroker;
 pub use command::{COMMAND_MAX, CommandOutput, command, finish};
@@ -30,7 +33,9 @@ pub use hosted::{with_adapter_settings, with_hosted_agent};
 pub use http::{http_get, http_post};
 pub use installation::TestInstallation;
 pub use message::{Message, unique};
+pub use mutants::{Mutant, Mutants};
 pub use programs::{binaries, concord, nats_server, programs_of};
+pub use random::Random;
 pub use read::{consumer_is_done, dead_letters, event_data, events, message_bodies, messages};
 pub use round_trip::round_trip;
 pub use stored::{Stored, layout, settled, stored, stored_from};

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use async_nats::jetstream::{self, Context};
 use concord_events::topology::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
 use concord_wire::Timestamp;
 use concord_wire::header::CONTENT_ENCODING;
+use concord_wire::subject::Service;
 use futures::StreamExt;
 
 use crate::{Missing, until};
@@ -164,12 +166,28 @@ impl Look {
             .consumers()
             .into_iter()
             .filter(|consumer| consumer.kind != ConsumerKind::Deadlines);
-        for ConsumerDefinition { stream, name, .. } in consumers {
-            let info = jetstream
-                .get_stream_no_info(stream)
-                .await?
-                .consumer_info(&name)
-                .await?;
+        let of_adapter = [ConsumerKind::Inbox, ConsumerKind::UrgentInbox]
+            .map(|kind| layout.consumers_of(kind(Service::AgentAdapter)));
+        let consumers = consumers.chain(of_adapter.into_iter().flatten());
+        for ConsumerDefinition {
+            stream,
+            name,
+            service,
+            ..
+        } in consumers
+        {
+            let stream = jetstream.get_stream_no_info(stream).await?;
+            let info = match stream.consumer_info(&name).await {
+                Ok(info) => info,
+                // An installation may do without the adapter.
+                Err(error)
+                    if service == Service::AgentAdapter
+                        && error.kind() == ConsumerInfoErrorKind::NotFound =>
+                {
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             let (waiting, under_way) = (info.num_pending, info.num_ack_pending);
             if waiting > 0 || under_way > 0 {
                 busy = Some(format!("{name}: {waiting} wait, {under_way} are under way"));

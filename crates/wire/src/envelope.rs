@@ -2,6 +2,7 @@
 
 mod check;
 mod message_type;
+mod services;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

@@ -2,6 +2,7 @@
 //!
 //! Every message has several, and they are copied many times, so short ones are stored in place and long ones are shared.
 
+mod gate;
 mod message;
 
 use std::borrow::Cow;
@@ -11,6 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use smol_str::{SmolStr, ToSmolStr, format_smolstr};
 
+pub use gate::{GATE_NAME_MAX, GateName, GateNameError};
 pub use message::without_sequence;
 
 /// Longest token of a subject, in bytes.

@@ -11,6 +11,7 @@ use concord_events::topology::{BROKER_VERSION_MIN, Layout, StreamDefinition, Str
 use concord_wire::envelope::MessageType;
 use concord_wire::error_code::ErrorCode;
 use concord_wire::header;
+use concord_wire::id::Token;
 use concord_wire::payload::NotificationData;
 use concord_wire::subject::{DEFAULT_PREFIX, Service, VERSION};
 
@@ -64,14 +65,7 @@ pub fn subjects() -> String {
             .into_iter()
             .map(|(form, purpose)| [code(form), purpose.to_owned()]),
     );
-    page.section("Message types");
-    page.text("The last token of a message's subject. Each has a JSON Schema in `proto-schemas/`.");
-    page.table(
-        ["type", "meaning"],
-        MessageType::DOCS
-            .iter()
-            .map(|(name, doc)| [schema_link(name, name), (*doc).into()]),
-    );
+    message_types(&mut page);
     notifications(&mut page);
     page.section("Services");
     page.table(
@@ -115,6 +109,32 @@ pub fn subjects() -> String {
             .map(|(name, doc)| [code(name), (*doc).into()]),
     );
     page.text
+}
+
+fn message_types(page: &mut Page) {
+    page.section("Message types");
+    page.text(
+        "The last token of a message's subject. Each has a JSON Schema in `proto-schemas/`. A service refuses a type that \
+         it does not act on, and says whom to send it to; what only tells something it lets pass.",
+    );
+    page.table(
+        ["type", "meaning", "the services that act on it"],
+        MessageType::DOCS
+            .iter()
+            .map(|(name, doc)| [schema_link(name, name), (*doc).into(), acting(name)]),
+    );
+}
+
+/// The services that act on a message type.
+fn acting(name: &'static str) -> String {
+    let kind = MessageType::from(Token::fixed(name));
+    let services = kind.acted_on_by().iter();
+    let names: Vec<String> = services.map(|service| code(service.as_str())).collect();
+    match names.is_empty() {
+        true if kind.expects_nothing() => "none; it is let pass".into(),
+        true => "none".into(),
+        false => names.join(", "),
+    }
 }
 
 fn notifications(page: &mut Page) {

@@ -1,6 +1,7 @@
 //! The words of a mail. Topics and positions are written by strangers: each becomes one line of bounded length, so that
 //! it can neither add a header nor pretend to be a part of the text around it.
 
+use concord_domain::text::{command_word, one_line};
 use concord_wire::AgentId;
 
 use super::notice::{Audience, Notice, Position, What};
@@ -123,7 +124,7 @@ fn answer(notice: &Notice) -> Vec<String> {
             ]
         }
         Audience::Gate(gate) => {
-            let gate = quoted(&one_line(gate, LINE_MAX));
+            let gate = command_word(gate);
             vec![
                 "What stands, and what rests on it:".into(),
                 format!("  concord gate show {case}"),
@@ -132,25 +133,4 @@ fn answer(notice: &Notice) -> Vec<String> {
             ]
         }
     }
-}
-
-/// Quotes a text as one word of a shell, so that a copied command runs nothing that a stranger wrote.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// The text on one line that says what it seems to say: no line breaks, nothing that turns the direction of writing.
-fn one_line(text: &str, characters_max: usize) -> String {
-    let visible = text
-        .chars()
-        .map(|c| if c.is_control() || turns(c) { ' ' } else { c });
-    let mut line: String = visible.clone().take(characters_max).collect();
-    if visible.count() > characters_max {
-        line.push('…');
-    }
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn turns(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

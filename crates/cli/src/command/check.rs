@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use concord_domain::assurance::audit::{Auditor, Checked, Ending, Passed, Report};
-use concord_events::topology::{ConsumerDefinition, ConsumerKind, StreamKind};
+use concord_events::topology::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
 use concord_runtime::{Broker, service::clock};
 use concord_wire::Timestamp;
+use concord_wire::subject::Service;
 use futures::TryStreamExt;
 use serde::Serialize;
 
@@ -155,11 +156,13 @@ async fn under_way(broker: &Broker) -> Result<u64, Failure> {
         .layout
         .consumers()
         .into_iter()
-        .filter(|consumer| consumer.kind != ConsumerKind::Deadlines);
+        .filter(|consumer| consumer.kind != ConsumerKind::Deadlines)
+        .chain(inboxes_of_adapter(&broker.layout));
     for ConsumerDefinition {
         stream,
         name,
         filter,
+        service,
         ..
     } in consumers
     {
@@ -175,6 +178,13 @@ async fn under_way(broker: &Broker) -> Result<u64, Failure> {
             .map_err(|error| missing(&error))?;
         number += match handle.consumer_info(&name).await {
             Ok(info) => info.num_pending + info.num_ack_pending as u64,
+            // An installation may do without the adapter.
+            Err(error)
+                if service == Service::AgentAdapter
+                    && error.kind() == ConsumerInfoErrorKind::NotFound =>
+            {
+                0
+            }
             // A service of this version did not run yet: all that there is waits for it.
             Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => {
                 stored_under(&handle, &filter)
@@ -198,6 +208,19 @@ async fn stored_under(
         number += count as u64;
     }
     Ok(number)
+}
+
+/// The consumers of what is addressed to the agent adapter itself.
+fn inboxes_of_adapter(layout: &Layout) -> impl Iterator<Item = ConsumerDefinition> {
+    const SERVICE: Service = Service::AgentAdapter;
+    let kinds = [
+        ConsumerKind::Inbox(SERVICE),
+        ConsumerKind::UrgentInbox(SERVICE),
+    ];
+    kinds
+        .map(|kind| layout.consumers_of(kind))
+        .into_iter()
+        .flatten()
 }
 
 /// The last sequence of each stream that is read.

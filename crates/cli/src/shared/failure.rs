@@ -6,6 +6,8 @@ use concord_runtime::broker;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::event_store;
 
+use crate::shared::output;
+
 /// What the exit codes mean, for `--help`.
 pub const EXIT_CODES: &str = "\
 Exit codes:
@@ -83,8 +85,10 @@ impl Failure {
     /// Prints the message on standard error; the exit code.
     pub fn report(self) -> ExitCode {
         if let Some(message) = self.message {
-            let red = anstyle::AnsiColor::Red.on_default() | anstyle::Effects::BOLD;
-            anstream::eprintln!("{red}error:{red:#} {message}");
+            output::complain(&format!(
+                "{} {message}",
+                output::styled(output::ERROR, "error:")
+            ));
         }
         ExitCode::from(self.code)
     }

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 
 use anstyle::{AnsiColor, Effects, Style};
+pub use concord_domain::text::{command_word, one_line};
+use concord_domain::text::{is_deceptive, visible_json};
 use concord_wire::Timestamp;
 use serde::Serialize;
 
@@ -24,13 +26,54 @@ pub const BAD: Style = AnsiColor::Red.on_default();
 /// The ids of cases, debates, agents and the like: cyan.
 pub const NAMED: Style = AnsiColor::Cyan.on_default();
 
+/// The word "error": bold red.
+pub const ERROR: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
+
 /// A text in a style. Printing removes the style where the output is no terminal or `NO_COLOR` is set.
 pub fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Prints a text in one piece. When the reader of the output has closed it, the failure has exit code 0 and no message.
+/// The styles that a text may have.
+const STYLES: [Style; 7] = [STRONG, FAINT, GOOD, DOUBTFUL, BAD, NAMED, ERROR];
+
+/// The text without anything that a terminal would obey or not show, but for line breaks and the styles of this module. A view
+/// gives what others wrote to [`one_line`]; this is for what it forgets.
+pub fn harmless(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    'next: while let Some(c) = rest.chars().next() {
+        if c == '\u{1b}' {
+            let ours = STYLES.iter().flat_map(|style| {
+                let style = *style;
+                [format!("{style}"), format!("{style:#}")]
+            });
+            for code in ours.filter(|code| !code.is_empty()) {
+                if let Some(after) = rest.strip_prefix(code.as_str()) {
+                    clean.push_str(&code);
+                    rest = after;
+                    continue 'next;
+                }
+            }
+        }
+        clean.push(if c != '\n' && is_deceptive(c) { ' ' } else { c });
+        rest = rest.get(c.len_utf8()..).unwrap_or_default();
+    }
+    clean
+}
+
+/// Prints a text on standard error, without what a terminal would obey or not show.
+pub fn complain(text: &str) {
+    anstream::eprintln!("{}", harmless(text));
+}
+
+/// Prints a text in one piece, without what a terminal would obey or not show. When the reader of the output has closed it, the failure has exit code 0 and no message.
 pub fn print(text: &str) -> Result<(), Failure> {
+    write(&harmless(text))
+}
+
+/// Writes a text as it is, for formats that programs read.
+pub fn write(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| match error.kind() {
@@ -42,21 +85,17 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Prints one JSON document, indented.
 pub fn json(value: &(impl Serialize + ?Sized)) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value);
-    print(
-        &(text
-            .map_err(|error| Failure::failed(format!("the output cannot be written: {error}")))?
-            + "\n"),
-    )
+    let text =
+        text.map_err(|error| Failure::failed(format!("the output cannot be written: {error}")))?;
+    write(&(visible_json(&text) + "\n"))
 }
 
 /// Prints one JSON document on one line.
 pub fn json_line(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value);
-    print(
-        &(text
-            .map_err(|error| Failure::failed(format!("the output cannot be written: {error}")))?
-            + "\n"),
-    )
+    let text =
+        text.map_err(|error| Failure::failed(format!("the output cannot be written: {error}")))?;
+    write(&(visible_json(&text) + "\n"))
 }
 
 /// One cell of a table.
@@ -67,7 +106,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell with a text; control characters and line breaks are shown as spaces.
+    /// A cell with a text; what is not seen and line breaks are shown as spaces.
     pub fn text(text: impl std::fmt::Display) -> Self {
         let text = one_line(&text.to_string(), usize::MAX);
         Self {
@@ -177,25 +216,6 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A text on one line, of at most this many characters.
-pub fn one_line(text: &str, length_max: usize) -> String {
-    let mut flat = String::new();
-    for word in text
-        .split(|c: char| c.is_whitespace() || c.is_control())
-        .filter(|word| !word.is_empty())
-    {
-        if !flat.is_empty() {
-            flat.push(' ');
-        }
-        flat.push_str(word);
-    }
-    if width(&flat) <= length_max {
-        return flat;
-    }
-    let cut: String = flat.chars().take(length_max.saturating_sub(1)).collect();
-    cut + "…"
-}
-
 /// A span of time with two or three digits and one unit, for example "1.5 s" or "12 min".
 pub fn span(millis: u64) -> String {
     let seconds = millis / 1_000;
@@ -241,9 +261,11 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_at_characters() {
-        assert_eq!(one_line("Überprüfung", 5), "Über…");
-        assert_eq!(one_line(" a\u{1b}[31m\tb ", 20), "a [31m b");
+    fn a_terminal_obeys_nothing_but_our_own_styles() {
+        let ours = format!("{} and {}\n", styled(GOOD, "fine"), styled(STRONG, "bold"));
+        assert_eq!(harmless(&ours), ours);
+        let theirs = "a\u{1b}[8mhidden\u{1b}]0;title\u{7}\u{202e}x\u{200b}y\u{9b}2J\r\n";
+        assert_eq!(harmless(theirs), "a [8mhidden ]0;title  x y 2J \n");
     }
 
     #[test]

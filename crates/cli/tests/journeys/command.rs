@@ -68,7 +68,7 @@ impl Session {
         Self { url: url.into() }
     }
 
-    fn arguments(&self, line: &str) -> Vec<String> {
+    pub(crate) fn arguments(&self, line: &str) -> Vec<String> {
         let mut arguments = words(line);
         arguments.extend(["--server".to_owned(), self.url.clone()]);
         arguments

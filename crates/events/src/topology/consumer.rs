@@ -130,6 +130,8 @@ impl Layout {
             ConsumerKind::Completions,
             ConsumerKind::Wake,
             ConsumerKind::Effects(Service::AgentAdapter),
+            ConsumerKind::Inbox(Service::AgentAdapter),
+            ConsumerKind::UrgentInbox(Service::AgentAdapter),
         ]);
         kinds.flat_map(|kind| self.consumers_of(kind)).collect()
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use concord_events::Aggregate;
 use concord_events::{CaseEvent, DebateEvent, StoredEvent};
+use concord_wire::id::GateName;
 use concord_wire::payload::{LogEntry, OpenCase, Task};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, MessageType, Token};
@@ -93,7 +94,7 @@ async fn open(stage: &Stage, case: &CaseId, cast: &Cast) -> Result<(), Failure> 
     let request = OpenCase {
         case_id: Some(case.clone()),
         policy: json!({ "ladder": { "time_scale": TIME_SCALE } }),
-        gates: vec![GATE.to_owned()],
+        gates: GateName::parse(GATE).into_iter().collect(),
         ..OpenCase::new(
             vec![cast.finance.clone(), cast.strategy.clone()],
             Task {

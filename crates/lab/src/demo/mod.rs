@@ -190,7 +190,7 @@ impl Screen {
         let text = lines.join("\n") + "\n";
         self.spinner.suspend(|| {
             if self.to_stderr {
-                anstream::eprint!("{text}");
+                anstream::eprint!("{}", output::harmless(&text));
                 return Ok(());
             }
             output::print(&text)

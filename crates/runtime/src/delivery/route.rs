@@ -18,13 +18,13 @@ pub enum Routed<I> {
     Ignored(&'static str),
 }
 
-/// The refusal of a message type that this build does not know. The message is kept, for a newer build to retry.
-pub fn unknown_type(name: &Token) -> Fault {
-    Fault::invalid(
-        "/message_type",
-        format!("The message type {name:?} is not known here."),
-        format!("Use one of: {}.", MessageType::KNOWN.join(", ")),
-    )
+/// What a service makes of a message of a type that it does not act on: it lets news pass, and refuses all else, so that nobody
+/// waits for it.
+pub fn not_acted_on<I>(service: Service, message_type: &MessageType) -> Result<Routed<I>, Fault> {
+    match message_type.refusal_by(service) {
+        Some(fault) => Err(fault),
+        None => Ok(Routed::Ignored("other_type")),
+    }
 }
 
 /// Digest of who says what, to tell a repetition from another message under the same id.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::Agents;
 use super::ladder::{DOMAINS, EXPERTS};
-use crate::world::{Happening, World};
+use crate::world::{Action, World};
 
 /// What an operator asks a service for.
 #[derive(Debug, Clone)]
@@ -273,7 +273,7 @@ impl Agents {
         let unique = format!("order {number}");
         world.plan(
             in_ms,
-            Happening::Operate(Arc::new(Operation {
+            Action::Operate(Arc::new(Operation {
                 unique,
                 verb: verb.clone(),
             })),
@@ -283,7 +283,7 @@ impl Agents {
             let unique = format!("order {number} again");
             world.plan(
                 in_ms + 400,
-                Happening::Operate(Arc::new(Operation { unique, verb })),
+                Action::Operate(Arc::new(Operation { unique, verb })),
             );
         }
     }

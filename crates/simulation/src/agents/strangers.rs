@@ -7,6 +7,14 @@ use super::{Agents, Draft, STRANGER};
 use crate::world::World;
 
 impl Agents {
+    /// Strangers send these messages within the first seconds.
+    pub(crate) fn intrude_with(&mut self, world: &mut World, messages: &[(String, Vec<u8>)]) {
+        for (place, body) in messages {
+            let in_ms = self.random.between(0, 8_000);
+            self.say_raw(world, in_ms, place.clone(), None, body.clone());
+        }
+    }
+
     /// Somebody says something out of place within the first seconds.
     pub(super) fn intrude(&mut self, world: &mut World) {
         let in_ms = self.random.between(0, 8_000);

@@ -16,7 +16,7 @@ use concord_events::{
 use concord_runtime::Routed;
 use concord_wire::{CaseId, Envelope};
 
-use super::archive::{Archive, Lives};
+use super::archive::{Archive, Histories};
 use crate::agents::operators::Verb;
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
@@ -142,11 +142,11 @@ fn seen_before(archive: &Archive, detected: &StoredEvent<DetectionEvent>) -> Vec
 }
 
 fn decided_again<M: Machine>(
-    lives: &Lives<M::Event>,
+    histories: &Histories<M::Event>,
     violations: &mut Vec<String>,
     inputs: impl Fn(&StoredEvent<M::Event>) -> Vec<M::Input>,
 ) {
-    for (id, records) in lives {
+    for (id, records) in histories {
         let mut known = Versioned::<M>::default();
         for record in records {
             let meta = &record.meta;

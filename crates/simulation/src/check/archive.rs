@@ -19,7 +19,7 @@ use crate::broker::Stored;
 use crate::world::World;
 
 /// The events of each aggregate of a kind, in order.
-pub(crate) type Lives<E> = BTreeMap<Token, Vec<StoredEvent<E>>>;
+pub(crate) type Histories<E> = BTreeMap<Token, Vec<StoredEvent<E>>>;
 
 /// An event as it is stored: its sequence and its bytes.
 type RawEvent = (u64, Arc<[u8]>);
@@ -27,13 +27,13 @@ type RawEvent = (u64, Arc<[u8]>);
 /// Everything that is stored.
 #[derive(Default)]
 pub(crate) struct Archive {
-    pub(crate) cases: Lives<CaseEvent>,
-    pub(crate) detections: Lives<DetectionEvent>,
-    pub(crate) debates: Lives<DebateEvent>,
-    pub(crate) deadlines: Lives<DeadlineEvent>,
-    pub(crate) queues: Lives<ReviewQueueEvent>,
-    pub(crate) requests: Lives<RequestEvent>,
-    pub(crate) wakes: Lives<WakeEvent>,
+    pub(crate) cases: Histories<CaseEvent>,
+    pub(crate) detections: Histories<DetectionEvent>,
+    pub(crate) debates: Histories<DebateEvent>,
+    pub(crate) deadlines: Histories<DeadlineEvent>,
+    pub(crate) queues: Histories<ReviewQueueEvent>,
+    pub(crate) requests: Histories<RequestEvent>,
+    pub(crate) wakes: Histories<WakeEvent>,
     /// The events of each kind of aggregate, in order: where each is, and its bytes.
     stored: BTreeMap<Aggregate, Vec<RawEvent>>,
     /// Events by `event_id`: what kind of aggregate, where, and the bytes.
@@ -62,13 +62,13 @@ impl Archive {
         for stored in world.broker.messages(StreamKind::Events) {
             archive.event(world, stored);
         }
-        archive.cases = archive.lives();
-        archive.detections = archive.lives();
-        archive.debates = archive.lives();
-        archive.deadlines = archive.lives();
-        archive.queues = archive.lives();
-        archive.requests = archive.lives();
-        archive.wakes = archive.lives();
+        archive.cases = archive.histories();
+        archive.detections = archive.histories();
+        archive.debates = archive.histories();
+        archive.deadlines = archive.histories();
+        archive.queues = archive.histories();
+        archive.requests = archive.histories();
+        archive.wakes = archive.histories();
         for stored in world.broker.messages(StreamKind::Messages) {
             archive.message(world, stored);
         }
@@ -102,15 +102,15 @@ impl Archive {
     }
 
     /// The events of each aggregate of a kind. What cannot be read is reported by the auditor.
-    pub(crate) fn lives<E: AggregateEvent>(&self) -> Lives<E> {
-        let mut lives = Lives::<E>::new();
+    pub(crate) fn histories<E: AggregateEvent>(&self) -> Histories<E> {
+        let mut histories = Histories::<E>::new();
         for (sequence, bytes) in self.stored.get(&E::AGGREGATE).into_iter().flatten() {
             if let Ok(record) = StoredEvent::<E>::decode(bytes, *sequence) {
                 let id = record.meta.id.clone();
-                lives.entry(id).or_default().push(record);
+                histories.entry(id).or_default().push(record);
             }
         }
-        lives
+        histories
     }
 
     fn message(&mut self, world: &World, stored: &Stored) {
@@ -145,9 +145,13 @@ impl Archive {
     }
 
     /// When the first event of an aggregate was stored.
-    pub(crate) fn born<E: AggregateEvent>(&self, lives: &Lives<E>, id: &Token) -> Option<u64> {
+    pub(crate) fn born<E: AggregateEvent>(
+        &self,
+        histories: &Histories<E>,
+        id: &Token,
+    ) -> Option<u64> {
         self.stored_at
-            .get(&lives.get(id)?.first()?.sequence)
+            .get(&histories.get(id)?.first()?.sequence)
             .copied()
     }
 

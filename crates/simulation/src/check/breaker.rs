@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use concord_domain::resilience::breaker::{End, Rules};
 
-use crate::executor::Life;
+use crate::executor::Incarnation;
 use crate::hosted::world::{What, World};
 use crate::report::HostedCounts;
 
@@ -132,10 +132,10 @@ impl Account {
 
 /// While it is open nothing is sent; while it is half-open one call at a time; and nothing else is refused.
 pub(super) fn check(world: &World, violations: &mut Vec<String>) -> HostedCounts {
-    let mut accounts: BTreeMap<Life, Account> = BTreeMap::new();
+    let mut accounts: BTreeMap<Incarnation, Account> = BTreeMap::new();
     for entry in &world.record {
         let account = accounts
-            .entry(entry.life)
+            .entry(entry.incarnation)
             .or_insert_with(|| Account::new(world.setup.rules));
         let wrong = match entry.what {
             What::Sent { call } => account.sent(entry.at, call),
@@ -146,7 +146,7 @@ pub(super) fn check(world: &World, violations: &mut Vec<String>) -> HostedCounts
             }
             What::Load { .. } | What::Full | What::Killed => None,
         };
-        let Life { replica, number } = entry.life;
+        let Incarnation { replica, number } = entry.incarnation;
         violations.extend(
             wrong.map(|wrong| format!("breaker of {replica} ({number}) at {}: {wrong}", entry.at)),
         );

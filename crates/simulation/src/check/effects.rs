@@ -22,7 +22,7 @@ impl MachineVisitor for Check<'_> {
 
     fn visit<M: Machine>(self) -> Vec<String> {
         let mut violations = Vec::new();
-        for record in self.archive.lives::<M::Event>().values().flatten() {
+        for record in self.archive.histories::<M::Event>().values().flatten() {
             // What cannot be written is reported by the auditor, as is what was not published.
             let messages = effect::messages::<M>(record).unwrap_or_default();
             for expected in &messages {

@@ -7,7 +7,7 @@ use concord_domain::resilience::breaker::BreakerState;
 use concord_wire::ErrorCode;
 
 use super::{TOLD_MAX, breaker};
-use crate::executor::Life;
+use crate::executor::Incarnation;
 use crate::hosted::RECOVERY_MS;
 use crate::hosted::setup::{Mood, Outcome};
 use crate::hosted::world::{Call, Cause, Said, What, World};
@@ -18,7 +18,7 @@ use crate::report::{Counts, HostedCounts, SeedReport, WORLD_VERSION};
 pub(crate) fn check(
     seed: u64,
     world: &World,
-    standings: &[(Life, BreakerState)],
+    standings: &[(Incarnation, BreakerState)],
     stuck: Option<String>,
 ) -> SeedReport {
     let mut violations: Vec<String> = stuck.into_iter().collect();
@@ -125,9 +125,9 @@ struct Load {
 fn bounded(world: &World, violations: &mut Vec<String>) {
     let permits = world.setup.instances;
     let places = world.setup.queue_max;
-    let mut loads: BTreeMap<Life, Load> = BTreeMap::new();
+    let mut loads: BTreeMap<Incarnation, Load> = BTreeMap::new();
     for entry in &world.record {
-        let load = loads.entry(entry.life).or_default();
+        let load = loads.entry(entry.incarnation).or_default();
         let wrong = match entry.what {
             What::Load { working, waiting } => {
                 // One that was full until now has refused at this moment, too.
@@ -160,7 +160,7 @@ fn bounded(world: &World, violations: &mut Vec<String>) {
             }
             _ => continue,
         };
-        let Life { replica, number } = entry.life;
+        let Incarnation { replica, number } = entry.incarnation;
         violations.push(format!(
             "queue of {replica} ({number}) at {}: {wrong}; {permits} and {places} may",
             entry.at
@@ -203,8 +203,12 @@ fn retried_where_safe(world: &World, violations: &mut Vec<String>) {
 }
 
 /// When the endpoint has been well for long enough, every breaker is closed and refuses nothing.
-fn recovered(world: &World, standings: &[(Life, BreakerState)], violations: &mut Vec<String>) {
-    for (Life { replica, number }, standing) in standings {
+fn recovered(
+    world: &World,
+    standings: &[(Incarnation, BreakerState)],
+    violations: &mut Vec<String>,
+) {
+    for (Incarnation { replica, number }, standing) in standings {
         if *standing != BreakerState::Closed {
             let standing = standing.as_str();
             violations.push(format!(

@@ -11,8 +11,8 @@ use concord_domain::resilience::call_policy::{Retry, classify};
 use serde_json::json;
 
 use super::setup::{Kind, Outcome, Setup};
-use super::world::{Cell, Happening, Reply, Shared, What};
-use crate::executor::Life;
+use super::world::{Action, Cell, Reply, Shared, What};
+use crate::executor::Incarnation;
 use crate::faults::InjectedBug;
 use crate::oneshot::Answer;
 
@@ -21,7 +21,7 @@ const SECOND_ASKING: &str = "-again";
 
 /// Calls the endpoint of this world.
 pub(crate) struct SimCaller {
-    pub(crate) life: Life,
+    pub(crate) incarnation: Incarnation,
     pub(crate) world: Shared,
     pub(crate) setup: Arc<Setup>,
 }
@@ -33,15 +33,15 @@ impl AgentCaller for SimCaller {
         let cell = Cell::default();
         let number = {
             let mut world = self.world.lock();
-            let number = world.call(self.life, part, &cell);
+            let number = world.call(self.incarnation, part, &cell);
             // A program is given its whole time: one that is interrupted must be started again.
             let patience = if self.setup.kind == Kind::Program {
                 self.setup.timeout_ms
             } else {
                 within
             };
-            world.may_crash(self.life, patience);
-            world.plan(patience, Happening::GiveUp(cell.clone()));
+            world.may_crash(self.incarnation, patience);
+            world.plan(patience, Action::GiveUp(cell.clone()));
             number
         };
         let (outcome, after) = match Answer(cell).await {
@@ -54,7 +54,7 @@ impl AgentCaller for SimCaller {
         let end = self.expected_end(outcome, within);
         self.world
             .lock()
-            .record_end(self.life, number, outcome, end);
+            .record_end(self.incarnation, number, outcome, end);
         self.reply(outcome, after)
     }
 }
@@ -112,11 +112,11 @@ impl SimCaller {
 
 /// The record of what an adapter did holds when the calls of its agent ended.
 impl super::world::World {
-    fn record_end(&mut self, life: Life, number: u64, outcome: Outcome, end: End) {
+    fn record_end(&mut self, incarnation: Incarnation, number: u64, outcome: Outcome, end: End) {
         if let Some(call) = self.calls.get_mut(&number) {
             debug_assert!(call.outcome.is_none(), "call {number} ends twice");
             call.outcome = Some(outcome);
         }
-        self.keep(life, What::Ended { call: number, end });
+        self.keep(incarnation, What::Ended { call: number, end });
     }
 }

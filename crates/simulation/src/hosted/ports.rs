@@ -21,8 +21,8 @@ use concord_runtime::{
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Envelope, MessageId, Timestamp, Token};
 
-use super::world::{Cell, Happening, Reply, Request, Shared};
-use crate::executor::Life;
+use super::world::{Action, Cell, Reply, Request, Shared};
+use crate::executor::Incarnation;
 use crate::faults::InjectedBug;
 use crate::network::unanswered;
 use crate::oneshot::Answer;
@@ -35,15 +35,15 @@ const BEHIND_MS: u64 = 2_000;
 /// What one replica needs of the world.
 #[derive(Clone)]
 pub(crate) struct HostedPorts {
-    pub(crate) life: Life,
+    pub(crate) incarnation: Incarnation,
     pub(crate) world: Shared,
     layout: Arc<Layout>,
 }
 
 impl HostedPorts {
-    pub(crate) fn new(life: Life, world: Shared) -> Self {
+    pub(crate) fn new(incarnation: Incarnation, world: Shared) -> Self {
         Self {
-            life,
+            incarnation,
             world,
             layout: Arc::new(Layout::default()),
         }
@@ -59,18 +59,18 @@ impl HostedPorts {
                 world.counts.lost_requests += 1;
             } else {
                 let delay = world.delay();
-                world.plan(delay, Happening::Arrive(request, cell.clone()));
+                world.plan(delay, Action::Arrive(request, cell.clone()));
             }
             let there_and_back = 3 * world.faults.delay_ms_max;
-            world.may_crash(self.life, there_and_back);
-            world.plan(PATIENCE_MS, Happening::GiveUp(cell.clone()));
+            world.may_crash(self.incarnation, there_and_back);
+            world.plan(PATIENCE_MS, Action::GiveUp(cell.clone()));
         }
         Answer(cell).await
     }
 
     /// An injected bug: a message has another id in each process, so that it is stored beside what another process said.
     fn with_own_id(&self, envelope: &Envelope) -> Envelope {
-        let Life { replica, number } = self.life;
+        let Incarnation { replica, number } = self.incarnation;
         let id = MessageId::new(format!("{}-{replica}-{number}", envelope.message_id));
         let message_id = id.unwrap_or_else(|_| envelope.message_id.clone());
         Envelope {
@@ -94,8 +94,8 @@ impl Clock for HostedPorts {
         {
             let for_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
             let mut world = self.world.lock();
-            world.may_crash(self.life, for_ms);
-            world.plan(for_ms, Happening::GiveUp(cell.clone()));
+            world.may_crash(self.incarnation, for_ms);
+            world.plan(for_ms, Action::GiveUp(cell.clone()));
         }
         Answer(cell).await;
     }
@@ -109,7 +109,7 @@ impl Publisher for HostedPorts {
                 Some(InjectedBug::AnsweredTwice) => self.with_own_id(envelope),
                 _ => envelope.clone(),
             };
-            world.published(self.life, envelope)
+            world.published(self.incarnation, envelope)
         };
         match self.send(Request::Publish(Box::new(publication))).await {
             Some(Reply::Published { first }) => Ok(first),

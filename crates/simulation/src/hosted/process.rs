@@ -17,7 +17,7 @@ use super::caller::SimCaller;
 use super::ports::HostedPorts;
 use super::setup::Setup;
 use super::world::{Assignment, Request, Shared, What};
-use crate::executor::Life;
+use crate::executor::Incarnation;
 use crate::faults::InjectedBug;
 
 /// How long an open breaker stays so by the injected bug: longer than any world lasts.
@@ -31,16 +31,16 @@ pub(crate) struct Process {
 
 impl Process {
     /// None if the agent could not be hosted with its settings.
-    pub(crate) fn new(life: Life, world: Shared, setup: &Arc<Setup>) -> Option<Self> {
+    pub(crate) fn new(incarnation: Incarnation, world: Shared, setup: &Arc<Setup>) -> Option<Self> {
         let bug = world.lock().injected_bug;
-        let ports = HostedPorts::new(life, world.clone());
+        let ports = HostedPorts::new(incarnation, world.clone());
         let work = Arc::new(WorkSettings::default());
         let service = Service::AgentAdapter;
         let context = ServiceContext::new(service, ports, Metrics::default(), work);
         let adapter = AdapterContext::new(&context);
         let loops = Arc::new(ReplyLoops::new(&adapter, None));
         let caller = SimCaller {
-            life,
+            incarnation,
             world,
             setup: Arc::clone(setup),
         };
@@ -118,10 +118,12 @@ impl<T> Handling<'_, T> {
     /// Records how many messages are worked on and wait.
     fn record_load(&self, current: Option<u64>) {
         let (working, waiting) = self.process.handler.0.load();
-        let HostedPorts { world, life, .. } = &self.process.context.ports;
+        let HostedPorts {
+            world, incarnation, ..
+        } = &self.process.context.ports;
         let mut world = world.lock();
         world.current = current;
-        world.keep_if_new(*life, What::Load { working, waiting });
+        world.keep_if_new(*incarnation, What::Load { working, waiting });
     }
 }
 

@@ -9,13 +9,13 @@ use concord_events::topology::{Layout, StreamKind};
 use concord_runtime::delivery::Delivery;
 use concord_wire::Timestamp;
 
-use crate::executor::Life;
+use crate::executor::Incarnation;
 use crate::faults::{Faults, InjectedBug};
 use crate::hosted::setup::{Kind, Mood, Setup};
+use crate::options::Options;
 use crate::plan::Plan;
 use crate::random::Random;
 use crate::report::{Counts, HostedCounts};
-use crate::simulation::Options;
 use crate::world::instant;
 
 mod answers;
@@ -23,7 +23,7 @@ mod outside;
 mod types;
 
 pub(crate) use types::{
-    Asked, Assignment, Call, Cause, Cell, Entry, Happening, Publication, Reply, Request, Said, What,
+    Action, Asked, Assignment, Call, Cause, Cell, Entry, Publication, Reply, Request, Said, What,
 };
 use types::{Handled, Kept};
 
@@ -33,7 +33,7 @@ pub(crate) const ACK_WAIT_MS: u64 = 5_000;
 /// Everything outside the processes.
 pub(crate) struct World {
     pub(crate) now: u64,
-    plan: Plan<Happening>,
+    plan: Plan<Action>,
     pub(crate) random: Random,
     pub(crate) faults: Faults,
     pub(crate) injected_bug: Option<InjectedBug>,
@@ -58,7 +58,7 @@ pub(crate) struct World {
     pub(crate) current: Option<u64>,
     layout: Layout,
     /// How many were worked on and waited in each process when that was looked at last.
-    loads: BTreeMap<Life, What>,
+    loads: BTreeMap<Incarnation, What>,
     /// Deliveries that were given up.
     pub(crate) given_up: Vec<String>,
     pub(crate) record: Vec<Entry>,
@@ -146,19 +146,24 @@ impl World {
     }
 
     /// Keeps on record what a process did.
-    pub(crate) fn keep(&mut self, life: Life, what: What) {
-        self.note(|| format!("adapter {} ({}): {what:?}", life.replica, life.number));
+    pub(crate) fn keep(&mut self, incarnation: Incarnation, what: What) {
+        self.note(|| {
+            format!(
+                "adapter {} ({}): {what:?}",
+                incarnation.replica, incarnation.number
+            )
+        });
         self.record.push(Entry {
             at: self.now,
-            life,
+            incarnation,
             what,
         });
     }
 
     /// Keeps the load of a process on record where it has changed.
-    pub(crate) fn keep_if_new(&mut self, life: Life, load: What) {
-        if self.loads.insert(life, load) != Some(load) {
-            self.keep(life, load);
+    pub(crate) fn keep_if_new(&mut self, incarnation: Incarnation, load: What) {
+        if self.loads.insert(incarnation, load) != Some(load) {
+            self.keep(incarnation, load);
         }
     }
 
@@ -169,15 +174,15 @@ impl World {
     }
 
     /// Plans something for `in_ms` from now.
-    pub(crate) fn plan(&mut self, in_ms: u64, happening: Happening) {
-        self.plan.push(self.now.saturating_add(in_ms), happening);
+    pub(crate) fn plan(&mut self, in_ms: u64, action: Action) {
+        self.plan.push(self.now.saturating_add(in_ms), action);
     }
 
-    /// Goes on to the next happening.
-    pub(crate) fn advance(&mut self) -> Option<Happening> {
-        let (at, happening) = self.plan.pop()?;
+    /// Goes on to the next action.
+    pub(crate) fn advance(&mut self) -> Option<Action> {
+        let (at, action) = self.plan.pop()?;
         self.now = at;
-        Some(happening)
+        Some(action)
     }
 
     /// How long something takes on its way.
@@ -194,10 +199,10 @@ impl World {
     }
 
     /// A process may be killed while it waits for so long.
-    pub(crate) fn may_crash(&mut self, life: Life, while_ms: u64) {
+    pub(crate) fn may_crash(&mut self, incarnation: Incarnation, while_ms: u64) {
         if self.random.chance(self.faults.crash) {
             let in_ms = self.random.between(0, while_ms);
-            self.plan(in_ms, Happening::Crash(life));
+            self.plan(in_ms, Action::Crash(incarnation));
         }
     }
 
@@ -216,9 +221,11 @@ impl World {
     }
 
     /// True when a process takes another delivery.
-    pub(crate) fn has_room(&self, life: Life) -> bool {
+    pub(crate) fn has_room(&self, incarnation: Incarnation) -> bool {
         let under_way = self.handled.values();
-        let under_way = under_way.filter(|handled| handled.life == life).count();
+        let under_way = under_way
+            .filter(|handled| handled.incarnation == incarnation)
+            .count();
         under_way < in_flight_max(self.setup.instances, self.setup.queue_max)
     }
 
@@ -245,15 +252,19 @@ impl World {
         };
         *lease += 1;
         let lease = *lease;
-        self.plan(ACK_WAIT_MS, Happening::Lapse { sequence, lease });
+        self.plan(ACK_WAIT_MS, Action::Lapse { sequence, lease });
     }
 
     /// A process begins to work on a delivery.
-    pub(crate) fn begin(&mut self, sequence: usize, life: Life) -> Option<Assignment> {
+    pub(crate) fn begin(
+        &mut self,
+        sequence: usize,
+        incarnation: Incarnation,
+    ) -> Option<Assignment> {
         let asked = self.asked.get(sequence)?.clone();
         self.handlings += 1;
         let handled = Handled {
-            life,
+            incarnation,
             sequence,
             began: self.now,
         };
@@ -285,10 +296,11 @@ impl World {
     }
 
     /// Nothing that a process did goes on.
-    pub(crate) fn killed(&mut self, life: Life) {
+    pub(crate) fn killed(&mut self, incarnation: Incarnation) {
         self.counts.crashes += 1;
-        self.keep(life, What::Killed);
-        self.handled.retain(|_, handled| handled.life != life);
+        self.keep(incarnation, What::Killed);
+        self.handled
+            .retain(|_, handled| handled.incarnation != incarnation);
     }
 
     /// The word that a delivery is worked on; false when it is not any more.
@@ -310,7 +322,7 @@ impl World {
     }
 
     /// A call is on its way to the endpoint. Returns its number.
-    pub(crate) fn call(&mut self, life: Life, part: u8, cell: &Cell) -> u64 {
+    pub(crate) fn call(&mut self, incarnation: Incarnation, part: u8, cell: &Cell) -> u64 {
         let call = self.calls.len() as u64 + 1;
         let current = self.current();
         debug_assert!(current.is_some(), "a call is made outside of any delivery");
@@ -327,11 +339,11 @@ impl World {
                 abandoned: false,
             },
         );
-        self.keep(life, What::Sent { call });
+        self.keep(incarnation, What::Sent { call });
         let delay = self.delay();
         self.plan(
             delay,
-            Happening::Reach {
+            Action::Reach {
                 call,
                 cell: cell.clone(),
             },

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::{AgentId, CaseId, Token};
+use crate::id::{AgentId, CaseId, GateName, Token};
 use crate::payload::track_record::Circumstances;
 use crate::timestamp::Timestamp;
 
@@ -25,7 +25,7 @@ pub struct OpenCase {
     pub task: Task,
     /// Named human checkpoints, in the order in which they are passed. None for a case that ends with its decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub gates: Vec<String>,
+    pub gates: Vec<GateName>,
     /// The circumstances in which it is judged, if they are known: track records are weighed by them.
     #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
     pub circumstances: Circumstances,

@@ -163,13 +163,15 @@ fn agents() -> Vec<(String, Node)> {
     ]
 }
 
-/// The message types a service acts on; it answers or ignores all others.
+/// The message types a service acts on; it refuses or ignores all others.
 fn heard(service: Service) -> Vec<&'static str> {
-    match service {
-        Service::Coordinator => vec!["request", "finding"],
-        Service::DebateFacilitator => ["request"].into_iter().chain(ANSWERS).collect(),
-        Service::ConflictDetector | Service::EscalationTimer | Service::AgentAdapter => Vec::new(),
-    }
+    let known = MessageType::KNOWN.iter().copied();
+    known
+        .filter(|name| {
+            let kind = MessageType::from(Token::fixed(name));
+            kind.acted_on_by().contains(&service)
+        })
+        .collect()
 }
 
 /// The message types a service sends.

@@ -1,6 +1,7 @@
 //! Makes a prompt of a message. Texts of others appear in it only as JSON on one line, so that no text can look like a part of
 //! the prompt.
 
+use concord_domain::text::visible_json;
 use concord_wire::payload::{Question, Task};
 use concord_wire::{Envelope, MessageType};
 use serde::Serialize;
@@ -123,19 +124,7 @@ impl Placeholders<'_> {
 
 /// A value as JSON on one line, whatever is taken for the end of a line, and with the direction of writing left alone.
 fn line(value: &impl Serialize) -> String {
-    let json = serde_json::to_string(value).unwrap_or_default();
-    let mut text = String::with_capacity(json.len());
-    for character in json.chars() {
-        match character {
-            '\u{7f}'..='\u{9f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}'
-            | '\u{feff}' => text.push_str(&format!("\\u{:04x}", u32::from(character))),
-            _ => text.push(character),
-        }
-    }
-    text
+    visible_json(&serde_json::to_string(value).unwrap_or_default())
 }
 
 /// Replaces the placeholders in braces by their values, in one pass: a placeholder in a value is not replaced.

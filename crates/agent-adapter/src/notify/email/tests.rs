@@ -133,7 +133,7 @@ fn a_command_that_is_copied_runs_nothing_that_a_stranger_wrote() {
         ..notice("x")
     };
     let text = text::body(&notice);
-    let command = "  concord gate review c-1 --gate 'board'\\''; rm -r ~ '\\'' $(id)' --by YOU --confirm d-1\n";
+    let command = "  concord gate review c-1 --gate $'board\\'; rm -r ~ \\'\\U0000000a$(id)' --by YOU --confirm d-1\n";
     assert!(text.contains(command), "{text}");
 }
 

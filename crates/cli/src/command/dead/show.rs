@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::{Letter, ShowArgs, letter::letter};
 use crate::shared::failure::Failure;
+use concord_domain::text::{is_deceptive, visible_json};
+
 use crate::shared::output::{self, BAD, FAINT, NAMED, styled};
 
 /// At most so many characters of an original are shown.
@@ -104,7 +106,7 @@ fn text(letter: &Letter, original: &str) -> String {
 /// The original as text: indented where it is JSON, escaped where it is no text, cut where it is long.
 fn original(payload: &[u8]) -> String {
     let shown = match serde_json::from_slice::<Value>(payload) {
-        Ok(json) => serde_json::to_string_pretty(&json).unwrap_or_default(),
+        Ok(json) => visible_json(&serde_json::to_string_pretty(&json).unwrap_or_default()),
         Err(_) => String::from_utf8_lossy(payload)
             .chars()
             .flat_map(readable)
@@ -124,8 +126,8 @@ fn original(payload: &[u8]) -> String {
 }
 
 fn readable(c: char) -> Vec<char> {
-    if c.is_control() && c != '\n' {
-        c.escape_default().collect()
+    if is_deceptive(c) && c != '\n' {
+        c.escape_unicode().collect()
     } else {
         vec![c]
     }

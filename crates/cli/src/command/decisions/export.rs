@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use concord_domain::text::{is_deceptive, visible_json};
 use concord_runtime::Broker;
 use concord_wire::CaseId;
 use concord_wire::payload::LogEntry;
@@ -58,10 +59,15 @@ pub(super) async fn run(broker: &Broker, args: &ExportArgs) -> Result<u8, Failur
         Some(path) => std::fs::write(path, text).map_err(|error| {
             Failure::failed(format!("{} cannot be written: {error}", path.display()))
         })?,
-        None => output::print(&text)?,
+        // What is exported is for programs: it is what is stored.
+        None => output::write(&text)?,
     }
     for entered in entries.iter().filter(|entered| !entered.faults.is_empty()) {
-        anstream::eprintln!("{}: {}", entered.entry.entry_id, entered.faults.join(" "));
+        output::complain(&format!(
+            "{}: {}",
+            entered.entry.entry_id,
+            entered.faults.join(" ")
+        ));
     }
     Ok(code(&entries))
 }
@@ -72,13 +78,17 @@ fn unwritable(error: impl std::fmt::Display) -> Failure {
 
 fn json(entries: &[Entered]) -> Result<String, Failure> {
     let entries: Vec<&LogEntry> = entries.iter().map(|entered| &entered.entry).collect();
-    Ok(serde_json::to_string_pretty(&entries).map_err(unwritable)? + "\n")
+    let text = serde_json::to_string_pretty(&entries).map_err(unwritable)?;
+    Ok(visible_json(&text) + "\n")
 }
 
 fn lines(entries: &[Entered]) -> Result<String, Failure> {
     entries
         .iter()
-        .map(|entered| Ok(serde_json::to_string(&entered.entry).map_err(unwritable)? + "\n"))
+        .map(|entered| {
+            let line = serde_json::to_string(&entered.entry).map_err(unwritable)?;
+            Ok(visible_json(&line) + "\n")
+        })
         .collect()
 }
 
@@ -177,12 +187,30 @@ fn row(Entered { case_id, entry, .. }: &Entered) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// A text of an agent or a person, written so that no spreadsheet takes it for a formula.
+/// A text of an agent or a person, written so that no spreadsheet takes it for a formula, whether that parts columns at commas,
+/// semicolons or tabs: a spreadsheet that does not know these quotes would begin a cell in the middle of the text. One that
+/// does passes over spaces before the formula. What is not seen becomes a space.
 fn text(words: &str) -> String {
-    match words.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        true => format!("'{words}"),
-        false => words.to_owned(),
+    let mut safe = String::with_capacity(words.len() + 1);
+    let mut begins = true;
+    for c in words.chars() {
+        let c = if is_deceptive(c) && !matches!(c, '\n' | '\t') {
+            ' '
+        } else {
+            c
+        };
+        if begins && matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠') {
+            safe.push('\'');
+        }
+        // A tab or a line break at the beginning of a cell can itself begin one.
+        if safe.is_empty() && matches!(c, '\t' | '\n') {
+            safe.push('\'');
+        }
+        let parts = matches!(c, ',' | ';' | '\t' | '\n' | '"');
+        begins = parts || (begins && c.is_whitespace());
+        safe.push(c);
     }
+    safe
 }
 
 #[cfg(test)]
@@ -215,6 +243,27 @@ mod tests {
             serde_json::from_str::<Vec<LogEntry>>(&json(&entered()).unwrap()).unwrap(),
             entries()
         );
+    }
+
+    #[test]
+    fn no_cell_begins_with_a_formula_whatever_parts_the_columns() {
+        for (words, expected) in [
+            ("fair", "fair"),
+            ("a - b", "a - b"),
+            ("=1+1", "'=1+1"),
+            ("  @SUM(A1)", "  '@SUM(A1)"),
+            ("a,=1+1", "a,'=1+1"),
+            ("a;-1", "a;'-1"),
+            ("a\t+1", "a\t'+1"),
+            ("a;\u{200b} =1", "a;  '=1"),
+            ("\t=1", "'\t'=1"),
+            ("\r=x", " '=x"),
+            ("a\n=1", "a\n'=1"),
+            ("\"=1", "\"'=1"),
+            ("＝1", "'＝1"),
+        ] {
+            assert_eq!(text(words), expected, "{words:?}");
+        }
     }
 
     #[test]

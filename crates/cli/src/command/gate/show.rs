@@ -9,7 +9,9 @@ use serde::Serialize;
 
 use super::requires_review;
 use crate::shared::debate_file::resolution_text;
-use crate::shared::output::{DOUBTFUL, FAINT, GOOD, NAMED, STRONG, count, one_line, styled};
+use crate::shared::output::{
+    DOUBTFUL, FAINT, GOOD, NAMED, STRONG, command_word, count, one_line, styled,
+};
 
 /// The gate ahead, and what has to be done before the case can pass it.
 #[derive(Debug, Serialize)]
@@ -109,7 +111,10 @@ fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
         Some(first) => format!("--confirm {}", first.outcome.conflict_id),
         None => "--pass".to_owned(),
     };
-    let line = format!("concord gate review {case} --gate {gate:?} {by} {verbs}");
+    let line = format!(
+        "concord gate review {case} --gate {} {by} {verbs}",
+        command_word(gate)
+    );
     writeln!(out, "\n{}", styled(FAINT, format!("Go on with: {line}")))
 }
 
@@ -188,9 +193,25 @@ mod tests {
             "alternative   120 (ann)",
             "rest on it    dcf, report",
             "1 debate under way: d-2",
-            "concord gate review c-1 --gate \"valuation\" --by PERSON --confirm d-1",
+            "concord gate review c-1 --gate valuation --by PERSON --confirm d-1",
         ] {
             assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
+        }
+        // An earlier version opened cases with gates of any name.
+        for (gate, word) in [
+            ("v$(touch x)", "'v$(touch x)'"),
+            ("it's", "'it'\\''s'"),
+            ("v\u{1b}[2J", "$'v\\U0000001b[2J'"),
+        ] {
+            let gate = Some(gate);
+            let text = super::text(&Shown {
+                gate,
+                provisional: vec![],
+                under_way: vec![],
+                ..shown
+            });
+            let command = format!("concord gate review c-1 --gate {word} --by PERSON --pass");
+            assert!(text.contains(&command), "{command} is missing:\n{text}");
         }
         let json = serde_json::to_value(&shown).unwrap();
         assert_eq!(

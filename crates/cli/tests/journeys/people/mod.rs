@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::command::Session;
 
 mod debate;
+mod deceptive;
 mod gate;
 mod outcome;
 mod ruling;

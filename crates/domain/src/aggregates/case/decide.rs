@@ -6,6 +6,7 @@ use concord_events::{
     CaseCancelled, CaseEvent, CaseOpened, DeadlineElapsed, FindingRecorded, FindingsClosed, Heard,
     ReceivedFinding, SetAsideFinding,
 };
+use concord_wire::id::GateName;
 use concord_wire::payload::{SetAsideReason, Status, Task};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, DebateId, ErrorCode, Fault};
@@ -99,12 +100,13 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
         request,
         policy,
     } = asked;
+    let gates = request.gates.iter().map(GateName::as_str);
     let participants: BTreeSet<_> = request.participants.iter().cloned().collect();
     if let Some(opened) = &state.opened {
         let same = (&opened.opened_by, &opened.request_id) == (opened_by, request_id)
             && opened.policy == *policy
             && opened.task == request.task
-            && opened.gates == request.gates
+            && opened.gates.iter().map(String::as_str).eq(gates.clone())
             && opened.circumstances == request.circumstances
             && opened.participants.iter().eq(participants.iter());
         if same {
@@ -138,7 +140,7 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
         task: request.task.clone(),
         // Nothing provisional becomes final unseen, unless the policy says so.
         final_gate: request.gates.is_empty() && !policy.ladder.pass_unreviewed,
-        gates: request.gates.clone(),
+        gates: gates.map(str::to_owned).collect(),
         circumstances: request.circumstances.clone(),
     }))
 }

@@ -1,6 +1,7 @@
 //! Gates: people review provisional decisions and let the case pass.
 
 use concord_events::{CaseEvent, CaseOpened, DebateAsked, GatePassed, GateReviewed};
+use concord_wire::id::GateName;
 use concord_wire::payload::{Conflict, ConflictOutcome, DebateTerms, Review, ReviewAction};
 use concord_wire::subject::Service;
 use concord_wire::{CaseId, DebateId, ErrorCode, Fault};
@@ -51,36 +52,24 @@ pub(super) fn review(
 /// Most gates of a case.
 const GATES_MAX: usize = 16;
 
-/// Checks the names of the gates that a request to open a case states.
-pub(super) fn check_names(gates: &[String]) -> Result<(), Fault> {
+/// Checks the gates that a request to open a case states.
+pub(super) fn check_names(gates: &[GateName]) -> Result<(), Fault> {
     const POINTER: &str = "/payload/parameters/gates";
     if gates.len() > GATES_MAX {
         let what = format!("A case has at most {GATES_MAX} gates, not {}.", gates.len());
         return Err(Fault::invalid(POINTER, what, "Name fewer."));
     }
     for (place, gate) in gates.iter().enumerate() {
-        let pointer = format!("{POINTER}/{place}");
-        if gate.trim().is_empty() || gate.len() > GATE_BYTES_MAX {
-            let what = format!("The name of a gate has 1 to {GATE_BYTES_MAX} bytes.");
-            return Err(Fault::invalid(
-                pointer,
-                what,
-                "Give it a short name, for example \"valuation review\".",
-            ));
-        }
         if gates.iter().take(place).any(|earlier| earlier == gate) {
             return Err(Fault::invalid(
-                pointer,
-                format!("{gate:?} is named twice."),
+                format!("{POINTER}/{place}"),
+                format!("The gate {gate} is named twice."),
                 "Name each gate once.",
             ));
         }
     }
     Ok(())
 }
-
-/// Most bytes in the name of a gate.
-const GATE_BYTES_MAX: usize = 128;
 
 /// Checks that the case is at the gate that the review names, and that the sender may review.
 fn check_at_gate(

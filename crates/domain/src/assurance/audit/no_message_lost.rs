@@ -8,13 +8,15 @@ use concord_wire::payload::{OPEN_CASE, OPEN_DEBATE, Request};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, MessageId, MessageType, Token};
 
+use crate::effect;
+
 use super::dead::{DeadLetters, Position};
 use super::lifecycle::Aggregates;
 use super::report::{Counts, Invariant};
 
-/// What a request asks to open. Where that exists already, no event follows from the request.
+/// The aggregate that a message asks to open, or belongs to. Where it exists, the message need not lead to an event.
 #[derive(Debug)]
-enum Requested {
+enum Existing {
     Case(Token),
     Debate(Token),
 }
@@ -23,7 +25,15 @@ enum Requested {
 struct UnusedMessage {
     position: Position,
     to: Service,
-    requested: Option<Requested>,
+    existing: Option<Existing>,
+}
+
+/// A message to a service that does not act on its type.
+#[derive(Debug)]
+struct Misdirected {
+    id: MessageId,
+    position: Position,
+    to: Service,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +42,8 @@ pub(super) struct UnusedMessages {
     causes: BTreeSet<MessageId>,
     /// Messages from which no event was seen to follow, by id.
     unused: BTreeMap<MessageId, UnusedMessage>,
+    /// Messages that have to be refused.
+    misdirected: Vec<Misdirected>,
     /// Messages to services that cannot be read as envelopes.
     unreadable: Vec<Position>,
 }
@@ -44,7 +56,7 @@ impl UnusedMessages {
         }
     }
 
-    /// Takes a message to a service into account, if its type leads to events.
+    /// Takes a message to a service into account, unless it only tells something.
     pub(super) fn message(
         &mut self,
         counts: &mut Counts,
@@ -52,23 +64,28 @@ impl UnusedMessages {
         envelope: &Envelope,
         position: &Position,
     ) {
-        use MessageType::{Agreement, Disagreement, Finding, Request, Revision};
-        if !matches!(
-            envelope.message_type,
-            Finding | Agreement | Disagreement | Revision | Request
-        ) {
+        let (kind, id) = (&envelope.message_type, &envelope.message_id);
+        if kind.expects_nothing() {
             return;
         }
         counts.examined(Invariant::MessagesKept);
-        if self.causes.contains(&envelope.message_id) {
+        if kind.refusal_by(to).is_some() {
+            self.misdirected.push(Misdirected {
+                id: id.clone(),
+                position: position.clone(),
+                to,
+            });
+            return;
+        }
+        if self.causes.contains(id) {
             return;
         }
         self.unused
-            .entry(envelope.message_id.clone())
+            .entry(id.clone())
             .or_insert_with(|| UnusedMessage {
                 position: position.clone(),
                 to,
-                requested: requested(envelope),
+                existing: existing(envelope),
             });
     }
 
@@ -80,23 +97,23 @@ impl UnusedMessages {
 
     pub(super) fn finish(&self, counts: &mut Counts, aggregates: &Aggregates, dead: &DeadLetters) {
         for (id, unused) in &self.unused {
-            let exists_already = match &unused.requested {
-                Some(Requested::Case(id)) => aggregates.contains(Aggregate::Case, id),
-                Some(Requested::Debate(id)) => aggregates.contains(Aggregate::Debate, id),
+            let exists_already = match &unused.existing {
+                Some(Existing::Case(id)) => aggregates.contains(Aggregate::Case, id),
+                Some(Existing::Debate(id)) => aggregates.contains(Aggregate::Debate, id),
                 None => false,
             };
             if !exists_already && !dead.holds(&unused.position, Some(id)) {
-                let what = format!(
-                    "It was said to {}; no fact follows from it, and it is not dead.",
-                    unused.to
-                );
-                let sequence = Some(unused.position.sequence);
-                counts.violated(
-                    Invariant::MessagesKept,
-                    format!("message/{id}"),
-                    sequence,
-                    what,
-                );
+                let to = unused.to;
+                let what =
+                    format!("It was said to {to}; no fact follows from it, and it is not dead.");
+                lost(counts, id, &unused.position, what);
+            }
+        }
+        for Misdirected { id, position, to } in &self.misdirected {
+            if !dead.holds(position, Some(id)) {
+                let what =
+                    format!("It was said to {to}, which does not act on it, and is not dead.");
+                lost(counts, id, position, what);
             }
         }
         for position in &self.unreadable {
@@ -117,15 +134,35 @@ impl UnusedMessages {
     }
 }
 
-fn requested(envelope: &Envelope) -> Option<Requested> {
-    if envelope.message_type != MessageType::Request {
-        return None;
+fn lost(counts: &mut Counts, id: &MessageId, position: &Position, what: String) {
+    let place = format!("message/{id}");
+    counts.violated(
+        Invariant::MessagesKept,
+        place,
+        Some(position.sequence),
+        what,
+    );
+}
+
+fn existing(envelope: &Envelope) -> Option<Existing> {
+    use MessageType::{Acknowledgement, Clarification, Evidence, Request};
+    match &envelope.message_type {
+        Request => requested(envelope),
+        // What is so already needs no event: a second acknowledgement, a second opinion.
+        Acknowledgement | Clarification | Evidence => {
+            let debate = Token::new(effect::debate_of(envelope)?).ok()?;
+            Some(Existing::Debate(debate))
+        }
+        _ => None,
     }
+}
+
+fn requested(envelope: &Envelope) -> Option<Existing> {
     let request: Request = envelope.payload().ok()?;
     let named = |pointer: &str| Token::new(request.parameters.pointer(pointer)?.as_str()?).ok();
     match request.action.as_str() {
-        OPEN_CASE => named("/case_id").map(Requested::Case),
-        OPEN_DEBATE => named("/conflict/conflict_id").map(Requested::Debate),
+        OPEN_CASE => named("/case_id").map(Existing::Case),
+        OPEN_DEBATE => named("/conflict/conflict_id").map(Existing::Debate),
         _ => None,
     }
 }

@@ -284,6 +284,28 @@ fn a_dead_letter_is_known_by_whatever_is_known_of_it() {
 }
 
 #[test]
+fn what_a_service_does_not_act_on_is_dead_or_lost_and_news_may_be_let_pass() {
+    let asked: [(&str, Service, bool); 8] = [
+        ("agreement", Service::Coordinator, true),
+        ("finding", Service::DebateFacilitator, true),
+        ("request", Service::AgentAdapter, true),
+        ("task_result", Service::Coordinator, true),
+        ("gossip", Service::ConflictDetector, true),
+        ("ruling", Service::DebateFacilitator, true),
+        ("error", Service::Coordinator, false),
+        ("notification", Service::AgentAdapter, false),
+    ];
+    for (kind, to, is_lost) in asked {
+        let mut hall = Hall::default();
+        hall.say("zoe", to, kind, "m-zoe", json!({}));
+        let expected: &[u8] = if is_lost { &[8] } else { &[] };
+        assert_eq!(hall.violated(after(0)), expected, "{kind} to {to}");
+        hall.dead.push(Ok("m-zoe".into()));
+        assert!(hall.violated(after(0)).is_empty(), "{kind} to {to}");
+    }
+}
+
+#[test]
 fn an_envelope_that_was_read_already_is_taken_as_it_is() {
     let mut hall = Hall::default();
     hall.say("zoe", Service::Coordinator, "finding", "m-zoe", json!({}));

@@ -7,7 +7,7 @@ use concord_wire::{Envelope, MessageType};
 
 use super::{Cause, Handled, Kept, Publication, Said, What, World};
 use crate::broker::matches;
-use crate::executor::Life;
+use crate::executor::Incarnation;
 
 /// The beginning of the id of every message to the agent.
 const ASKED: &str = "m-";
@@ -20,7 +20,11 @@ const TIME_OVER: &str = "its time was over before";
 
 impl World {
     /// The adapter publishes a message.
-    pub(crate) fn published(&mut self, life: Life, envelope: Envelope) -> Publication {
+    pub(crate) fn published(
+        &mut self,
+        incarnation: Incarnation,
+        envelope: Envelope,
+    ) -> Publication {
         let answered = envelope.reply_to.as_deref().unwrap_or_default();
         let sequence = answered
             .strip_prefix(ASKED)
@@ -34,9 +38,9 @@ impl World {
             .flatten();
         let error = error.map(|report| (report.error_code, self.cause_of(&report.error_message)));
         match error {
-            Some((_, Cause::Broken)) => self.keep(life, What::Refused),
+            Some((_, Cause::Broken)) => self.keep(incarnation, What::Refused),
             Some((_, Cause::Full)) => {
-                self.keep(life, What::Full);
+                self.keep(incarnation, What::Full);
                 let has_waited = |(_, handled): (u64, Handled)| handled.began < self.now;
                 if self.current().is_some_and(has_waited) {
                     self.hosted().displaced += 1;

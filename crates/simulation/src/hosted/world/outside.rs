@@ -5,7 +5,7 @@ use concord_wire::subject::Service;
 use concord_wire::{AgentId, Envelope, ErrorCode, Timestamp, payload};
 use serde_json::json;
 
-use super::{Asked, Cause, Cell, Happening, Reply, Request, Said, World};
+use super::{Action, Asked, Cause, Cell, Reply, Request, Said, World};
 use crate::faults::Faults;
 use crate::hosted::setup::{AGENT, Kind, Mood, Outcome};
 use crate::world::instant;
@@ -16,38 +16,38 @@ const AGENTS: [&str; 6] = ["bob", "cleo", "dan", "eve", "fay", "gus"];
 const CALM_GAP_MS: (u64, u64) = (200, 600);
 
 impl World {
-    pub(crate) fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::Ask => self.ask_some(),
-            Happening::Lapse { sequence, lease } => {
+    pub(crate) fn act(&mut self, action: Action) {
+        match action {
+            Action::Ask => self.ask_some(),
+            Action::Lapse { sequence, lease } => {
                 if self
                     .asked
                     .get(sequence)
                     .is_some_and(|asked| asked.lease == Some(lease))
                 {
-                    self.plan(0, Happening::Offer { sequence });
+                    self.plan(0, Action::Offer { sequence });
                 }
             }
-            Happening::Arrive(request, cell) => self.arrive(request, cell),
-            Happening::Reach { call, cell } => self.reach(call, &cell),
-            Happening::TimeOver { sequence } => self.time_over(sequence),
-            Happening::Mood => self.change_mood(),
-            Happening::Second => self.second(),
-            Happening::Calm => {
+            Action::Arrive(request, cell) => self.arrive(request, cell),
+            Action::Reach { call, cell } => self.reach(call, &cell),
+            Action::TimeOver { sequence } => self.time_over(sequence),
+            Action::Mood => self.change_mood(),
+            Action::Second => self.second(),
+            Action::Calm => {
                 self.note(|| "nothing goes wrong from here on".into());
                 self.faults = Faults::none();
                 self.calm_since = Some(self.now);
                 self.mood = Mood::Well;
             }
-            Happening::Close => self.closed_at = Some(self.now),
+            Action::Close => self.closed_at = Some(self.now),
             // These concern processes.
-            Happening::Offer { .. }
-            | Happening::Deliver { .. }
-            | Happening::Progress { .. }
-            | Happening::Answer(..)
-            | Happening::GiveUp(_)
-            | Happening::Crash(_)
-            | Happening::Restart { .. } => {}
+            Action::Offer { .. }
+            | Action::Deliver { .. }
+            | Action::Progress { .. }
+            | Action::Answer(..)
+            | Action::GiveUp(_)
+            | Action::Crash(_)
+            | Action::Restart { .. } => {}
         }
     }
 
@@ -70,7 +70,7 @@ impl World {
             (0, self.setup.gap_ms_max)
         };
         let gap = self.random.between(least, most);
-        self.plan(gap, Happening::Ask);
+        self.plan(gap, Action::Ask);
     }
 
     fn ask(&mut self) {
@@ -113,10 +113,10 @@ impl World {
         self.asked.push(asked);
         self.hosted().asked += 1;
         if let Some(at) = ended_at {
-            self.plan(at - self.now, Happening::TimeOver { sequence: place });
+            self.plan(at - self.now, Action::TimeOver { sequence: place });
         }
         let delay = self.delay();
-        self.plan(delay, Happening::Offer { sequence: place });
+        self.plan(delay, Action::Offer { sequence: place });
     }
 
     /// A request has arrived: it waits while the broker is away, else it is done and its answer sent.
@@ -124,7 +124,7 @@ impl World {
         let away = self.away_ms();
         if away > 0 {
             let after = self.delay();
-            return self.plan(away + after, Happening::Arrive(request, cell));
+            return self.plan(away + after, Action::Arrive(request, cell));
         }
         let reply = match request {
             Request::Publish(publication) => Reply::Published {
@@ -143,7 +143,7 @@ impl World {
             }
             Request::PutBack { sequence, wait_ms } => {
                 self.renew(sequence);
-                self.plan(wait_ms, Happening::Offer { sequence });
+                self.plan(wait_ms, Action::Offer { sequence });
                 Reply::Done
             }
         };
@@ -153,7 +153,7 @@ impl World {
             return;
         }
         let delay = self.delay();
-        self.plan(delay, Happening::Answer(cell, reply));
+        self.plan(delay, Action::Answer(cell, reply));
     }
 
     /// Requests between agents are ended by the coordinator when nobody has answered them in time.
@@ -204,7 +204,7 @@ impl World {
         };
         self.plan(
             in_ms,
-            Happening::Answer(cell.clone(), Reply::Called(outcome, after)),
+            Action::Answer(cell.clone(), Reply::Called(outcome, after)),
         );
     }
 
@@ -217,7 +217,7 @@ impl World {
         let mood = self.mood;
         self.note(|| format!("the endpoint: {mood:?}"));
         let lasts = self.random.between(500, 10_000);
-        self.plan(lasts, Happening::Mood);
+        self.plan(lasts, Action::Mood);
     }
 
     fn second(&mut self) {
@@ -231,7 +231,7 @@ impl World {
             self.counts.pauses += 1;
             self.note(|| format!("the broker is away for {away} ms"));
         }
-        self.plan(1_000, Happening::Second);
+        self.plan(1_000, Action::Second);
     }
 }
 

@@ -6,7 +6,7 @@ use concord_runtime::delivery::Delivery;
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, Timestamp};
 
-use crate::executor::Life;
+use crate::executor::Incarnation;
 use crate::hosted::setup::{Mood, Outcome};
 
 /// Where the adapter waits.
@@ -44,13 +44,16 @@ pub(crate) enum Request {
 
 /// Something that is going to happen.
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum Action {
     /// Somebody asks the agent.
     Ask,
     /// The broker looks for a process that takes a message.
     Offer { sequence: usize },
     /// A message reaches a process.
-    Deliver { sequence: usize, life: Life },
+    Deliver {
+        sequence: usize,
+        incarnation: Incarnation,
+    },
     /// The broker has heard nothing of a delivery for too long.
     Lapse { sequence: usize, lease: u32 },
     /// The process says that it still works on a delivery.
@@ -68,7 +71,7 @@ pub(crate) enum Happening {
     /// The endpoint behaves in another way from here on.
     Mood,
     /// A process is killed.
-    Crash(Life),
+    Crash(Incarnation),
     /// A replica is started again.
     Restart { replica: usize },
     /// A second has passed: the broker may go away for a while.
@@ -105,7 +108,7 @@ pub(crate) struct Assignment {
 /// A delivery that is worked on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Handled {
-    pub(super) life: Life,
+    pub(super) incarnation: Incarnation,
     pub(super) sequence: usize,
     pub(super) began: u64,
 }
@@ -191,6 +194,6 @@ pub(crate) enum What {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Entry {
     pub(crate) at: u64,
-    pub(crate) life: Life,
+    pub(crate) incarnation: Incarnation,
     pub(crate) what: What,
 }
