@@ -36,6 +36,7 @@ pub fn from_message(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
 fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     let answer: Answer = envelope.payload()?;
     answer.check()?;
+    check_own(&answer, envelope)?;
     let question = question_of(envelope);
     let id = debate_of(envelope)?;
     let given = AnswerMessage {
@@ -54,6 +55,22 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
         id: id.token(),
         input: DebateInput::Answer(Box::new(given)),
     })
+}
+
+/// Nobody answers for another party.
+fn check_own(answer: &Answer, envelope: &Envelope) -> Result<(), Fault> {
+    match &answer.answered_by {
+        Some(other) if *other != envelope.from_agent => Err(Fault::new(
+            ErrorCode::Unauthorized,
+            "/payload/answered_by",
+            format!(
+                "{} has sent the answer of {other}.",
+                envelope.from_agent
+            ),
+            "Leave answered_by out: the sender is who has answered.",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The debate and the event of the question that is answered. Specification 5 names the question by `correlation_id`, for want

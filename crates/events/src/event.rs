@@ -21,7 +21,7 @@ pub use case::{
 };
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
 pub use debate::{
-    AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved,
+    AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved, HeardBy,
     ReceivedAnswer, RoundClosed,
 };
 pub use detection::{Detected, DetectionEvent};

@@ -98,7 +98,8 @@ pub struct Policy {
     pub conflicts_max: u32,
     /// Phase 4: rounds of discussion.
     pub rounds_max: u32,
-    /// Phase 4: answers asked for, and accepted, in one round of a debate.
+    /// Phase 4: answers asked for, and accepted, in one round of all debates about the conflicts of a case. Each debate
+    /// has a share of them.
     pub messages_per_round_max: u32,
     /// Phase 4: tokens of an answer, estimated at four bytes each.
     pub tokens_per_message_max: u32,
@@ -106,6 +107,9 @@ pub struct Policy {
     pub answer_timeout_ms: u64,
     /// Phase 4: answers needed in a round before it can settle a conflict; at least 2.
     pub answers_min: u32,
+    /// Phase 4: whether the other parties of a debate are told each answer of a round, as `agreement` or `disagreement`.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub hear_answers: bool,
     /// Phase 5: how votes are weighed.
     pub vote_rule: VoteRule,
     /// Recommendations from the most to the least cautious; others count as least cautious.
@@ -140,6 +144,7 @@ impl Policy {
             tokens_per_message_max: 500,
             answer_timeout_ms: 10_000,
             answers_min: 2,
+            hear_answers: true,
             vote_rule: VoteRule::Confidence,
             caution_order: ["reject", "escalate", "negotiate", "sign"]
                 .map(Into::into)
@@ -301,6 +306,16 @@ fn finding_bytes_usual() -> u32 {
     262_144
 }
 
+/// Left out of what is stored, so that the digest of a policy from before there was such a choice stays the same.
+fn yes() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference.
+fn is_yes(choice: &bool) -> bool {
+    *choice
+}
+
 fn out_of_range(pointer: &str, field: &str, value: &str, range: &str) -> Fault {
     Fault::invalid(
         format!("{pointer}/{field}"),
@@ -357,6 +372,8 @@ mod tests {
             let policy = Policy::resolve(&json!({ field: changed }), "").unwrap();
             assert_ne!(policy.digest(), preset.digest(), "{field}");
         }
+        let unheard = Policy::resolve(&json!({ "hear_answers": false }), "").unwrap();
+        assert_ne!(unheard.digest(), preset.digest());
     }
 
     #[test]

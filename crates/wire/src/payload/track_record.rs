@@ -24,6 +24,8 @@ pub enum Source {
     Ruling,
     /// A person overrode a decision.
     Override,
+    /// An operator brought it in from elsewhere.
+    Import,
 }
 
 /// The circumstances in which something was judged. An absent field is not known.
@@ -207,6 +209,20 @@ pub enum Version {
     Simple,
     /// That, adjusted for the regime, the context, the trend, and overrides by people.
     Comprehensive,
+    /// That, adjusted for domain expertise; observations of wider domains count a share: those of `valuation` for
+    /// `valuation.revenue`.
+    Specialised,
+}
+
+impl Version {
+    /// The version as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Simple => "simple",
+            Self::Comprehensive => "comprehensive",
+            Self::Specialised => "specialised",
+        }
+    }
 }
 
 /// What a credibility is asked for.
@@ -215,7 +231,7 @@ pub enum Version {
 pub struct Query {
     /// The present: ages are counted back from it.
     pub now: Timestamp,
-    /// Only observations of this domain count.
+    /// Only observations of this domain count, and in the specialised version a share of those of wider ones.
     pub domain: String,
     /// The present regime, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -259,6 +275,8 @@ pub enum FactorName {
     BaseAccuracy,
     /// The effect of weighting by age.
     TemporalWeight,
+    /// Accuracy in the domain itself, where wider domains count as well.
+    DomainExpertise,
     /// Accuracy in the present regime.
     RegimeAdjustment,
     /// Accuracy in circumstances like the present ones.
@@ -275,6 +293,7 @@ impl FactorName {
         match self {
             Self::BaseAccuracy => "base_accuracy",
             Self::TemporalWeight => "temporal_weight",
+            Self::DomainExpertise => "domain_expertise",
             Self::RegimeAdjustment => "regime_adjustment",
             Self::ContextMatch => "context_match",
             Self::TrendAdjusted => "trend_adjusted",
