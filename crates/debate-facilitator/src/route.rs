@@ -63,10 +63,7 @@ fn check_own(answer: &Answer, envelope: &Envelope) -> Result<(), Fault> {
         Some(other) if *other != envelope.from_agent => Err(Fault::new(
             ErrorCode::Unauthorized,
             "/payload/answered_by",
-            format!(
-                "{} has sent the answer of {other}.",
-                envelope.from_agent
-            ),
+            format!("{} has sent the answer of {other}.", envelope.from_agent),
             "Leave answered_by out: the sender is who has answered.",
         )),
         _ => Ok(()),

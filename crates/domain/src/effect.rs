@@ -14,8 +14,8 @@ mod round;
 
 use concord_events::{Briefed, MediatorAsked, RulingRefusal};
 use concord_wire::payload::{
-    AgentJoined, Answer, Challenge, Clarification, Conflict, DebateTerms, ErrorReport, NotificationData,
-    OpenDebate, Question, Request, SetAsideReason, StatusReport, TaskAssignment,
+    AgentJoined, Answer, Challenge, Clarification, Conflict, DebateTerms, ErrorReport,
+    NotificationData, OpenDebate, Question, Request, SetAsideReason, StatusReport, TaskAssignment,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;

@@ -36,7 +36,7 @@ pub use queue::{
     Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason,
     Released, ReviewQueueEvent,
 };
-pub use record::{Observed, TrackRecordEvent};
+pub use record::{ImportOrigin, Observed, TrackRecordEvent};
 pub use request::{
     AnswerForm, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate,
     RequestEvent, RequestFailed, RequestOpened,

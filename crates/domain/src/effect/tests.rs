@@ -107,8 +107,7 @@ fn what_is_said_because_of_each_fact() {
         |to: &str| format!("debate-facilitator to {to}: question about \"{id}\" and waits");
     assert_eq!(said_because_of(&debate), [question("ann"), question("ben")]);
     debate.hears(&said("m-3", 5), &joins("ann", "m-3", "ben"));
-    let told =
-        |to: &str, what: &str| format!("debate-facilitator to {to}: {what} about \"{id}\"");
+    let told = |to: &str, what: &str| format!("debate-facilitator to {to}: {what} about \"{id}\"");
     assert_eq!(said_because_of(&debate), [told("ben", "agreement")]);
     debate.hears(&said("m-4", 6), &keeps("ann", "m-4"));
     assert_eq!(

@@ -50,7 +50,8 @@ pub use domain::{SEPARATOR, SHARE_PER_LEVEL, share_for};
 
 pub use decay::{HALF_LIFE_DAYS, Sample, age_days, decay_weight};
 pub use factors::{
-    BLEND, CONTEXT_POINTS_MIN, EXPERTISE_POINTS_MIN, OVERRIDE_RATE_MAX, REGIME_POINTS_MIN, override_penalty, similarity,
+    BLEND, CONTEXT_POINTS_MIN, EXPERTISE_POINTS_MIN, OVERRIDE_RATE_MAX, REGIME_POINTS_MIN,
+    override_penalty, similarity,
 };
 pub use log_odds::{LOG_ODDS_P_MAX, log_odds};
 pub use settle::{DATA_POINTS_MIN, GAP_MIN, settle};

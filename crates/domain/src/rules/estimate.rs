@@ -234,7 +234,9 @@ fn discussion(policy: &Policy, given: &Assumptions) -> Discussion {
         Range::default()
     };
     let (no_calls, at_once) = (Range::default(), Range::default());
-    let hearing = Phase::new("hearing", told, no_calls, no_calls, no_calls, at_once, given);
+    let hearing = Phase::new(
+        "hearing", told, no_calls, no_calls, no_calls, at_once, given,
+    );
     Discussion { asked, hearing }
 }
 
@@ -434,7 +436,11 @@ mod tests {
         assert_eq!(unheard.total.messages, Range::new(26, 54));
         assert_eq!(
             (heard.total.calls, heard.total.cost, heard.total.time_ms),
-            (unheard.total.calls, unheard.total.cost, unheard.total.time_ms)
+            (
+                unheard.total.calls,
+                unheard.total.cost,
+                unheard.total.time_ms
+            )
         );
     }
 

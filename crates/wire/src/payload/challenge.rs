@@ -96,7 +96,9 @@ impl Challenge {
             )?;
         }
         if let Some(wanted) = &self.provisional_resolution {
-            let text = wanted.as_str().map_or_else(|| wanted.to_string(), str::to_owned);
+            let text = wanted
+                .as_str()
+                .map_or_else(|| wanted.to_string(), str::to_owned);
             check_text("/payload/provisional_resolution", &text)?;
         }
         for (field, name) in [("metric", &self.metric), ("domain", &self.domain)] {

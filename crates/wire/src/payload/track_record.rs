@@ -11,6 +11,10 @@ use crate::id::AgentId;
 use crate::payload::check_name;
 use crate::timestamp::Timestamp;
 
+mod imported;
+
+pub use imported::ImportedRecord;
+
 /// How it became known whether a position was right.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

@@ -117,7 +117,9 @@ fn write_challenge(out: &mut String, brief: &Brief) -> Result {
         writeln!(out, "  wants to see: {}", one_line(wanted, TEXT))?;
     }
     if let Some(wanted) = &challenge.provisional_resolution {
-        let wanted = wanted.as_str().map_or_else(|| wanted.to_string(), str::to_owned);
+        let wanted = wanted
+            .as_str()
+            .map_or_else(|| wanted.to_string(), str::to_owned);
         writeln!(out, "  wants meanwhile: {}", one_line(&wanted, TEXT))?;
     }
     Ok(())

@@ -110,9 +110,7 @@ pub(super) fn asked(policy: &Policy, terms: &DebateTerms, positions: &[Position]
             .total_cmp(&a.confidence)
             .then_with(|| a.agent_id.cmp(&b.agent_id))
     });
-    let first = by_confidence
-        .into_iter()
-        .take(most as usize);
+    let first = by_confidence.into_iter().take(most as usize);
     let mut asked: Vec<AgentId> = first.map(|position| position.agent_id.clone()).collect();
     asked.sort();
     asked

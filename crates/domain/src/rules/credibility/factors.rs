@@ -100,11 +100,7 @@ pub(super) fn temporal(weighed: &[Weighed<'_>], overall: Option<&Sample>) -> Fac
 pub(super) fn expertise(weighed: &[Weighed<'_>], overall: Option<&Sample>) -> Factor {
     let name = FactorName::DomainExpertise;
     if weighed.iter().all(|w| w.share >= 1.0) {
-        return not_applied(
-            name,
-            overall,
-            "all observations are from the domain itself",
-        );
+        return not_applied(name, overall, "all observations are from the domain itself");
     }
     let own = weighed.iter().filter(|w| w.share >= 1.0);
     let part = Sample::of(own.map(|w| (w.weight, w.observation.correct)));

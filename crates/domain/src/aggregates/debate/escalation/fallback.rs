@@ -135,10 +135,7 @@ enum Cautious<'a> {
 /// The most cautious position, and the rule that makes it that: the rule for the metric, else the
 /// rule for the kind of conflict. Where no rule decides, it is the position of the challenger, else
 /// the one with the lower id.
-fn cautious<'a>(
-    opened: &DebateOpened,
-    positions: &'a [BriefedPosition],
-) -> Cautious<'a> {
+fn cautious<'a>(opened: &DebateOpened, positions: &'a [BriefedPosition]) -> Cautious<'a> {
     let kind = opened.conflict.kind;
     let subject = opened.conflict.subject.as_str();
     let policy = &opened.policy;

@@ -81,7 +81,13 @@ fn each_answer_of_a_round_is_told_to_the_other_parties() {
         .collect();
     assert_eq!(
         ids,
-        ["question", "question", "question", "agreement", "disagreement"],
+        [
+            "question",
+            "question",
+            "question",
+            "agreement",
+            "disagreement"
+        ],
         "questions have the places that earlier versions give them"
     );
 }
@@ -93,7 +99,10 @@ fn the_answer_that_ends_a_debate_is_told_as_well() {
         let id = format!("m-{place}");
         story.hears(&said(&id, 1), &joins(party, &id, "cyd"));
     }
-    assert_eq!(story.hears(&said("m-3", 3), &keeps("cyd", "m-3")), "resolved");
+    assert_eq!(
+        story.hears(&said("m-3", 3), &keeps("cyd", "m-3")),
+        "resolved"
+    );
     assert_eq!(
         told(&story),
         [
@@ -165,7 +174,11 @@ fn a_debate_keeps_its_share_of_the_answers_of_the_case() {
         let due = round_due(&story.id, 1, after(at));
         assert_eq!(story.hears(&happened("e-1", at), &due), expected);
         if expected == "round_closed" {
-            assert_eq!(story.state().asked.len(), asked, "{share:?}: the next round");
+            assert_eq!(
+                story.state().asked.len(),
+                asked,
+                "{share:?}: the next round"
+            );
         }
     }
 }

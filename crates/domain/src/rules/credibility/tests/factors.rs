@@ -361,7 +361,10 @@ fn domain_expertise_blends_the_accuracy_in_the_domain_itself() {
     ] {
         let credibility = score(Version::Specialised, record, &asked);
         let expertise = factor(&credibility, FactorName::DomainExpertise);
-        assert!(!expertise.applied && expertise.explanation.contains(reason), "{expertise:?}");
+        assert!(
+            !expertise.applied && expertise.explanation.contains(reason),
+            "{expertise:?}"
+        );
     }
     let simple = score(Version::Simple, &record, &asked);
     assert!(near(simple.score, 0.5) && simple.observations == 20);

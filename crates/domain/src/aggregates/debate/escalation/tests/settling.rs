@@ -269,8 +269,18 @@ fn what_the_challenger_wants_meanwhile_stands_where_no_rule_compares() {
         // No rule: what is wanted stands, a position of the parties or another one.
         ("management", &words, None, json!("not good")),
         ("management", &words, Some(json!("Good")), json!("good")),
-        ("management", &words, Some(json!("under watch")), json!("under watch")),
-        ("management", &words, Some(json!({"watch": true})), json!({"watch": true})),
+        (
+            "management",
+            &words,
+            Some(json!("under watch")),
+            json!("under watch"),
+        ),
+        (
+            "management",
+            &words,
+            Some(json!({"watch": true})),
+            json!({"watch": true}),
+        ),
     ] {
         let (finance, strategy) = held.clone();
         let positions = [("finance", finance, 0.8), ("strategy", strategy, 0.7)];
