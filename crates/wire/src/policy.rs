@@ -8,8 +8,11 @@ use sha2::{Digest, Sha256};
 use crate::fault::Fault;
 use crate::payload::check_name;
 
+mod bounds;
 mod ladder;
+mod presets;
 
+pub use bounds::{Bound, PolicyBounds};
 pub use ladder::{CautionRule, ConflictHandling, LadderPolicy, LevelTimes};
 
 /// The rule by which votes are weighed.
@@ -125,36 +128,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Names of the presets.
-    pub const PRESETS: [&'static str; 1] = ["contract-review"];
-
-    /// The limits of the specification for reviewing a contract.
-    pub fn contract_review() -> Self {
-        Self {
-            preset: "contract-review".into(),
-            finding_timeout_ms: 30_000,
-            finding_bytes_max: finding_bytes_usual(),
-            case_timeout_ms: 900_000,
-            decide: Decide::AtTime,
-            risk_spread_max: 20.0,
-            number_tolerance: 0.005,
-            conflicts_max: 5,
-            rounds_max: 2,
-            messages_per_round_max: 10,
-            tokens_per_message_max: 500,
-            answer_timeout_ms: 10_000,
-            answers_min: 2,
-            hear_answers: true,
-            vote_rule: VoteRule::Confidence,
-            caution_order: ["reject", "escalate", "negotiate", "sign"]
-                .map(Into::into)
-                .to_vec(),
-            set_aside_max: 50,
-            conflict_handling: ConflictHandling::Vote,
-            ladder: LadderPolicy::default(),
-        }
-    }
-
     /// Makes the policy that a case asks for: a preset's name, or an object with `preset` and the fields that differ.
     ///
     /// `pointer` is where the request stands, for the fault.
@@ -177,14 +150,13 @@ impl Policy {
                 ));
             }
         };
-        if preset != Self::PRESETS[0] {
+        let Some(mut policy) = Self::preset(preset) else {
             return Err(Fault::invalid(
                 pointer,
                 format!("There is no preset {preset:?}."),
                 format!("Use one of: {}.", Self::PRESETS.join(", ")),
             ));
-        }
-        let mut policy = Self::contract_review();
+        };
         if let Some(overrides) = overrides {
             let mut merged = serde_json::to_value(&policy).unwrap_or_default();
             merge(&mut merged, overrides);

@@ -37,7 +37,7 @@ fn write_record(out: &mut String, shown: &Shown) -> Result {
     let asked = asked(shown);
     let unused = match shown.version {
         Version::Simple if !asked.is_empty() => {
-            "; the comprehensive version takes that into account"
+            "; only the comprehensive and the specialised version take that into account"
         }
         _ => "",
     };
