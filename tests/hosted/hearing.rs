@@ -13,7 +13,10 @@ type Heard = Arc<Mutex<Vec<Value>>>;
 async fn talkative(stage: &Stage, name: &str, risk: u32, heard: &Heard) -> Agent {
     let (client, heard) = (stage.installation.client(), Arc::clone(heard));
     Agent::start(client, name, move |message| match message.kind() {
-        "task_assignment" => vec![message.finding(json!({ "risk_score": risk }), 0.8)],
+        "task_assignment" => vec![message.finding(
+            json!({ "summary": "So I see it.", "risk_score": risk }),
+            0.8,
+        )],
         "question" => vec![message.answer("disagreement", json!({ "reasoning": "I stay." }))],
         "agreement" | "disagreement" => {
             heard.lock().expect("no panic").push(message.body.clone());
@@ -59,7 +62,10 @@ fn told(heard: &Heard) -> Vec<(String, String, u64)> {
 async fn parties_hear_each_other_and_a_hosted_agent_is_not_called_by_that() {
     let server = Server::start(|received| async move {
         let (kind, payload) = match received.body["message_type"].as_str() {
-            Some("task_assignment") => ("finding", json!({ "risk_score": 50 })),
+            Some("task_assignment") => (
+                "finding",
+                json!({ "summary": "In between.", "risk_score": 50 }),
+            ),
             _ => ("disagreement", json!({ "reasoning": "So do I." })),
         };
         let metadata = json!({ "confidence": 0.7 });
