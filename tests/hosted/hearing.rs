@@ -58,6 +58,18 @@ fn told(heard: &Heard) -> Vec<(String, String, u64)> {
     told
 }
 
+/// What a party is told that hears both others disagree in both rounds.
+fn expected(others: [&str; 2]) -> Vec<(String, String, u64)> {
+    let mut rows: Vec<_> = others
+        .iter()
+        .flat_map(|other| {
+            [1, 2].map(|round| ((*other).to_owned(), "disagreement".to_owned(), round))
+        })
+        .collect();
+    rows.sort();
+    rows
+}
+
 #[tokio::test]
 async fn parties_hear_each_other_and_a_hosted_agent_is_not_called_by_that() {
     let server = Server::start(|received| async move {
@@ -88,22 +100,10 @@ async fn parties_hear_each_other_and_a_hosted_agent_is_not_called_by_that() {
     let case = stage.installation.open_case(&opening).await;
     stage.installation.decision(&case, PATIENCE).await;
 
-    let expected = |others: [&str; 2]| {
-        let mut rows: Vec<_> = others
-            .iter()
-            .flat_map(|other| {
-                [1, 2].map(|round| ((*other).to_owned(), "disagreement".to_owned(), round))
-            })
-            .collect();
-        rows.sort();
-        rows
-    };
     let both = "each party to hear both others in both rounds";
     concord_testkit::wait_for(both, PATIENCE, async || {
         let (low_heard, high_heard) = (told(&heard_low), told(&heard_high));
-        let is_all =
-            low_heard == expected([&high, &hosted]) && high_heard == expected([&low, &hosted]);
-        if is_all {
+        if low_heard == expected([&high, &hosted]) && high_heard == expected([&low, &hosted]) {
             Ok(())
         } else {
             Err(format!("{low_heard:?} {high_heard:?}"))

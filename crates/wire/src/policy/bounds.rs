@@ -207,95 +207,9 @@ mod tests {
         Some(fault.pointer)
     }
 
-    #[test]
-    fn by_default_an_opener_changes_nothing_that_loosens() {
-        let times = |time: &str, ms: u64| json!({ "ladder": { "times": { time: ms } } });
-        let (usual, hour) = ("contract-review", 3_600_000);
-        for (preset, changes, refused) in [
-            (usual, json!({}), None),
-            (usual, json!({ "case_timeout_ms": 600_000 }), None),
-            (
-                usual,
-                json!({ "case_timeout_ms": 900_001 }),
-                Some("case_timeout_ms"),
-            ),
-            (
-                usual,
-                json!({ "risk_spread_max": 10.0, "answers_min": 3 }),
-                None,
-            ),
-            (
-                usual,
-                json!({ "risk_spread_max": 20.1 }),
-                Some("risk_spread_max"),
-            ),
-            (usual, json!({ "hear_answers": false }), None),
-            (usual, json!({ "rounds_max": 1 }), Some("rounds_max")),
-            (usual, json!({ "vote_rule": "majority" }), Some("vote_rule")),
-            (
-                usual,
-                json!({ "conflict_handling": "ladder" }),
-                Some("conflict_handling"),
-            ),
-            (
-                usual,
-                json!({ "ladder": { "pass_unreviewed": true } }),
-                Some("ladder/pass_unreviewed"),
-            ),
-            (
-                usual,
-                json!({ "ladder": { "time_scale": 2 } }),
-                Some("ladder/time_scale"),
-            ),
-            (
-                usual,
-                json!({ "ladder": { "mediator": "eve" } }),
-                Some("ladder/mediator"),
-            ),
-            (
-                usual,
-                json!({ "ladder": { "outcome_sources": ["eve"] } }),
-                Some("ladder/outcome_sources"),
-            ),
-            (
-                usual,
-                json!({ "ladder": { "priority": "supporting" } }),
-                None,
-            ),
-            (
-                usual,
-                json!({ "ladder": { "priority": "critical-path" } }),
-                Some("ladder/priority"),
-            ),
-            (
-                "incident",
-                json!({ "ladder": { "priority": "valuation" } }),
-                None,
-            ),
-            (
-                usual,
-                json!({ "ladder": { "caution": { "eps": "lowest" } } }),
-                Some("ladder/caution/eps"),
-            ),
-            (usual, times("person_ms", 5 * hour), None),
-            (
-                usual,
-                times("person_ms", 7 * hour),
-                Some("ladder/times_by_priority/critical-path/person_ms"),
-            ),
-            // What holds for a priority counts, wherever it is written.
-            (
-                usual,
-                json!({ "ladder": { "times_by_priority": { "supporting": { "person_ms": 7 * hour } } } }),
-                Some("ladder/times_by_priority/supporting/person_ms"),
-            ),
-            (
-                "investment",
-                json!({ "ladder": { "times_by_priority": { "critical-path": { "person_ms": 7 * hour } } } }),
-                Some("ladder/times_by_priority/critical-path/person_ms"),
-            ),
-            ("investment", times("person_ms", 7 * hour), None),
-        ] {
+    #[track_caller]
+    fn checked(rows: &[(&str, Value, Option<&str>)]) {
+        for (preset, changes, refused) in rows {
             assert_eq!(
                 refused_in(&PolicyBounds::default(), preset, changes.clone()),
                 refused.map(|field| format!("/policy/{field}")),
@@ -303,6 +217,90 @@ mod tests {
             );
         }
     }
+
+    const USUAL: &str = "contract-review";
+
+    #[test]
+    fn by_default_an_opener_changes_nothing_that_loosens() {
+        let ladder = |fields: Value| json!({ "ladder": fields });
+        checked(&[
+            (USUAL, json!({}), None),
+            (USUAL, json!({ "case_timeout_ms": 600_000 }), None),
+            (
+                USUAL,
+                json!({ "case_timeout_ms": 900_001 }),
+                Some("case_timeout_ms"),
+            ),
+            (
+                USUAL,
+                json!({ "risk_spread_max": 10.0, "answers_min": 3 }),
+                None,
+            ),
+            (
+                USUAL,
+                json!({ "risk_spread_max": 20.1 }),
+                Some("risk_spread_max"),
+            ),
+            (USUAL, json!({ "hear_answers": false }), None),
+            (USUAL, json!({ "rounds_max": 1 }), Some("rounds_max")),
+            (USUAL, json!({ "vote_rule": "majority" }), Some("vote_rule")),
+            (
+                USUAL,
+                json!({ "conflict_handling": "ladder" }),
+                Some("conflict_handling"),
+            ),
+            (
+                USUAL,
+                ladder(json!({ "pass_unreviewed": true })),
+                Some("ladder/pass_unreviewed"),
+            ),
+            (
+                USUAL,
+                ladder(json!({ "time_scale": 2 })),
+                Some("ladder/time_scale"),
+            ),
+            (
+                USUAL,
+                ladder(json!({ "mediator": "eve" })),
+                Some("ladder/mediator"),
+            ),
+            (
+                USUAL,
+                ladder(json!({ "outcome_sources": ["eve"] })),
+                Some("ladder/outcome_sources"),
+            ),
+            (USUAL, ladder(json!({ "priority": "supporting" })), None),
+            (
+                USUAL,
+                ladder(json!({ "priority": "critical-path" })),
+                Some("ladder/priority"),
+            ),
+            ("incident", ladder(json!({ "priority": "valuation" })), None),
+            (
+                USUAL,
+                ladder(json!({ "caution": { "eps": "lowest" } })),
+                Some("ladder/caution/eps"),
+            ),
+        ]);
+    }
+
+    #[test]
+    fn a_persons_time_is_that_of_each_priority_wherever_it_is_written() {
+        const HOUR: u64 = 3_600_000;
+        let times = |ms: u64| json!({ "ladder": { "times": { "person_ms": ms } } });
+        let of = |priority: &str, ms: u64| json!({ "ladder": { "times_by_priority": { priority: { "person_ms": ms } } } });
+        checked(&[
+            (USUAL, times(5 * HOUR), None),
+            (USUAL, times(7 * HOUR), Some(CRITICAL)),
+            (USUAL, of("supporting", 5 * HOUR), None),
+            (USUAL, of("supporting", 7 * HOUR), Some(SUPPORTING)),
+            ("investment", of("critical-path", 7 * HOUR), Some(CRITICAL)),
+            ("investment", times(7 * HOUR), None),
+        ]);
+    }
+
+    const CRITICAL: &str = "ladder/times_by_priority/critical-path/person_ms";
+    const SUPPORTING: &str = "ladder/times_by_priority/supporting/person_ms";
 
     #[test]
     fn an_operator_may_set_other_bounds() {
