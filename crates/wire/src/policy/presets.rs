@@ -1,6 +1,8 @@
 //! The presets: policies that have a name.
 
-use super::{ConflictHandling, Decide, LadderPolicy, LevelTimes, Policy, VoteRule, finding_bytes_usual};
+use super::{
+    ConflictHandling, Decide, LadderPolicy, LevelTimes, Policy, VoteRule, finding_bytes_usual,
+};
 use crate::payload::{CredibilityVersion, DebatePriority};
 
 const SECOND: u64 = 1_000;
