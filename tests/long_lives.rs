@@ -201,6 +201,7 @@ async fn a_track_record_of_years() {
         debate_id: None,
         case_id: None,
         by: AgentId::fixed("back_office"),
+        imported: None,
     })
     .await;
 }

@@ -4,6 +4,7 @@ mod budgets;
 mod dialects;
 mod embeddings;
 mod failing;
+mod hearing;
 mod journey;
 mod killed;
 mod loops;

@@ -1,13 +1,16 @@
-//! What operators ask by request and reply: who can rule, who has which debate, and when its deadlines run.
+//! What operators ask by request and reply: who can rule, who has which debate, when its deadlines run, and what is
+//! known of agents from elsewhere.
 
 use concord_domain::aggregates::debate::Command;
 use concord_domain::aggregates::debate::DebateInput;
 use concord_domain::aggregates::review_queue::{self, QueueInput};
-use concord_events::{DeadlineControl, ExpertRegistered};
+use concord_domain::aggregates::track_record::Observe;
+use concord_events::{DeadlineControl, ExpertRegistered, ImportOrigin};
 use concord_runtime::Ports;
 use concord_runtime::service::operator_api;
 use concord_runtime::service::{Binder, ServiceContext};
 use concord_wire::payload::Expert;
+use concord_wire::payload::track_record::ImportedRecord;
 use concord_wire::{AgentId, DebateId, Fault, Token};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -63,6 +66,14 @@ struct Cancel {
     why: String,
 }
 
+/// `import_record`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Import {
+    record: ImportedRecord,
+    by: AgentId,
+}
+
 /// Adds the verbs to the service's API.
 pub(crate) fn bind<P: Ports>(
     service: &ServiceContext<P>,
@@ -76,6 +87,10 @@ pub(crate) fn bind<P: Ports>(
     let on_debate = |read| operator_api::verb(service, &stores.debates, read);
     binder.answer("control_debate", on_debate(control));
     binder.answer("cancel_debate", on_debate(cancel));
+    binder.answer(
+        "import_record",
+        operator_api::verb(service, &stores.records, import),
+    );
 }
 
 fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Fault> {
@@ -111,6 +126,22 @@ fn reassign(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
             why,
         },
     ))
+}
+
+fn import(request: &[u8]) -> Result<(Token, Observe), Fault> {
+    let Import { record, by } = read(request)?;
+    record.check("/record")?;
+    let observe = Observe {
+        observation: record.observation(),
+        debate_id: None,
+        case_id: None,
+        by,
+        imported: Some(ImportOrigin {
+            id: record.id,
+            source: record.source,
+        }),
+    };
+    Ok((record.agent.token(), observe))
 }
 
 fn control(request: &[u8]) -> Result<(Token, DebateInput), Fault> {

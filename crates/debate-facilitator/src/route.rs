@@ -35,6 +35,7 @@ pub fn from_message(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
 fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     let answer: Answer = envelope.payload()?;
     answer.check()?;
+    check_own(&answer, envelope)?;
     let question = effect::question_of(envelope);
     let id = debate_of(envelope)?;
     let given = AnswerMessage {
@@ -53,6 +54,19 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
         id: id.token(),
         input: DebateInput::Answer(Box::new(given)),
     })
+}
+
+/// Nobody answers for another party.
+fn check_own(answer: &Answer, envelope: &Envelope) -> Result<(), Fault> {
+    match &answer.answered_by {
+        Some(other) if *other != envelope.from_agent => Err(Fault::new(
+            ErrorCode::Unauthorized,
+            "/payload/answered_by",
+            format!("{} has sent the answer of {other}.", envelope.from_agent),
+            "Leave answered_by out: the sender is who has answered.",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The debate that a message belongs to: the one it names, else the one whose question it answers.

@@ -14,8 +14,8 @@ mod round;
 
 use concord_events::{Briefed, MediatorAsked, RulingRefusal};
 use concord_wire::payload::{
-    AgentJoined, Challenge, Clarification, Conflict, DebateTerms, ErrorReport, NotificationData,
-    OpenDebate, Question, Request, SetAsideReason, StatusReport, TaskAssignment,
+    AgentJoined, Answer, Challenge, Clarification, Conflict, DebateTerms, ErrorReport,
+    NotificationData, OpenDebate, Question, Request, SetAsideReason, StatusReport, TaskAssignment,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
@@ -100,6 +100,19 @@ pub enum Effect {
         to: AgentId,
         /// The question.
         question: Box<Question>,
+    },
+    /// An `agreement` or `disagreement` to a party of a debate: another party has answered. It waits for no answer.
+    TellAnswer {
+        /// The party that is told.
+        to: AgentId,
+        /// The debate.
+        debate_id: DebateId,
+        /// The number of the round, from 1.
+        round: u32,
+        /// Whether the answer agrees with the position of the party that is told.
+        agrees: bool,
+        /// The answer, and whose it is.
+        answer: Box<Answer>,
     },
     /// A `challenge` to the challenged agent.
     PresentChallenge {

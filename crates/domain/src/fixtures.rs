@@ -269,6 +269,7 @@ pub(crate) fn detected(debated: Vec<Conflict>, deferred: Vec<Conflict>) -> CaseI
         policy: policy(),
         gate: None,
         circumstances: Default::default(),
+        answers_per_round: Vec::new(),
         debated,
         deferred,
         conflicts_omitted: 0,
@@ -359,6 +360,7 @@ pub(crate) fn no_answer() -> Answer {
         agrees_with: None,
         reasoning: String::new(),
         evidence: Vec::new(),
+        answered_by: None,
     }
 }
 

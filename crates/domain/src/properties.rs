@@ -275,6 +275,7 @@ fn any_answer() -> impl Strategy<Value = Answer> {
                 agrees_with: peer.map(agent),
                 reasoning: reasoning.into(),
                 evidence: vec![],
+                answered_by: None,
             },
         )
 }

@@ -7,5 +7,6 @@ pub(crate) mod conflict_type;
 pub mod conservative;
 pub mod credibility;
 pub mod estimate;
+pub mod round_shares;
 pub mod size_budget;
 pub mod vote;

@@ -22,7 +22,7 @@ pub use case::{
 };
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
 pub use debate::{
-    AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved,
+    AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved, HeardBy,
     ReceivedAnswer, RoundClosed,
 };
 pub use detection::{Detected, DetectionEvent};
@@ -38,7 +38,7 @@ pub use queue::{
     Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason,
     Released, ReviewQueueEvent,
 };
-pub use record::{Observed, TrackRecordEvent};
+pub use record::{ImportOrigin, Observed, TrackRecordEvent};
 pub use request::{
     AnswerForm, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate,
     RequestEvent, RequestFailed, RequestOpened,

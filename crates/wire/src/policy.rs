@@ -8,8 +8,11 @@ use sha2::{Digest, Sha256};
 use crate::fault::Fault;
 use crate::payload::check_name;
 
+mod bounds;
 mod ladder;
+mod presets;
 
+pub use bounds::{Bound, PolicyBounds};
 pub use ladder::{CautionRule, ConflictHandling, LadderPolicy, LevelTimes};
 
 /// The rule by which votes are weighed.
@@ -98,7 +101,8 @@ pub struct Policy {
     pub conflicts_max: u32,
     /// Phase 4: rounds of discussion.
     pub rounds_max: u32,
-    /// Phase 4: answers asked for, and accepted, in one round of a debate.
+    /// Phase 4: answers asked for, and accepted, in one round of all debates about the conflicts of a case. Each debate
+    /// has a share of them.
     pub messages_per_round_max: u32,
     /// Phase 4: tokens of an answer, estimated at four bytes each.
     pub tokens_per_message_max: u32,
@@ -106,6 +110,9 @@ pub struct Policy {
     pub answer_timeout_ms: u64,
     /// Phase 4: answers needed in a round before it can settle a conflict; at least 2.
     pub answers_min: u32,
+    /// Phase 4: whether the other parties of a debate are told each answer of a round, as `agreement` or `disagreement`.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub hear_answers: bool,
     /// Phase 5: how votes are weighed.
     pub vote_rule: VoteRule,
     /// Recommendations from the most to the least cautious; others count as least cautious.
@@ -121,35 +128,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Names of the presets.
-    pub const PRESETS: [&'static str; 1] = ["contract-review"];
-
-    /// The limits of the specification for reviewing a contract.
-    pub fn contract_review() -> Self {
-        Self {
-            preset: "contract-review".into(),
-            finding_timeout_ms: 30_000,
-            finding_bytes_max: finding_bytes_usual(),
-            case_timeout_ms: 900_000,
-            decide: Decide::AtTime,
-            risk_spread_max: 20.0,
-            number_tolerance: 0.005,
-            conflicts_max: 5,
-            rounds_max: 2,
-            messages_per_round_max: 10,
-            tokens_per_message_max: 500,
-            answer_timeout_ms: 10_000,
-            answers_min: 2,
-            vote_rule: VoteRule::Confidence,
-            caution_order: ["reject", "escalate", "negotiate", "sign"]
-                .map(Into::into)
-                .to_vec(),
-            set_aside_max: 50,
-            conflict_handling: ConflictHandling::Vote,
-            ladder: LadderPolicy::default(),
-        }
-    }
-
     /// Makes the policy that a case asks for: a preset's name, or an object with `preset` and the fields that differ.
     ///
     /// `pointer` is where the request stands, for the fault.
@@ -172,14 +150,13 @@ impl Policy {
                 ));
             }
         };
-        if preset != Self::PRESETS[0] {
+        let Some(mut policy) = Self::preset(preset) else {
             return Err(Fault::invalid(
                 pointer,
                 format!("There is no preset {preset:?}."),
                 format!("Use one of: {}.", Self::PRESETS.join(", ")),
             ));
-        }
-        let mut policy = Self::contract_review();
+        };
         if let Some(overrides) = overrides {
             let mut merged = serde_json::to_value(&policy).unwrap_or_default();
             merge(&mut merged, overrides);
@@ -301,6 +278,16 @@ fn finding_bytes_usual() -> u32 {
     262_144
 }
 
+/// Left out of what is stored, so that the digest of a policy from before there was such a choice stays the same.
+fn yes() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference.
+fn is_yes(choice: &bool) -> bool {
+    *choice
+}
+
 fn out_of_range(pointer: &str, field: &str, value: &str, range: &str) -> Fault {
     Fault::invalid(
         format!("{pointer}/{field}"),
@@ -357,6 +344,8 @@ mod tests {
             let policy = Policy::resolve(&json!({ field: changed }), "").unwrap();
             assert_ne!(policy.digest(), preset.digest(), "{field}");
         }
+        let unheard = Policy::resolve(&json!({ "hear_answers": false }), "").unwrap();
+        assert_ne!(unheard.digest(), preset.digest());
     }
 
     #[test]

@@ -68,10 +68,11 @@ class AgentJoined(TypedDict):
 
 
 class Answer(TypedDict):
-    """The payload of `agreement`, `disagreement` and `revision`."""
+    """The payload of `agreement`, `disagreement` and `revision`: what a party answers, and what the other parties are told of it."""
 
     agrees_with: NotRequired[AgentId | None]
     agrees_with_peer: NotRequired[bool | None]
+    answered_by: NotRequired[AgentId | None]
     confidence: NotRequired[float | None]
     evidence: NotRequired[list[str]]
     reasoning: NotRequired[str]

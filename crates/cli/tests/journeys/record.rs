@@ -52,6 +52,7 @@ async fn fill(broker: &TestBroker, agent: &str, observations: Vec<Observation>) 
             debate_id: Some(DebateId::new(format!("d-{id}")).unwrap()),
             case_id: None,
             by: AgentId::new("back_office").unwrap(),
+            imported: None,
         };
         let context = Context::of_message(clock::now(), MessageId::new(id).unwrap());
         let outcome = records
@@ -168,6 +169,66 @@ async fn comprehensive(session: &Session) {
     let asked = "asked    regime bull_low_rates, sector software, horizon 1y\n";
     assert!(text.contains(asked), "{text}");
     let text = session.good("record show ann --sector software").await;
-    let unused = "only the comprehensive version takes that into account";
+    let unused = "only the comprehensive and the specialised version take that into account";
     assert!(text.contains(unused), "{text}");
+}
+
+/// A file of records decides nothing less than what was observed here: fifteen rows reach level 2.
+#[tokio::test]
+async fn records_are_imported_once_and_only_where_all_are_good() {
+    let installation = concord_testkit::TestInstallation::start_without_adapter().await;
+    let session = Session::new(installation.server_url());
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let mut rows = String::from("agent,domain,metric,outcome,at,source\n");
+    let today = clock::now().to_string();
+    for n in 0..30 {
+        let (outcome, metric) = (if n % 3 == 0 { "wrong" } else { "right" }, n);
+        rows.push_str(&format!(
+            "ann,valuation,m{metric},{outcome},{today},back-test\n"
+        ));
+    }
+    let bad = file(
+        "bad.csv",
+        &format!("{rows}ann,valuation,,maybe,{today},back-test\n"),
+    );
+    let good = file("good.csv", &rows);
+    let refused = session.run(&format!("record import {bad} --by olga")).await;
+    let why = refused.refused(65);
+    assert!(why.contains("line 32: outcome is"), "{why}");
+    session
+        .refused("record show ann", "nothing is recorded of the agent ann")
+        .await;
+    let first = session
+        .json(&format!("record import {good} --by olga"))
+        .await;
+    assert_eq!(
+        (&first["imported"], &first["known"]),
+        (&json!(30), &json!(0))
+    );
+    let again = format!("record import {bad} --by olga --skip-bad");
+    let again = session.json(&again).await;
+    assert_eq!(
+        (&again["imported"], &again["known"]),
+        (&json!(0), &json!(30))
+    );
+    assert_eq!(again["skipped"][0]["line"], 32);
+
+    let text = session.good("record show ann").await;
+    assert!(text.contains("20 of 30 observations"), "{text}");
+    let narrower = "record show ann --domain valuation.revenue --version specialised";
+    let narrower = session.json(narrower).await;
+    let credibility = &narrower["domains"][0]["credibility"];
+    let points = credibility["data_points"].as_f64().unwrap();
+    assert!((points - 15.0).abs() < 1e-9, "{narrower}");
+    session
+        .refused(
+            "record show ann --domain valuation.revenue",
+            "\"valuation.revenue\"",
+        )
+        .await;
 }

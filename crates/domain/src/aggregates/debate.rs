@@ -17,6 +17,10 @@
 //! with a peer and one position is held by more parties than any other. So two parties that
 //! politely adopt each other's position have settled nothing.
 //!
+//! **Who hears an answer.** Each answer of a round is told to all other parties, where the policy
+//! says so (`hear_answers`): as an agreement to those with whose position it agrees, else as a
+//! disagreement. Being told asks for nothing; the next question shows every position anyway.
+//!
 //! What follows when the rounds settle nothing is the [strategy](strategy) of the debate: a vote,
 //! or the [ladder](escalation). A challenge is on the ladder from its beginning.
 //!
@@ -124,11 +128,13 @@ impl Machine for DebateMachine {
     }
 
     fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
-        let mut effects = effects::effects(record);
+        let mut list = effects::effects(record);
         if let Ok(debate_id) = DebateId::new(record.meta.id.as_str()) {
-            effects.extend(escalation::effects(&debate_id, &record.event));
+            list.extend(escalation::effects(&debate_id, &record.event));
+            // Last, so that the other effects have the places that earlier versions give them.
+            list.extend(effects::answer_told(&debate_id, &record.event));
         }
-        effects
+        list
     }
 
     fn case_of(record: &StoredEvent<DebateEvent>) -> Option<CaseId> {
@@ -150,7 +156,7 @@ impl Machine for DebateMachine {
             DebateEvent::AwaitsGate(awaits) => Some(awaits.case_id.clone()),
             DebateEvent::DeadlinesMoved(moved) => Some(moved.case_id.clone()),
             DebateEvent::OutcomeKnown(known) => Some(known.case_id.clone()),
-            DebateEvent::Answered(_) => None,
+            DebateEvent::Answered(answered) => answered.case_id.clone(),
         }
     }
 

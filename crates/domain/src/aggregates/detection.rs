@@ -3,13 +3,13 @@
 
 use concord_events::{Detected, DetectionEvent, ReceivedFinding, StoredEvent};
 use concord_wire::CaseId;
-use concord_wire::payload::{Circumstances, DebateTerms};
+use concord_wire::payload::{Circumstances, Conflict, DebateTerms};
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
-use crate::rules::conflict;
+use crate::rules::{conflict, round_shares};
 
 /// The state machine of a detection.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +60,7 @@ impl Machine for DetectionMachine {
             policy: input.policy.clone(),
             gate: input.gate.clone(),
             circumstances: input.circumstances.clone(),
+            answers_per_round: shares(&input.policy, &found.debated),
             debated: found.debated,
             deferred: found.deferred,
             conflicts_omitted: found.omitted,
@@ -73,13 +74,16 @@ impl Machine for DetectionMachine {
 
     fn effects(record: &StoredEvent<DetectionEvent>) -> Vec<Effect> {
         let DetectionEvent::Completed(detected) = &record.event;
-        let open = detected.debated.iter().map(|conflict| Effect::OpenDebate {
+        let open = |(place, conflict): (usize, &Conflict)| Effect::OpenDebate {
             conflict: conflict.clone(),
             policy: Box::new(detected.policy.clone()),
-            terms: Box::new(terms(detected)),
+            terms: Box::new(DebateTerms {
+                answers_per_round_max: detected.answers_per_round.get(place).copied(),
+                ..terms(detected)
+            }),
             from: Service::ConflictDetector,
-        });
-        open.collect()
+        };
+        detected.debated.iter().enumerate().map(open).collect()
     }
 
     fn case_of(record: &StoredEvent<DetectionEvent>) -> Option<CaseId> {
@@ -98,6 +102,18 @@ impl Machine for DetectionMachine {
     fn may_follow_end(_: &DetectionEvent) -> bool {
         false
     }
+}
+
+/// How many answers each debate may have in a round; empty where all parties of all debates may answer.
+fn shares(policy: &Policy, debated: &[Conflict]) -> Vec<u32> {
+    let parties: Vec<usize> = debated
+        .iter()
+        .map(|conflict| conflict.positions.len())
+        .collect();
+    if parties.iter().sum::<usize>() <= policy.messages_per_round_max as usize {
+        return Vec::new();
+    }
+    round_shares::shares(policy.messages_per_round_max, &parties)
 }
 
 /// The terms of a debate about a detected conflict, from the ladder of the policy.

@@ -6,14 +6,15 @@
 //! | any                                               | refused: a future time, a bad name           |
 //! | has one of the same debate and source             | ignored: repetition                          |
 //! | has one that belongs to no debate, of this cause  | ignored: repetition                          |
+//! | has one that was imported under this id           | ignored: repetition                          |
 //! | fewer than 5,000                                  | observed                                     |
 //! | 5,000, all of them later                          | ignored: already done                        |
 //! | 5,000                                             | observed; the oldest observation is forgotten |
 //!
 //! **Repetitions.** An outcome may arrive twice, or another replica may repeat the step. In one
 //! debate, one source says once whether the agent was right; a ruling and a later override are two
-//! sources. An observation that belongs to no debate is identified by the message or event that
-//! brought it.
+//! sources. An imported observation is identified by the id that it was given, and any other that
+//! belongs to no debate by the message or event that brought it.
 //!
 //! **Forgetting.** An observation loses half of its weight in two years, and the oldest has the
 //! least weight: at most a five-thousandth of the score, which is less than the width of its
@@ -21,7 +22,7 @@
 //! displace old ones in another. A forgotten observation that is brought again would be the oldest
 //! and be forgotten at once, so it is not recorded.
 
-use concord_events::{Observed, StoredEvent, TrackRecordEvent};
+use concord_events::{ImportOrigin, Observed, StoredEvent, TrackRecordEvent};
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{Credibility, Query, Version};
 use concord_wire::{AgentId, CaseId, DebateId, Fault, Timestamp};
@@ -50,6 +51,8 @@ pub struct Observe {
     pub case_id: Option<CaseId>,
     /// The agent or person that reports it.
     pub by: AgentId,
+    /// Where it is brought in from, where it is.
+    pub imported: Option<ImportOrigin>,
 }
 
 /// The JSON pointer of the observation in the message that brings it.
@@ -83,7 +86,11 @@ impl Machine for TrackRecordMachine {
         if let Err(fault) = check(&input.observation, context.now) {
             return Decision::Reject(fault);
         }
-        let origin = Origin::of(input.debate_id.as_ref(), &context.cause);
+        let origin = Origin::of(
+            input.imported.as_ref(),
+            input.debate_id.as_ref(),
+            &context.cause,
+        );
         if state.has(&origin, input.observation.source) {
             return Decision::Ignore(Ignored::Repetition);
         }
@@ -95,18 +102,24 @@ impl Machine for TrackRecordMachine {
             debate_id,
             case_id,
             by,
+            imported,
         } = input.clone();
         Decision::Append(TrackRecordEvent::Observed(Observed {
             observation,
             debate_id,
             case_id,
             by,
+            imported,
         }))
     }
 
     fn apply(state: &mut TrackRecordState, record: StoredEvent<TrackRecordEvent>) {
         let TrackRecordEvent::Observed(observed) = record.event;
-        let origin = Origin::of(observed.debate_id.as_ref(), &record.meta.cause);
+        let origin = Origin::of(
+            observed.imported.as_ref(),
+            observed.debate_id.as_ref(),
+            &record.meta.cause,
+        );
         state.keep(origin, observed.observation, OBSERVATIONS_MAX);
     }
 

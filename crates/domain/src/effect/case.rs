@@ -1,12 +1,12 @@
 //! The messages of a case and of the discussion in its debates.
 
 use concord_wire::payload::{
-    Conflict, DebateTerms, ErrorReport, OPEN_DEBATE, OpenDebate, Question, SetAsideReason,
+    Answer, Conflict, DebateTerms, ErrorReport, OPEN_DEBATE, OpenDebate, Question, SetAsideReason,
     TaskAssignment,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, MessageType};
+use concord_wire::{AgentId, CaseId, DebateId, ErrorCode, Fault, MessageId, MessageType};
 use serde_json::json;
 
 use super::draft::Draft;
@@ -85,5 +85,25 @@ pub(super) fn ask_party(from: Service, to: AgentId, question: &Question) -> Draf
     Draft {
         round: Some(question.round),
         ..draft
+    }
+}
+
+/// Told is not asked: it has no deadline, answers nothing the party has sent, and waits for no answer.
+pub(super) fn tell_answer(
+    from: Service,
+    to: AgentId,
+    debate_id: &DebateId,
+    round: u32,
+    agrees: bool,
+    answer: &Answer,
+) -> Draft {
+    let message_type = if agrees {
+        MessageType::Agreement
+    } else {
+        MessageType::Disagreement
+    };
+    Draft {
+        round: Some(round),
+        ..Draft::new(from, to, message_type, answer).about(debate_id)
     }
 }

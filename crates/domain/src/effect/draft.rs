@@ -122,6 +122,13 @@ fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
             from,
         } => case::open_debate(from, case, conflict, *policy, *terms),
         Effect::AskParty { to, question } => case::ask_party(owner, to, &question),
+        Effect::TellAnswer {
+            to,
+            debate_id,
+            round,
+            agrees,
+            answer,
+        } => case::tell_answer(owner, to, &debate_id, round, agrees, &answer),
         Effect::Respond {
             to,
             request_id,

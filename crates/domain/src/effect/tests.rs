@@ -107,7 +107,8 @@ fn what_is_said_because_of_each_fact() {
         |to: &str| format!("debate-facilitator to {to}: question about \"{id}\" and waits");
     assert_eq!(said_because_of(&debate), [question("ann"), question("ben")]);
     debate.hears(&said("m-3", 5), &joins("ann", "m-3", "ben"));
-    assert_eq!(said_because_of(&debate), [""; 0]);
+    let told = |to: &str, what: &str| format!("debate-facilitator to {to}: {what} about \"{id}\"");
+    assert_eq!(said_because_of(&debate), [told("ben", "agreement")]);
     debate.hears(&said("m-4", 6), &keeps("ann", "m-4"));
     assert_eq!(
         said_because_of(&debate),
@@ -116,9 +117,7 @@ fn what_is_said_because_of_each_fact() {
     debate.hears(&said("m-5", 7), &keeps("ben", "m-5"));
     assert_eq!(
         said_because_of(&debate),
-        [format!(
-            "debate-facilitator to _all: notification about \"{id}\""
-        )]
+        [told("_all", "notification"), told("ann", "disagreement")]
     );
 }
 

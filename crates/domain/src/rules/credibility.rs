@@ -12,6 +12,10 @@
 //! - *Regime and context* each blend 30% of their own accuracy with 70% of the overall accuracy, written as a factor of
 //!   the overall accuracy: the specification's text blends and its formula multiplies. An observation counts for the
 //!   context by the share of the queried dimensions in which it is the same; a dimension that it does not state differs.
+//! - *Domain expertise.* The specification lists the "relevance of agent specialization" without a formula. Domains have
+//!   sub-domains ([`domain`](self::domain)): in the specialised version observations of a wider domain count a share, and
+//!   the accuracy in the domain itself is blended in as regime and context are. In the other versions each domain stands
+//!   for itself, as in the debates that were decided by them.
 //! - *Trend.* One line through the accuracies of past quarters of a year, counted back from now rather than by calendar,
 //!   so that the present quarter is never a short one; the weight of a quarter is that of its observations. R² above 0.3 is no test
 //!   of significance: within a year it finds a trend in almost every second agent that has none. The present lies
@@ -30,6 +34,7 @@
 //! logarithms differ between machines, and a replay must give the same results.
 
 mod decay;
+mod domain;
 mod factors;
 mod log_odds;
 mod settle;
@@ -41,9 +46,12 @@ use concord_wire::payload::track_record::{Credibility, Factor, Interval, Query, 
 
 use crate::rules::canonical::normalise;
 
+pub use domain::{SEPARATOR, SHARE_PER_LEVEL, share_for};
+
 pub use decay::{HALF_LIFE_DAYS, Sample, age_days, decay_weight};
 pub use factors::{
-    BLEND, CONTEXT_POINTS_MIN, OVERRIDE_RATE_MAX, REGIME_POINTS_MIN, override_penalty, similarity,
+    BLEND, CONTEXT_POINTS_MIN, EXPERTISE_POINTS_MIN, OVERRIDE_RATE_MAX, REGIME_POINTS_MIN,
+    override_penalty, similarity,
 };
 pub use log_odds::{LOG_ODDS_P_MAX, log_odds};
 pub use settle::{DATA_POINTS_MIN, GAP_MIN, settle};
@@ -55,6 +63,9 @@ pub use wilson::{Z, wilson};
 struct Weighed<'a> {
     observation: &'a Observation,
     age_days: f64,
+    /// How much an observation of its domain counts for the queried one, 0 to 1.
+    share: f64,
+    /// By age and share.
     weight: f64,
 }
 
@@ -79,13 +90,16 @@ pub fn score<'a>(
     record: impl IntoIterator<Item = &'a Observation>,
     query: &Query,
 ) -> Credibility {
-    let weighed = in_domain(record, query);
+    let weighed = in_domain(version, record, query);
     let overall = Sample::of(weighed.iter().map(|w| (w.weight, w.observation.correct)));
     let mut product = Product::default();
     let mut size_share = 1.0;
     product.multiply(factors::base(&weighed));
     product.multiply(factors::temporal(&weighed, overall.as_ref()));
-    if version == Version::Comprehensive {
+    if version == Version::Specialised {
+        product.multiply(factors::expertise(&weighed, overall.as_ref()));
+    }
+    if version != Version::Simple {
         product.multiply(factors::regime(&weighed, overall.as_ref(), query));
         product.multiply(factors::context(&weighed, overall.as_ref(), query));
         let (trend, share) = factors::trend(&weighed, overall.as_ref());
@@ -131,23 +145,33 @@ pub fn score<'a>(
     }
 }
 
-/// The observations of the queried domain, oldest first.
+/// The observations that count for the queried domain, oldest first.
 fn in_domain<'a>(
+    version: Version,
     record: impl IntoIterator<Item = &'a Observation>,
     query: &Query,
 ) -> Vec<Weighed<'a>> {
-    let domain = normalise(&query.domain);
-    let mut observations: Vec<&Observation> = record
+    let asked = normalise(&query.domain);
+    let share = |observation: &Observation| {
+        let seen = normalise(&observation.domain);
+        if version == Version::Specialised {
+            share_for(&asked, &seen)
+        } else {
+            (seen == asked).then_some(1.0)
+        }
+    };
+    let mut observations: Vec<(&Observation, f64)> = record
         .into_iter()
-        .filter(|o| normalise(&o.domain) == domain)
+        .filter_map(|observation| Some((observation, share(observation)?)))
         .collect();
-    observations.sort();
-    let weigh = |observation: &'a Observation| {
+    observations.sort_by_key(|(observation, _)| *observation);
+    let weigh = |(observation, share): (&'a Observation, f64)| {
         let age_days = age_days(observation.at, query.now);
         Weighed {
             observation,
             age_days,
-            weight: decay_weight(age_days),
+            share,
+            weight: decay_weight(age_days) * share,
         }
     };
     observations.into_iter().map(weigh).collect()

@@ -2,12 +2,15 @@
 //! ("Rate Limit Budget for Communication"), computed from a policy.
 //!
 //! At least: every conflict has two parties and settles in the first round. At most: every conflict
-//! goes through all rounds with all participants. Calls of one phase are made at the same time,
+//! goes through all rounds with all participants, as far as the answers that the policy allows in a
+//! round go round. Calls of one phase are made at the same time,
 //! rounds one after the other. The specification's six calls for three conflicts are the least; its
 //! times are those of `Assumptions::default`.
 
 use concord_wire::policy::Policy;
 use serde::Serialize;
+
+use super::round_shares;
 
 /// A range from the least to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -127,6 +130,8 @@ pub struct Estimate {
     pub phases: Vec<Phase>,
     /// The sum of all phases. Its time is no shorter than the provider's limits allow.
     pub total: Phase,
+    /// How many messages all phases would publish if the parties of debates were not told each other's answers.
+    pub messages_unheard: Range,
 }
 
 /// Tokens of a question besides the task and the positions: the instructions.
@@ -147,7 +152,7 @@ pub fn estimate(policy: &Policy, given: &Assumptions) -> Estimate {
         within(given.analysis_ms, policy.finding_timeout_ms),
         given,
     );
-    let discussion = discussion(policy, given);
+    let Discussion { asked, hearing } = discussion(policy, given);
     let synthesis = Range::only(given.synthesis_calls);
     let closing = Phase::new(
         "synthesis",
@@ -165,27 +170,34 @@ pub fn estimate(policy: &Policy, given: &Assumptions) -> Estimate {
         },
         given,
     );
-    let phases = vec![analysis, discussion, closing];
+    let unheard = [&analysis, &asked, &closing]
+        .into_iter()
+        .fold(Range::default(), |sum, phase| sum.plus(phase.messages));
+    let phases = vec![analysis, asked, hearing, closing];
     let total = total(&phases, policy, given);
-    Estimate { phases, total }
+    Estimate {
+        phases,
+        total,
+        messages_unheard: unheard,
+    }
 }
 
-fn discussion(policy: &Policy, given: &Assumptions) -> Phase {
-    let conflicts = Range::only(given.conflicts.min(policy.conflicts_max.into()));
-    let asked_max = given.participants.min(policy.messages_per_round_max.into());
+fn discussion(policy: &Policy, given: &Assumptions) -> Discussion {
+    let conflicts = given.conflicts.min(policy.conflicts_max.into());
     // A conflict has at least two parties.
-    let parties = if asked_max < 2 {
-        Range::default()
+    let is_talk = given.participants >= 2 && conflicts > 0 && policy.rounds_max > 0;
+    let (rounds, answers) = if is_talk {
+        (
+            Range::new(1, policy.rounds_max.into()),
+            Range::new(
+                answers_in_round(policy, conflicts, 2),
+                answers_in_round(policy, conflicts, given.participants),
+            ),
+        )
     } else {
-        Range::new(2, asked_max)
+        (Range::default(), Range::default())
     };
-    let rounds = Range::new(
-        u64::from(policy.rounds_max.min(1)),
-        policy.rounds_max.into(),
-    );
-    let calls = conflicts.times(parties).times(rounds);
-    let talks = calls.most > 0;
-    let rounds = if talks { rounds } else { Range::default() };
+    let calls = answers.times(rounds);
     let limit = u64::from(policy.tokens_per_message_max);
     // A party is given the task, and the position of each party.
     let shown = given.task_tokens.saturating_add(INSTRUCTION_TOKENS);
@@ -193,15 +205,15 @@ fn discussion(policy: &Policy, given: &Assumptions) -> Phase {
         calls.least.saturating_mul(shown),
         calls
             .most
-            .saturating_mul(shown.saturating_add(parties.most.saturating_mul(limit))),
+            .saturating_mul(shown.saturating_add(given.participants.saturating_mul(limit))),
     );
-    Phase::new(
+    let asked = Phase::new(
         "discussion",
         // A question and an answer for each call, and one message that announces the outcome of
         // each conflict.
         calls
             .times(Range::only(2))
-            .plus(if talks { conflicts } else { Range::default() }),
+            .plus(Range::only(if is_talk { conflicts } else { 0 })),
         calls,
         tokens_in,
         Range::new(
@@ -210,7 +222,37 @@ fn discussion(policy: &Policy, given: &Assumptions) -> Phase {
         ),
         within(given.answer_ms, policy.answer_timeout_ms).times(rounds),
         given,
-    )
+    );
+    let told = if policy.hear_answers {
+        Range::new(
+            calls.least,
+            calls
+                .most
+                .saturating_mul(given.participants.saturating_sub(1)),
+        )
+    } else {
+        Range::default()
+    };
+    let (no_calls, at_once) = (Range::default(), Range::default());
+    let hearing = Phase::new(
+        "hearing", told, no_calls, no_calls, no_calls, at_once, given,
+    );
+    Discussion { asked, hearing }
+}
+
+/// The discussion: what is asked and answered, and what the other parties are told of it. Being told
+/// is no question, so no model of a hosted agent is called.
+struct Discussion {
+    asked: Phase,
+    hearing: Phase,
+}
+
+/// Answers of one round of a case in which every conflict has so many parties.
+fn answers_in_round(policy: &Policy, conflicts: u64, parties: u64) -> u64 {
+    let parties = usize::try_from(parties).unwrap_or(usize::MAX);
+    let conflicts = usize::try_from(conflicts).unwrap_or(usize::MAX);
+    let shares = round_shares::shares(policy.messages_per_round_max, &vec![parties; conflicts]);
+    shares.into_iter().map(u64::from).sum()
 }
 
 fn total(phases: &[Phase], policy: &Policy, given: &Assumptions) -> Phase {
@@ -289,116 +331,4 @@ fn cost(tokens_in: u64, tokens_out: u64, given: &Assumptions) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(change: impl FnOnce(&mut Assumptions, &mut Policy)) -> Estimate {
-        let (mut given, mut policy) = (Assumptions::default(), Policy::contract_review());
-        change(&mut given, &mut policy);
-        estimate(&policy, &given)
-    }
-
-    #[test]
-    fn the_table_of_the_specification() {
-        // Five agents, two rounds, three conflicts, one call for the synthesis: 5, 6 and 1 calls in
-        // 15 to 35 seconds.
-        let estimate = of(|given, _| given.synthesis_calls = 1);
-        let rows: Vec<_> = estimate
-            .phases
-            .iter()
-            .map(|row| (row.calls.least, row.time_ms.least, row.time_ms.most))
-            .collect();
-        assert_eq!(
-            rows,
-            [(5, 5_000, 15_000), (6, 5_000, 10_000), (1, 5_000, 10_000)]
-        );
-        let total = &estimate.total;
-        assert_eq!(
-            (total.calls.least, total.time_ms),
-            (12, Range::new(15_000, 35_000))
-        );
-        // The free limits that the specification names, 30 and 15 a minute, do not make it longer.
-        let limited =
-            of(|given, _| (given.synthesis_calls, given.requests_per_minute) = (1, Some(30)));
-        assert_eq!(limited.total.time_ms.least, 15_000);
-        // The specification does not say what happens when the conflicts do not settle: two rounds
-        // of five parties.
-        assert_eq!(estimate.phases[1].calls.most, 30);
-        assert_eq!(estimate.phases[1].messages, Range::new(15, 63));
-    }
-
-    #[test]
-    fn the_policy_bounds_what_can_happen() {
-        type Change = fn(&mut Assumptions, &mut Policy);
-        let cases: [(Change, Range, Range); 8] = [
-            (
-                |_, policy| policy.rounds_max = 0,
-                Range::only(0),
-                Range::only(0),
-            ),
-            (
-                |_, policy| policy.rounds_max = 3,
-                Range::new(6, 45),
-                Range::new(5_000, 15_000),
-            ),
-            (
-                |_, policy| policy.conflicts_max = 1,
-                Range::new(2, 10),
-                Range::new(5_000, 10_000),
-            ),
-            (
-                |_, policy| policy.messages_per_round_max = 2,
-                Range::new(6, 12),
-                Range::new(5_000, 10_000),
-            ),
-            (
-                |_, policy| policy.answer_timeout_ms = 1_000,
-                Range::new(6, 30),
-                Range::new(1_000, 2_000),
-            ),
-            (
-                |given, _| given.participants = 2,
-                Range::new(6, 12),
-                Range::new(5_000, 10_000),
-            ),
-            (
-                |given, _| given.participants = 1,
-                Range::only(0),
-                Range::only(0),
-            ),
-            (
-                |given, _| given.conflicts = 0,
-                Range::only(0),
-                Range::only(0),
-            ),
-        ];
-        for (place, (change, calls, time)) in cases.into_iter().enumerate() {
-            let row = &of(change).phases[1];
-            assert_eq!((row.calls, row.time_ms), (calls, time), "{place}");
-        }
-    }
-
-    #[test]
-    fn prices_and_limits_of_the_provider_count() {
-        let estimate = of(|given, policy| {
-            (given.price_in, given.price_out, given.conflicts) = (1.0, 10.0, 0);
-            (given.requests_per_minute, policy.finding_timeout_ms) = (Some(2), 10_000);
-        });
-        let analysis = &estimate.phases[0];
-        assert_eq!(
-            (analysis.tokens_in, analysis.tokens_out),
-            (Range::only(11_000), Range::only(5_000))
-        );
-        assert!(
-            (analysis.cost.most - 0.061).abs() < 1e-9,
-            "{:?}",
-            analysis.cost
-        );
-        // Five calls, two a minute: the last one waits for two minutes.
-        assert_eq!(estimate.total.time_ms, Range::only(120_000));
-        let never_longer = of(|given, policy| {
-            (given.requests_per_minute, policy.case_timeout_ms) = (Some(1), 30_000);
-        });
-        assert_eq!(never_longer.total.time_ms.most, 30_000);
-    }
-}
+mod tests;

@@ -26,8 +26,8 @@ events! {
     DebateEvent of Aggregate::Debate;
     Opened(Box<DebateOpened>) = "opened", effects: true, deadlines: true,
         "A conflict is debated; in the first round each party is asked.";
-    Answered(Answered) = "answered", effects: false, deadlines: false,
-        "A party has answered; others are still awaited.";
+    Answered(Answered) = "answered", effects: true, deadlines: false,
+        "A party has answered; others are still awaited. The other parties are told.";
     AnswerSetAside(AnswerSetAside) = "answer_set_aside", effects: true, deadlines: false,
         "A late or repeated answer was recorded and changes nothing; the sender is told.";
     RoundClosed(RoundClosed) = "round_closed", effects: true, deadlines: true,
@@ -121,11 +121,28 @@ pub struct ReceivedAnswer {
     pub answer: Answer,
     /// The position of the party after the answer.
     pub position: Position,
+    /// The other parties, who are told; absent where the policy does not say so, and in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_by: Option<HeardBy>,
+}
+
+/// The parties that are told an answer.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HeardBy {
+    /// Those with whose position at the beginning of the round the answer agrees, ordered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agreed_with: Vec<AgentId>,
+    /// The others, ordered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disagreed_with: Vec<AgentId>,
 }
 
 /// Contents of `answered`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answered {
+    /// The case, to tell the other parties; absent in events of earlier versions, of which nobody is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_id: Option<CaseId>,
     /// The answer.
     pub received: ReceivedAnswer,
 }

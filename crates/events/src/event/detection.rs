@@ -31,6 +31,10 @@ pub struct Detected {
     pub circumstances: Circumstances,
     /// The conflicts to be debated, in ranking order.
     pub debated: Vec<Conflict>,
+    /// How many answers each of their debates may have in a round, in the same order, where they would have more than the
+    /// policy allows a case; empty where there is no need to share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers_per_round: Vec<u32>,
     /// The conflicts beyond the policy's limit; they are not debated.
     pub deferred: Vec<Conflict>,
     /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.

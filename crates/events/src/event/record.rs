@@ -28,4 +28,16 @@ pub struct Observed {
     pub case_id: Option<CaseId>,
     /// The person or agent that reported it.
     pub by: AgentId,
+    /// Where it was brought in from, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportOrigin>,
+}
+
+/// Where an observation was brought in from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportOrigin {
+    /// What identifies it among the imported ones of the agent.
+    pub id: String,
+    /// The source that the importing person names.
+    pub source: String,
 }

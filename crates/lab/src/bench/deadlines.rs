@@ -163,6 +163,7 @@ fn request(number: usize, acknowledge_ms: u64) -> anyhow::Result<serde_json::Val
         basis: "The return declines despite the claims.".into(),
         required_evidence: vec!["Historical data".into()],
         escalation_timer: None,
+        provisional_resolution: None,
     };
     let terms = DebateTerms {
         challenge: Some(challenge),

@@ -40,7 +40,8 @@ pub struct Challenge {
     /// The priority in the review queue.
     #[serde(default = "priority_usual")]
     pub priority: DebatePriority,
-    /// The position that the challenger wants to stand until the challenge is settled. It is recorded; the conservative default decides.
+    /// The position that the challenger wants to stand until the challenge is settled, in words or as a value. It is shown to
+    /// who is challenged and to who rules; on level 4 it stands where no rule of caution compares the positions.
     #[serde(default)]
     pub provisional_resolution: Option<Value>,
     /// `message_id` of the disputed finding; the challenged agent's finding in the case when absent.
@@ -93,6 +94,12 @@ impl Challenge {
                 &format!("/payload/{field}"),
                 text.map_or("-", String::as_str),
             )?;
+        }
+        if let Some(wanted) = &self.provisional_resolution {
+            let text = wanted
+                .as_str()
+                .map_or_else(|| wanted.to_string(), str::to_owned);
+            check_text("/payload/provisional_resolution", &text)?;
         }
         for (field, name) in [("metric", &self.metric), ("domain", &self.domain)] {
             name.as_ref().map_or(Ok(()), |name| {
@@ -177,6 +184,9 @@ pub struct ChallengeTerms {
     /// The time in which evidence must be given, in seconds, if the challenger stated one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation_timer: Option<u64>,
+    /// The position that the challenger wants to stand until the challenge is settled, if it named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provisional_resolution: Option<Value>,
 }
 
 /// The payload of `acknowledgement`: the challenged agent has seen the challenge.

@@ -88,7 +88,8 @@ pub struct Question {
     pub reply_with: Vec<Token>,
 }
 
-/// The payload of `agreement`, `disagreement` and `revision`.
+/// The payload of `agreement`, `disagreement` and `revision`: what a party answers, and what the other parties are told of
+/// it. What they are told waits for no answer.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
     /// The position now held, in words. May be left out when it is that of the peer agreed with, or unchanged.
@@ -113,6 +114,9 @@ pub struct Answer {
     /// The evidence for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
+    /// The party that has answered, where the facilitator tells it to the others. A party need not name itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<AgentId>,
 }
 
 impl Answer {

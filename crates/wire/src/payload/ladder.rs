@@ -329,6 +329,10 @@ pub struct DebateTerms {
     /// The circumstances in which the case is judged.
     #[serde(skip_serializing_if = "Circumstances::is_unknown")]
     pub circumstances: Circumstances,
+    /// Its share of the answers that the policy allows in one round of the case; as many as the policy says when absent.
+    /// None at all means that no round is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers_per_round_max: Option<u32>,
 }
 
 impl Default for DebateTerms {
@@ -342,6 +346,7 @@ impl Default for DebateTerms {
             refers_to: None,
             added_context: None,
             circumstances: Circumstances::default(),
+            answers_per_round_max: None,
         }
     }
 }

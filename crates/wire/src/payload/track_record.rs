@@ -11,6 +11,12 @@ use crate::id::AgentId;
 use crate::payload::check_name;
 use crate::timestamp::Timestamp;
 
+mod imported;
+mod settlement;
+
+pub use imported::ImportedRecord;
+pub use settlement::{Settlement, SettlementReason, Side};
+
 /// How it became known whether a position was right.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -24,6 +30,8 @@ pub enum Source {
     Ruling,
     /// A person overrode a decision.
     Override,
+    /// An operator brought it in from elsewhere.
+    Import,
 }
 
 /// The circumstances in which something was judged. An absent field is not known.
@@ -207,6 +215,20 @@ pub enum Version {
     Simple,
     /// That, adjusted for the regime, the context, the trend, and overrides by people.
     Comprehensive,
+    /// That, adjusted for domain expertise; observations of wider domains count a share: those of `valuation` for
+    /// `valuation.revenue`.
+    Specialised,
+}
+
+impl Version {
+    /// The version as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Simple => "simple",
+            Self::Comprehensive => "comprehensive",
+            Self::Specialised => "specialised",
+        }
+    }
 }
 
 /// What a credibility is asked for.
@@ -215,7 +237,7 @@ pub enum Version {
 pub struct Query {
     /// The present: ages are counted back from it.
     pub now: Timestamp,
-    /// Only observations of this domain count.
+    /// Only observations of this domain count, and in the specialised version a share of those of wider ones.
     pub domain: String,
     /// The present regime, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -259,6 +281,8 @@ pub enum FactorName {
     BaseAccuracy,
     /// The effect of weighting by age.
     TemporalWeight,
+    /// Accuracy in the domain itself, where wider domains count as well.
+    DomainExpertise,
     /// Accuracy in the present regime.
     RegimeAdjustment,
     /// Accuracy in circumstances like the present ones.
@@ -275,6 +299,7 @@ impl FactorName {
         match self {
             Self::BaseAccuracy => "base_accuracy",
             Self::TemporalWeight => "temporal_weight",
+            Self::DomainExpertise => "domain_expertise",
             Self::RegimeAdjustment => "regime_adjustment",
             Self::ContextMatch => "context_match",
             Self::TrendAdjusted => "trend_adjusted",
@@ -322,62 +347,6 @@ pub struct Credibility {
     pub observations: u32,
     /// Every factor that this version knows, applied or not, in the order in which they are multiplied.
     pub factors: Vec<Factor>,
-}
-
-/// One of the two whose credibilities are compared.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "SettlementSide")]
-pub enum Side {
-    /// The first.
-    A,
-    /// The second.
-    B,
-}
-
-/// Why credibility settled a dispute, or did not.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum SettlementReason {
-    /// The more credible side wins.
-    GapExceedsThreshold,
-    /// The two are too near to each other for what is known of them.
-    GapTooSmall,
-    /// Too little is known of at least one of the two.
-    InsufficientData,
-}
-
-impl SettlementReason {
-    /// The reason as it is written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::GapExceedsThreshold => "gap_exceeds_threshold",
-            Self::GapTooSmall => "gap_too_small",
-            Self::InsufficientData => "insufficient_data",
-        }
-    }
-}
-
-/// What two credibilities say about a dispute between two sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Settlement {
-    /// Distance between the scores.
-    pub gap: f64,
-    /// What the gap must exceed.
-    pub threshold: f64,
-    /// What is known of the first side.
-    pub data_points_a: f64,
-    /// What is known of the second side.
-    pub data_points_b: f64,
-    /// Who wins; nobody where the dispute goes on to a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub winner: Option<Side>,
-    /// Whether the credibilities settle the dispute, and why not.
-    pub reason: SettlementReason,
 }
 
 #[cfg(test)]

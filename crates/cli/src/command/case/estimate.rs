@@ -19,7 +19,8 @@ use crate::shared::output::{self, Cell, FAINT, NAMED, Table, span, styled};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Of each number the least and the most are shown: the least when every conflict has two parties and settles in the first round, the
-most when every conflict goes through all rounds with all participants. No broker is asked.
+most when every conflict goes through all rounds with all participants, as far as the policy's answers of a round go round. The
+parties of a debate are told each other's answers; no model is called for that. No broker is asked.
 
 Examples:
   concord case estimate case.json --input-price 0.59 --output-price 0.79
@@ -179,8 +180,10 @@ fn text(estimate: &Estimate, given: &Assumptions) -> String {
         ]);
     }
     let note = format!(
-        "{} participants, {} conflicts; least and most.",
-        given.participants, given.conflicts
+        "{} participants, {} conflicts; least and most. With hear_answers: false: {} messages.",
+        given.participants,
+        given.conflicts,
+        range(estimate.messages_unheard)
     );
     format!("{table}{}\n", styled(FAINT, note))
 }
@@ -244,8 +247,13 @@ mod tests {
             .map(|line| line.split_whitespace().collect())
             .collect();
         assert_eq!(rows[1][..3], ["analysis", "10", "5"]);
-        assert_eq!(rows[2][..3], ["discussion", "15-63", "6-30"]);
-        assert_eq!(rows[4][..3], ["total", "26-74", "12-36"]);
+        assert_eq!(rows[2][..3], ["discussion", "15-43", "6-20"]);
+        assert_eq!(rows[3][..3], ["hearing", "6-80", "0"]);
+        assert_eq!(rows[5][..3], ["total", "32-134", "12-26"]);
+        assert!(
+            table.contains("hear_answers: false: 26-54 messages"),
+            "{table}"
+        );
         assert!(table.contains("15 s to 35 s"), "{table}");
     }
 

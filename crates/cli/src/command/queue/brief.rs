@@ -116,6 +116,12 @@ fn write_challenge(out: &mut String, brief: &Brief) -> Result {
     for wanted in &challenge.required_evidence {
         writeln!(out, "  wants to see: {}", one_line(wanted, TEXT))?;
     }
+    if let Some(wanted) = &challenge.provisional_resolution {
+        let wanted = wanted
+            .as_str()
+            .map_or_else(|| wanted.to_string(), str::to_owned);
+        writeln!(out, "  wants meanwhile: {}", one_line(&wanted, TEXT))?;
+    }
     Ok(())
 }
 

@@ -5,6 +5,8 @@ use clap::Subcommand;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 
+mod import;
+mod rows;
 mod show;
 mod view;
 
@@ -13,10 +15,13 @@ mod view;
 pub(crate) enum RecordVerb {
     /// Explain an agent's credibility, factor by factor.
     Show(show::ShowArgs),
+    /// Bring in what is known of agents from elsewhere.
+    Import(import::ImportArgs),
 }
 
 pub(crate) async fn run(connection: &ConnectionArgs, verb: RecordVerb) -> Result<u8, Failure> {
     match verb {
         RecordVerb::Show(args) => show::run(connection, &args).await,
+        RecordVerb::Import(args) => import::run(connection, &args).await,
     }
 }

@@ -7,6 +7,7 @@ use concord_domain::aggregates::track_record::{
     TrackRecordMachine, TrackRecordState, credibility_of,
 };
 use concord_domain::rules::canonical::normalise;
+use concord_domain::rules::credibility::share_for;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::clock;
 use concord_wire::payload::track_record::{Context, Query, Version};
@@ -27,10 +28,11 @@ use crate::shared::failure::Failure;
 Examples:
   concord record show risk_assessor
   concord record show risk_assessor --domain valuation --version comprehensive --regime bull_low_rates --sector software
+  concord record show risk_assessor --domain valuation.revenue --version specialised
   concord record show risk_assessor --json
 
 The score is the product of the factors. It decides a debate only from 15 data points on. Regime and circumstances
-count in the comprehensive version alone.")]
+count in the comprehensive and the specialised version.")]
 pub(crate) struct ShowArgs {
     /// The agent.
     #[arg(value_parser = |text: &str| AgentId::new(text).map_err(|error| error.to_string()))]
@@ -54,6 +56,8 @@ enum VersionArg {
     Simple,
     /// The simple version, adjusted for the regime, the circumstances, the trend, and overrides by people.
     Comprehensive,
+    /// The comprehensive version, with a share of what is known of wider domains: of `valuation` for `valuation.revenue`.
+    Specialised,
 }
 
 impl From<VersionArg> for Version {
@@ -61,6 +65,7 @@ impl From<VersionArg> for Version {
         match version {
             VersionArg::Simple => Self::Simple,
             VersionArg::Comprehensive => Self::Comprehensive,
+            VersionArg::Specialised => Self::Specialised,
         }
     }
 }
@@ -112,6 +117,7 @@ fn shown(args: &ShowArgs, record: &TrackRecordState, now: Timestamp) -> Result<S
         None => domains.values().copied().collect(),
         Some(asked) => match domains.get(&normalise(asked)) {
             Some(domain) => vec![*domain],
+            None if has_wider(&domains, asked, args.version.into()) => vec![asked.as_str()],
             None => {
                 let known = domains.values().copied().collect::<Vec<_>>().join(", ");
                 return Err(Failure::failed(format!(
@@ -147,6 +153,12 @@ fn shown(args: &ShowArgs, record: &TrackRecordState, now: Timestamp) -> Result<S
         domains: asked.into_iter().map(in_domain).collect(),
         context,
     })
+}
+
+/// Whether observations of a wider domain count for this one.
+fn has_wider(domains: &BTreeMap<String, &str>, asked: &str, version: Version) -> bool {
+    let asked = normalise(asked);
+    version == Version::Specialised && domains.keys().any(|seen| share_for(&asked, seen).is_some())
 }
 
 /// The domains with observations, as they were last written, by their normalised names.

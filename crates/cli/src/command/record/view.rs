@@ -23,10 +23,7 @@ pub(super) fn text(shown: &Shown) -> String {
 }
 
 fn write_record(out: &mut String, shown: &Shown) -> Result {
-    let version = match shown.version {
-        Version::Simple => "simple",
-        Version::Comprehensive => "comprehensive",
-    };
+    let version = shown.version.as_str();
     let observations = count(shown.observations as u64, "observation");
     let forgotten = match shown.forgotten {
         0 => String::new(),
@@ -40,7 +37,7 @@ fn write_record(out: &mut String, shown: &Shown) -> Result {
     let asked = asked(shown);
     let unused = match shown.version {
         Version::Simple if !asked.is_empty() => {
-            "; only the comprehensive version takes that into account"
+            "; only the comprehensive and the specialised version take that into account"
         }
         _ => "",
     };

@@ -120,6 +120,8 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
             policy: opened.policy.clone(),
             gate: before.reviewing_gate().map(str::to_owned),
             circumstances: opened.circumstances.clone(),
+            // The case does not keep how the debates share their answers, and decides nothing by it.
+            answers_per_round: Vec::new(),
             debated: new_conflicts(before, debated),
             deferred: deferred.to_vec(),
             conflicts_omitted,

@@ -12,7 +12,7 @@ use super::decide::repetition;
 use super::state::{CaseState, Phase};
 use crate::machine::Decision;
 use crate::rules::canonical::normalise;
-use crate::rules::size_budget;
+use crate::rules::size_budget::{self, truncate};
 
 type CaseDecision = Decision<CaseEvent>;
 
@@ -58,6 +58,7 @@ pub(super) fn challenge(
         refers_to: None,
         added_context: None,
         circumstances: opened.circumstances.clone(),
+        answers_per_round_max: None,
     };
     Decision::Append(CaseEvent::Challenged(Box::new(Challenged {
         heard: received.heard.clone(),
@@ -148,6 +149,10 @@ fn terms(challenge_id: MessageId, challenge: &Challenge) -> ChallengeTerms {
         escalation_timer: challenge
             .escalation_timer
             .and_then(|seconds| u64::try_from(seconds).ok()),
+        provisional_resolution: challenge
+            .provisional_resolution
+            .as_ref()
+            .map(truncate::value),
     }
 }
 

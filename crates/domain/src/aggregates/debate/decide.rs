@@ -1,7 +1,7 @@
 //! What to do about an input of a debate. The table is in the module above.
 
 use concord_events::{
-    Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, ReceivedAnswer,
+    Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, HeardBy, ReceivedAnswer,
 };
 use concord_wire::payload::{
     Answer, Conflict, OpenDebate, Position, SetAsideReason, json_text_bytes,
@@ -11,7 +11,7 @@ use concord_wire::{AgentId, ErrorCode, Fault};
 use super::escalation::{self, OnLadder};
 use super::input::{AnswerMessage, Command, DebateInput, MessageBody, Opening};
 use super::state::DebateState;
-use super::{admission, ground_truth, position, round_name, rounds, strategy};
+use super::{admission, ground_truth, position, round_name, rounds, strategy, verdicts};
 use crate::aggregates::case::PARTICIPANTS_MAX;
 use crate::machine::{Context, Decision, Ignored};
 use crate::rules::size_budget::{self, ANSWER_BYTES_MAX, SUBJECT_BYTES_MAX, json_bytes};
@@ -199,9 +199,12 @@ fn decide_answer(
     if !state.asked.contains(agent_id) {
         return Decision::Reject(not_asked(agent_id));
     }
-    let received = received(state, message, held);
+    let received = received(state, opened, message, held);
     if state.answers.len() + 1 < state.asked.len() {
-        return Decision::Append(DebateEvent::Answered(Answered { received }));
+        return Decision::Append(DebateEvent::Answered(Answered {
+            case_id: Some(opened.case_id.clone()),
+            received,
+        }));
     }
     Decision::Append(rounds::close(
         state,
@@ -250,16 +253,44 @@ fn unusable(state: &DebateState, message: &AnswerMessage) -> Option<SetAsideReas
     has_answered.then_some(SetAsideReason::Repeated)
 }
 
-fn received(state: &DebateState, message: &AnswerMessage, held: &Position) -> ReceivedAnswer {
+fn received(
+    state: &DebateState,
+    opened: &DebateOpened,
+    message: &AnswerMessage,
+    held: &Position,
+) -> ReceivedAnswer {
     let agrees = message.agrees();
+    let position = position::after(&state.round_positions, held, message, agrees);
     ReceivedAnswer {
         agent_id: message.agent_id.clone(),
         message_id: message.message_id.clone(),
         digest: message.digest.clone(),
         round: state.round,
         agrees,
-        position: position::after(&state.round_positions, held, message, agrees),
+        heard_by: opened
+            .policy
+            .hear_answers
+            .then(|| heard_by(state, opened, &position)),
+        position,
         answer: message.answer.clone(),
+    }
+}
+
+/// The parties that are told an answer after which its party holds `answered`. It is compared with
+/// what each held when the round began, as the asked parties were shown it; so the order of arrival
+/// decides nothing.
+fn heard_by(state: &DebateState, opened: &DebateOpened, answered: &Position) -> HeardBy {
+    let others = state
+        .round_positions
+        .iter()
+        .filter(|held| held.agent_id != answered.agent_id);
+    let (agreed_with, disagreed_with): (Vec<_>, Vec<_>) = others.partition(|held| {
+        verdicts::holds(opened, held, &answered.position, answered.value.as_ref())
+    });
+    let ids = |held: Vec<&Position>| held.into_iter().map(|held| held.agent_id.clone()).collect();
+    HeardBy {
+        agreed_with: ids(agreed_with),
+        disagreed_with: ids(disagreed_with),
     }
 }
 

@@ -1,7 +1,9 @@
 //! The effects of the events of a debate.
 
-use concord_events::{DebateEvent, StoredEvent};
+use concord_events::{DebateEvent, ReceivedAnswer, StoredEvent};
+use concord_wire::payload::Answer;
 use concord_wire::payload::notification::DebateResolved;
+use concord_wire::{AgentId, DebateId};
 
 use crate::effect::{Effect, Round};
 
@@ -39,5 +41,39 @@ pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
         })],
         // The effects of the events of the ladder are made there.
         _ => Vec::new(),
+    }
+}
+
+/// What the other parties are told of the answer that an event brings.
+pub(super) fn answer_told(debate_id: &DebateId, event: &DebateEvent) -> Vec<Effect> {
+    let Some((received, heard_by)) = event
+        .answer()
+        .and_then(|received| Some((received, received.heard_by.as_ref()?)))
+    else {
+        return Vec::new();
+    };
+    let tell = |to: &AgentId, agrees| Effect::TellAnswer {
+        to: to.clone(),
+        debate_id: debate_id.clone(),
+        round: received.round,
+        agrees,
+        answer: Box::new(told(received, agrees)),
+    };
+    let agreed = heard_by.agreed_with.iter().map(|to| tell(to, true));
+    let disagreed = heard_by.disagreed_with.iter().map(|to| tell(to, false));
+    agreed.chain(disagreed).collect()
+}
+
+/// An answer in the specification's form, as a party is told it: the position, also where the answer
+/// said only with whom it agrees, and whether it agrees with that party.
+fn told(received: &ReceivedAnswer, agrees: bool) -> Answer {
+    let position = &received.position;
+    Answer {
+        revised_position: Some(position.position.clone()),
+        value: position.value.clone(),
+        confidence: Some(position.confidence),
+        agrees_with_peer: Some(agrees),
+        answered_by: Some(received.agent_id.clone()),
+        ..received.answer.clone()
     }
 }

@@ -4,6 +4,7 @@ use concord_events::{DebateEvent, DebateResolved, RoundClosed};
 use concord_wire::payload::{Level, Status};
 
 use super::state::{DebateState, Ladder};
+use super::strategy;
 
 /// Whether an event may follow the one that resolved the debate.
 pub(super) fn may_follow_end(event: &DebateEvent) -> bool {
@@ -63,7 +64,7 @@ fn misreported_rounds(before: &DebateState, resolved: &DebateResolved) -> Option
     let has_rounds = before
         .opened
         .as_ref()
-        .is_some_and(|opened| opened.policy.rounds_max > 0);
+        .is_some_and(|opened| strategy::rounds_max(&opened.policy, &opened.terms) > 0);
     // A debate that is cancelled in the middle of a round has not held that round.
     let is_held = has_rounds && resolved.outcome.status != Status::Cancelled;
     let closed = before.rounds.iter().map(|round| round.round);

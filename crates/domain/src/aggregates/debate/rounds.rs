@@ -36,12 +36,13 @@ pub(super) fn close(
     let record = discussion.record(state);
     let settled = discussion.settled();
     let round = EndedRound { last, reason };
-    if settled.is_none() && state.round < opened.policy.rounds_max {
+    let rounds_max = strategy::rounds_max(&opened.policy, &opened.terms);
+    if settled.is_none() && state.round < rounds_max {
         return next_round(state, opened, context, discussion, record, round);
     }
     let mut rounds = state.rounds.clone();
     // A debate without rounds asked nobody: there is no round to report.
-    if opened.policy.rounds_max > 0 {
+    if rounds_max > 0 {
         rounds.push(record);
     }
     match conclude(&discussion, settled) {
@@ -99,7 +100,7 @@ fn next_round(
         next_round: state.round + 1,
         rounds_max: opened.policy.rounds_max,
         tokens_per_message_max: opened.policy.tokens_per_message_max,
-        asked: strategy::asked(&opened.policy, &conflict.positions),
+        asked: strategy::asked(&opened.policy, &opened.terms, &conflict.positions),
         due: context.now.plus_millis(opened.policy.answer_timeout_ms),
         conflict,
     })

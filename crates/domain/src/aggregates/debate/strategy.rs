@@ -30,7 +30,7 @@ pub trait ResolutionStrategy: fmt::Debug + Sync {
 
     /// How a debate begins. Usually the parties are asked in a first round of discussion.
     fn begin(&self, now: Timestamp, request: &OpenDebate) -> Beginning {
-        Beginning::first_round(now, &request.policy, &request.conflict.positions)
+        Beginning::first_round(now, request)
     }
 
     /// What follows when the last round has ended and the parties have not settled the conflict.
@@ -67,10 +67,11 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// A first round of discussion. Where the policy has no rounds, nobody is asked and the round
+    /// A first round of discussion. Where there are no rounds, nobody is asked and the round
     /// is due at once, so that the end follows from its deadline.
-    pub fn first_round(now: Timestamp, policy: &Policy, positions: &[Position]) -> Self {
-        let has_rounds = policy.rounds_max > 0;
+    pub fn first_round(now: Timestamp, request: &OpenDebate) -> Self {
+        let (policy, terms) = (&request.policy, &request.terms);
+        let has_rounds = rounds_max(policy, terms) > 0;
         let wait_ms = if has_rounds {
             policy.answer_timeout_ms
         } else {
@@ -78,7 +79,7 @@ impl Beginning {
         };
         Self {
             asked: if has_rounds {
-                asked(policy, positions)
+                asked(policy, terms, &request.conflict.positions)
             } else {
                 Vec::new()
             },
@@ -88,18 +89,28 @@ impl Beginning {
     }
 }
 
-/// The agents that are asked in a round: all parties, up to the policy's number of messages, the
-/// most confident first.
-pub(super) fn asked(policy: &Policy, positions: &[Position]) -> Vec<AgentId> {
+/// How many rounds a debate has at most. A debate whose share of the case's answers is none has no
+/// rounds.
+pub(super) fn rounds_max(policy: &Policy, terms: &DebateTerms) -> u32 {
+    if terms.answers_per_round_max == Some(0) {
+        0
+    } else {
+        policy.rounds_max
+    }
+}
+
+/// The agents that are asked in a round: all parties, up to the debate's share of the messages that
+/// the policy allows, the most confident first.
+pub(super) fn asked(policy: &Policy, terms: &DebateTerms, positions: &[Position]) -> Vec<AgentId> {
+    let most = policy.messages_per_round_max;
+    let most = terms.answers_per_round_max.unwrap_or(most).min(most);
     let mut by_confidence: Vec<&Position> = positions.iter().collect();
     by_confidence.sort_by(|a, b| {
         b.confidence
             .total_cmp(&a.confidence)
             .then_with(|| a.agent_id.cmp(&b.agent_id))
     });
-    let first = by_confidence
-        .into_iter()
-        .take(policy.messages_per_round_max as usize);
+    let first = by_confidence.into_iter().take(most as usize);
     let mut asked: Vec<AgentId> = first.map(|position| position.agent_id.clone()).collect();
     asked.sort();
     asked

@@ -118,6 +118,7 @@ impl Judged<'_> {
             debate_id: Some(conflict.conflict_id.clone()),
             case_id: Some(self.opened.case_id.clone()),
             by: self.by.clone(),
+            imported: None,
         };
         (agent.clone(), observe)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use concord_events::ImportOrigin;
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::Source;
 use concord_wire::{DebateId, MessageId, Timestamp};
@@ -16,10 +17,19 @@ pub(super) enum Origin {
     Debate(DebateId),
     /// The message or event that brought it, where it belongs to no debate.
     Cause(MessageId),
+    /// The id under which it was imported.
+    Import(String),
 }
 
 impl Origin {
-    pub(super) fn of(debate: Option<&DebateId>, cause: &MessageId) -> Self {
+    pub(super) fn of(
+        imported: Option<&ImportOrigin>,
+        debate: Option<&DebateId>,
+        cause: &MessageId,
+    ) -> Self {
+        if let Some(imported) = imported {
+            return Self::Import(imported.id.clone());
+        }
         debate.map_or_else(
             || Self::Cause(cause.clone()),
             |debate| Self::Debate(debate.clone()),

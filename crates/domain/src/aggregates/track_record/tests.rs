@@ -30,7 +30,35 @@ fn observe(debate: Option<&str>, observation: Observation) -> Observe {
         debate_id: debate.map(|id| DebateId::new(id).unwrap()),
         case_id: Some(case_id()),
         by: agent("olga"),
+        imported: None,
     }
+}
+
+#[test]
+fn an_imported_observation_counts_once_for_its_id() {
+    let mut story = Story::<TrackRecordMachine>::of("ann");
+    let imported = |id: &str, at| Observe {
+        imported: Some(ImportOrigin {
+            id: id.into(),
+            source: "back-test".into(),
+        }),
+        case_id: None,
+        ..observe(None, observation(at, Source::Import))
+    };
+    for (cause, id, at, expected) in [
+        ("o-1", "r-1", 1, "observed"),
+        ("o-2", "r-1", 1, "ignored: repetition"),
+        ("o-3", "r-1", 2, "ignored: repetition"),
+        ("o-4", "r-2", 1, "observed"),
+    ] {
+        let heard = story.hears(&said(cause, 10), &imported(id, at));
+        assert_eq!(heard, expected, "{id} of {cause}");
+    }
+    // A debate of that name is something else.
+    let of_debate = observe(Some("r-1"), observation(1, Source::Outcome));
+    assert_eq!(story.hears(&said("m-1", 10), &of_debate), "observed");
+    let TrackRecordEvent::Observed(first) = &story.records[0].event;
+    assert_eq!(first.imported.as_ref().unwrap().source, "back-test");
 }
 
 fn query(now: Timestamp) -> Query {

@@ -7,12 +7,15 @@ use concord_wire::payload::track_record::{Context, Factor, FactorName, Query};
 use super::{HALF_LIFE_DAYS, R_SQUARED_MIN, Sample, Weighed, Z, fit, trend, wilson};
 use crate::rules::canonical::normalise;
 
-/// The share of the score for which the accuracy in the regime stands, and the one in the context.
+/// The share of the score for which the accuracy in the domain itself stands, the one in the regime, and the one in the
+/// context.
 pub const BLEND: f64 = 0.3;
 /// The data points that the regime needs.
 pub const REGIME_POINTS_MIN: f64 = 50.0;
 /// The data points that the context needs.
 pub const CONTEXT_POINTS_MIN: f64 = 15.0;
+/// The data points that domain expertise needs, as the context.
+pub const EXPERTISE_POINTS_MIN: f64 = 15.0;
 /// The rate of overrides above which there is a penalty.
 pub const OVERRIDE_RATE_MAX: f64 = 0.2;
 
@@ -48,12 +51,13 @@ fn not_applied(name: FactorName, basis: Option<&Sample>, reason: &str) -> Factor
 pub(super) fn base(weighed: &[Weighed<'_>]) -> Factor {
     let name = FactorName::BaseAccuracy;
     let living = weighed.iter().filter(|w| w.weight > 0.0);
-    match Sample::of(living.map(|w| (1.0, w.observation.correct))) {
+    match Sample::of(living.map(|w| (w.share, w.observation.correct))) {
         Some(plain) => {
-            let correct = weighed
+            let correct: f64 = weighed
                 .iter()
                 .filter(|w| w.weight > 0.0 && w.observation.correct)
-                .count();
+                .map(|w| w.share)
+                .sum();
             let explanation = format!(
                 "{correct} of {} observations in the domain were correct: {:.3}",
                 plain.weight, plain.proportion
@@ -90,6 +94,23 @@ pub(super) fn temporal(weighed: &[Weighed<'_>], overall: Option<&Sample>) -> Fac
         overall.data_points()
     );
     applied(name, value, overall, explanation)
+}
+
+/// Blends the accuracy in the domain itself in, where observations of wider domains count as well.
+pub(super) fn expertise(weighed: &[Weighed<'_>], overall: Option<&Sample>) -> Factor {
+    let name = FactorName::DomainExpertise;
+    if weighed.iter().all(|w| w.share >= 1.0) {
+        return not_applied(name, overall, "all observations are from the domain itself");
+    }
+    let own = weighed.iter().filter(|w| w.share >= 1.0);
+    let part = Sample::of(own.map(|w| (w.weight, w.observation.correct)));
+    blend(
+        name,
+        "the domain itself",
+        EXPERTISE_POINTS_MIN,
+        overall,
+        part.as_ref(),
+    )
 }
 
 /// Blends the accuracy in the present regime in.

@@ -134,7 +134,7 @@ fn challenge(opened: &DebateOpened) -> Vec<Effect> {
             .escalation_timer
             .and_then(|seconds| i64::try_from(seconds).ok()),
         priority: opened.terms.priority,
-        provisional_resolution: None,
+        provisional_resolution: terms.provisional_resolution.clone(),
         finding_id: None,
         metric: Some(opened.conflict.subject.clone()),
         domain: opened.terms.domain.clone(),

@@ -12,6 +12,7 @@ use concord_wire::{DebateId, Fault};
 
 use super::{OnLadder, brief, named};
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
+use crate::aggregates::debate::verdicts;
 use crate::machine::{Decision, Ignored};
 use crate::rules::conservative;
 use crate::rules::size_budget::truncate;
@@ -60,7 +61,13 @@ pub(super) fn fell_back(on: &OnLadder<'_>, reason: FallbackReason) -> DebateEven
             window
         });
     let positions = brief::briefed_positions(opened, &on.state.positions);
-    let (chosen, rule) = cautious(opened, &positions);
+    let (chosen, wanted, rule) = match cautious(opened, &positions) {
+        Cautious::ByRule(chosen, rule) => (chosen, None, rule),
+        Cautious::NoRule(chosen, rule) => match wanted(opened, &positions) {
+            Some(wanted) => (None, Some(wanted), WANTED.to_owned()),
+            None => (chosen, None, rule),
+        },
+    };
     let others = positions.iter().filter(|one| Some(*one) != chosen);
     let alternatives = others.take(ALTERNATIVES_MAX).map(as_resolution).collect();
     let provisional = Provisional {
@@ -70,7 +77,7 @@ pub(super) fn fell_back(on: &OnLadder<'_>, reason: FallbackReason) -> DebateEven
         until,
         dependants: opened.terms.dependants.clone(),
     };
-    let resolution = chosen.map(as_resolution);
+    let resolution = wanted.or_else(|| chosen.map(as_resolution));
     let outcome = OutcomeBuilder::new(opened, Status::Provisional, Level::Fallback, resolution)
         .provisional(provisional)
         .outcome(on.state, on.context);
@@ -94,13 +101,41 @@ fn as_resolution(position: &BriefedPosition) -> Resolution {
     }
 }
 
+/// Why the position that the challenger wanted meanwhile stands.
+const WANTED: &str = "no rule compares these positions; the one stands that the challenger wanted to stand meanwhile.";
+
+/// What the challenger wants to stand until the challenge is settled.
+fn wanted(opened: &DebateOpened, positions: &[BriefedPosition]) -> Option<Resolution> {
+    let terms = opened.terms.challenge.as_ref()?;
+    let wanted = terms.provisional_resolution.as_ref()?;
+    let words = wanted.as_str().map(str::to_owned);
+    let value = words.is_none().then(|| wanted.clone());
+    let position = truncate::words(&words.unwrap_or_else(|| wanted.to_string()));
+    let is_held = |one: &&BriefedPosition| {
+        one.held_by
+            .iter()
+            .any(|held| verdicts::holds(opened, held, &position, value.as_ref()))
+    };
+    let held = positions.iter().find(is_held).map(as_resolution);
+    Some(held.unwrap_or_else(|| Resolution {
+        position: position.clone(),
+        value: value.clone(),
+        supporters: vec![terms.challenger.clone()],
+    }))
+}
+
+/// The position that stands provisionally, and why.
+enum Cautious<'a> {
+    /// A rule of caution says so.
+    ByRule(Option<&'a BriefedPosition>, String),
+    /// No rule compares the positions.
+    NoRule(Option<&'a BriefedPosition>, String),
+}
+
 /// The most cautious position, and the rule that makes it that: the rule for the metric, else the
 /// rule for the kind of conflict. Where no rule decides, it is the position of the challenger, else
 /// the one with the lower id.
-fn cautious<'a>(
-    opened: &DebateOpened,
-    positions: &'a [BriefedPosition],
-) -> (Option<&'a BriefedPosition>, String) {
+fn cautious<'a>(opened: &DebateOpened, positions: &'a [BriefedPosition]) -> Cautious<'a> {
     let kind = opened.conflict.kind;
     let subject = opened.conflict.subject.as_str();
     let policy = &opened.policy;
@@ -122,7 +157,7 @@ fn cautious<'a>(
     });
     if is_decided_by_rule {
         let rule = conservative::rule_in_words(kind, subject, policy);
-        return (
+        return Cautious::ByRule(
             best,
             format!(
                 "{rule}; of {} positions this is the most cautious.",
@@ -141,12 +176,12 @@ fn cautious<'a>(
             .find(|one| one.held_by.iter().any(|held| held.agent_id == *agent))
     });
     match doubted {
-        Some(_) => (
+        Some(_) => Cautious::NoRule(
             doubted,
             "no rule compares these positions; the sceptical one stands, that of the challenger."
                 .into(),
         ),
-        None => (
+        None => Cautious::NoRule(
             best,
             "no rule compares these positions; the one with the lower id stands.".into(),
         ),

@@ -44,6 +44,7 @@ fn terms(gate: Option<&str>) -> DebateTerms {
             basis: "ROI declining despite claims".into(),
             required_evidence: vec!["Historical ROI data".into(), "Peer comparison".into()],
             escalation_timer: None,
+            provisional_resolution: None,
         }),
         priority: DebatePriority::CriticalPath,
         gate: gate.map(str::to_owned),

@@ -27,6 +27,7 @@ fn life() -> Story<TrackRecordMachine> {
             debate_id: None,
             case_id: None,
             by: agent("olga"),
+            imported: None,
         };
         assert_eq!(
             story.hears(&happened(&format!("e-{n}"), 1), &input),

@@ -58,7 +58,7 @@ const PLANTED: [Planted; 29] = [
             let record = hall.record::<DebateEvent>("answered");
             hall.append(&record);
         },
-        &[3, 5, 7],
+        &[3, 4, 5, 7],
     ),
     (
         "a round goes back",

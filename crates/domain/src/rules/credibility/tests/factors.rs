@@ -333,3 +333,39 @@ fn every_factor_is_listed_in_the_order_of_the_product() {
     ];
     assert_eq!(names(Version::Comprehensive), all);
 }
+
+#[test]
+fn domain_expertise_blends_the_accuracy_in_the_domain_itself() {
+    // Forty of the wider domain, all correct: 20 points. Twenty of the domain itself, ten correct.
+    let wide = (0..40).map(|_| observed(0, true));
+    let own = (0..20).map(|n| Observation {
+        domain: "valuation.revenue".into(),
+        ..observed(0, n < 10)
+    });
+    let record: Vec<Observation> = wide.chain(own).collect();
+    let asked = Query {
+        domain: "Valuation.Revenue".into(),
+        ..query()
+    };
+    let credibility = score(Version::Specialised, &record, &asked);
+    let expertise = factor(&credibility, FactorName::DomainExpertise);
+    // Overall (20 + 10) / 40 = 0.75; 0.7 * 0.75 + 0.3 * 0.5 = 0.675.
+    assert!(near(credibility.score, 0.675), "{credibility:?}");
+    assert!(near(expertise.value, 0.9) && expertise.weight == Some(BLEND));
+    assert!(near(expertise.data_points, 20.0));
+    assert!(near(credibility.data_points, 40.0), "{credibility:?}");
+    // With fewer than fifteen of its own it is not applied, and nor is it where nothing is wider.
+    for (record, reason) in [
+        (&record[..50], "10.0 of the 15 data points needed"),
+        (&record[40..], "all observations are from the domain itself"),
+    ] {
+        let credibility = score(Version::Specialised, record, &asked);
+        let expertise = factor(&credibility, FactorName::DomainExpertise);
+        assert!(
+            !expertise.applied && expertise.explanation.contains(reason),
+            "{expertise:?}"
+        );
+    }
+    let simple = score(Version::Simple, &record, &asked);
+    assert!(near(simple.score, 0.5) && simple.observations == 20);
+}

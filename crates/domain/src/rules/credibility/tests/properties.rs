@@ -26,7 +26,13 @@ fn any_context() -> impl Strategy<Value = Context> {
 
 fn any_observation() -> impl Strategy<Value = Observation> {
     let age = prop_oneof![0u64..1_000, 0u64..10_000];
-    let domain = proptest::sample::select(vec!["valuation", "valuation", "valuation", "legal"]);
+    let domain = proptest::sample::select(vec![
+        "valuation",
+        "valuation",
+        "valuation.revenue",
+        "valuation.revenue.growth",
+        "legal",
+    ]);
     (
         age,
         any::<bool>(),
@@ -65,7 +71,9 @@ fn any_record() -> impl Strategy<Value = Vec<Observation>> {
 }
 
 fn any_query() -> impl Strategy<Value = Query> {
-    (maybe(&["bull"]), any_context()).prop_map(|(regime, context)| Query {
+    let domain = proptest::sample::select(vec!["valuation", "valuation.revenue"]);
+    (maybe(&["bull"]), any_context(), domain).prop_map(|(regime, context, domain)| Query {
+        domain: domain.into(),
         regime,
         context,
         ..query()
@@ -73,7 +81,11 @@ fn any_query() -> impl Strategy<Value = Query> {
 }
 
 fn any_version() -> impl Strategy<Value = Version> {
-    proptest::sample::select(vec![Version::Simple, Version::Comprehensive])
+    proptest::sample::select(vec![
+        Version::Simple,
+        Version::Comprehensive,
+        Version::Specialised,
+    ])
 }
 
 proptest! {
@@ -130,6 +142,49 @@ proptest! {
         let adjusted = score(Version::Comprehensive, &record, &query);
         prop_assert!(adjusted.interval.half_width() >= simple.interval.half_width() - 1e-9, "{simple:?} {adjusted:?}");
         prop_assert_eq!(adjusted.data_points, simple.data_points);
+    }
+
+    #[test]
+    fn wider_domains_count_their_share_and_narrower_ones_nothing(
+        correct in proptest::collection::vec(any::<bool>(), 1..60), levels in 0usize..4,
+    ) {
+        let record: Vec<Observation> = correct.iter().map(|correct| observed(0, *correct)).collect();
+        let deep = Query { domain: format!("valuation{}", ".x".repeat(levels)), ..query() };
+        let (near_by, far) = (
+            score(Version::Specialised, &record, &query()),
+            score(Version::Specialised, &record, &deep),
+        );
+        let share = SHARE_PER_LEVEL.powi(levels as i32);
+        prop_assert!(near(far.score, near_by.score), "a share changes no accuracy");
+        prop_assert!(near(far.data_points, near_by.data_points * share));
+        prop_assert!(far.interval.half_width() >= near_by.interval.half_width() - 1e-9);
+        for version in [Version::Simple, Version::Comprehensive] {
+            let alone = score(version, &record, &deep);
+            prop_assert_eq!(alone.observations == 0, levels > 0, "each domain stands for itself");
+        }
+        let narrower: Vec<Observation> = record
+            .iter()
+            .map(|one| Observation { domain: deep.domain.clone(), ..one.clone() })
+            .collect();
+        let wide = score(Version::Specialised, &narrower, &query());
+        prop_assert_eq!(wide.observations == 0, levels > 0);
+    }
+
+    #[test]
+    fn domain_expertise_moves_a_score_by_no_more_than_its_share(record in any_record(), query in any_query()) {
+        let credibility = score(Version::Specialised, &record, &query);
+        let expertise = factor(&credibility, FactorName::DomainExpertise);
+        prop_assert!(expertise.value >= 1.0 - BLEND - 1e-9, "{expertise:?}");
+        // Of the accuracy before: (0.7 overall + 0.3 own) is at most 0.3 above it.
+        let before: f64 = credibility.factors[..2].iter().map(|factor| factor.value).product();
+        prop_assert!(before * (expertise.value - 1.0) <= BLEND + 1e-9, "{expertise:?}");
+        if !expertise.applied {
+            let plain = score(Version::Comprehensive, &record, &query);
+            let has_wider = record.iter().any(|one| share_for(&query.domain, &one.domain).is_some_and(|share| share < 1.0));
+            prop_assert!(has_wider || near(plain.score, credibility.score));
+        } else {
+            prop_assert!(expertise.data_points >= EXPERTISE_POINTS_MIN);
+        }
     }
 
     #[test]

@@ -258,3 +258,58 @@ fn the_cautious_position_by_metric() {
         );
     }
 }
+
+#[test]
+fn what_the_challenger_wants_meanwhile_stands_where_no_rule_compares() {
+    let comparable = (json!(85), json!(95));
+    let words = (json!("good"), json!("not good"));
+    for (metric, held, wanted, expected) in [
+        // A rule compares: the cautious one stands, whatever is wanted.
+        ("price_target", &comparable, Some(json!(200)), json!(85)),
+        // No rule: what is wanted stands, a position of the parties or another one.
+        ("management", &words, None, json!("not good")),
+        ("management", &words, Some(json!("Good")), json!("good")),
+        (
+            "management",
+            &words,
+            Some(json!("under watch")),
+            json!("under watch"),
+        ),
+        (
+            "management",
+            &words,
+            Some(json!({"watch": true})),
+            json!({"watch": true}),
+        ),
+    ] {
+        let (finance, strategy) = held.clone();
+        let positions = [("finance", finance, 0.8), ("strategy", strategy, 0.7)];
+        let mut terms = terms(None);
+        terms
+            .challenge
+            .as_mut()
+            .unwrap()
+            .provisional_resolution
+            .clone_from(&wanted);
+        let request = OpenDebate {
+            case_id: case_id(),
+            conflict: conflict("d-1", ConflictType::Challenge, metric, &positions),
+            policy: policy(),
+            terms,
+        };
+        let mut story = Story::<DebateMachine>::of("d-1");
+        story.hears(
+            &said("m-open", 0),
+            &DebateInput::Open(Box::new(Opening::of(request))),
+        );
+        passes(&mut story, "acknowledge", after(15 * MINUTE));
+        passes(&mut story, "compare", after(15 * MINUTE));
+        passes(&mut story, "person", after(6 * HOUR + 15 * MINUTE));
+        let DebateEvent::FellBack(fell) = &story.last().event else {
+            panic!()
+        };
+        let stands = fell.outcome.resolution.clone().unwrap();
+        let value = stands.value.unwrap_or_else(|| json!(stands.position));
+        assert_eq!(value, expected, "{metric} {wanted:?}");
+    }
+}
