@@ -19,6 +19,7 @@ impl Stage {
     /// Starts it; the times of the ladder are divided by `scale`.
     pub(crate) async fn start(scale: u32) -> Self {
         let installation = TestInstallation::start_without_adapter().await;
+        installation.register("gail", &["reviewer"]).await;
         let [case, finance, strategy] = ["case", "finance", "strategy"].map(unique);
         let opening = json!({
             "case_id": case, "participants": [finance, strategy], "task": { "type": "test" }, "gates": ["valuation"],

@@ -6,6 +6,7 @@ pub mod case;
 pub mod deadline;
 pub mod debate;
 pub mod detection;
+pub mod person;
 pub mod precedent;
 pub mod request;
 pub mod review_queue;

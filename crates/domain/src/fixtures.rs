@@ -7,7 +7,7 @@ use concord_events::{
 };
 use concord_wire::payload::{
     Answer, Circumstances, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding, OpenCase,
-    OpenDebate, Position, Status, Task,
+    OpenDebate, PersonRecord, Position, Role, Status, Task,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Subject, SubjectSpace};
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::aggregates::case::{CaseInput, OpenRequest};
 use crate::aggregates::debate::{AnswerMessage, DebateInput, Opening, round_name};
 use crate::aggregates::detection::DetectionInput;
+use crate::aggregates::person::Authority;
 use crate::machine::{Context, Decision, Machine, Versioned};
 use crate::rules::size_budget::EVENT_BYTES_MAX;
 use crate::{digest, effect};
@@ -35,6 +36,20 @@ pub(crate) fn token(text: &str) -> Token {
 
 pub(crate) fn case_id() -> CaseId {
     CaseId::new("c-1").unwrap()
+}
+
+/// A registered person.
+pub(crate) fn person(name: &str, roles: &[Role]) -> PersonRecord {
+    let roles: Vec<Value> = roles.iter().map(|role| json!({ "role": role })).collect();
+    serde_json::from_value(json!({ "name": name, "roles": roles })).unwrap()
+}
+
+/// What a registered person may do.
+pub(crate) fn authority(name: &str, roles: &[Role]) -> Authority {
+    Authority {
+        person: Some(person(name, roles)),
+        suspended: None,
+    }
 }
 
 /// The time at which every story begins.
@@ -219,6 +234,7 @@ pub(crate) fn open_request(participants: &[&str], policy: Policy) -> OpenRequest
             )
         },
         policy,
+        sender: Authority::default(),
     }
 }
 

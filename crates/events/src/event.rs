@@ -7,6 +7,7 @@ mod debate;
 mod detection;
 mod ladder;
 mod outcome;
+mod person;
 mod precedent;
 mod queue;
 mod record;
@@ -17,7 +18,7 @@ pub use agent::{AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChang
 pub use case::{
     CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked,
     DebateSettled, Decided, FindingRecorded, FindingsClosed, GatePassed, GateReviewed,
-    ReceivedFinding, SetAsideFinding,
+    ReceivedFinding, ReviewRecorded, SetAsideFinding,
 };
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
 pub use debate::{
@@ -31,6 +32,7 @@ pub use ladder::{
     OpinionGiven, QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned, names,
 };
 pub use outcome::OutcomeKnown;
+pub use person::{PersonEvent, PersonRegistered, PersonResumed, PersonSuspended};
 pub use precedent::{PrecedentEvent, PrecedentRecorded};
 pub use queue::{
     Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason,

@@ -142,6 +142,8 @@ pub enum InjectedBug {
     RulingOnOldBrief,
     /// A ruling counts although its time has run out.
     RulingOutOfTime,
+    /// A review counts whoever sends it.
+    RoleUnchecked,
     /// What a level waits for stays open when the level is left.
     LevelDeadlineKept,
     /// A half-open breaker lets every call pass.
@@ -162,7 +164,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -175,6 +177,7 @@ impl InjectedBug {
         Self::QueueIgnoresLoad,
         Self::RulingOnOldBrief,
         Self::RulingOutOfTime,
+        Self::RoleUnchecked,
         Self::LevelDeadlineKept,
         Self::HalfOpenFlood,
         Self::NeverHalfOpen,
@@ -192,6 +195,7 @@ impl InjectedBug {
             Self::QueueIgnoresLoad
                 | Self::RulingOnOldBrief
                 | Self::RulingOutOfTime
+                | Self::RoleUnchecked
                 | Self::LevelDeadlineKept
         )
     }
@@ -225,6 +229,7 @@ impl InjectedBug {
             Self::QueueIgnoresLoad => "queue_ignores_load",
             Self::RulingOnOldBrief => "ruling_on_old_brief",
             Self::RulingOutOfTime => "ruling_out_of_time",
+            Self::RoleUnchecked => "role_unchecked",
             Self::LevelDeadlineKept => "level_deadline_kept",
             Self::HalfOpenFlood => "half_open_flood",
             Self::NeverHalfOpen => "never_half_open",

@@ -88,6 +88,7 @@ impl View {
             CaseEvent::ConflictsReceived(_)
             | CaseEvent::DebateSettled(_)
             | CaseEvent::Challenged(_)
+            | CaseEvent::ReviewRecorded(_)
             | CaseEvent::GateReviewed(_)
             | CaseEvent::GatePassed(_)
             | CaseEvent::Cancelled(_) => {}

@@ -8,8 +8,8 @@ use concord_events::non_event::is_acknowledgement;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{
-    AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, EventMeta, RequestEvent,
-    ReviewQueueEvent, StoredEvent, WakeEvent,
+    AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, EventMeta, PersonEvent,
+    RequestEvent, ReviewQueueEvent, StoredEvent, WakeEvent,
 };
 use concord_wire::{MessageId, Token, dialect};
 
@@ -32,6 +32,7 @@ pub(crate) struct Archive {
     pub(crate) debates: Lives<DebateEvent>,
     pub(crate) deadlines: Lives<DeadlineEvent>,
     pub(crate) queues: Lives<ReviewQueueEvent>,
+    pub(crate) people: Lives<PersonEvent>,
     pub(crate) requests: Lives<RequestEvent>,
     pub(crate) wakes: Lives<WakeEvent>,
     /// The events of each kind of aggregate, in order: where each is, and its bytes.
@@ -67,6 +68,7 @@ impl Archive {
         archive.debates = archive.lives();
         archive.deadlines = archive.lives();
         archive.queues = archive.lives();
+        archive.people = archive.lives();
         archive.requests = archive.lives();
         archive.wakes = archive.lives();
         for stored in world.broker.messages(StreamKind::Messages) {

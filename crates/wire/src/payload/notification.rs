@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use case::{CaseCancelled, CaseDecided, GatePassed, GateReviewed};
+pub use case::{CaseCancelled, CaseDecided, GatePassed, GateReviewed, ReviewRecorded};
 pub use debate::{
     ChallengeAcknowledged, DebateAwaitsGate, DebateEscalated, DebateProvisional, DebateResolved,
     DebateUnassigned, OutcomeKnown, RulingDue,
@@ -135,6 +135,8 @@ macro_rules! notifications {
 notifications! {
     CaseDecided = "case_decided", from: Coordinator, to: "everyone in the case",
         "The case has its decision.";
+    ReviewRecorded = "review_recorded", from: Coordinator, to: "everyone in the case",
+        "A first reviewer has said what is to happen at a gate. It counts when a second reviewer says the same.";
     GateReviewed = "gate_reviewed", from: Coordinator, to: "everyone in the case",
         "A person has reviewed a provisional decision at a gate.";
     GatePassed = "gate_passed", from: Coordinator, to: "everyone in the case",

@@ -42,6 +42,7 @@ impl Stage {
             installation,
             session,
         };
+        stage.good("person register gail --role reviewer").await;
         stage.decide("c-1", "valuation", scale).await;
         stage
     }

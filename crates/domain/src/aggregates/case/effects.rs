@@ -3,7 +3,9 @@
 use concord_events::{CaseEvent, DebateAsked, StoredEvent};
 use concord_wire::Token;
 use concord_wire::payload::TaskAssignment;
-use concord_wire::payload::notification::{CaseCancelled, CaseDecided, GatePassed, GateReviewed};
+use concord_wire::payload::notification::{
+    CaseCancelled, CaseDecided, GatePassed, GateReviewed, ReviewRecorded,
+};
 use concord_wire::subject::Service;
 
 use crate::effect::Effect;
@@ -36,6 +38,10 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
             decision: decided.decision.clone(),
         })],
         CaseEvent::Challenged(challenged) => vec![open_debate(&challenged.asked)],
+        CaseEvent::ReviewRecorded(recorded) => vec![Effect::tell_all(ReviewRecorded {
+            by: recorded.heard.agent_id.clone(),
+            review: recorded.review.clone(),
+        })],
         CaseEvent::GateReviewed(reviewed) => {
             let again = reviewed.again.as_ref();
             let tell = Effect::tell_all(GateReviewed {

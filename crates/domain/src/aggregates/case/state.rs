@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use concord_events::{
-    CaseEvent, CaseOpened, DebateAsked, Decided, Heard, ReceivedFinding, StoredEvent,
+    CaseEvent, CaseOpened, DebateAsked, Decided, Heard, ReceivedFinding, ReviewRecorded,
+    StoredEvent,
 };
 use concord_wire::payload::{
-    Conflict, ConflictOutcome, Decision, LogEntry, ReviewAction, SetAside, Status,
+    Conflict, ConflictOutcome, Decision, LogEntry, Review, ReviewAction, SetAside, Status,
 };
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 
@@ -66,6 +67,8 @@ pub struct CaseState {
     pub asked: BTreeMap<DebateId, Arc<DebateAsked>>,
     /// Provisional decisions that a gate has reviewed.
     pub reviewed: BTreeMap<DebateId, ReviewAction>,
+    /// Reviews that count when a second reviewer says the same, with who sent each.
+    pub first_reviews: Vec<(AgentId, Review)>,
     /// Conflicts that were found when the time of the case was over before its findings were
     /// closed. No debates were opened about them.
     pub never_debated: BTreeSet<DebateId>,
@@ -117,8 +120,21 @@ impl CaseState {
                 self.remember(challenged.heard);
                 self.add_debate(challenged.asked);
             }
+            CaseEvent::ReviewRecorded(recorded) => {
+                let ReviewRecorded { heard, review } = *recorded;
+                let same = |agent: &AgentId, earlier: &Review| {
+                    *agent == heard.agent_id && earlier.debate_id == review.debate_id
+                };
+                self.first_reviews
+                    .retain(|(agent, earlier)| !same(agent, earlier));
+                self.first_reviews.push((heard.agent_id.clone(), review));
+                self.remember(heard);
+            }
             CaseEvent::GateReviewed(reviewed) => {
                 let reviewed = *reviewed;
+                let about = Some(&reviewed.debate_id);
+                self.first_reviews
+                    .retain(|(_, review)| review.debate_id.as_ref() != about);
                 self.remember(reviewed.heard);
                 self.reviewed
                     .insert(reviewed.debate_id, reviewed.review.action);
@@ -128,6 +144,7 @@ impl CaseState {
             }
             CaseEvent::GatePassed(passed) => {
                 self.remember(passed.heard);
+                self.first_reviews.clear();
                 self.gates_passed += 1;
                 debug_assert!(
                     self.opened

@@ -42,6 +42,7 @@ impl Findings {
             | CaseEvent::ConflictsReceived(_)
             | CaseEvent::DebateSettled(_)
             | CaseEvent::Challenged(_)
+            | CaseEvent::ReviewRecorded(_)
             | CaseEvent::GateReviewed(_)
             | CaseEvent::GatePassed(_)
             | CaseEvent::Cancelled(_) => None,

@@ -3,7 +3,7 @@
 use concord_events::{CaseEvent, Heard};
 use concord_wire::payload::{
     Challenge, ConflictOutcome, ConflictType, DebatePriority, Level, Provisional, Review,
-    ReviewAction, Status,
+    ReviewAction, Role, Status,
 };
 use concord_wire::policy::Policy;
 use concord_wire::{DebateId, Timestamp};
@@ -11,11 +11,12 @@ use serde_json::json;
 
 use crate::aggregates::case::{CaseInput, CaseMachine, Phase, ReceivedChallenge, ReceivedReview};
 use crate::fixtures::{
-    Story, agent, conflict, detected, finding, happened, message, open_request, outcome, policy,
-    said,
+    Story, agent, authority, conflict, detected, finding, happened, message, open_request, outcome,
+    policy, said,
 };
 
 mod passing;
+mod roles;
 
 fn opened(gates: &[&str], policy: Policy) -> Story<CaseMachine> {
     let mut story = Story::<CaseMachine>::of("c-1");
@@ -60,6 +61,7 @@ fn challenges(from: &str, id: &str, challenged: &str) -> CaseInput {
         heard: heard(from, id),
         confidence: 0.7,
         challenge,
+        sender: authority(from, &[Role::Opener]),
     }))
 }
 
@@ -82,6 +84,7 @@ fn reviews(
     CaseInput::Review(Box::new(ReceivedReview {
         heard: heard(by, id),
         review,
+        sender: authority(by, &[Role::Reviewer]),
     }))
 }
 
@@ -98,6 +101,7 @@ fn ended(story: &Story<CaseMachine>, debate: &DebateId, status: Status) -> Confl
         review_at: story.state().gate().map(str::to_owned),
         until: Timestamp::parse("2026-11-22T20:00:00Z").unwrap(),
         dependants: vec!["dcf".into()],
+        expert: None,
     };
     ConflictOutcome {
         level: Some(Level::Fallback),
@@ -394,6 +398,14 @@ pub(crate) fn stories() -> Vec<Story<CaseMachine>> {
         &said("g-1", 60),
         &reviews("gail", "g-1", "valuation", ReviewAction::Pass, None),
     );
+    let mut two = policy();
+    two.ladder.reviewers_min = 2;
+    let (mut agreed, debate) = at_gate(two);
+    for by in ["gail", "hal"] {
+        let confirm = ReviewAction::Confirm;
+        let review = reviews(by, by, "valuation", confirm, Some(&debate));
+        agreed.hears(&said(by, 60), &review);
+    }
     let mut cancelled = opened(&[], policy());
     cancelled.hears(
         &said("o-1", 1),
@@ -402,5 +414,5 @@ pub(crate) fn stories() -> Vec<Story<CaseMachine>> {
             why: "off".into(),
         },
     );
-    vec![passed, let_through, cancelled]
+    vec![passed, let_through, agreed, cancelled]
 }

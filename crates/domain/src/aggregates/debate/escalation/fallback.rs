@@ -69,6 +69,7 @@ pub(super) fn fell_back(on: &OnLadder<'_>, reason: FallbackReason) -> DebateEven
         review_at: opened.terms.gate.clone(),
         until,
         dependants: opened.terms.dependants.clone(),
+        expert: on.ladder.expert.clone(),
     };
     let resolution = chosen.map(as_resolution);
     let outcome = OutcomeBuilder::new(opened, Status::Provisional, Level::Fallback, resolution)
