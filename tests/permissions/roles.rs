@@ -108,6 +108,9 @@ async fn provisional(installation: &TestInstallation) -> (String, String) {
             .store(installation.client())
             .await;
     }
+    // What is challenged after the decision is settled by an event of its own.
+    let id = case.parse().expect("an id");
+    installation.decision(&id, PATIENCE).await;
     let challenge = json!({
         "challenger": ann, "challenged": ben, "disputed_finding": "Operating margin of 25 %",
         "challenge_basis": "ROI declining despite claims", "metric": "operating margin", "value": 30,
