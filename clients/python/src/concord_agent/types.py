@@ -307,6 +307,7 @@ class Provisional(TypedDict):
 
     alternatives: list[Resolution]
     dependants: NotRequired[list[str]]
+    expert: NotRequired[AgentId | None]
     rationale: str
     review_at: NotRequired[str | None]
     until: Timestamp
@@ -575,6 +576,13 @@ class RequestCompleted(TypedDict):
     took_ms: int
 
 
+class ReviewRecorded(TypedDict):
+    """The data of `review_recorded`."""
+
+    by: AgentId
+    review: Review
+
+
 class RulingDue(TypedDict):
     """The data of `ruling_due`."""
 
@@ -813,6 +821,7 @@ NOTIFICATIONS: dict[str, str] = {
     "loop_broken": "LoopBroken",
     "outcome_known": "OutcomeKnown",
     "request_completed": "RequestCompleted",
+    "review_recorded": "ReviewRecorded",
     "ruling_due": "RulingDue",
     "woken": "Woken",
 }
