@@ -7,7 +7,7 @@ use concord_events::{
 };
 use concord_wire::payload::{
     Answer, Circumstances, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding, OpenCase,
-    OpenDebate, PersonRecord, Position, Role, Status, Task,
+    OpenDebate, Position, Status, Task,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Subject, SubjectSpace};
@@ -21,6 +21,10 @@ use crate::aggregates::person::Authority;
 use crate::machine::{Context, Decision, Machine, Versioned};
 use crate::rules::size_budget::EVENT_BYTES_MAX;
 use crate::{digest, effect};
+
+mod people;
+
+pub(crate) use people::{authority, person};
 
 pub(crate) fn agent(name: &str) -> AgentId {
     AgentId::new(name).unwrap()
@@ -36,20 +40,6 @@ pub(crate) fn token(text: &str) -> Token {
 
 pub(crate) fn case_id() -> CaseId {
     CaseId::new("c-1").unwrap()
-}
-
-/// A registered person.
-pub(crate) fn person(name: &str, roles: &[Role]) -> PersonRecord {
-    let roles: Vec<Value> = roles.iter().map(|role| json!({ "role": role })).collect();
-    serde_json::from_value(json!({ "name": name, "roles": roles })).unwrap()
-}
-
-/// What a registered person may do.
-pub(crate) fn authority(name: &str, roles: &[Role]) -> Authority {
-    Authority {
-        person: Some(person(name, roles)),
-        suspended: None,
-    }
 }
 
 /// The time at which every story begins.

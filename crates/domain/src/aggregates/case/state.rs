@@ -121,14 +121,7 @@ impl CaseState {
                 self.add_debate(challenged.asked);
             }
             CaseEvent::ReviewRecorded(recorded) => {
-                let ReviewRecorded { heard, review } = *recorded;
-                let same = |agent: &AgentId, earlier: &Review| {
-                    *agent == heard.agent_id && earlier.debate_id == review.debate_id
-                };
-                self.first_reviews
-                    .retain(|(agent, earlier)| !same(agent, earlier));
-                self.first_reviews.push((heard.agent_id.clone(), review));
-                self.remember(heard);
+                self.recorded(*recorded);
             }
             CaseEvent::GateReviewed(reviewed) => {
                 let reviewed = *reviewed;
@@ -179,6 +172,18 @@ impl CaseState {
         self.decision = Some(decided.decision);
         self.decided_at = Some(at);
         self.phase = Phase::Decided;
+    }
+
+    /// The last review of somebody about a debate, or about the gate, stands in the place of earlier ones.
+    fn recorded(&mut self, recorded: ReviewRecorded) {
+        let ReviewRecorded { heard, review } = recorded;
+        let same = |agent: &AgentId, earlier: &Review| {
+            *agent == heard.agent_id && earlier.debate_id == review.debate_id
+        };
+        self.first_reviews
+            .retain(|(agent, earlier)| !same(agent, earlier));
+        self.first_reviews.push((heard.agent_id.clone(), review));
+        self.remember(heard);
     }
 
     fn add_debate(&mut self, asked: DebateAsked) {

@@ -156,10 +156,7 @@ fn nobody_reviews_what_they_argued_or_decided() {
     if let Some(provisional) = &mut fallen.provisional {
         provisional.expert = Some(agent("eve"));
     }
-    story.hears(
-        &happened("e-2", 63),
-        &CaseInput::Resolved(Box::new(fallen.clone())),
-    );
+    story.hears(&happened("e-2", 63), &CaseInput::Resolved(Box::new(fallen)));
     let own = reviews(
         "eve",
         "m-e",
@@ -176,8 +173,12 @@ fn nobody_reviews_what_they_argued_or_decided() {
         Some(&debate),
     );
     assert_eq!(story.hears(&said("m-o", 65), &other), "gate_reviewed");
+}
 
-    // Who has ruled in a case does not let it pass.
+#[test]
+fn who_has_ruled_in_a_case_does_not_let_it_pass() {
+    let (mut story, debate) = at_gate(policy());
+    let fallen = ended(&story, &debate, Status::Provisional);
     let ruled = ConflictOutcome {
         level: Some(Level::Person),
         status: Status::Ruling,
