@@ -23,7 +23,6 @@ use crate::rules::size_budget::EVENT_BYTES_MAX;
 use crate::{digest, effect};
 
 mod people;
-
 pub(crate) use people::{authority, person};
 
 pub(crate) fn agent(name: &str) -> AgentId {
