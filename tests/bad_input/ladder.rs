@@ -178,6 +178,7 @@ async fn reviews_at_the_wrong_gate_or_by_the_wrong_people() {
     let stage = Stage::start().await;
     let (case, finance, _) = at_gate(&stage).await;
     let gail = unique("gail");
+    stage.installation().register(&gail, &["reviewer"]).await;
     for (by, review, refusal) in [
         (
             &gail,
@@ -186,6 +187,11 @@ async fn reviews_at_the_wrong_gate_or_by_the_wrong_people() {
         ),
         (
             &finance,
+            json!({ "gate": "valuation", "action": "pass" }),
+            unauthorized("/from_agent"),
+        ),
+        (
+            &unique("nobody"),
             json!({ "gate": "valuation", "action": "pass" }),
             unauthorized("/from_agent"),
         ),

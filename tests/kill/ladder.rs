@@ -53,6 +53,9 @@ impl Run {
             let expert = json!({ "agent_id": expert, "domains": [domain] });
             installation.register_expert(&expert).await;
         }
+        installation
+            .register(parties::REVIEWER, &["reviewer"])
+            .await;
         let jetstream = jetstream::new(installation.client().clone());
         let run = Self {
             installation,

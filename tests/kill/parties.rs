@@ -48,7 +48,8 @@ pub(crate) fn opening(number: usize) -> Message {
     });
     let policy = json!({
         "finding_timeout_ms": 3_600_000, "case_timeout_ms": 7_200_000,
-        "ladder": { "times": times, "time_scale": 60, "challenges_max": CHALLENGES.div_ceil(CASES), "redebates_max": 1 },
+        "ladder": { "times": times, "time_scale": 60, "challenges_max": CHALLENGES.div_ceil(CASES),
+                    "challenges_per_challenger": 16, "redebates_max": 1 },
     });
     let parameters = json!({
         "case_id": case, "participants": participants, "policy": policy, "gates": [GATE],

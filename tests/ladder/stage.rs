@@ -33,6 +33,7 @@ impl Stage {
             finance: unique("finance"),
             strategy: unique("strategy"),
         };
+        stage.installation.register("gail", &["reviewer"]).await;
         stage.open(terms).await;
         stage.give_findings(findings).await;
         stage.event("case", "decided", |_| true).await;

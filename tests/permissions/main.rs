@@ -7,6 +7,7 @@ mod accounts;
 mod command;
 mod direct_get;
 mod replies;
+mod roles;
 mod speaking;
 mod user;
 

@@ -2,34 +2,34 @@
 
 use std::sync::Arc;
 
-use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::request::RequestMachine;
-use concord_runtime::delivery::handlers::{self, MessageHandler};
+use concord_runtime::delivery::handlers::{self, MessageHandler, Prepare};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Ports, Routed};
 
+use crate::people::Names;
 use crate::route::{exchange, register};
 
 /// Gives each message to the machine it is for.
 pub(crate) struct InboxHandler<P> {
     service: ServiceContext<P>,
-    agents: Arc<Aggregates<AgentMachine, P>>,
+    names: Names<P>,
     requests: Arc<Aggregates<RequestMachine, P>>,
-    cases: MessageHandler<P, CaseMachine>,
+    cases: MessageHandler<P, CaseMachine, Names<P>>,
 }
 
 impl<P: Ports> InboxHandler<P> {
     pub(crate) fn new(
         service: &ServiceContext<P>,
-        agents: &Arc<Aggregates<AgentMachine, P>>,
+        names: &Names<P>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
-        cases: MessageHandler<P, CaseMachine>,
+        cases: MessageHandler<P, CaseMachine, Names<P>>,
     ) -> Self {
         Self {
             service: service.clone(),
-            agents: Arc::clone(agents),
+            names: names.clone(),
             requests: Arc::clone(requests),
             cases,
         }
@@ -57,9 +57,10 @@ impl<P: Ports> Handler for InboxHandler<P> {
                 Ok(Ack::Acknowledge)
             }
             Some(Routed::Step { id, input }) => {
+                let input = self.names.prepare(input).await?;
                 handlers::step_of_message(
                     &self.service,
-                    &self.agents,
+                    &self.names.agents,
                     id,
                     envelope,
                     &input,

@@ -11,8 +11,10 @@ use concord_runtime::delivery::handlers::MessageHandler;
 use concord_runtime::service::operator_api;
 use concord_runtime::service::settings::NoSettings;
 use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
-use concord_runtime::{Aggregates, Directory, Ports};
+use concord_runtime::{Aggregates, Directory, People, Ports};
 use concord_wire::subject::Service;
+
+use people::Names;
 
 mod cancel_case;
 mod events;
@@ -20,6 +22,7 @@ mod exchange;
 mod inbox;
 mod liveness;
 mod open_case;
+mod people;
 mod register;
 pub mod route;
 
@@ -63,9 +66,14 @@ pub fn bind<P: Ports>(
         ports.clone(),
         cached_max,
     ));
+    let names = Names {
+        people: People::new(service),
+        agents: Arc::clone(&agents),
+    };
     let messages = || {
-        let of_cases = MessageHandler::new(service, &cases, route::from_message);
-        inbox::InboxHandler::new(service, &agents, &requests, of_cases)
+        let of_cases =
+            MessageHandler::new(service, &cases, route::from_message).prepared_by(names.clone());
+        inbox::InboxHandler::new(service, &names, &requests, of_cases)
     };
     binder.handle(ConsumerKind::Inbox(SERVICE), messages());
     binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
@@ -81,11 +89,20 @@ pub fn bind<P: Ports>(
         ConsumerKind::Exchange,
         exchange::Exchange::new(service, &requests, directory),
     );
-    let register = operator_api::verb(service, &agents, register::read_card);
+    let register =
+        operator_api::prepared_verb(service, &agents, register::read_card, names.clone());
     binder.answer("register_agent", register);
     let deregister = operator_api::verb(service, &agents, register::read_departure);
     binder.answer("deregister_agent", deregister);
-    binder.answer("open_case", open_case::verb(service, &cases));
+    binder.answer("open_case", open_case::verb(service, &cases, &names));
+    let people = names.people.aggregates();
+    let register =
+        operator_api::prepared_verb(service, people, people::read_registration, names.clone());
+    binder.answer("register_person", register);
+    let suspend = operator_api::verb(service, people, people::read_suspension);
+    binder.answer("suspend_person", suspend);
+    let resume = operator_api::verb(service, people, people::read_resumption);
+    binder.answer("resume_person", resume);
     let cancel = operator_api::verb(service, &cases, cancel_case::read);
     binder.answer("cancel_case", cancel);
     agents

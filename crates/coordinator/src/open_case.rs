@@ -4,26 +4,34 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use concord_domain::aggregates::case::{CaseInput, CaseMachine, OpenRequest};
+use concord_domain::aggregates::person::Authority;
+use concord_runtime::event_store::step;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::service::api::{Answer, Verb, answer};
+use concord_runtime::service::api::{Answer, Call, Verb, answer};
 use concord_runtime::{Aggregates, Outcome, Ports, Trace};
 use concord_wire::payload::OpenCase;
 use concord_wire::policy::Policy;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Token};
 use serde_json::json;
 
-/// Who opens a case that is opened through the API: the requester is known to the broker, not to the message.
+use crate::people::Names;
+
+/// Who opens a case that an operator of the installation opens through the API, under no name.
 const OPERATOR: &str = "operator";
 
 type Cases<P> = Arc<Aggregates<CaseMachine, P>>;
 
 /// Answers `open_case`: the parameters of the request of the same name; the answer is `{"case_id": ...}`. The same
 /// parameters again get the same answer, others for a case that exists are refused.
-pub(super) fn verb<P: Ports>(service: &ServiceContext<P>, cases: &Cases<P>) -> Verb {
-    let (service, cases) = (service.clone(), Arc::clone(cases));
-    Arc::new(move |request: Bytes| {
-        let (service, cases) = (service.clone(), Arc::clone(&cases));
-        let opened: Answer = Box::pin(async move { open(&service, &cases, &request).await });
+pub(super) fn verb<P: Ports>(
+    service: &ServiceContext<P>,
+    cases: &Cases<P>,
+    names: &Names<P>,
+) -> Verb {
+    let (service, cases, names) = (service.clone(), Arc::clone(cases), names.clone());
+    Arc::new(move |call: Call| {
+        let (service, cases, names) = (service.clone(), Arc::clone(&cases), names.clone());
+        let opened: Answer = Box::pin(async move { open(&service, &cases, &names, call).await });
         opened
     })
 }
@@ -31,9 +39,10 @@ pub(super) fn verb<P: Ports>(service: &ServiceContext<P>, cases: &Cases<P>) -> V
 async fn open<P: Ports>(
     service: &ServiceContext<P>,
     cases: &Cases<P>,
-    request: &[u8],
+    names: &Names<P>,
+    call: Call,
 ) -> Result<Bytes, Fault> {
-    let request: OpenCase = concord_wire::envelope::from_json(request, "")?;
+    let request: OpenCase = concord_wire::envelope::from_json(&call.body, "")?;
     let policy = Policy::resolve(&request.policy, "/policy")?;
     // A request without an id is a new case each time it is sent; one with an id may be repeated.
     let case_id = match &request.case_id {
@@ -41,26 +50,41 @@ async fn open<P: Ports>(
         None => CaseId::derived(&service.ports.unique_id()),
     };
     let request_id = MessageId::of_api_request(&case_id);
-    let opened_by = AgentId::fixed(OPERATOR);
+    let (opened_by, sender) = match call.caller {
+        None => (AgentId::fixed(OPERATOR), Authority::default()),
+        Some(caller) => {
+            let known = names.people.authority(&caller).await;
+            (caller, known.map_err(|error| failed(&error))?)
+        }
+    };
     let input = CaseInput::Open(Box::new(OpenRequest {
         opened_by,
         request_id: request_id.clone(),
         request,
         policy,
+        sender,
     }));
     let context = service.of_message(request_id);
     let id: Token = case_id.token();
-    let outcome = cases.step(&id, &context, &input, Some(&Trace::of_case(&case_id))).await.map_err(|error| {
-        Fault::new(
-            ErrorCode::InternalError,
-            "",
-            format!("The case could not be opened: {}.", concord_runtime::delivery::ErrorChain(&error)),
-            "Send the request again with the same case_id; a case that was opened is not opened twice.",
-        )
-    })?;
+    let outcome = cases
+        .step(&id, &context, &input, Some(&Trace::of_case(&case_id)))
+        .await
+        .map_err(|error| failed(&error))?;
     service.count_step::<CaseMachine>(&outcome);
     match outcome {
         Outcome::Rejected(fault) => Err(fault),
         Outcome::Appended { .. } | Outcome::Ignored(_) => answer(&json!({ "case_id": case_id })),
     }
+}
+
+fn failed(error: &step::Error) -> Fault {
+    Fault::new(
+        ErrorCode::InternalError,
+        "",
+        format!(
+            "The case could not be opened: {}.",
+            concord_runtime::delivery::ErrorChain(error)
+        ),
+        "Send the request again with the same case_id; a case that was opened is not opened twice.",
+    )
 }

@@ -1,6 +1,7 @@
 //! Which messages and events are inputs for which case.
 
 use concord_domain::aggregates::case::{CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview};
+use concord_domain::aggregates::person::Authority;
 use concord_events::Aggregate;
 use concord_events::{
     self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, ReceivedFinding, StoredEvent,
@@ -74,6 +75,7 @@ fn challenge(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
         heard: heard(envelope),
         confidence,
         challenge,
+        sender: Authority::default(),
     };
     Ok(Routed::Step {
         id: case.token(),
@@ -88,6 +90,7 @@ fn review(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     let received = ReceivedReview {
         heard: heard(envelope),
         review,
+        sender: Authority::default(),
     };
     Ok(Routed::Step {
         id: case.token(),
@@ -152,6 +155,7 @@ pub fn open_case(envelope: &Envelope, request: OpenCase) -> Result<(CaseId, Case
             request_id,
             request,
             policy,
+            sender: Authority::default(),
         })),
     ))
 }
@@ -199,6 +203,7 @@ pub fn from_event(
         | Aggregate::Precedent
         | Aggregate::ReviewQueue
         | Aggregate::Agent
+        | Aggregate::Person
         | Aggregate::Request
         | Aggregate::Wake
         | Aggregate::Head => Routed::Ignored("other_fact"),

@@ -1,39 +1,20 @@
-//! What operators ask by request and reply: who can rule, who has which debate, when its deadlines run, and what is
-//! known of agents from elsewhere.
+//! What operators ask by request and reply: who has which debate, when its deadlines run, and what is known of agents from
+//! elsewhere.
 
 use concord_domain::aggregates::debate::Command;
 use concord_domain::aggregates::debate::DebateInput;
 use concord_domain::aggregates::review_queue::{self, QueueInput};
 use concord_domain::aggregates::track_record::Observe;
-use concord_events::{DeadlineControl, ExpertRegistered, ImportOrigin};
+use concord_events::{DeadlineControl, ImportOrigin};
 use concord_runtime::Ports;
 use concord_runtime::service::operator_api;
 use concord_runtime::service::{Binder, ServiceContext};
-use concord_wire::payload::Expert;
 use concord_wire::payload::track_record::ImportedRecord;
 use concord_wire::{AgentId, DebateId, Fault, Token};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::stores::Stores;
-
-/// `register_expert`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Register {
-    expert: Expert,
-    by: AgentId,
-}
-
-/// `expert_leaves`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Leaves {
-    agent_id: AgentId,
-    by: AgentId,
-    #[serde(default)]
-    why: String,
-}
 
 /// `reassign_debate`.
 #[derive(Deserialize)]
@@ -80,10 +61,8 @@ pub(crate) fn bind<P: Ports>(
     stores: &Stores<P>,
     binder: &mut impl Binder,
 ) {
-    let on_queue = |read| operator_api::verb(service, &stores.queue, read);
-    binder.answer("register_expert", on_queue(register));
-    binder.answer("expert_leaves", on_queue(leaves));
-    binder.answer("reassign_debate", on_queue(reassign));
+    let reassign = operator_api::verb(service, &stores.queue, reassign);
+    binder.answer("reassign_debate", reassign);
     let on_debate = |read| operator_api::verb(service, &stores.debates, read);
     binder.answer("control_debate", on_debate(control));
     binder.answer("cancel_debate", on_debate(cancel));
@@ -95,19 +74,6 @@ pub(crate) fn bind<P: Ports>(
 
 fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Fault> {
     concord_wire::envelope::from_json(request, "")
-}
-
-fn register(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
-    let Register { expert, by } = read(request)?;
-    Ok((
-        review_queue::id(),
-        QueueInput::Register(Box::new(ExpertRegistered { expert, by })),
-    ))
-}
-
-fn leaves(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
-    let Leaves { agent_id, by, why } = read(request)?;
-    Ok((review_queue::id(), QueueInput::Leave { agent_id, by, why }))
 }
 
 fn reassign(request: &[u8]) -> Result<(Token, QueueInput), Fault> {

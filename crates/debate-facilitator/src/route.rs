@@ -1,8 +1,9 @@
 //! Which messages and events are inputs for which debate.
 
 use concord_domain::aggregates::debate::{
-    AnswerMessage, DebateInput, Eligibility, LadderMessage, MessageBody, Opening, OutcomeMessage,
+    AnswerMessage, DebateInput, LadderMessage, MessageBody, Opening, OutcomeMessage,
 };
+use concord_domain::aggregates::person::Authority;
 use concord_domain::effect;
 use concord_runtime::Routed;
 use concord_runtime::delivery::route::{digest_of, not_acted_on};
@@ -121,7 +122,8 @@ fn outcome(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
         digest: digest_of(envelope),
         case_id: envelope.case_id.clone(),
         report,
-        eligibility: Eligibility::default(),
+        sender: Authority::default(),
+        opened_case: false,
     };
     Ok(Routed::Step {
         id,
@@ -135,6 +137,7 @@ fn said(debate: DebateId, envelope: &Envelope, body: MessageBody) -> Routed<Deba
         message_id: envelope.message_id.clone(),
         digest: digest_of(envelope),
         body,
+        sender: Authority::default(),
     };
     Routed::Step {
         id: debate.token(),

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::debate::verdicts::domain_of;
 use concord_domain::aggregates::debate::{
-    DebateInput, DebateMachine, Eligibility, Opening, OutcomeMessage, PriorKnowledge, strategy,
+    DebateInput, DebateMachine, LadderMessage, MessageBody, Opening, OutcomeMessage,
+    PriorKnowledge, strategy,
 };
+use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::precedent::{self, PrecedentMachine};
 use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
 use concord_domain::aggregates::track_record::{TrackRecordMachine, credibility_of};
 use concord_runtime::delivery::HandleError;
 use concord_runtime::delivery::handlers::Prepare;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Ports, event_store::step};
-use concord_wire::Timestamp;
+use concord_runtime::{Aggregates, People, Ports, event_store::step};
 use concord_wire::payload::OpenDebate;
 use concord_wire::payload::track_record::{Credibility, Query};
+use concord_wire::{AgentId, Timestamp};
 
 /// Debates kept in memory for each other aggregate. Thousands may have a deadline at one instant, in the order in which
 /// they were opened; of as many as do not fit, each would have been let go just before its turn, and be read again then.
@@ -37,6 +39,8 @@ pub(crate) struct Stores<P> {
     pub(crate) precedents: Of<PrecedentMachine, P>,
     /// Cases are the coordinator's: they are only read, to know who opened them.
     cases: Of<CaseMachine, P>,
+    /// So are people.
+    people: People<P>,
 }
 
 impl<P: Clone> Clone for Stores<P> {
@@ -48,6 +52,7 @@ impl<P: Clone> Clone for Stores<P> {
             records: Arc::clone(&self.records),
             precedents: Arc::clone(&self.precedents),
             cases: Arc::clone(&self.cases),
+            people: self.people.clone(),
         }
     }
 }
@@ -66,6 +71,7 @@ impl<P: Ports> Stores<P> {
             records: Arc::new(Aggregates::new(ports.clone(), cached_max)),
             precedents: Arc::new(Aggregates::new(ports.clone(), cached_max)),
             cases: Arc::new(Aggregates::new(ports.clone(), cached_max)),
+            people: People::new(context),
         }
     }
 
@@ -114,18 +120,30 @@ impl<P: Ports> Stores<P> {
         })
     }
 
-    /// Whether somebody's word on what proved right counts, besides what the policy says.
-    async fn eligibility(&self, told: &OutcomeMessage) -> Result<Eligibility, step::Error> {
-        let queue = self.queue.load(&review_queue::id()).await?;
-        let case = match &told.case_id {
-            Some(case) => Some(self.cases.load(&case.token()).await?),
-            None => None,
+    /// Whether the sender of an outcome has opened the case.
+    async fn has_opened(&self, told: &OutcomeMessage) -> Result<bool, step::Error> {
+        let Some(case) = &told.case_id else {
+            return Ok(false);
         };
-        Ok(Eligibility::of(
-            &told.agent_id,
-            case.as_ref().map(|case| &case.state),
-            &queue.state,
-        ))
+        let case = self.cases.load(&case.token()).await?;
+        let opened = case.state.opened.as_ref();
+        Ok(opened.is_some_and(|opened| opened.opened_by == told.agent_id))
+    }
+
+    /// What the sender of a ruling may do. Whoever the queue knows as an expert from before people were registered is an
+    /// arbiter.
+    async fn arbiter(&self, from: &AgentId) -> Result<Authority, step::Error> {
+        let known = self.people.authority(from).await?;
+        if known.person.is_some() {
+            return Ok(known);
+        }
+        let queue = self.queue.load(&review_queue::id()).await?;
+        let is_expert = queue.state.experts.contains_key(from);
+        Ok(if is_expert {
+            Authority::of_expert(from)
+        } else {
+            known
+        })
     }
 }
 
@@ -138,10 +156,19 @@ impl<P: Ports> Prepare<DebateInput> for Stores<P> {
                 Ok(DebateInput::Open(Box::new(opening)))
             }
             DebateInput::Outcome(told) => {
-                let eligibility = Box::pin(self.eligibility(&told)).await?;
+                let sender = Box::pin(self.people.authority(&told.agent_id)).await?;
+                let opened_case = Box::pin(self.has_opened(&told)).await?;
                 Ok(DebateInput::Outcome(Box::new(OutcomeMessage {
-                    eligibility,
+                    sender,
+                    opened_case,
                     ..*told
+                })))
+            }
+            DebateInput::Message(said) if matches!(said.body, MessageBody::Ruling(_)) => {
+                let sender = Box::pin(self.arbiter(&said.agent_id)).await?;
+                Ok(DebateInput::Message(Box::new(LadderMessage {
+                    sender,
+                    ..*said
                 })))
             }
             other => Ok(other),

@@ -7,6 +7,7 @@ pub mod deadline;
 pub mod debate;
 pub mod detection;
 pub mod head;
+pub mod person;
 pub mod precedent;
 pub mod request;
 pub mod review_queue;

@@ -17,9 +17,13 @@ use serde_json::{Value, json};
 use crate::aggregates::case::{CaseInput, OpenRequest};
 use crate::aggregates::debate::{AnswerMessage, DebateInput, Opening, round_name};
 use crate::aggregates::detection::DetectionInput;
+use crate::aggregates::person::Authority;
 use crate::machine::{Context, Decision, Machine, Versioned};
 use crate::rules::size_budget::EVENT_BYTES_MAX;
 use crate::{digest, effect};
+
+mod people;
+pub(crate) use people::{authority, person};
 
 pub(crate) fn agent(name: &str) -> AgentId {
     AgentId::new(name).unwrap()
@@ -219,6 +223,7 @@ pub(crate) fn open_request(participants: &[&str], policy: Policy) -> OpenRequest
             )
         },
         policy,
+        sender: Authority::default(),
     }
 }
 

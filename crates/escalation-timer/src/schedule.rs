@@ -3,7 +3,6 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
 use concord_events::{Aggregate, Deadline};
 use concord_runtime::Ports;
 use concord_runtime::delivery::ErrorChain;
@@ -82,7 +81,7 @@ impl<P: Ports> Schedule<P> {
     /// Answers `armed`: the deadlines that the scheduler holds, up to a thousand, earliest first.
     pub(crate) fn verb(&self) -> Verb {
         let ports = self.ports.clone();
-        Arc::new(move |_: Bytes| {
+        Arc::new(move |_| {
             let ports = ports.clone();
             let listed: Answer = Box::pin(async move {
                 let armed = ports.armed(LISTED_MAX).await;

@@ -72,6 +72,12 @@ macro_rules! aggregates {
                 event: AgentEvent, machine: AgentMachine, owner: Coordinator,
                 readers: [], notices: [], completions: [],
             }
+            /// A person, or an agent with a role, and what they may do; owned by the coordinator.
+            Person = "person" {
+                event: PersonEvent, machine: PersonMachine, owner: Coordinator,
+                readers: [DebateFacilitator: [*]],
+                notices: [], completions: [],
+            }
             /// What one agent asked another for; owned by the coordinator.
             Request = "request" {
                 event: RequestEvent, machine: RequestMachine, owner: Coordinator,

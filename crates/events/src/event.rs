@@ -8,6 +8,7 @@ mod detection;
 mod head;
 mod ladder;
 mod outcome;
+mod person;
 mod precedent;
 mod queue;
 mod record;
@@ -18,7 +19,7 @@ pub use agent::{AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChang
 pub use case::{
     CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked,
     DebateSettled, Decided, DecisionAwaited, DecisionChanged, FindingRecorded, FindingsClosed,
-    GatePassed, GateReviewed, ReceivedFinding, SetAsideFinding,
+    GatePassed, GateReviewed, ReceivedFinding, ReviewRecorded, SetAsideFinding,
 };
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
 pub use debate::{
@@ -33,6 +34,7 @@ pub use ladder::{
     OpinionGiven, QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned, names,
 };
 pub use outcome::OutcomeKnown;
+pub use person::{PersonEvent, PersonRegistered, PersonResumed, PersonSuspended};
 pub use precedent::{PrecedentEvent, PrecedentRecorded};
 pub use queue::{
     Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason,

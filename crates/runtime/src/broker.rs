@@ -43,6 +43,8 @@ pub struct Broker {
     pub jetstream: jetstream::Context,
     /// Subjects, streams and consumers.
     pub layout: Arc<Layout>,
+    /// Under whose name services are asked; none for an operator of the installation.
+    pub caller: Option<AgentId>,
     preferences: Arc<WirePreferences>,
     /// Bodies with more bytes go compressed to agents that read that.
     compress_over_bytes: usize,
@@ -68,6 +70,7 @@ impl Broker {
             client,
             jetstream,
             layout: Arc::new(Layout::new(&storage.prefix, storage.choices())),
+            caller: None,
             preferences: Arc::default(),
             compress_over_bytes: broker.compress_over_bytes,
             payload_store: Arc::new(PayloadStore::new(storage)),

@@ -47,4 +47,5 @@ pub use event_store::{
 pub use ports::Ports;
 pub use ports::nats::NatsPorts;
 pub use service::directory::Directory;
+pub use service::people::People;
 pub use telemetry::trace::Trace;

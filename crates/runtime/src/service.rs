@@ -5,6 +5,7 @@ mod binder;
 pub mod directory;
 pub mod health;
 pub mod operator_api;
+pub mod people;
 pub(crate) mod poison;
 mod process;
 mod runner;

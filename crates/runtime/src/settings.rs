@@ -89,6 +89,8 @@ pub struct BrokerSettings {
     pub token: Option<Secret>,
     /// File with the certificate authority of the broker's TLS certificate.
     pub tls_ca: Option<PathBuf>,
+    /// Prefix of the subjects on which answers come, for a user who may subscribe to no other: `concord permissions` names it.
+    pub inbox_prefix: Option<String>,
     /// Messages with more bytes than this go compressed to agents whose cards say that they read it.
     pub compress_over_bytes: usize,
 }
@@ -103,6 +105,7 @@ impl Default for BrokerSettings {
             password: None,
             token: None,
             tls_ca: None,
+            inbox_prefix: None,
             compress_over_bytes: 16_384,
         }
     }

@@ -25,6 +25,7 @@ use crate::world::{World, instant};
 
 mod again;
 mod archive;
+mod authority;
 mod breaker;
 mod effects;
 mod exchange;

@@ -144,6 +144,8 @@ pub enum InjectedBug {
     RulingOutOfTime,
     /// A review that overrides is recorded, and the decision is not changed.
     DecisionNotChanged,
+    /// A review counts whoever sends it.
+    RoleUnchecked,
     /// What a level waits for stays open when the level is left.
     LevelDeadlineKept,
     /// A half-open breaker lets every call pass.
@@ -164,7 +166,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -178,6 +180,7 @@ impl InjectedBug {
         Self::RulingOnOldBrief,
         Self::RulingOutOfTime,
         Self::DecisionNotChanged,
+        Self::RoleUnchecked,
         Self::LevelDeadlineKept,
         Self::HalfOpenFlood,
         Self::NeverHalfOpen,
@@ -196,6 +199,7 @@ impl InjectedBug {
                 | Self::RulingOnOldBrief
                 | Self::RulingOutOfTime
                 | Self::DecisionNotChanged
+                | Self::RoleUnchecked
                 | Self::LevelDeadlineKept
         )
     }
@@ -230,6 +234,7 @@ impl InjectedBug {
             Self::RulingOnOldBrief => "ruling_on_old_brief",
             Self::RulingOutOfTime => "ruling_out_of_time",
             Self::DecisionNotChanged => "decision_not_changed",
+            Self::RoleUnchecked => "role_unchecked",
             Self::LevelDeadlineKept => "level_deadline_kept",
             Self::HalfOpenFlood => "half_open_flood",
             Self::NeverHalfOpen => "never_half_open",

@@ -5,6 +5,7 @@ use concord_debate_facilitator::route::{self, FollowUp};
 use concord_domain::aggregates::case::{CaseInput, CaseMachine};
 use concord_domain::aggregates::debate::MessageBody;
 use concord_domain::aggregates::debate::{DebateInput, DebateMachine};
+use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::review_queue::{self, QueueInput, ReviewQueueMachine};
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
@@ -15,7 +16,7 @@ use concord_events::{
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Consistency, EventStore, Loaded, Ports, Routed};
-use concord_wire::payload::Status;
+use concord_wire::payload::{PersonRecord, Role, RoleGrant, Status};
 use concord_wire::subject::{Service, Subject};
 use concord_wire::{Token, dialect};
 
@@ -30,6 +31,9 @@ pub(crate) async fn before(
     let bug = service.ports.connection.injected_bug();
     if service.service == Service::Coordinator && bug == Some(InjectedBug::DecisionNotChanged) {
         return settle_without_change(service, delivery).await;
+    }
+    if service.service == Service::Coordinator && bug == Some(InjectedBug::RoleUnchecked) {
+        return review_unchecked(service, delivery).await;
     }
     if service.service != Service::DebateFacilitator {
         return Ok(());
@@ -152,6 +156,37 @@ async fn rule_badly(
     ruling.digest = digest;
     let input = DebateInput::Message(said);
     decided_on::<DebateMachine>(ports, &id, &context, &input, |_| true, |_| {}).await
+}
+
+/// A review counts as if its sender were a reviewer.
+async fn review_unchecked(
+    service: &ServiceContext<SimPorts>,
+    delivery: &Delivery,
+) -> Result<(), HandleError> {
+    let Ok(subject) = service.ports.subjects().parse::<Subject>(&delivery.subject) else {
+        return Ok(());
+    };
+    let Ok((envelope, _)) = dialect::read(&delivery.payload, None, &subject) else {
+        return Ok(());
+    };
+    let Ok(Routed::Step {
+        id,
+        input: CaseInput::Review(mut received),
+    }) = concord_coordinator::route::from_message(&envelope)
+    else {
+        return Ok(());
+    };
+    let arbiter = Authority::of_expert(&envelope.from_agent);
+    received.sender = Authority {
+        person: arbiter.person.map(|person| PersonRecord {
+            roles: vec![RoleGrant::of(Role::Reviewer)],
+            ..person
+        }),
+        ..arbiter
+    };
+    let context = service.of_message(envelope.message_id);
+    let input = CaseInput::Review(received);
+    decided_on::<CaseMachine>(&service.ports, &id, &context, &input, |_| true, |_| {}).await
 }
 
 /// Decides on those events only that `counts` lets through and on what `forget` leaves of them, and appends the event all

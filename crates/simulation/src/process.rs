@@ -13,7 +13,7 @@ use concord_runtime::Directory;
 use concord_runtime::broker::Operation as Asked;
 use concord_runtime::delivery::settle::{Settlement, settle};
 use concord_runtime::delivery::{Delivery, Handler};
-use concord_runtime::service::api::Verb;
+use concord_runtime::service::api::{Call, Verb};
 use concord_runtime::service::metrics::Metrics;
 use concord_runtime::service::settings::WorkSettings;
 use concord_runtime::service::{Binder, ServiceContext};
@@ -214,7 +214,7 @@ impl Process {
         };
         self.context.ports.set_next_unique(&operation.unique);
         // Whoever asked is told, and nothing else comes of it.
-        if let Err(fault) = verb(Bytes::from(request)).await {
+        if let Err(fault) = verb(Call::of_operator(Bytes::from(request))).await {
             let mut world = self.connection().world.lock();
             world.note(|| format!("refused an operator: {fault}"));
         }

@@ -8,11 +8,11 @@ use concord_events::subject::SystemSubject;
 use concord_installation::{Installation, Plan};
 use concord_wire::subject::{Service, SubjectSpace};
 use concord_wire::{CaseId, Token};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::programs::{binaries, nats_server};
-use crate::{audit, settled, until};
+use crate::{audit, events, settled, until};
 
 /// A real broker and real services in a temporary directory; an [`Installation`] besides.
 pub struct TestInstallation {
@@ -97,6 +97,7 @@ impl TestInstallation {
         let subject = SubjectSpace::default().build(&concord_wire::subject::Subject::Api {
             service,
             verb: Token::fixed(verb),
+            caller: None,
         });
         let answer = self
             .client
@@ -125,17 +126,59 @@ impl TestInstallation {
         CaseId::new(answer["case_id"].as_str().expect("a case id")).expect("a case id")
     }
 
-    /// Registers a person who can rule, with the fields of `register_expert`.
+    /// Registers a person with the fields of `register_person`.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn register_person(&self, person: &Value) {
+        let request = json!({ "person": person, "by": "olga" });
+        let answer = self
+            .ask(Service::Coordinator, "register_person", &request)
+            .await;
+        let answer = answer.unwrap_or_else(|error| panic!("nobody was registered: {error}"));
+        assert_eq!(answer["fact"], "registered");
+    }
+
+    /// Registers somebody with these roles, without limits.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn register(&self, name: &str, roles: &[&str]) {
+        let roles: Vec<Value> = roles.iter().map(|role| json!({ "role": role })).collect();
+        self.register_person(&json!({ "name": name, "roles": roles }))
+            .await;
+    }
+
+    /// Registers an arbiter, with the fields of an expert of the queue, and waits until the queue knows them.
     ///
     /// # Panics
     /// When it is refused.
     pub async fn register_expert(&self, expert: &Value) {
-        let request = serde_json::json!({ "expert": expert, "by": "olga" });
-        let answer = self
-            .ask(Service::DebateFacilitator, "register_expert", &request)
-            .await;
-        let answer = answer.unwrap_or_else(|error| panic!("nobody was registered: {error}"));
-        assert_eq!(answer["fact"], "expert_registered");
+        let mut person = expert.clone();
+        let fields = person.as_object_mut().expect("the fields of an expert");
+        let name = fields.remove("agent_id").expect("the id of an expert");
+        let domains = fields.remove("domains").unwrap_or_else(|| json!([]));
+        fields.insert("name".into(), name.clone());
+        fields.insert(
+            "roles".into(),
+            json!([{ "role": "arbiter", "domains": domains }]),
+        );
+        self.register_person(&person).await;
+        until(
+            "the queue knows the expert",
+            Duration::from_secs(60),
+            async || {
+                let events = events(&self.client, "queue.*.expert_registered").await?;
+                let known = events
+                    .iter()
+                    .any(|event| event.json()["data"]["expert"]["agent_id"] == name);
+                known
+                    .then_some(())
+                    .ok_or_else(|| format!("{name} is not known"))
+            },
+        )
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Waits for the decision of a case: the contents of its `decided` event.

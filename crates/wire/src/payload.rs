@@ -19,6 +19,7 @@ mod log;
 pub mod notification;
 mod outcome;
 mod parameter_schema;
+mod person;
 mod precedent;
 pub mod track_record;
 
@@ -62,6 +63,7 @@ pub use log::LogEntry;
 pub use notification::{Notification, NotificationData, NotificationSeverity};
 pub use outcome::{OutcomeReport, ProvedParty};
 pub use parameter_schema::Schema;
+pub use person::{PersonKind, PersonRecord, Role, RoleGrant};
 pub use precedent::{LEVELS, Precedent};
 pub use track_record::{
     Circumstances, Credibility, Observation, Settlement, SettlementReason, TrackRecord,

@@ -24,7 +24,7 @@ pub const DEFAULT_PREFIX: &str = "concord";
 const NO_CASE: &str = "_";
 
 /// Form and purpose of every subject, for the generated reference.
-pub const GRAMMAR: [(&str, &str); 5] = [
+pub const GRAMMAR: [(&str, &str); 6] = [
     (
         "msg.<case>.<from>.<to>.<type>",
         "what agents, people and services say",
@@ -38,6 +38,10 @@ pub const GRAMMAR: [(&str, &str); 5] = [
     (
         "api.<service>.<verb>",
         "queries and operator commands, request and reply (NATS micro services)",
+    ),
+    (
+        "api.<service>.<verb>.<caller>",
+        "the same of somebody with a name, whose role the service checks",
     ),
 ];
 
@@ -182,6 +186,8 @@ pub enum Subject {
         service: Service,
         /// What to do.
         verb: Token,
+        /// Who asks: the broker lets somebody ask only under their own name. Without one it is an operator of the installation.
+        caller: Option<AgentId>,
     },
 }
 
@@ -216,7 +222,20 @@ impl SubjectForm for Subject {
                 space.join(&["memory", agent.as_str(), topic.as_str()])
             }
             Self::Beat { agent } => space.join(&["beat", agent.as_str()]),
-            Self::Api { service, verb } => space.join(&["api", service.as_str(), verb.as_str()]),
+            Self::Api {
+                service,
+                verb,
+                caller,
+            } => {
+                let asked = ["api", service.as_str(), verb.as_str()];
+                match caller {
+                    None => space.join(&asked),
+                    Some(caller) => {
+                        let [api, service, verb] = asked;
+                        space.join(&[api, service, verb, caller.as_str()])
+                    }
+                }
+            }
         }
     }
 
@@ -234,6 +253,12 @@ impl SubjectForm for Subject {
             ["api", service, verb] => Ok(Self::Api {
                 service: Service::parse(service)?,
                 verb: token("verb", verb)?,
+                caller: None,
+            }),
+            ["api", service, verb, caller] => Ok(Self::Api {
+                service: Service::parse(service)?,
+                verb: token("verb", verb)?,
+                caller: Some(agent_id("caller", caller)?),
             }),
             _ => Err(Error::Shape),
         }

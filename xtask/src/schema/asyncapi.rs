@@ -73,12 +73,11 @@ fn reference(target: impl std::fmt::Display) -> Node {
     map([("$ref", target.to_string().into())])
 }
 
-/// A channel's key: the fixed tokens its subjects begin with.
+/// A channel's key: the fixed tokens its subjects begin with, and for requests under a name that there is one.
 fn channel_name(form: &str) -> String {
-    form.split('.')
-        .take_while(|token| !token.starts_with('<'))
-        .collect::<Vec<_>>()
-        .join("-")
+    let fixed = form.split('.').take_while(|token| !token.starts_with('<'));
+    let named = form.ends_with(".<caller>").then_some("caller");
+    fixed.chain(named).collect::<Vec<_>>().join("-")
 }
 
 /// The names of a subject's variable tokens.
@@ -161,6 +160,7 @@ fn parameter(name: &str) -> Node {
         "service" => one_of("A service.", services()),
         "reason" => one_of("Why it could not be processed.", reasons),
         "verb" => described("What to do."),
+        "caller" => described("The name of whoever asks; the service checks their role."),
         _ => Vec::new(),
     })
 }
@@ -175,6 +175,7 @@ fn messages_of(channel: &str) -> Vec<String> {
         "event" => all_events()
             .map(|(aggregate, info)| event::name(aggregate, info.name))
             .collect(),
+        "api-caller" => messages_of("api"),
         other => UNTYPED
             .iter()
             .filter(|(name, ..)| *name == other)

@@ -308,6 +308,7 @@ class Provisional(TypedDict):
 
     alternatives: list[Resolution]
     dependants: NotRequired[list[str]]
+    expert: NotRequired[AgentId | None]
     rationale: str
     review_at: NotRequired[str | None]
     until: Timestamp
@@ -608,6 +609,13 @@ class RequestCompleted(TypedDict):
     took_ms: int
 
 
+class ReviewRecorded(TypedDict):
+    """The data of `review_recorded`."""
+
+    by: AgentId
+    review: Review
+
+
 class RulingDue(TypedDict):
     """The data of `ruling_due`."""
 
@@ -847,6 +855,7 @@ NOTIFICATIONS: dict[str, str] = {
     "loop_broken": "LoopBroken",
     "outcome_known": "OutcomeKnown",
     "request_completed": "RequestCompleted",
+    "review_recorded": "ReviewRecorded",
     "ruling_due": "RulingDue",
     "woken": "Woken",
 }

@@ -10,7 +10,7 @@ use concord_events::topology::{Channel, StreamKind};
 use concord_runtime::Ports;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
-use concord_runtime::service::api::{Answer, Verb, answer};
+use concord_runtime::service::api::{Answer, Call, Verb, answer};
 use concord_wire::{ErrorCode, Fault};
 use serde::Deserialize;
 use serde_json::json;
@@ -32,10 +32,10 @@ struct Request {
 
 pub(super) fn verb<P: Ports>(runner: &ServiceRunner, notifiers: Vec<Arc<Notifier<P>>>) -> Verb {
     let runner = runner.clone();
-    Arc::new(move |request: Bytes| {
+    Arc::new(move |call: Call| {
         let (runner, notifiers) = (runner.clone(), notifiers.clone());
         let done: Answer = Box::pin(async move {
-            let request: Request = concord_wire::envelope::from_json(&request, "")?;
+            let request: Request = concord_wire::envelope::from_json(&call.body, "")?;
             let of_channel = |notifier: &&Arc<Notifier<P>>| notifier.channel == request.channel;
             let notifier = notifiers
                 .iter()

@@ -21,6 +21,7 @@ mod keys;
 mod metrics;
 mod outcome;
 mod permissions;
+mod person;
 mod queue;
 mod record;
 mod replay;
@@ -54,7 +55,10 @@ pub(crate) enum Verb {
     /// Show debates, and hold, resume, extend or cancel them.
     #[command(subcommand)]
     Debate(debate::DebateVerb),
-    /// Register people who rule, and list them.
+    /// Register people and what they may do; list, show, suspend and resume them.
+    #[command(subcommand)]
+    Person(person::PersonVerb),
+    /// List the people who rule, and the debates that they have.
     #[command(subcommand)]
     Expert(expert::ExpertVerb),
     /// Show which debates wait for a person, and who has which.
@@ -134,6 +138,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Up(args) => up::run(&connection, args).await,
         Verb::Case(verb) => case::run(&connection, verb).await,
         Verb::Debate(verb) => debate::run(&connection, verb).await,
+        Verb::Person(verb) => person::run(&connection, verb).await,
         Verb::Expert(verb) => expert::run(&connection, verb).await,
         Verb::Queue(args) => queue::run(&connection, args).await,
         Verb::Rule(args) => rule::run(&connection, args).await,

@@ -2,10 +2,11 @@
 
 use clap::Args;
 use concord_wire::AgentId;
+use concord_wire::payload::Role;
 use concord_wire::subject::{Permissions, SubjectSpace};
 use serde::Serialize;
 
-use crate::shared::args::{JsonArg, agent_id};
+use crate::shared::args::{JsonArg, agent_id, role};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output;
@@ -18,13 +19,17 @@ use accounts::Accounts;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  concord permissions eva >> nats-users.conf
+  concord permissions pricing-agent >> nats-users.conf
+  concord permissions --role reviewer --role arbiter eva >> nats-users.conf
   concord permissions --accounts eva ben > nats-accounts.conf
 
 It prints one user of the broker's configuration, to be put into its authorization block or an account, with a password,
 nkey or whatever the broker is to know the user by. With such a user nobody else can speak as that agent or person, and so
 nobody else can rule in its place. No broker is asked. The services, and the operators who use this command, need a user of
 their own without these limits.
+
+With --role it prints the user of a person with that role: it asks the services under its own name (concord --as NAME), which
+check the role, and sends the messages that the role is for. It reads no streams.
 
 With --accounts it prints the accounts of the broker's configuration: Concord's, for the services and operators, and one for
 each agent or person, which shares with it what the agent says and hears, and nothing else. Name all of them at once; include
@@ -38,8 +43,11 @@ pub(crate) struct PermissionsArgs {
     #[arg(value_parser = agent_id, required = true, value_name = "AGENT")]
     agents: Vec<AgentId>,
     /// Print accounts, each agent or person in one of its own.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "roles")]
     accounts: bool,
+    /// Print the user of a person with this role; may be repeated.
+    #[arg(long = "role", value_name = "ROLE", value_parser = role)]
+    roles: Vec<Role>,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -70,7 +78,10 @@ pub(crate) fn run(connection: &ConnectionArgs, args: &PermissionsArgs) -> Result
     };
     let user = User {
         user: agent,
-        permissions: space.permissions(agent),
+        permissions: match args.roles.as_slice() {
+            [] => space.permissions(agent),
+            roles => space.permissions_of_roles(agent, roles),
+        },
         inbox_prefix: SubjectSpace::replies(agent),
     };
     if args.json.json {

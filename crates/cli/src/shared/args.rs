@@ -1,6 +1,7 @@
 //! Arguments that many verbs have, and the readers of their values.
 
 use clap::Args;
+use concord_wire::payload::Role;
 use concord_wire::{AgentId, CaseId, DebateId};
 use serde::Serialize;
 
@@ -45,6 +46,12 @@ pub(crate) struct ByArgs {
 /// Reads the id of an agent or a person from the command line.
 pub(crate) fn agent_id(text: &str) -> Result<AgentId, String> {
     AgentId::new(text).map_err(|error| error.to_string())
+}
+
+/// Reads a role from the command line.
+pub(crate) fn role(text: &str) -> Result<Role, String> {
+    let known = || Role::ALL.map(Role::as_str).join(", ");
+    Role::parse(text).ok_or_else(|| format!("roles are {}", known()))
 }
 
 /// Reads the id of a case from the command line.

@@ -8,14 +8,14 @@ use clap::Args;
 use concord_runtime::Broker;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::settings::{self, Settings, Sources};
-use concord_wire::Token;
 use concord_wire::payload::ErrorReport;
-use concord_wire::subject::{Service, Subject};
+use concord_wire::subject::{Service, Subject, SubjectSpace};
+use concord_wire::{AgentId, Token};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::shared::args::ByArgs;
+use crate::shared::args::{ByArgs, agent_id};
 use crate::shared::failure::Failure;
 use crate::shared::output::{NAMED, styled};
 
@@ -41,6 +41,9 @@ pub struct ConnectionArgs {
     /// File with NATS credentials.
     #[arg(long, global = true, value_name = "FILE", env = "CONCORD_CREDENTIALS")]
     pub credentials: Option<PathBuf>,
+    /// Who you are: services are asked under this name, and check its roles [default: an operator of the installation].
+    #[arg(long = "as", global = true, value_name = "NAME", env = "CONCORD_AS", value_parser = agent_id)]
+    pub caller: Option<AgentId>,
     /// Settings in the form of the services' own: the sections broker and storage are read.
     #[arg(long, global = true, value_name = "FILE", env = "CONCORD_CONFIG")]
     pub config: Option<PathBuf>,
@@ -74,6 +77,11 @@ impl ConnectionArgs {
             settings.storage.prefix = Token::new(prefix.as_str())
                 .map_err(|error| Failure::usage(format!("--prefix {prefix:?} {error}")))?;
         }
+        if let Some(caller) = &self.caller {
+            // Whoever has a name may have the NATS user of that name, who hears answers there only.
+            let own = || SubjectSpace::replies(caller);
+            settings.broker.inbox_prefix.get_or_insert_with(own);
+        }
         if credentials.is_some() {
             settings.broker.credentials = credentials.map(PathBuf::from);
         }
@@ -83,7 +91,10 @@ impl ConnectionArgs {
     /// Connects to the broker.
     pub async fn connect(&self) -> Result<Broker, Failure> {
         let settings = self.settings()?;
-        Ok(Broker::connect("concord-cli", &settings.broker, &settings.storage, false).await?)
+        let mut broker =
+            Broker::connect("concord-cli", &settings.broker, &settings.storage, false).await?;
+        broker.caller.clone_from(&self.caller);
+        Ok(broker)
     }
 }
 
@@ -97,6 +108,7 @@ pub async fn ask<T: DeserializeOwned>(
     let subject = broker.subjects().build(&Subject::Api {
         service,
         verb: Token::fixed(verb),
+        caller: broker.caller.clone(),
     });
     let body = serde_json::to_vec(request).map_err(|error| Failure::failed(error.to_string()))?;
     let request = async_nats::Request::new()

@@ -7,7 +7,8 @@ use concord_domain::aggregates::review_queue::{Enqueue, QueueInput};
 use concord_events::Aggregate;
 use concord_events::{
     self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, Enqueued, Escalated, EventMeta,
-    GateReviewed, OutcomeKnown, ReleaseReason, ReviewQueueEvent, StoredEvent,
+    ExpertRegistered, GateReviewed, OutcomeKnown, PersonEvent, PersonRegistered, PersonResumed,
+    PersonSuspended, ReleaseReason, ReviewQueueEvent, StoredEvent,
 };
 use concord_wire::payload::{Level, Status};
 use concord_wire::{DebateId, Token};
@@ -53,6 +54,7 @@ pub fn follow_ups(
             of_queue(StoredEvent::<ReviewQueueEvent>::decode(bytes, sequence)?.event)
         }
         Aggregate::Case => of_case(StoredEvent::<CaseEvent>::decode(bytes, sequence)?.event),
+        Aggregate::Person => of_person(StoredEvent::decode(bytes, sequence)?),
         Aggregate::Detection
         | Aggregate::TrackRecord
         | Aggregate::Precedent
@@ -164,6 +166,49 @@ fn of_queue(event: ReviewQueueEvent) -> Vec<FollowUp> {
     };
     told.push(FollowUp::Queue(QueueInput::Advance));
     told
+}
+
+/// An arbiter is an expert of the queue for as long as they are one.
+fn of_person(record: StoredEvent<PersonEvent>) -> Vec<FollowUp> {
+    let follows = record.sequence;
+    let leave = |agent_id, by, why, was_expert| QueueInput::Leave {
+        agent_id,
+        by,
+        why,
+        follows,
+        was_expert,
+    };
+    let register = |expert, by| {
+        QueueInput::Register(Box::new(ExpertRegistered {
+            expert,
+            by,
+            follows,
+        }))
+    };
+    let input = match record.event {
+        PersonEvent::Registered(PersonRegistered {
+            person,
+            by,
+            was_arbiter,
+        }) => match person.expert() {
+            Some(expert) => register(expert, by),
+            None => {
+                let why = "no arbiter any more".to_owned();
+                leave(person.name, by, why, was_arbiter)
+            }
+        },
+        PersonEvent::Suspended(PersonSuspended {
+            name,
+            by,
+            why,
+            was_arbiter,
+        }) => leave(name, by, why, was_arbiter),
+        PersonEvent::Resumed(PersonResumed { person, by, .. }) => match person.expert() {
+            Some(expert) => register(expert, by),
+            None => return Vec::new(),
+        },
+    };
+    vec![FollowUp::Queue(input)]
 }
 
 fn of_case(event: CaseEvent) -> Vec<FollowUp> {

@@ -26,6 +26,10 @@
 //! | redebate          | refused       | gate_reviewed; a new debate is opened    | refused                 |
 //! | pass              | refused       | refused, or gate_passed where the policy | gate_passed             |
 //! |                   |               | lets it; what is unreviewed is recorded  |                         |
+//!
+//! Who may challenge, review and pass is said by the sender's [`Authority`]; nobody reviews what they
+//! argued or decided. Where the policy's `reviewers_min` is 2, each of these becomes review_recorded
+//! until a second reviewer says the same.
 
 use concord_events::{
     CaseEvent, CaseOpened, Deadline, DeadlineElapsed, Detected, Heard, ReceivedFinding, StoredEvent,
@@ -43,6 +47,7 @@ mod gate;
 mod log;
 mod outcome;
 mod package;
+mod reviewers;
 mod state;
 mod version;
 
@@ -52,6 +57,7 @@ pub use log::entry_faults;
 pub use package::{DecisionPackage, VersionNote, package};
 pub use state::{CaseState, FINAL_GATE, Phase};
 
+use crate::aggregates::person::Authority;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
 
@@ -94,6 +100,8 @@ pub struct ReceivedChallenge {
     pub confidence: f64,
     /// The payload.
     pub challenge: Challenge,
+    /// What the sender may do.
+    pub sender: Authority,
 }
 
 /// A review, as the coordinator received it.
@@ -103,6 +111,8 @@ pub struct ReceivedReview {
     pub heard: Heard,
     /// The payload.
     pub review: Review,
+    /// What the sender may do.
+    pub sender: Authority,
 }
 
 /// A request to open a case, with its policy resolved.
@@ -116,6 +126,8 @@ pub struct OpenRequest {
     pub request: OpenCase,
     /// The policy of the case.
     pub policy: Policy,
+    /// What the agent that opens the case may do.
+    pub sender: Authority,
 }
 
 /// The name of the deadline of phases 1 and 2.
@@ -180,6 +192,7 @@ impl Machine for CaseMachine {
                 | CaseEvent::DebateSettled(_)
                 | CaseEvent::DecisionChanged(_)
                 | CaseEvent::Challenged(_)
+                | CaseEvent::ReviewRecorded(_)
                 | CaseEvent::GateReviewed(_)
                 | CaseEvent::GatePassed(_),
                 Some(opened),

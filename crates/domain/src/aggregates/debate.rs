@@ -50,8 +50,8 @@ pub use discussion::Discussion;
 #[cfg(test)]
 pub(crate) use escalation::tests::stories as ladder_stories;
 pub use input::{
-    AnswerMessage, Command, DebateInput, Eligibility, LadderMessage, MessageBody, Opening,
-    OutcomeMessage, PriorKnowledge,
+    AnswerMessage, Command, DebateInput, LadderMessage, MessageBody, Opening, OutcomeMessage,
+    PriorKnowledge,
 };
 pub use state::{DebateState, Ladder, RoundAnswer};
 

@@ -27,6 +27,10 @@
 //! | unknown    | expert_registered, or refused: not valid, too many | refused: no such expert            |
 //! | registered | expert_registered: replaced, keeps its debates     | expert_left: its debates wait again |
 //!
+//! Both follow from events of people. Those of one person may be heard in another order than they
+//! happened: what follows from an event earlier than the last one that was heard is ignored, and an
+//! expert whom the queue has not heard of yet leaves it all the same.
+//!
 //! **Order.** By priority, then by waiting time, then by debate id. A debate on the critical path
 //! is assigned before all others as soon as an expert has room; no debate is taken away from an
 //! expert for it.
@@ -105,6 +109,10 @@ pub enum QueueInput {
         by: AgentId,
         /// The operator's reason; may be empty.
         why: String,
+        /// The sequence of the person's event that this follows; 0 where it follows none.
+        follows: u64,
+        /// Whether the event says that they were an expert, whom the queue may not know yet.
+        was_expert: bool,
     },
     /// Adds a debate that needs a person.
     Enqueue(Box<Enqueue>),

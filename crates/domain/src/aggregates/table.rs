@@ -10,6 +10,7 @@ use crate::aggregates::deadline::DeadlineMachine;
 use crate::aggregates::debate::DebateMachine;
 use crate::aggregates::detection::DetectionMachine;
 use crate::aggregates::head::HeadMachine;
+use crate::aggregates::person::PersonMachine;
 use crate::aggregates::precedent::PrecedentMachine;
 use crate::aggregates::request::RequestMachine;
 use crate::aggregates::review_queue::ReviewQueueMachine;

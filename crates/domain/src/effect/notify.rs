@@ -35,6 +35,10 @@ pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> D
         NotificationData::DebateProvisional(data) => draft.about(&data.debate_id),
         NotificationData::DebateAwaitsGate(data) => draft.about(&data.debate_id),
         NotificationData::OutcomeKnown(data) => draft.about(&data.debate_id),
+        NotificationData::ReviewRecorded(data) => match &data.review.debate_id {
+            Some(debate) => draft.about(debate),
+            None => draft,
+        },
         NotificationData::CaseDecided(_)
         | NotificationData::GatePassed(_)
         | NotificationData::CaseCancelled(_)

@@ -36,6 +36,8 @@ events! {
         "An outcome that came after the decision has given it a new version; each participant is told.";
     Challenged(Box<Challenged>) = "challenged", effects: true, deadlines: false,
         "An agent disputes another's finding; a debate is opened.";
+    ReviewRecorded(Box<ReviewRecorded>) = "review_recorded", effects: true, deadlines: false,
+        "A first reviewer has said what is to happen at a gate; it counts when a second one says the same. Everyone is told.";
     GateReviewed(Box<GateReviewed>) = "gate_reviewed", effects: true, deadlines: false,
         "A person has confirmed or overridden a provisional decision, or has it debated again; everyone is told.";
     GatePassed(GatePassed) = "gate_passed", effects: true, deadlines: false,
@@ -191,6 +193,15 @@ pub struct Challenged {
     pub heard: Heard,
     /// The debate that it leads to.
     pub asked: DebateAsked,
+}
+
+/// Contents of `review_recorded`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReviewRecorded {
+    /// The review's message.
+    pub heard: Heard,
+    /// The review as it was sent.
+    pub review: Review,
 }
 
 /// Contents of `gate_reviewed`.

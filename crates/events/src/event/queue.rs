@@ -35,6 +35,9 @@ pub struct ExpertRegistered {
     pub expert: Expert,
     /// The person, or the operator, who sent the request.
     pub by: AgentId,
+    /// The sequence of the person's event that this follows; 0 in installations of before people were registered.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub follows: u64,
 }
 
 /// Contents of `expert_left`.
@@ -50,6 +53,14 @@ pub struct ExpertLeft {
     /// Debates that the expert had. They wait again, each at the place that it had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub returned: Vec<DebateId>,
+    /// The sequence of the person's event that this follows; 0 in installations of before people were registered.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub follows: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The serialiser gives a reference.
+fn is_zero(sequence: &u64) -> bool {
+    *sequence == 0
 }
 
 /// Contents of `enqueued`: a debate as it waits.

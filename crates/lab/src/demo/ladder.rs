@@ -83,14 +83,20 @@ pub(super) async fn climb(stage: &Stage, screen: &Screen) -> Result<Vec<LogEntry
 /// Opens the case, registers the expert, and has both analysts give their finding.
 async fn open(stage: &Stage, case: &CaseId, cast: &Cast) -> Result<(), Failure> {
     let broker = &stage.broker;
-    let expert = json!({ "expert": { "agent_id": cast.expert, "domains": ["valuation"] }, "by": "operator" });
-    connection::ask::<Value>(
-        broker,
-        Service::DebateFacilitator,
-        "register_expert",
-        &expert,
-    )
-    .await?;
+    let people = [
+        (
+            &cast.expert,
+            json!({ "role": "arbiter", "domains": ["valuation"] }),
+        ),
+        (
+            &cast.reviewer,
+            json!({ "role": "reviewer", "gates": [GATE] }),
+        ),
+    ];
+    for (name, role) in people {
+        let person = json!({ "person": { "name": name, "roles": [role] }, "by": "operator" });
+        connection::ask::<Value>(broker, Service::Coordinator, "register_person", &person).await?;
+    }
     let request = OpenCase {
         case_id: Some(case.clone()),
         policy: json!({ "ladder": { "time_scale": TIME_SCALE } }),

@@ -90,6 +90,7 @@ impl View {
             | CaseEvent::DecisionAwaited(_)
             | CaseEvent::DecisionChanged(_)
             | CaseEvent::Challenged(_)
+            | CaseEvent::ReviewRecorded(_)
             | CaseEvent::GateReviewed(_)
             | CaseEvent::GatePassed(_)
             | CaseEvent::Cancelled(_) => {}

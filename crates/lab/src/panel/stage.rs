@@ -153,6 +153,7 @@ async fn own(
         server: Some(installation.server_url().to_owned()),
         prefix: None,
         credentials: None,
+        caller: None,
         // Its services read the same file and environment.
         config: std::env::var_os("CONCORD_CONFIG").map(PathBuf::from),
     };

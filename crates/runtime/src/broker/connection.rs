@@ -122,6 +122,9 @@ fn options(name: &str, broker: &BrokerSettings) -> Result<ConnectOptions, Error>
     if let Some(token) = &broker.token {
         options = options.token(token.reveal().to_owned());
     }
+    if let Some(prefix) = &broker.inbox_prefix {
+        options = options.custom_inbox_prefix(prefix.clone());
+    }
     if let Some(authority) = &broker.tls_ca {
         options = options.add_root_certificates(authority.clone());
     }

@@ -6,16 +6,40 @@ use std::sync::Arc;
 
 use async_nats::service::{self, ServiceExt};
 use bytes::Bytes;
+use concord_domain::aggregates::person;
 use concord_wire::payload::ErrorReport;
-use concord_wire::{ErrorCode, Fault};
+use concord_wire::subject::Subject;
+use concord_wire::{AgentId, ErrorCode, Fault};
 use futures::StreamExt;
 
+use crate::error_chain::ErrorChain;
+use crate::event_store::step;
+use crate::ports::Ports;
+use crate::ports::nats::NatsPorts;
 use crate::service::ServiceRunner;
+use crate::service::people::People;
 
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Bytes, Fault>> + Send>>;
 /// What answers a verb.
-pub type Verb = Arc<dyn Fn(Bytes) -> Answer + Send + Sync>;
+pub type Verb = Arc<dyn Fn(Call) -> Answer + Send + Sync>;
+
+/// A request to a verb.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Who asks, where they ask under their name; they have a role that the verb needs. Without one it is an operator of the
+    /// installation, who has the broker's permission to ask for everything.
+    pub caller: Option<AgentId>,
+    /// The request, as JSON.
+    pub body: Bytes,
+}
+
+impl Call {
+    /// A request of an operator of the installation.
+    pub fn of_operator(body: Bytes) -> Self {
+        Self { caller: None, body }
+    }
+}
 
 /// Keeps the service registered; its endpoints end when it is dropped.
 pub(crate) struct Registration {
@@ -50,34 +74,99 @@ pub(crate) async fn register(
         let readiness = status.readiness();
         Box::pin(async move { answer(&readiness) })
     });
+    let people = People::new(runner.context());
     for (verb, handler) in runner.take_verbs().into_iter().chain([("status", status)]) {
-        let mut endpoint = group.endpoint(verb).await?;
-        let stop = runner.stop.clone();
-        runner.spawn(async move {
-            loop {
-                let request = tokio::select! {
-                    request = endpoint.next() => request,
-                    () = stop.cancelled() => None,
-                };
-                let Some(request) = request else { return };
-                let handler = Arc::clone(&handler);
-                tokio::spawn(async move { respond(&handler, request).await });
-            }
-        });
+        let builder = || group.endpoint_builder();
+        let endpoints = [
+            builder().name(verb).add(verb).await?,
+            // The name of whoever asks is the last token of the subject.
+            builder()
+                .name(format!("{verb}-as"))
+                .add(format!("{verb}.*"))
+                .await?,
+        ];
+        for endpoint in endpoints {
+            let asked = Asked {
+                verb,
+                handler: Arc::clone(&handler),
+                people: people.clone(),
+                runner: runner.clone(),
+            };
+            runner.spawn(serve(asked, endpoint));
+        }
     }
     Ok(Registration { _service: service })
 }
 
-async fn respond(handler: &Verb, request: service::Request) {
-    let result = handler(request.message.payload.clone())
-        .await
-        .map_err(|fault| service::error::Error {
-            status: error_body(&fault),
-            code: status_code(fault.code),
-        });
-    if let Err(error) = request.respond(result).await {
-        tracing::warn!(%error, "An answer could not be sent.");
+/// A verb, and what is needed to say who may ask for it.
+#[derive(Clone)]
+struct Asked {
+    verb: &'static str,
+    handler: Verb,
+    people: People<NatsPorts>,
+    runner: ServiceRunner,
+}
+
+async fn serve(asked: Asked, mut endpoint: service::endpoint::Endpoint) {
+    loop {
+        let request = tokio::select! {
+            request = endpoint.next() => request,
+            () = asked.runner.stop.cancelled() => None,
+        };
+        let Some(request) = request else { return };
+        let asked = asked.clone();
+        tokio::spawn(async move { asked.respond(request).await });
     }
+}
+
+impl Asked {
+    async fn answer(&self, request: &service::Request) -> Result<Bytes, Fault> {
+        let subjects = self.runner.context().ports.subjects();
+        let subject = subjects.parse::<Subject>(&request.message.subject);
+        let caller = match subject {
+            Ok(Subject::Api { caller, .. }) => caller,
+            _ => {
+                return Err(Fault::invalid(
+                    "",
+                    "The last token of the subject is no name of a caller.",
+                    "See docs/subjects.md.",
+                ));
+            }
+        };
+        if let Some(caller) = &caller {
+            let authority = self.people.authority(caller).await;
+            let authority = authority.map_err(|error| unreadable(&error))?;
+            person::check_verb(&authority, caller, self.verb)?;
+        }
+        let body = request.message.payload.clone();
+        (self.handler)(Call { caller, body }).await
+    }
+
+    async fn respond(&self, request: service::Request) {
+        let result = self
+            .answer(&request)
+            .await
+            .map_err(|fault| service::error::Error {
+                status: error_body(&fault),
+                code: status_code(fault.code),
+            });
+        if let Err(error) = request.respond(result).await {
+            tracing::warn!(%error, "An answer could not be sent.");
+        }
+    }
+}
+
+/// It is not known who asks.
+fn unreadable(error: &step::Error) -> Fault {
+    Fault::new(
+        ErrorCode::InternalError,
+        "",
+        format!(
+            "Whoever asks could not be looked up: {}.",
+            ErrorChain(error)
+        ),
+        "Ask again.",
+    )
 }
 
 /// An answer as JSON.

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use concord_domain::Machine;
 use concord_wire::{ErrorCode, Fault, MessageId, Token};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::context::ServiceContext;
+use crate::delivery::HandleError;
+use crate::delivery::handlers::Prepare;
 use crate::error_chain::ErrorChain;
 use crate::event_store::step::{Aggregates, Outcome};
 use crate::ports::Ports;
-use crate::service::api::{Answer, Verb, answer};
+use crate::service::api::{Answer, Call, Verb, answer};
 
 /// Makes of a request the aggregate that it is about and an input for it.
 pub type Read<I> = fn(&[u8]) -> Result<(Token, I), Fault>;
@@ -23,15 +25,70 @@ pub fn verb<P: Ports, M: Machine>(
     aggregates: &Arc<Aggregates<M, P>>,
     read: Read<M::Input>,
 ) -> Verb {
+    prepared_verb(context, aggregates, read, ())
+}
+
+/// The same, with inputs to which `prepare` has added something, or which it refuses.
+pub fn prepared_verb<P: Ports, M: Machine, R: Prepare<M::Input> + Clone>(
+    context: &ServiceContext<P>,
+    aggregates: &Arc<Aggregates<M, P>>,
+    read: Read<M::Input>,
+    prepare: R,
+) -> Verb {
     let (context, aggregates) = (context.clone(), Arc::clone(aggregates));
-    Arc::new(move |request: Bytes| {
+    Arc::new(move |call: Call| {
         let (context, aggregates) = (context.clone(), Arc::clone(&aggregates));
+        let prepare = prepare.clone();
         let done: Answer = Box::pin(async move {
-            let (id, input) = read(&request)?;
+            let (id, input) = read(&by_caller(&call)?)?;
+            let input = prepare.prepare(input).await.map_err(unprepared)?;
             step(&context, &aggregates, &id, &input).await
         });
         done
     })
+}
+
+/// The request, with whoever asks under their name as the one who gives the order.
+fn by_caller(call: &Call) -> Result<Bytes, Fault> {
+    let Some(caller) = &call.caller else {
+        return Ok(call.body.clone());
+    };
+    // What is no object is refused by whoever reads it.
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(&call.body) else {
+        return Ok(call.body.clone());
+    };
+    let named = fields.insert("by".to_owned(), json!(caller));
+    if named.is_some_and(|named| named != json!(caller)) {
+        return Err(Fault::new(
+            ErrorCode::Unauthorized,
+            "/by",
+            format!("{caller} gives an order in the name of somebody else."),
+            "Leave `by` out; whoever asks is known.",
+        ));
+    }
+    Ok(Value::Object(fields).to_string().into())
+}
+
+fn unprepared(error: HandleError) -> Fault {
+    match error {
+        HandleError::Refused(fault) => fault,
+        HandleError::Retry(failure) => undone(&failure),
+        HandleError::DeadLetter(why) => Fault::new(
+            ErrorCode::InternalError,
+            "",
+            format!("It could not be done: {why}."),
+            "See the log of the service.",
+        ),
+    }
+}
+
+fn undone(error: &(dyn std::error::Error + 'static)) -> Fault {
+    Fault::new(
+        ErrorCode::InternalError,
+        "",
+        format!("It could not be done: {}.", ErrorChain(error)),
+        "Look whether it was done, and ask again if not.",
+    )
 }
 
 /// Each request is an order of its own, so its cause is new.
@@ -45,14 +102,7 @@ async fn step<P: Ports, M: Machine>(
     let outcome = aggregates
         .step(id, &context.of_message(cause), input, None)
         .await
-        .map_err(|error| {
-            Fault::new(
-                ErrorCode::InternalError,
-                "",
-                format!("It could not be done: {}.", ErrorChain(&error)),
-                "Look whether it was done, and ask again if not.",
-            )
-        })?;
+        .map_err(|error| undone(&error))?;
     context.count_step::<M>(&outcome);
     match outcome {
         Outcome::Rejected(fault) => Err(fault),

@@ -25,7 +25,9 @@ pub(crate) struct Ladder {
 /// Everybody who is asked for rulings.
 pub(super) const EXPERTS: [&str; 4] = ["fay", "gus", "hana", "ivo"];
 /// Reviews what stands provisionally.
-pub(super) const REVIEWERS: [&str; 2] = ["gail", "hal"];
+pub(super) const REVIEWERS: [&str; 3] = ["gail", "hal", "uwe"];
+/// The reviewer whom nobody has registered.
+pub(super) const UNREGISTERED: &str = "uwe";
 /// Fields in which expertise is needed.
 pub(super) const DOMAINS: [&str; 2] = ["tax", "valuation"];
 /// Names of gates.
@@ -67,6 +69,8 @@ impl Agents {
             "queue_max": self.random.between(0, 3),
             "pass_unreviewed": self.random.chance(0.3),
             "challenges_max": self.random.between(0, 4),
+            "challenges_per_challenger": self.random.between(1, 3),
+            "reviewers_min": if self.random.chance(0.2) { 2 } else { 1 },
             "redebates_max": self.random.between(0, 2),
             "vote_margin_min": self.random.between(0, 10) as f64 / 10.0,
             "priority": self.priority(),

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use concord_domain::aggregates::case::CaseInput;
 use concord_domain::aggregates::debate::Command;
 use concord_domain::aggregates::debate::DebateInput;
+use concord_domain::aggregates::person::PersonInput;
 use concord_domain::aggregates::review_queue::QueueInput;
-use concord_events::{DeadlineControl, ExpertRegistered};
-use concord_wire::payload::Expert;
+use concord_events::DeadlineControl;
+use concord_wire::payload::PersonRecord;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Token};
 use serde_json::{Value, json};
 
-use super::Agents;
-use super::ladder::{DOMAINS, EXPERTS};
+use super::ladder::{DOMAINS, EXPERTS, REVIEWERS, UNREGISTERED};
+use super::{Agents, OPENER};
 use crate::world::{Action, World};
 
 /// What an operator asks a service for.
@@ -28,6 +29,7 @@ pub(crate) struct Operation {
 /// A step.
 #[derive(Debug, Clone)]
 pub(crate) enum Verb {
+    Person(PersonInput),
     Queue(QueueInput),
     Debate(Token, DebateInput),
     Case(Token, CaseInput),
@@ -37,7 +39,7 @@ impl Operation {
     /// Who is asked.
     pub(crate) fn service(&self) -> Service {
         match self.verb {
-            Verb::Case(..) => Service::Coordinator,
+            Verb::Case(..) | Verb::Person(_) => Service::Coordinator,
             Verb::Queue(_) | Verb::Debate(..) => Service::DebateFacilitator,
         }
     }
@@ -50,13 +52,16 @@ impl Operation {
     /// The name of the verb in the service's API, and the request.
     pub(crate) fn request(&self) -> (&'static str, Vec<u8>) {
         let (name, request) = match &self.verb {
-            Verb::Queue(QueueInput::Register(registered)) => (
-                "register_expert",
-                json!({ "expert": registered.expert, "by": registered.by }),
+            Verb::Person(PersonInput::Register { person, by }) => {
+                ("register_person", json!({ "person": person, "by": by }))
+            }
+            Verb::Person(PersonInput::Suspend { name, by, why }) => (
+                "suspend_person",
+                json!({ "name": name, "by": by, "why": why }),
             ),
-            Verb::Queue(QueueInput::Leave { agent_id, by, why }) => (
-                "expert_leaves",
-                json!({ "agent_id": agent_id, "by": by, "why": why }),
+            Verb::Person(PersonInput::Resume { name, by, why }) => (
+                "resume_person",
+                json!({ "name": name, "by": by, "why": why }),
             ),
             Verb::Queue(QueueInput::Reassign {
                 debate_id,
@@ -94,74 +99,108 @@ impl Operation {
 }
 
 impl Agents {
-    /// Experts come and go, in a world with the ladder.
+    /// People are registered, come and go, in a world with the ladder.
     pub(super) fn staff(&mut self, world: &mut World) {
         if self.ladder.is_none() {
             return;
         }
+        self.register(world, 0, (OPENER, &["opener", "operator"]), 3);
+        let reviewers = REVIEWERS.iter().filter(|name| **name != UNREGISTERED);
+        for name in reviewers {
+            let comes = self.random.between(0, 1_000);
+            self.register(world, comes, (name, &["reviewer"]), 3);
+            if self.random.chance(0.1) {
+                // Now and then somebody is suspended while a review of theirs is on its way.
+                let leaves = self.random.between(2_000, 20_000);
+                self.suspend(world, leaves, name);
+            }
+        }
         let many = self.random.place(EXPERTS.len());
         for name in EXPERTS.iter().take(many) {
             let comes = self.random.between(0, 6_000);
-            self.register(world, comes, name);
+            self.arbiter(world, comes, name);
             match self.random.between(0, 9) {
                 // Registers again with another capacity.
                 0..3 => {
                     let again = comes + self.random.between(100, 20_000);
-                    self.register(world, again, name);
+                    self.arbiter(world, again, name);
                 }
                 3..5 => {
                     let leaves = comes + self.random.between(500, 20_000);
-                    self.leave(world, leaves, name);
+                    self.suspend(world, leaves, name);
                     if self.random.chance(0.5) {
                         let again = leaves + self.random.between(100, 5_000);
-                        self.register(world, again, name);
+                        self.resume_person(world, again, name);
                     }
+                }
+                5 => {
+                    // Another role, and no longer that one.
+                    let changes = comes + self.random.between(500, 20_000);
+                    self.register(world, changes, (name, &["outcome_source"]), 1);
                 }
                 _ => {}
             }
         }
         if self.random.chance(0.1) {
             // Nobody has heard of them.
-            self.leave(world, 1_000, "mallory");
+            self.suspend(world, 1_000, "mallory");
         }
     }
 
-    fn register(&mut self, world: &mut World, in_ms: u64, name: &str) {
-        let domains: Vec<&str> = DOMAINS
-            .iter()
-            .filter(|_| self.random.chance(0.4))
-            .copied()
-            .collect();
+    fn arbiter(&mut self, world: &mut World, in_ms: u64, name: &str) {
         let capacity = if self.random.chance(0.03) {
             0
         } else {
             self.random.between(1, 2)
         };
-        let fields = json!({ "agent_id": name, "domains": domains, "capacity": capacity });
-        let (Ok(expert), Some(by)) = (serde_json::from_value::<Expert>(fields), olga()) else {
-            return;
-        };
-        let registered = ExpertRegistered { expert, by };
-        self.order(
-            world,
-            in_ms,
-            Verb::Queue(QueueInput::Register(Box::new(registered))),
-        );
+        self.register(world, in_ms, (name, &["arbiter"]), capacity);
     }
 
-    fn leave(&mut self, world: &mut World, in_ms: u64, name: &str) {
-        let (Ok(agent_id), Some(by)) = (AgentId::new(name), olga()) else {
+    fn register(
+        &mut self,
+        world: &mut World,
+        in_ms: u64,
+        (name, roles): (&str, &[&str]),
+        capacity: u64,
+    ) {
+        let domains: Vec<&str> = DOMAINS
+            .iter()
+            .filter(|_| self.random.chance(0.4))
+            .copied()
+            .collect();
+        // A reviewer of few domains would seldom be the right one.
+        let limited = |role: &str| matches!(role, "arbiter" | "outcome_source");
+        let grant = |role: &&str| match limited(role) {
+            true => json!({ "role": role, "domains": domains }),
+            false => json!({ "role": role }),
+        };
+        let roles: Vec<Value> = roles.iter().map(grant).collect();
+        let fields = json!({ "name": name, "roles": roles, "capacity": capacity });
+        let (Ok(person), Some(by)) = (serde_json::from_value::<PersonRecord>(fields), olga())
+        else {
             return;
         };
-        self.order(
-            world,
-            in_ms,
-            Verb::Queue(QueueInput::Leave {
-                agent_id,
-                by,
-                why: "holidays".into(),
-            }),
-        );
+        let person = Box::new(person);
+        let input = PersonInput::Register { person, by };
+        self.order(world, in_ms, Verb::Person(input));
+    }
+
+    fn suspend(&mut self, world: &mut World, in_ms: u64, name: &str) {
+        let (Ok(name), Some(by)) = (AgentId::new(name), olga()) else {
+            return;
+        };
+        let why = "holidays".into();
+        let input = PersonInput::Suspend { name, by, why };
+        self.order(world, in_ms, Verb::Person(input));
+    }
+
+    fn resume_person(&mut self, world: &mut World, in_ms: u64, name: &str) {
+        let (Ok(name), Some(by)) = (AgentId::new(name), olga()) else {
+            return;
+        };
+        let why = String::new();
+        let input = PersonInput::Resume { name, by, why };
+        self.order(world, in_ms, Verb::Person(input));
     }
 
     /// An operator does something about a debate, or its case.
@@ -291,5 +330,5 @@ impl Agents {
 
 /// Who gives orders.
 fn olga() -> Option<AgentId> {
-    AgentId::new(super::OPENER).ok()
+    AgentId::new(OPENER).ok()
 }

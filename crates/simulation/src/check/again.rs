@@ -5,18 +5,16 @@
 
 use concord_debate_facilitator::route::FollowUp;
 use concord_domain::aggregates::case::{CaseMachine, CaseState};
-use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Eligibility};
+use concord_domain::aggregates::debate::{DebateInput, DebateMachine};
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
-use concord_events::{
-    AggregateEvent, CaseEvent, DebateEvent, DetectionEvent, Origin, ReviewQueueEvent, StoredEvent,
-    event_id,
-};
+use concord_events::{AggregateEvent, DebateEvent, DetectionEvent, Origin, StoredEvent, event_id};
 use concord_runtime::Routed;
 use concord_wire::{CaseId, Envelope};
 
 use super::archive::{Archive, Histories};
+use super::authority;
 use crate::agents::operators::Verb;
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
@@ -32,7 +30,10 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             let said = said(archive, record, |envelope| {
                 concord_coordinator::route::from_message(envelope).ok()
             });
-            said.into_iter().chain(ordered).collect()
+            said.into_iter()
+                .flat_map(|input| authority::of_case(archive, record.sequence, input))
+                .chain(ordered)
+                .collect()
         }
         Origin::Event => of_event(archive, record, |aggregate, bytes, sequence| {
             concord_coordinator::route::from_event(aggregate, bytes, sequence).ok()
@@ -52,7 +53,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                     _ => None,
                 });
                 let said = said(archive, record, route).into_iter();
-                said.map(|input| with_standing(archive, record.sequence, input))
+                said.flat_map(|input| authority::of_debate(archive, record.sequence, input))
                     .map(|input| with_known(record, input))
                     .chain(ordered)
                     .collect()
@@ -94,39 +95,6 @@ fn with_known(record: &StoredEvent<DebateEvent>, input: DebateInput) -> DebateIn
         }
         (input, _) => input,
     }
-}
-
-/// An outcome with the standing that its sender had at some time before: what is read of others is read a little earlier.
-fn with_standing(archive: &Archive, before: u64, input: DebateInput) -> DebateInput {
-    let DebateInput::Outcome(mut told) = input else {
-        return input;
-    };
-    let case = told
-        .case_id
-        .as_ref()
-        .and_then(|case| archive.cases.get(&case.token()));
-    let opened_by =
-        case.and_then(|records| records.first())
-            .and_then(|record| match &record.event {
-                CaseEvent::Opened(opened) => Some(&opened.opened_by),
-                _ => None,
-            });
-    let mut earlier = archive
-        .queues
-        .values()
-        .flatten()
-        .filter(|record| record.sequence < before);
-    let is_expert = earlier.any(|record| match &record.event {
-        ReviewQueueEvent::ExpertRegistered(registered) => {
-            registered.expert.agent_id == told.agent_id
-        }
-        _ => false,
-    });
-    told.eligibility = Eligibility {
-        opened_case: opened_by == Some(&told.agent_id),
-        is_expert,
-    };
-    DebateInput::Outcome(told)
 }
 
 /// The states of a case that its detection may have seen: it looks when the findings are closed, or later.

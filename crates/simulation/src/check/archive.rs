@@ -8,8 +8,8 @@ use concord_events::non_event::is_acknowledgement;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{
-    AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, EventMeta, RequestEvent,
-    ReviewQueueEvent, StoredEvent, WakeEvent,
+    AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, EventMeta, PersonEvent,
+    RequestEvent, ReviewQueueEvent, StoredEvent, WakeEvent,
 };
 use concord_wire::{MessageId, Token, dialect};
 
@@ -32,6 +32,7 @@ pub(crate) struct Archive {
     pub(crate) debates: Histories<DebateEvent>,
     pub(crate) deadlines: Histories<DeadlineEvent>,
     pub(crate) queues: Histories<ReviewQueueEvent>,
+    pub(crate) people: Histories<PersonEvent>,
     pub(crate) requests: Histories<RequestEvent>,
     pub(crate) wakes: Histories<WakeEvent>,
     /// The events of each kind of aggregate, in order: where each is, and its bytes.
@@ -67,6 +68,7 @@ impl Archive {
         archive.debates = archive.histories();
         archive.deadlines = archive.histories();
         archive.queues = archive.histories();
+        archive.people = archive.histories();
         archive.requests = archive.histories();
         archive.wakes = archive.histories();
         for stored in world.broker.messages(StreamKind::Messages) {

@@ -172,6 +172,7 @@ fn recorded(archive: &Archive) -> BTreeSet<Said> {
         }));
         let heard = match &record.event {
             CaseEvent::Challenged(challenged) => Some(&challenged.heard),
+            CaseEvent::ReviewRecorded(recorded) => Some(&recorded.heard),
             CaseEvent::GateReviewed(reviewed) => Some(&reviewed.heard),
             CaseEvent::GatePassed(passed) => Some(&passed.heard),
             _ => None,

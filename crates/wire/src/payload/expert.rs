@@ -130,7 +130,7 @@ pub struct Expert {
     pub capacity: u32,
 }
 
-fn capacity_usual() -> u32 {
+pub(super) fn capacity_usual() -> u32 {
     CAPACITY_USUAL
 }
 

@@ -231,6 +231,9 @@ pub struct Provisional {
     /// Analyses that rest on it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependants: Vec<String>,
+    /// The expert who had it when the time for a ruling was over, if anybody had; that expert does not review it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expert: Option<AgentId>,
 }
 
 /// The decision of a person about a provisional decision at a gate.

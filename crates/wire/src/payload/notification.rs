@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use case::{CaseCancelled, CaseDecided, CaseDecisionChanged, GatePassed, GateReviewed};
+pub use case::{
+    CaseCancelled, CaseDecided, CaseDecisionChanged, GatePassed, GateReviewed, ReviewRecorded,
+};
 pub use debate::{
     ChallengeAcknowledged, DebateAwaitsGate, DebateEscalated, DebateProvisional, DebateResolved,
     DebateUnassigned, OutcomeKnown, RulingDue,
@@ -137,6 +139,8 @@ notifications! {
         "The case has its decision.";
     CaseDecisionChanged = "case_decision_changed", from: Coordinator, to: "each participant, and who opened the case",
         "An outcome that came after the decision has given it a new version.";
+    ReviewRecorded = "review_recorded", from: Coordinator, to: "everyone in the case",
+        "A first reviewer has said what is to happen at a gate. It counts when a second reviewer says the same.";
     GateReviewed = "gate_reviewed", from: Coordinator, to: "everyone in the case",
         "A person has reviewed a provisional decision at a gate.";
     GatePassed = "gate_passed", from: Coordinator, to: "everyone in the case",

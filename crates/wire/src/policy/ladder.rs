@@ -116,15 +116,20 @@ pub struct LadderPolicy {
     /// Which value of a metric is the cautious one, beside the rules there are and before them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub caution: BTreeMap<String, CautionRule>,
-    /// The agents that may report what proved right, beside the one that opened the case.
+    /// Where any are named, of all registered sources of outcomes only these are heard about the case. Naming somebody gives
+    /// them no right: an operator does that, with the role `outcome_source`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outcome_sources: Vec<AgentId>,
     /// Whether a gate can be passed with a provisional decision that nobody has reviewed. It is recorded.
     pub pass_unreviewed: bool,
     /// Challenges accepted in one case.
     pub challenges_max: u32,
+    /// Challenges accepted of one challenger in one case, beside `challenges_max`.
+    pub challenges_per_challenger: u32,
     /// How often one disagreement may be debated again.
     pub redebates_max: u32,
+    /// How many reviewers must agree on a review, or on passing a gate, before it counts: 1 or 2.
+    pub reviewers_min: u32,
 }
 
 impl Default for LadderPolicy {
@@ -145,7 +150,9 @@ impl Default for LadderPolicy {
             outcome_sources: Vec::new(),
             pass_unreviewed: false,
             challenges_max: 8,
+            challenges_per_challenger: 2,
             redebates_max: 2,
+            reviewers_min: 1,
         }
     }
 }
@@ -186,7 +193,14 @@ impl LadderPolicy {
             ("time_scale", u64::from(self.time_scale), 1, 1_000_000),
             ("queue_max", self.queue_max.into(), 0, 100_000),
             ("challenges_max", self.challenges_max.into(), 0, 16),
+            (
+                "challenges_per_challenger",
+                self.challenges_per_challenger.into(),
+                0,
+                16,
+            ),
             ("redebates_max", self.redebates_max.into(), 0, 8),
+            ("reviewers_min", self.reviewers_min.into(), 1, 2),
         ];
         for (field, value, low, high) in whole {
             if !(low..=high).contains(&value) {

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use super::{Lane, SubjectSpace};
+use super::{Lane, Service, SubjectSpace};
 use crate::id::{AgentId, Recipient};
+use crate::payload::Role;
 
 /// Subjects that a user may use and no others, in the form of the broker's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,6 +38,24 @@ impl SubjectSpace {
         Permissions {
             publish: self.publish_subjects(agent),
             subscribe,
+        }
+    }
+
+    /// What the NATS user of somebody with these roles may do: ask the services under their name, send the messages that the
+    /// roles are for, and receive what is addressed to them and to everyone. What they ask for is checked by the services.
+    pub fn permissions_of_roles(&self, name: &AgentId, roles: &[Role]) -> Permissions {
+        let mut messages: Vec<(Service, &str)> =
+            roles.iter().flat_map(|role| messages_of(*role)).collect();
+        messages.sort_unstable();
+        messages.dedup();
+        let said = messages.iter().flat_map(|(to, kind)| {
+            Lane::ALL.map(|lane| format!("{}{}.*.{name}.{to}.{kind}", self.root, lane.as_str()))
+        });
+        let asked = format!("{}api.*.*.{name}", self.root);
+        let own = self.permissions(name);
+        Permissions {
+            publish: std::iter::once(asked).chain(said).collect(),
+            subscribe: own.subscribe,
         }
     }
 
@@ -82,9 +101,65 @@ impl SubjectSpace {
     }
 }
 
+/// The messages that somebody with a role sends, and to which service. Whoever has a role can challenge, and then speaks in the
+/// debate; auditors only read.
+fn messages_of(role: Role) -> Vec<(Service, &'static str)> {
+    use Service::{Coordinator, DebateFacilitator};
+    let own: &[(Service, &str)] = match role {
+        Role::Auditor => return Vec::new(),
+        Role::Opener => &[(Coordinator, "request"), (DebateFacilitator, "outcome")],
+        Role::Arbiter => &[(DebateFacilitator, "ruling")],
+        Role::Reviewer => &[(Coordinator, "review"), (DebateFacilitator, "outcome")],
+        Role::Operator | Role::OutcomeSource => &[(DebateFacilitator, "outcome")],
+    };
+    let spoken = [
+        "acknowledgement",
+        "agreement",
+        "clarification",
+        "disagreement",
+        "evidence",
+        "revision",
+    ];
+    let challenger = spoken.map(|kind| (DebateFacilitator, kind));
+    own.iter()
+        .copied()
+        .chain([(Coordinator, "challenge")])
+        .chain(challenger)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_role_sends_what_it_is_for() {
+        let (space, eva) = (SubjectSpace::default(), AgentId::new("eva").unwrap());
+        let may = |roles: &[Role], subject: &str| {
+            let publish = space.permissions_of_roles(&eva, roles).publish;
+            publish.contains(&format!("concord.v1.{subject}"))
+        };
+        for (roles, ruling, review) in [
+            (&[Role::Arbiter][..], true, false),
+            (&[Role::Reviewer], false, true),
+            (&[Role::Reviewer, Role::Arbiter], true, true),
+            (&[Role::Auditor], false, false),
+        ] {
+            let found = [
+                may(roles, "msg.*.eva.debate-facilitator.ruling"),
+                may(roles, "urgent.*.eva.coordinator.review"),
+                may(roles, "api.*.*.eva"),
+            ];
+            assert_eq!(found, [ruling, review, true], "{roles:?}");
+        }
+        assert_eq!(
+            space
+                .permissions_of_roles(&eva, &[Role::Auditor])
+                .publish
+                .len(),
+            1
+        );
+    }
 
     #[test]
     fn in_its_own_account_an_agent_may_use_any_inbox() {

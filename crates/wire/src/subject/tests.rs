@@ -29,7 +29,13 @@ fn any_subject() -> impl Strategy<Value = Subject> {
         }),
         (a(), t()).prop_map(|(agent, topic)| Subject::Memory { agent, topic }),
         a().prop_map(|agent| Subject::Beat { agent }),
-        (service(), t()).prop_map(|(service, verb)| Subject::Api { service, verb }),
+        (service(), t(), proptest::option::of(a())).prop_map(|(service, verb, caller)| {
+            Subject::Api {
+                service,
+                verb,
+                caller,
+            }
+        }),
     ]
 }
 

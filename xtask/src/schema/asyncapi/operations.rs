@@ -310,7 +310,7 @@ fn appends(service: Service) -> Option<(String, Node)> {
 }
 
 /// The operations that all services have, or that need bindings of their own.
-fn shared() -> [(String, Node); 3] {
+fn shared() -> [(String, Node); 4] {
     let queue = map([(
         "nats",
         map([
@@ -342,7 +342,17 @@ fn shared() -> [(String, Node); 3] {
         )
         .of(["api-request"])
         .answered_by(&["api-reply"])
-        .with("bindings", queue)
+        .with("bindings", queue.clone())
         .named("services-answer"),
+        Operation::new(
+            "receive",
+            "api-caller",
+            "services",
+            "Answer somebody with a name, if they have a role that the verb needs.",
+        )
+        .of(["api-request"])
+        .answered_by(&["api-reply"])
+        .with("bindings", queue)
+        .named("services-answer-people"),
     ]
 }

@@ -34,7 +34,7 @@ pub(super) async fn run(connection: &ConnectionArgs, json: JsonArg) -> Result<u8
         return Ok(0);
     }
     if rows.is_empty() {
-        output::print("Nobody is registered; see concord expert register --help.\n")?;
+        output::print("Nobody is registered; see concord person register --help.\n")?;
         return Ok(0);
     }
     output::print(&table(&rows).to_string())?;

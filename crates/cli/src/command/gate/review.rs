@@ -30,7 +30,8 @@ Examples:
   concord gate review c-42 --gate valuation --by eva --redebate d-4f1c --context \"the filing is out\"
   concord gate review c-42 --gate valuation --by eva --pass
 
-A gate is reviewed by a person who takes no part in the case. The exit code is 1 when the review is refused."
+A gate is reviewed by a registered reviewer (concord person register NAME --role reviewer) who takes no part in the case and has
+not decided what is reviewed. Where the policy wants two reviewers, the second one says the same. The exit code is 1 when the review is refused."
 )]
 pub(crate) struct ReviewArgs {
     /// The case.
@@ -170,6 +171,11 @@ impl ReviewArgs {
         let SendResult::Recorded(event) = &receipt.result else {
             return Ok(format!("the review is sent as {}\n", receipt.message_id));
         };
+        if event.name == "review_recorded" {
+            return Ok(
+                "the review is recorded; it counts when a second reviewer says the same\n".into(),
+            );
+        }
         let passed: GatePassed = event.read()?;
         let next = match &passed.next {
             Some(next) => format!("the next gate is {next:?}"),

@@ -134,7 +134,7 @@ fn text(shown: &Shown) -> String {
     if shown.assigned.is_empty() && shown.waiting.is_empty() {
         let experts = count(shown.experts as u64, "expert");
         let advice = if shown.experts == 0 {
-            "; see concord expert register --help"
+            "; see concord person register --help"
         } else {
             ""
         };
@@ -184,7 +184,7 @@ fn text(shown: &Shown) -> String {
         text.push_str(&format!("  {}\n", styled(FAINT, note)));
     }
     if shown.experts == 0 {
-        let note = "Nobody is registered who could rule; see concord expert register --help";
+        let note = "Nobody is registered who could rule; see concord person register --help";
         text.push_str(&format!("{}\n", styled(DOUBTFUL, note)));
     }
     text

@@ -165,7 +165,10 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
             why: cancelled.why.clone(),
         },
         // These inputs are messages of people and challengers, and messages are kept for a time only.
-        CaseEvent::Challenged(_) | CaseEvent::GateReviewed(_) | CaseEvent::GatePassed(_) => {
+        CaseEvent::Challenged(_)
+        | CaseEvent::ReviewRecorded(_)
+        | CaseEvent::GateReviewed(_)
+        | CaseEvent::GatePassed(_) => {
             return None;
         }
     })

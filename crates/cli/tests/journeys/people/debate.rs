@@ -16,10 +16,7 @@ async fn a_person_is_given_a_debate_and_rules() {
     outcome::outcomes(&stage, &debate).await;
     ruling::own_position(&stage).await;
     cancelled(&stage).await;
-    stage.good("expert leave eva --why 'on holiday'").await;
-    stage.refused("expert leave eva --why again", "eva").await;
-    let next = "queue next --expert eva";
-    stage.refused(next, "is not registered").await;
+    people(&stage).await;
     stage.holds().await;
 }
 
@@ -30,13 +27,67 @@ async fn register(stage: &Stage) {
         nobody.starts_with("No debate waits for a person (0 experts registered"),
         "{nobody}"
     );
-    let eva = "expert register eva --domain valuation --name 'Eva S.' --email e@example.org";
+    let eva = "person register eva --role arbiter --role outcome_source --domain valuation --name 'Eva S.' \
+               --email e@example.org";
     let registered = stage.good(eva).await;
     assert!(
-        registered.contains("eva is registered: valuation; at most 3 debates"),
+        registered.contains("eva is registered: arbiter in valuation; outcome_source in valuation"),
         "{registered}"
     );
-    stage.good("expert register fay --capacity 1").await;
+    stage
+        .good("person register fay --role arbiter --capacity 1")
+        .await;
+    stage
+        .until("expert list", |experts| {
+            experts.as_array().unwrap().len() == 2
+        })
+        .await;
+}
+
+/// People are listed, shown, suspended and resumed; an arbiter who is suspended leaves the queue.
+async fn people(stage: &Stage) {
+    let names = |people: &Value| -> Vec<String> {
+        let people = people.as_array().unwrap().iter();
+        people
+            .map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        names(&stage.json("person list").await),
+        ["eva", "fay", "gail"]
+    );
+    let reviewers = stage.json("person list --role reviewer").await;
+    assert_eq!(names(&reviewers), ["gail"]);
+    let suspend = "person suspend eva --why 'on holiday' --by olga";
+    assert!(stage.good(suspend).await.contains("is suspended"));
+    assert!(stage.good(suspend).await.contains("already"));
+    let shown = stage.json("person show eva").await;
+    assert_eq!(
+        (&shown["suspended"], &shown["roles"][0]["role"]),
+        (&json!("on holiday"), &json!("arbiter"))
+    );
+    assert!(
+        stage
+            .good("person show eva")
+            .await
+            .contains("suspended: on holiday")
+    );
+    let is_known = |experts: &Value| experts.as_array().unwrap().len() == 2;
+    stage
+        .until("expert list", |experts| !is_known(experts))
+        .await;
+    let next = "queue next --expert eva";
+    stage.refused(next, "is not registered").await;
+    let again = "person register eva --role arbiter";
+    stage.refused(again, "concord person resume eva").await;
+    stage.good("person resume eva").await;
+    stage.until("expert list", is_known).await;
+    stage
+        .refused("person suspend nobody --why so", "Nobody is registered")
+        .await;
+    stage
+        .refused("person show nobody", "nobody is registered")
+        .await;
 }
 
 /// The debate goes to eva; the digest of her brief.

@@ -117,7 +117,8 @@ async fn confirmed(stage: &Stage) {
 }
 
 async fn cancelled(stage: &Stage) {
-    let request = json!({ "case_id": "c-2", "participants": ["fin"], "task": { "type": "test" } });
+    let request =
+        json!({ "case_id": "c-2", "participants": ["fin", "sid"], "task": { "type": "test" } });
     stage
         .with_input("case open -", &request.to_string())
         .await

@@ -43,6 +43,7 @@ impl Stage {
             installation,
             session,
         };
+        stage.good("person register gail --role reviewer").await;
         stage.decide("c-1", "valuation", scale).await;
         stage
     }
@@ -51,7 +52,7 @@ impl Stage {
     async fn decide(&self, case: &str, gate: &str, scale: u32) {
         let opening = json!({
             "case_id": case, "participants": ["fin", "sid"], "task": { "type": "test" }, "gates": [gate],
-            "policy": { "ladder": { "time_scale": scale } },
+            "policy": { "ladder": { "time_scale": scale, "challenges_per_challenger": 4 } },
         });
         self.with_input("case open -", &opening.to_string())
             .await

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::ReceivedChallenge;
 use super::decide::repetition;
 use super::state::{CaseState, Phase};
+use crate::aggregates::person::Act;
 use crate::machine::Decision;
 use crate::rules::canonical::normalise;
 use crate::rules::size_budget::{self, truncate};
@@ -38,7 +39,9 @@ pub(super) fn challenge(
         ConflictType::Challenge.as_str(),
         &format!("{}/{name}", challenge.challenger),
     );
-    if let Err(fault) = check_acceptable(state, opened, &debate_id) {
+    if let Err(fault) = check_challenger(state, opened, received)
+        .and_then(|()| check_acceptable(state, opened, &debate_id))
+    {
         return Decision::Reject(fault);
     }
     let finding = match disputed(state, challenge) {
@@ -68,6 +71,36 @@ pub(super) fn challenge(
             terms,
         },
     })))
+}
+
+/// Checks that the sender may challenge in this case, and has not done so too often.
+fn check_challenger(
+    state: &CaseState,
+    opened: &CaseOpened,
+    received: &ReceivedChallenge,
+) -> Result<(), Fault> {
+    let from = &received.heard.agent_id;
+    let participant = opened.participants.contains(from);
+    received
+        .sender
+        .allow(from, &Act::Challenge { participant })?;
+    let limit = opened.policy.ladder.challenges_per_challenger;
+    let own = state.asked.values().filter(|asked| {
+        let terms = &asked.terms;
+        let challenger = terms.challenge.as_ref().map(|terms| &terms.challenger);
+        terms.refers_to.is_none() && challenger == Some(from)
+    });
+    if own.count() < limit as usize {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        "",
+        format!(
+            "{limit} challenges of {from} were accepted in this case; its policy allows no more of one challenger."
+        ),
+        "Give evidence in the debates there are, or have another participant challenge it.",
+    ))
 }
 
 /// Checks that the case can take another challenge, and this one.

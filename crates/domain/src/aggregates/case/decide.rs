@@ -13,6 +13,7 @@ use concord_wire::{AgentId, CaseId, DebateId, ErrorCode, Fault};
 
 use super::state::{CaseState, Phase};
 use super::{CASE, CaseInput, FINDINGS, OpenRequest, challenge, conclude, gate};
+use crate::aggregates::person::Act;
 use crate::machine::{Context, Decision, Ignored};
 use crate::rules::size_budget::{TASK_BYTES_MAX, json_bytes, truncate};
 
@@ -99,6 +100,7 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
         request_id,
         request,
         policy,
+        sender,
     } = asked;
     let gates = request.gates.iter().map(GateName::as_str);
     let participants: BTreeSet<_> = request.participants.iter().cloned().collect();
@@ -118,6 +120,9 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
                 .as_ref()
                 .map_or_else(reused_message_id, exists),
         );
+    }
+    if let Err(fault) = sender.allow(opened_by, &Act::Open) {
+        return Decision::Reject(fault);
     }
     let checked =
         check_participants(&request.participants).and_then(|()| check_task(&request.task));

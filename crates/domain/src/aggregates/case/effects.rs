@@ -3,7 +3,7 @@
 use concord_events::{CaseEvent, DebateAsked, StoredEvent};
 use concord_wire::payload::TaskAssignment;
 use concord_wire::payload::notification::{
-    CaseCancelled, CaseDecided, CaseDecisionChanged, GatePassed, GateReviewed,
+    CaseCancelled, CaseDecided, CaseDecisionChanged, GatePassed, GateReviewed, ReviewRecorded,
 };
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Token};
@@ -46,6 +46,10 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
             changed.told.iter().map(tell).collect()
         }
         CaseEvent::Challenged(challenged) => vec![open_debate(&challenged.asked)],
+        CaseEvent::ReviewRecorded(recorded) => vec![Effect::tell_all(ReviewRecorded {
+            by: recorded.heard.agent_id.clone(),
+            review: recorded.review.clone(),
+        })],
         CaseEvent::GateReviewed(reviewed) => {
             let again = reviewed.again.as_ref();
             let tell = Effect::tell_all(GateReviewed {

@@ -3,11 +3,11 @@
 use concord_events::{CaseEvent, CaseOpened, DebateAsked, GatePassed, GateReviewed};
 use concord_wire::id::GateName;
 use concord_wire::payload::{Conflict, ConflictOutcome, DebateTerms, Review, ReviewAction};
-use concord_wire::subject::Service;
 use concord_wire::{CaseId, DebateId, ErrorCode, Fault};
 
 use super::ReceivedReview;
 use super::decide::repetition;
+use super::reviewers;
 use super::state::{CaseState, Phase};
 use crate::machine::Decision;
 use crate::rules::size_budget;
@@ -24,7 +24,9 @@ pub(super) fn review(
         return repeated;
     }
     let review = &received.review;
-    if let Err(fault) = check_at_gate(state, opened, received) {
+    if let Err(fault) =
+        reviewers::check(state, opened, received).and_then(|()| check_at_gate(state, received))
+    {
         return Decision::Reject(fault);
     }
     let Some(debate_id) = &review.debate_id else {
@@ -41,6 +43,9 @@ pub(super) fn review(
         },
         ReviewAction::Confirm | ReviewAction::Override | ReviewAction::Pass => None,
     };
+    if let Some(first) = reviewers::first_of_two(state, opened, received) {
+        return first;
+    }
     Decision::Append(CaseEvent::GateReviewed(Box::new(GateReviewed {
         heard: received.heard.clone(),
         debate_id: debate_id.clone(),
@@ -71,21 +76,9 @@ pub(super) fn check_names(gates: &[GateName]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks that the case is at the gate that the review names, and that the sender may review.
-fn check_at_gate(
-    state: &CaseState,
-    opened: &CaseOpened,
-    received: &ReceivedReview,
-) -> Result<(), Fault> {
-    let (gate, by) = (&received.review.gate, &received.heard.agent_id);
-    if opened.participants.contains(by) || Service::parse(by.as_str()).is_ok() {
-        return Err(Fault::new(
-            ErrorCode::Unauthorized,
-            "/from_agent",
-            format!("{by} takes part in this case and cannot review it."),
-            "A gate is reviewed by a person who takes no part in the case.",
-        ));
-    }
+/// Checks that the case is at the gate that the review names.
+fn check_at_gate(state: &CaseState, received: &ReceivedReview) -> Result<(), Fault> {
+    let gate = &received.review.gate;
     if state.phase == Phase::Cancelled {
         return Err(Fault::invalid(
             "",
@@ -223,6 +216,9 @@ fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Ca
             ),
             format!("Confirm, override or debate again: {}.", names.join(", ")),
         ));
+    }
+    if let Some(first) = reviewers::first_of_two(state, opened, received) {
+        return first;
     }
     debug_assert!(
         state.gate() == Some(gate.as_str()),

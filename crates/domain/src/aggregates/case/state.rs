@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use concord_events::{
     CaseEvent, CaseOpened, DebateAsked, Decided, DecisionChanged, Heard, ReceivedFinding,
-    StoredEvent,
+    ReviewRecorded, StoredEvent,
 };
 use concord_wire::payload::{
-    Conflict, ConflictOutcome, Decision, DecisionChange, LogEntry, ReviewAction, SetAside, Status,
+    Conflict, ConflictOutcome, Decision, DecisionChange, LogEntry, Review, ReviewAction, SetAside,
+    Status,
 };
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 
@@ -74,6 +75,8 @@ pub struct CaseState {
     pub asked: BTreeMap<DebateId, Arc<DebateAsked>>,
     /// Provisional decisions that a gate has reviewed.
     pub reviewed: BTreeMap<DebateId, ReviewAction>,
+    /// Reviews that count when a second reviewer says the same, with who sent each.
+    pub first_reviews: Vec<(AgentId, Review)>,
     /// Conflicts that were found when the time of the case was over before its findings were
     /// closed. No debates were opened about them.
     pub never_debated: BTreeSet<DebateId>,
@@ -127,8 +130,14 @@ impl CaseState {
                 self.remember(challenged.heard);
                 self.add_debate(challenged.asked);
             }
+            CaseEvent::ReviewRecorded(recorded) => {
+                self.recorded(*recorded);
+            }
             CaseEvent::GateReviewed(reviewed) => {
                 let reviewed = *reviewed;
+                let about = Some(&reviewed.debate_id);
+                self.first_reviews
+                    .retain(|(_, review)| review.debate_id.as_ref() != about);
                 self.remember(reviewed.heard);
                 self.reviewed
                     .insert(reviewed.debate_id, reviewed.review.action);
@@ -138,6 +147,7 @@ impl CaseState {
             }
             CaseEvent::GatePassed(passed) => {
                 self.remember(passed.heard);
+                self.first_reviews.clear();
                 self.gates_passed += 1;
                 debug_assert!(
                     self.opened
@@ -186,6 +196,18 @@ impl CaseState {
         self.append_to_log(Some(changed.entry));
         self.decision = Some(changed.decision);
         self.changes.push((at, changed.change));
+    }
+
+    /// The last review of somebody about a debate, or about the gate, stands in the place of earlier ones.
+    fn recorded(&mut self, recorded: ReviewRecorded) {
+        let ReviewRecorded { heard, review } = recorded;
+        let same = |agent: &AgentId, earlier: &Review| {
+            *agent == heard.agent_id && earlier.debate_id == review.debate_id
+        };
+        self.first_reviews
+            .retain(|(agent, earlier)| !same(agent, earlier));
+        self.first_reviews.push((heard.agent_id.clone(), review));
+        self.remember(heard);
     }
 
     fn add_debate(&mut self, asked: DebateAsked) {

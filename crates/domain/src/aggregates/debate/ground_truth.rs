@@ -4,10 +4,11 @@ use concord_events::{DebateEvent, DebateOpened, Heard, OutcomeKnown, ProvedParty
 use concord_wire::payload::{OutcomeReport, Position};
 use concord_wire::{AgentId, ErrorCode, Fault};
 
-use super::input::{Eligibility, OutcomeMessage};
+use super::input::OutcomeMessage;
 use super::state::DebateState;
-use super::verdicts::holds;
+use super::verdicts::{domain_of, holds};
 use super::{admission, escalation};
+use crate::aggregates::person::Act;
 use crate::machine::{Context, Decision};
 use crate::rules::size_budget::truncate;
 
@@ -93,29 +94,22 @@ fn check_sender(
             "Send the outcome in that case.",
         ));
     }
-    let unauthorized = |what: String, advice: &str| {
-        Err(Fault::new(
+    if state.positions.iter().any(|held| held.agent_id == *from) {
+        return Err(Fault::new(
             ErrorCode::Unauthorized,
             "/from_agent",
-            what,
-            advice,
-        ))
-    };
-    if state.positions.iter().any(|held| held.agent_id == *from) {
-        let advice = "Have it said by whoever opened the case, by an expert, or by an agent of the policy's outcome_sources.";
-        return unauthorized(format!("{from} was a party to this debate."), advice);
+            format!("{from} was a party to this debate."),
+            "Have it said by a source of outcomes or a reviewer; `concord person list` shows who is.",
+        ));
     }
-    let Eligibility {
-        opened_case,
-        is_expert,
-    } = message.eligibility;
-    if !(opened_case || is_expert || opened.policy.ladder.outcome_sources.contains(from)) {
-        let advice = "Register as an expert, or be named in the policy's ladder.outcome_sources when a case is opened.";
-        return unauthorized(
-            format!("{from} neither opened the case nor is an expert or a source of outcomes."),
-            advice,
-        );
-    }
+    message.sender.allow(
+        from,
+        &Act::TellOutcome {
+            domain: &domain_of(&opened.terms, &opened.conflict),
+            opened: message.opened_case,
+            sources: &opened.policy.ladder.outcome_sources,
+        },
+    )?;
     if state.outcome.is_none() {
         return Err(Fault::invalid(
             "",

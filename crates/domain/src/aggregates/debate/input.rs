@@ -10,8 +10,7 @@ use concord_wire::payload::{
 };
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 
-use crate::aggregates::case::CaseState;
-use crate::aggregates::review_queue::QueueState;
+use crate::aggregates::person::Authority;
 
 /// One input of a debate.
 #[derive(Debug, Clone)]
@@ -107,6 +106,8 @@ pub struct LadderMessage {
     pub digest: String,
     /// The payload.
     pub body: MessageBody,
+    /// What the sender may do; read for rulings only.
+    pub sender: Authority,
 }
 
 impl LadderMessage {
@@ -201,26 +202,8 @@ pub struct OutcomeMessage {
     pub case_id: Option<CaseId>,
     /// The payload.
     pub report: OutcomeReport,
-    /// Whether the sender may report outcomes.
-    pub eligibility: Eligibility,
-}
-
-/// What entitles a sender to report outcomes, besides the policy's list of sources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Eligibility {
-    /// Whether the sender opened the case.
+    /// What the sender may do.
+    pub sender: Authority,
+    /// Whether the sender has opened the case.
     pub opened_case: bool,
-    /// Whether the sender is a registered expert.
-    pub is_expert: bool,
-}
-
-impl Eligibility {
-    /// The eligibility of `agent`, given the case that its message belongs to and the review queue.
-    pub fn of(agent: &AgentId, case: Option<&CaseState>, queue: &QueueState) -> Self {
-        let opened = case.and_then(|case| case.opened.as_ref());
-        Self {
-            opened_case: opened.is_some_and(|opened| opened.opened_by == *agent),
-            is_expert: queue.experts.contains_key(agent),
-        }
-    }
 }

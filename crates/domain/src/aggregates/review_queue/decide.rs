@@ -35,7 +35,10 @@ pub(super) fn decide(state: &QueueState, context: &Context, input: &QueueInput) 
     }
     match input {
         QueueInput::Register(registered) => register(state, registered),
-        QueueInput::Leave { agent_id, by, why } => leave(state, agent_id, by, why),
+        QueueInput::Leave {
+            agent_id, follows, ..
+        } if state.is_past(agent_id, *follows) => Decision::Ignore(Ignored::AlreadyDone),
+        QueueInput::Leave { .. } => leave(state, input),
         QueueInput::Enqueue(enqueue) => enqueue_debate(state, enqueue),
         QueueInput::Advance => advance(state, context),
         QueueInput::Release { debate_id, reason } => release(state, debate_id, *reason),
@@ -52,7 +55,9 @@ pub(super) fn decide(state: &QueueState, context: &Context, input: &QueueInput) 
 fn digest_of_input(input: &QueueInput) -> String {
     match input {
         QueueInput::Register(registered) => request_digest("register", registered),
-        QueueInput::Leave { agent_id, by, why } => request_digest("leave", (agent_id, by, why)),
+        QueueInput::Leave {
+            agent_id, by, why, ..
+        } => request_digest("leave", (agent_id, by, why)),
         QueueInput::Enqueue(enqueue) => request_digest("enqueue", &enqueue.entry.debate_id),
         QueueInput::Advance => request_digest("advance", ()),
         QueueInput::Release { debate_id, .. } => request_digest("release", debate_id),
@@ -95,6 +100,9 @@ fn request_digest(kind: &str, what: impl Serialize) -> String {
 
 fn register(state: &QueueState, registered: &ExpertRegistered) -> QueueDecision {
     let expert = &registered.expert;
+    if state.is_past(&expert.agent_id, registered.follows) {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
     if let Err(fault) = expert.check(PARAMETERS) {
         return Decision::Reject(fault);
     }
@@ -109,20 +117,34 @@ fn register(state: &QueueState, registered: &ExpertRegistered) -> QueueDecision 
     Decision::Append(ReviewQueueEvent::ExpertRegistered(registered.clone()))
 }
 
-fn leave(state: &QueueState, agent_id: &AgentId, by: &AgentId, why: &str) -> QueueDecision {
-    let Some(entry) = state.experts.get(agent_id) else {
-        return Decision::Reject(no_such_expert("agent_id", agent_id));
-    };
-    if let Err(fault) = check_length(why) {
-        return Decision::Reject(fault);
-    }
-    let (agent_id, by, why) = (agent_id.clone(), by.clone(), why.to_owned());
-    let returned = entry.held.iter().cloned().collect();
-    Decision::Append(ReviewQueueEvent::ExpertLeft(ExpertLeft {
+fn leave(state: &QueueState, input: &QueueInput) -> QueueDecision {
+    let QueueInput::Leave {
         agent_id,
         by,
         why,
-        returned,
+        follows,
+        was_expert,
+    } = input
+    else {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    };
+    let known = state.experts.get(agent_id);
+    if known.is_none() && !was_expert {
+        return match follows {
+            0 => Decision::Reject(no_such_expert("agent_id", agent_id)),
+            _ => Decision::Ignore(Ignored::AlreadyDone),
+        };
+    }
+    if let Err(fault) = check_length(why) {
+        return Decision::Reject(fault);
+    }
+    let held = known.map(|entry| entry.held.iter().cloned());
+    Decision::Append(ReviewQueueEvent::ExpertLeft(ExpertLeft {
+        agent_id: agent_id.clone(),
+        by: by.clone(),
+        why: why.clone(),
+        returned: held.into_iter().flatten().collect(),
+        follows: *follows,
     }))
 }
 
@@ -130,7 +152,7 @@ fn no_such_expert(field: &str, agent_id: &AgentId) -> Fault {
     Fault::invalid(
         format!("{PARAMETERS}/{field}"),
         format!("{agent_id} is not registered as an expert."),
-        "`concord queue` shows who is.",
+        "`concord expert list` shows who is.",
     )
 }
 

@@ -21,6 +21,8 @@ pub struct QueueState {
     pub waiting: BTreeSet<Place>,
     /// Debates that were released or have overflowed; the last of them.
     pub finished: Recent<DebateId, ()>,
+    /// The sequence of the last event of each person that was followed.
+    pub followed: BTreeMap<AgentId, u64>,
     /// Digests of the last inputs, by the id of the event that each led to.
     pub causes: Recent<MessageId, String>,
 }
@@ -32,6 +34,7 @@ impl Default for QueueState {
             debates: BTreeMap::new(),
             waiting: BTreeSet::new(),
             finished: Recent::new(FINISHED_MAX),
+            followed: BTreeMap::new(),
             causes: Recent::new(CAUSES_MAX),
         }
     }
@@ -146,8 +149,12 @@ impl QueueState {
         } = record;
         self.causes.insert(meta.event_id, digest_of_event(&event));
         match event {
-            ReviewQueueEvent::ExpertRegistered(registered) => self.register(registered.expert),
+            ReviewQueueEvent::ExpertRegistered(registered) => {
+                self.follow(&registered.expert.agent_id, registered.follows);
+                self.register(registered.expert);
+            }
             ReviewQueueEvent::ExpertLeft(left) => {
+                self.follow(&left.agent_id, left.follows);
                 self.experts.remove(&left.agent_id);
                 for id in &left.returned {
                     if let Some(debate) = self.debates.get_mut(id) {
@@ -190,6 +197,18 @@ impl QueueState {
                 self.finished.insert(released.debate_id, ());
             }
         }
+    }
+
+    fn follow(&mut self, person: &AgentId, sequence: u64) {
+        if sequence > 0 {
+            self.followed.insert(person.clone(), sequence);
+        }
+    }
+
+    /// Whether a later event of this person was followed already.
+    pub(super) fn is_past(&self, person: &AgentId, sequence: u64) -> bool {
+        let last = self.followed.get(person).copied().unwrap_or(0);
+        sequence > 0 && sequence <= last
     }
 
     fn register(&mut self, expert: Expert) {

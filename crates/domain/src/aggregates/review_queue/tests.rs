@@ -38,6 +38,7 @@ fn register(name: &str, capacity: u32, domains: &[&str]) -> QueueInput {
     QueueInput::Register(Box::new(ExpertRegistered {
         by: agent(name),
         expert,
+        follows: 0,
     }))
 }
 
@@ -46,6 +47,8 @@ fn leave(name: &str) -> QueueInput {
         agent_id: agent(name),
         by: agent("olga"),
         why: "holiday".into(),
+        follows: 0,
+        was_expert: false,
     }
 }
 
@@ -260,6 +263,7 @@ fn who_is_given_a_debate_is_notified_where_it_was_registered_last() {
         QueueInput::Register(Box::new(ExpertRegistered {
             expert,
             by: agent("olga"),
+            follows: 0,
         }))
     };
     let mut story = story();

@@ -57,6 +57,9 @@ fn input(record: &StoredEvent<ReviewQueueEvent>) -> Option<QueueInput> {
             agent_id: left.agent_id,
             by: left.by,
             why: left.why,
+            follows: left.follows,
+            // Whoever the queue did not know has left because they were one.
+            was_expert: left.follows > 0,
         },
         // The limit is not in the event. It was not reached.
         ReviewQueueEvent::Enqueued(entry) => QueueInput::Enqueue(Box::new(Enqueue {

@@ -44,6 +44,7 @@ impl Findings {
             | CaseEvent::DecisionAwaited(_)
             | CaseEvent::DecisionChanged(_)
             | CaseEvent::Challenged(_)
+            | CaseEvent::ReviewRecorded(_)
             | CaseEvent::GateReviewed(_)
             | CaseEvent::GatePassed(_)
             | CaseEvent::Cancelled(_) => None,

@@ -22,6 +22,15 @@ pub struct CaseDecisionChanged {
     pub decision: Decision,
 }
 
+/// The data of `review_recorded`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReviewRecorded {
+    /// The first reviewer.
+    pub by: AgentId,
+    /// The review as it was sent. A second reviewer who agrees sends one with the same action, debate and position.
+    pub review: Review,
+}
+
 /// The data of `gate_reviewed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateReviewed {

@@ -4,7 +4,7 @@ use concord_events::{CaseEvent, Heard};
 use concord_wire::id::GateName;
 use concord_wire::payload::{
     Challenge, ConflictOutcome, ConflictType, DebatePriority, Level, Provisional, Review,
-    ReviewAction, Status,
+    ReviewAction, Role, Status,
 };
 use concord_wire::policy::{Decide, Policy};
 use concord_wire::{DebateId, Timestamp};
@@ -14,11 +14,12 @@ use crate::aggregates::case::{
     CASE, CaseInput, CaseMachine, Phase, ReceivedChallenge, ReceivedReview,
 };
 use crate::fixtures::{
-    Story, agent, case_due, conflict, detected, finding, happened, message, open_request, outcome,
-    policy, said,
+    Story, agent, authority, case_due, conflict, detected, finding, happened, message,
+    open_request, outcome, policy, said,
 };
 
 mod passing;
+mod roles;
 
 fn gate_names(gates: &[&str]) -> Vec<GateName> {
     let parsed = gates.iter().map(|gate| GateName::parse(gate));
@@ -68,6 +69,7 @@ pub(super) fn challenges(from: &str, id: &str, challenged: &str) -> CaseInput {
         heard: heard(from, id),
         confidence: 0.7,
         challenge,
+        sender: authority(from, &[Role::Opener]),
     }))
 }
 
@@ -90,6 +92,7 @@ fn reviews(
     CaseInput::Review(Box::new(ReceivedReview {
         heard: heard(by, id),
         review,
+        sender: authority(by, &[Role::Reviewer]),
     }))
 }
 
@@ -106,6 +109,7 @@ fn ended(story: &Story<CaseMachine>, debate: &DebateId, status: Status) -> Confl
         review_at: story.state().gate().map(str::to_owned),
         until: Timestamp::parse("2026-11-22T20:00:00Z").unwrap(),
         dependants: vec!["dcf".into()],
+        expert: None,
     };
     ConflictOutcome {
         level: Some(Level::Fallback),
@@ -406,6 +410,14 @@ pub(crate) fn stories() -> Vec<Story<CaseMachine>> {
     let mut waiting = opened(&[], rules);
     let due = waiting.state().opened.as_ref().unwrap().case_due;
     waiting.hears(&happened("e-due", 900_000), &case_due(CASE, due));
+    let mut two = policy();
+    two.ladder.reviewers_min = 2;
+    let (mut agreed, debate) = at_gate(two);
+    for by in ["gail", "hal"] {
+        let confirm = ReviewAction::Confirm;
+        let review = reviews(by, by, "valuation", confirm, Some(&debate));
+        agreed.hears(&said(by, 60), &review);
+    }
     let mut cancelled = opened(&[], policy());
     cancelled.hears(
         &said("o-1", 1),
@@ -414,5 +426,5 @@ pub(crate) fn stories() -> Vec<Story<CaseMachine>> {
             why: "off".into(),
         },
     );
-    vec![passed, let_through, changed, waiting, cancelled]
+    vec![passed, let_through, agreed, changed, waiting, cancelled]
 }

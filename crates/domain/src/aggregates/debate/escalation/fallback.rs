@@ -76,6 +76,7 @@ pub(super) fn fell_back(on: &OnLadder<'_>, reason: FallbackReason) -> DebateEven
         review_at: opened.terms.gate.clone(),
         until,
         dependants: opened.terms.dependants.clone(),
+        expert: on.ladder.expert.clone(),
     };
     let resolution = wanted.or_else(|| chosen.map(as_resolution));
     let outcome = OutcomeBuilder::new(opened, Status::Provisional, Level::Fallback, resolution)

@@ -9,6 +9,7 @@ use super::fallback::{self, FallbackReason};
 use super::{OnLadder, brief};
 use crate::aggregates::debate::input::LadderMessage;
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
+use crate::aggregates::person::Act;
 use crate::machine::{Decision, Ignored};
 use crate::rules::size_budget::truncate;
 
@@ -77,6 +78,9 @@ pub(super) fn ruling(
     message: &LadderMessage,
     ruling: &Ruling,
 ) -> DebateDecision {
+    if let Err(fault) = message.sender.allow(&message.agent_id, &Act::Rule) {
+        return Decision::Reject(fault);
+    }
     if on.ladder.expert.as_ref() != Some(&message.agent_id) {
         return Decision::Reject(Fault::new(
             ErrorCode::Unauthorized,

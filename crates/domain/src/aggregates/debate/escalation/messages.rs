@@ -30,6 +30,7 @@ pub(in crate::aggregates::debate) fn message(
         message_id,
         digest,
         body,
+        ..
     } = message;
     if let Some(repeated) = admission::repetition(state, agent_id, message_id, digest) {
         return repeated;

@@ -8,7 +8,7 @@ use concord_events::{DeadlineControl, DebateEvent, EscalationReason};
 use concord_wire::Timestamp;
 use concord_wire::payload::{
     ChallengeTerms, ConflictType, Contact, Credibility, DebatePriority, DebateTerms, Evidence,
-    Level, OpenDebate, Overflow, Review, ReviewAction, Ruling, Status,
+    Level, OpenDebate, Overflow, Review, ReviewAction, Role, Ruling, Status,
 };
 use concord_wire::policy::{ConflictHandling, Policy};
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ use crate::aggregates::debate::{
     Command, DebateInput, DebateMachine, LadderMessage, MessageBody, Opening, PriorKnowledge,
 };
 use crate::fixtures::{
-    Story, after, agent, case_id, conflict, elapsed, happened, joins, keeps, message, moves_to,
-    open_debate, policy, said,
+    Story, after, agent, authority, case_id, conflict, elapsed, happened, joins, keeps, message,
+    moves_to, open_debate, policy, said,
 };
 use crate::machine::Machine;
 use crate::rules::credibility;
@@ -117,6 +117,7 @@ fn says(from: &str, id: &str, body: MessageBody) -> DebateInput {
         message_id: message(id),
         digest: format!("{body:?}"),
         body,
+        sender: authority(from, &[Role::Arbiter]),
     }))
 }
 

@@ -313,3 +313,61 @@ fn facts_are_decided_again_and_what_was_not_decided_so_is_found() {
             .contains("not registered")
     );
 }
+
+fn of_person(input: QueueInput, sequence: u64, was: bool) -> QueueInput {
+    match input {
+        QueueInput::Register(registered) => QueueInput::Register(Box::new(ExpertRegistered {
+            follows: sequence,
+            ..*registered
+        })),
+        QueueInput::Leave {
+            agent_id, by, why, ..
+        } => QueueInput::Leave {
+            agent_id,
+            by,
+            why,
+            follows: sequence,
+            was_expert: was,
+        },
+        other => other,
+    }
+}
+
+#[test]
+fn the_last_event_of_a_person_counts_in_whatever_order_they_are_heard() {
+    let comes = |sequence| of_person(register("eva", 1, &[]), sequence, false);
+    let leaves = |sequence, was| of_person(leave("eva"), sequence, was);
+    for (inputs, expected, stays) in [
+        (
+            vec![comes(5), leaves(7, true)],
+            vec!["expert_registered", "expert_left"],
+            false,
+        ),
+        (
+            vec![leaves(7, true), comes(5)],
+            vec!["expert_left", "ignored: already_done"],
+            false,
+        ),
+        (
+            vec![comes(9), leaves(7, true)],
+            vec!["expert_registered", "ignored: already_done"],
+            true,
+        ),
+        // A reviewer, of whom the queue need not know.
+        (vec![leaves(7, false)], vec!["ignored: already_done"], false),
+        // An expert of before people were registered.
+        (
+            vec![register("eva", 1, &[]), leaves(7, false)],
+            vec!["expert_registered", "expert_left"],
+            false,
+        ),
+    ] {
+        let mut story = story();
+        for (place, (input, expected)) in inputs.iter().zip(expected).enumerate() {
+            let context = happened(&format!("e-{place}"), 1);
+            assert_eq!(story.hears(&context, input), expected, "{inputs:?}");
+        }
+        let is_expert = story.state().experts.contains_key(&agent("eva"));
+        assert_eq!(is_expert, stays, "{inputs:?}");
+    }
+}

@@ -19,6 +19,7 @@ fn told() -> Story<ReviewQueueMachine> {
         capacity: 1,
     };
     let registered = ExpertRegistered {
+        follows: 0,
         expert,
         by: agent("eva"),
     };

@@ -7,22 +7,18 @@ use serde_json::json;
 
 use super::*;
 use crate::aggregates::debate::state::position_changes;
-use crate::aggregates::debate::{Eligibility, OutcomeMessage, verdicts};
+use crate::aggregates::debate::{OutcomeMessage, verdicts};
 
-const OPENER: Eligibility = Eligibility {
-    opened_case: true,
-    is_expert: false,
-};
-const EXPERT: Eligibility = Eligibility {
-    opened_case: false,
-    is_expert: true,
-};
-const NOBODY: Eligibility = Eligibility {
-    opened_case: false,
-    is_expert: false,
-};
+/// The role of a sender, and whether it has opened the case.
+type Standing = (&'static [Role], bool);
 
-fn tells(from: &str, id: &str, eligibility: Eligibility, more: serde_json::Value) -> DebateInput {
+const OPENER: Standing = (&[Role::Opener], true);
+const REVIEWER: Standing = (&[Role::Reviewer], false);
+const SOURCE: Standing = (&[Role::OutcomeSource], false);
+/// Whoever may open cases, of a case that somebody else has opened; and one who rules.
+const OTHERS: Standing = (&[Role::Opener, Role::Arbiter, Role::Auditor], false);
+
+fn tells(from: &str, id: &str, standing: Standing, more: serde_json::Value) -> DebateInput {
     let mut whole = json!({ "debate_id": "d-1", "explanation": "the annual report" });
     whole
         .as_object_mut()
@@ -36,7 +32,8 @@ fn tells(from: &str, id: &str, eligibility: Eligibility, more: serde_json::Value
         digest,
         case_id,
         report,
-        eligibility,
+        sender: authority(from, standing.0),
+        opened_case: standing.1,
     };
     DebateInput::Outcome(Box::new(told))
 }
@@ -93,10 +90,14 @@ fn settled() -> Story<DebateMachine> {
 #[test]
 fn only_somebody_without_a_part_in_it_says_what_proved_right_and_once() {
     let right = || json!({ "held_by": "finance" });
-    for (from, eligibility, more, expected) in [
+    for (from, standing, more, expected) in [
         ("finance", OPENER, right(), "refused: /from_agent"),
-        ("strategy", EXPERT, right(), "refused: /from_agent"),
-        ("nosy", NOBODY, right(), "refused: /from_agent"),
+        ("strategy", SOURCE, right(), "refused: /from_agent"),
+        ("nosy", OTHERS, right(), "refused: /from_agent"),
+        // The policy names one source, and this is another.
+        ("nosy", SOURCE, right(), "refused: /from_agent"),
+        // It opened the case, and no operator has registered it.
+        ("coder", (&[], true), right(), "refused: /from_agent"),
         (
             "olga",
             OPENER,
@@ -110,11 +111,11 @@ fn only_somebody_without_a_part_in_it_says_what_proved_right_and_once() {
             "refused: /payload/at",
         ),
         ("olga", OPENER, right(), "outcome_known"),
-        ("eve", EXPERT, right(), "outcome_known"),
-        ("archive", NOBODY, right(), "outcome_known"),
+        ("gail", REVIEWER, right(), "outcome_known"),
+        ("archive", SOURCE, right(), "outcome_known"),
     ] {
         let mut story = settled();
-        let told = tells(from, "o-1", eligibility, more);
+        let told = tells(from, "o-1", standing, more);
         assert_eq!(
             story.hears(&said("o-1", 20 * MINUTE), &told),
             expected,

@@ -1,0 +1,180 @@
+//! `concord person list` and `show`: who is registered, and what they may do.
+
+use std::collections::BTreeMap;
+
+use concord_domain::Versioned;
+use concord_domain::aggregates::person::{PersonMachine, PersonState};
+use concord_events::subject::SystemFilters;
+use concord_events::topology::StreamKind;
+use concord_events::{Aggregate, PersonEvent, StoredEvent};
+use concord_runtime::Broker;
+use concord_wire::payload::{PersonKind, PersonRecord, Role};
+use concord_wire::{AgentId, Timestamp, Token};
+use serde::Serialize;
+
+use crate::shared::args::JsonArg;
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::failure::Failure;
+use crate::shared::output::{self, BAD, Cell, GOOD, NAMED, Table, one_line, styled};
+use crate::shared::stream_reader::{self, Scope};
+
+/// Somebody who is registered.
+#[derive(Debug, Serialize)]
+struct Row {
+    #[serde(flatten)]
+    person: PersonRecord,
+    /// Who registered them.
+    by: Option<AgentId>,
+    /// Since when they are as they are.
+    since: Option<Timestamp>,
+    /// Why they are suspended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suspended: Option<String>,
+}
+
+impl Row {
+    fn new(state: PersonState) -> Option<Self> {
+        Some(Self {
+            person: state.person?,
+            by: state.by,
+            since: state.since,
+            suspended: state.suspended.map(|one| one.why),
+        })
+    }
+
+    fn standing(&self) -> String {
+        match &self.suspended {
+            None => "active".to_owned(),
+            Some(why) => format!("suspended: {why}"),
+        }
+    }
+}
+
+/// The roles of somebody, each in a few words.
+pub(super) fn roles(person: &PersonRecord) -> Vec<String> {
+    let grants = person.roles.iter().map(|grant| {
+        let limit = |word: &str, names: &[String]| match names {
+            [] => String::new(),
+            names => format!(" {word} {}", names.join(", ")),
+        };
+        let domains = limit("in", &grant.domains);
+        let gates = limit("at the gate", &grant.gates);
+        format!("{}{domains}{gates}", grant.role)
+    });
+    grants.collect()
+}
+
+/// Reads events of people: everybody who matches the filter.
+async fn read(broker: &Broker, filter: String) -> Result<Vec<Row>, Failure> {
+    let mut people: BTreeMap<Token, Versioned<PersonMachine>> = BTreeMap::new();
+    let scope = Scope::of(StreamKind::Events, filter);
+    stream_reader::for_each(broker, &scope, "reading people", |stored| {
+        let event = StoredEvent::<PersonEvent>::decode(&stored.payload, stored.sequence);
+        let event = event.map_err(|error| {
+            Failure::failed(format!(
+                "the event at {} cannot be read: {error}",
+                stored.sequence
+            ))
+        })?;
+        let id = event.meta.id.clone();
+        people.entry(id).or_default().apply(event);
+        Ok(())
+    })
+    .await?;
+    let rows = people.into_values();
+    Ok(rows.filter_map(|known| Row::new(known.state)).collect())
+}
+
+pub(super) async fn list(
+    connection: &ConnectionArgs,
+    role: Option<Role>,
+    json: JsonArg,
+) -> Result<u8, Failure> {
+    let broker = connection.connect().await?;
+    let filter = broker.subjects().events_of_kind(Aggregate::Person);
+    let mut rows = read(&broker, filter).await?;
+    if let Some(role) = role {
+        rows.retain(|row| row.person.grant(role).is_some());
+    }
+    if json.json {
+        output::json(&rows)?;
+        return Ok(0);
+    }
+    if rows.is_empty() {
+        output::print("Nobody is registered; see concord person register --help.\n")?;
+        return Ok(0);
+    }
+    output::print(&table(&rows).to_string())?;
+    Ok(0)
+}
+
+pub(super) async fn one(
+    connection: &ConnectionArgs,
+    name: &AgentId,
+    json: JsonArg,
+) -> Result<u8, Failure> {
+    let broker = connection.connect().await?;
+    let filter = broker
+        .subjects()
+        .events_of(Aggregate::Person, &name.token());
+    let row = read(&broker, filter).await?.pop().ok_or_else(|| {
+        Failure::failed(format!(
+            "nobody is registered as {name}; `concord person list` shows who is"
+        ))
+    })?;
+    json.print(&row, text)?;
+    Ok(0)
+}
+
+fn table(rows: &[Row]) -> Table<4> {
+    let mut table = Table::new(["NAME", "STANDING", "ROLES", "CALLED"]);
+    for row in rows {
+        let style = if row.suspended.is_some() { BAD } else { GOOD };
+        table.row([
+            Cell::text(&row.person.name).with(NAMED),
+            Cell::text(one_line(&row.standing(), 40)).with(style),
+            Cell::text(one_line(&roles(&row.person).join("; "), 80)),
+            Cell::text(one_line(
+                row.person.display_name.as_deref().unwrap_or("-"),
+                30,
+            )),
+        ]);
+    }
+    table
+}
+
+fn text(row: &Row) -> String {
+    let person = &row.person;
+    let kind = match person.kind {
+        PersonKind::Person => "person",
+        PersonKind::Agent => "agent",
+    };
+    let mut lines = vec![
+        styled(NAMED, &person.name),
+        format!("  {kind}, {}", one_line(&row.standing(), 200)),
+    ];
+    lines.extend(
+        roles(person)
+            .iter()
+            .map(|role| format!("  {}", one_line(role, 400))),
+    );
+    if person.grant(Role::Arbiter).is_some() {
+        lines.push(format!("  at most {} debates at a time", person.capacity));
+    }
+    let particulars = [
+        ("called", &person.display_name),
+        ("email", &person.contact.email),
+        ("webhook", &person.contact.webhook),
+        ("NATS user", &person.user),
+        ("NATS account", &person.account),
+        ("public key", &person.public_key),
+    ];
+    let given = particulars
+        .into_iter()
+        .filter_map(|(what, given)| Some(format!("  {what}: {}", one_line(given.as_ref()?, 200))));
+    lines.extend(given);
+    if let (Some(by), Some(since)) = (&row.by, row.since) {
+        lines.push(format!("  registered by {by}; so since {since}"));
+    }
+    format!("{}\n", lines.join("\n"))
+}

@@ -1,0 +1,152 @@
+//! People: who may do what in a case, and which names are free.
+//!
+//! A name is that of a person or of an agent and never of both, or an agent could speak with the roles of a person. Each is an
+//! aggregate of its own, so the other one is read before a name is given away.
+
+use std::sync::Arc;
+
+use concord_domain::aggregates::agent::{AgentInput, AgentMachine};
+use concord_domain::aggregates::case::{CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview};
+use concord_domain::aggregates::person::PersonInput;
+use concord_runtime::delivery::HandleError;
+use concord_runtime::delivery::handlers::Prepare;
+use concord_runtime::{Aggregates, People, Ports};
+use concord_wire::envelope::from_json;
+use concord_wire::payload::{PersonKind, PersonRecord};
+use concord_wire::{AgentId, ErrorCode, Fault, Token};
+use serde::Deserialize;
+
+/// Who is registered: people and agents.
+pub(crate) struct Names<P> {
+    pub(crate) people: People<P>,
+    pub(crate) agents: Arc<Aggregates<AgentMachine, P>>,
+}
+
+impl<P> Clone for Names<P> {
+    fn clone(&self) -> Self {
+        Self {
+            people: self.people.clone(),
+            agents: Arc::clone(&self.agents),
+        }
+    }
+}
+
+impl<P: Ports> Names<P> {
+    /// Checks that no person bears the name of an agent.
+    async fn check_agent(&self, agent: &AgentId) -> Result<(), HandleError> {
+        let known = self.people.authority(agent).await?;
+        match known.person {
+            Some(person) if person.kind == PersonKind::Person => Err(Fault::new(
+                ErrorCode::Unauthorized,
+                "/payload/parameters/agent_id",
+                format!("{agent} is the name of a person in this installation."),
+                "Give the agent another id.",
+            )
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that no agent bears the name of a person.
+    async fn check_person(&self, person: &PersonRecord) -> Result<(), HandleError> {
+        if person.kind == PersonKind::Agent {
+            return Ok(());
+        }
+        let known = self.agents.load(&person.name.token()).await?;
+        if known.state.card.is_none() {
+            return Ok(());
+        }
+        let name = &person.name;
+        Err(Fault::invalid(
+            "/person/name",
+            format!("{name} is registered as an agent, and an agent cannot act as a person."),
+            format!(
+                "Give the person another name; or take the agent off the register first: concord agents deregister {name}"
+            ),
+        )
+        .into())
+    }
+}
+
+impl<P: Ports> Prepare<AgentInput> for Names<P> {
+    async fn prepare(&self, input: AgentInput) -> Result<AgentInput, HandleError> {
+        if let AgentInput::Register { card, .. } = &input {
+            self.check_agent(&card.agent_id).await?;
+        }
+        Ok(input)
+    }
+}
+
+impl<P: Ports> Prepare<PersonInput> for Names<P> {
+    async fn prepare(&self, input: PersonInput) -> Result<PersonInput, HandleError> {
+        if let PersonInput::Register { person, .. } = &input {
+            self.check_person(person).await?;
+        }
+        Ok(input)
+    }
+}
+
+/// What a sender may do goes with each input that not everybody may send.
+impl<P: Ports> Prepare<CaseInput> for Names<P> {
+    async fn prepare(&self, input: CaseInput) -> Result<CaseInput, HandleError> {
+        Ok(match input {
+            CaseInput::Open(asked) => {
+                let sender = self.people.authority(&asked.opened_by).await?;
+                CaseInput::Open(Box::new(OpenRequest { sender, ..*asked }))
+            }
+            CaseInput::Challenge(received) => {
+                let sender = self.people.authority(&received.heard.agent_id).await?;
+                CaseInput::Challenge(Box::new(ReceivedChallenge {
+                    sender,
+                    ..*received
+                }))
+            }
+            CaseInput::Review(received) => {
+                let sender = self.people.authority(&received.heard.agent_id).await?;
+                CaseInput::Review(Box::new(ReceivedReview {
+                    sender,
+                    ..*received
+                }))
+            }
+            other => other,
+        })
+    }
+}
+
+/// `register_person`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Registration {
+    person: PersonRecord,
+    by: AgentId,
+}
+
+/// The person that an operator registers.
+pub(crate) fn read_registration(request: &[u8]) -> Result<(Token, PersonInput), Fault> {
+    let Registration { person, by } = from_json(request, "")?;
+    let id = person.name.token();
+    let person = Box::new(person);
+    Ok((id, PersonInput::Register { person, by }))
+}
+
+/// `suspend_person` and `resume_person`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Order {
+    name: AgentId,
+    by: AgentId,
+    #[serde(default)]
+    why: String,
+}
+
+/// The person whom an operator suspends.
+pub(crate) fn read_suspension(request: &[u8]) -> Result<(Token, PersonInput), Fault> {
+    let Order { name, by, why } = from_json(request, "")?;
+    Ok((name.token(), PersonInput::Suspend { name, by, why }))
+}
+
+/// The person whom an operator lets act again.
+pub(crate) fn read_resumption(request: &[u8]) -> Result<(Token, PersonInput), Fault> {
+    let Order { name, by, why } = from_json(request, "")?;
+    Ok((name.token(), PersonInput::Resume { name, by, why }))
+}

@@ -1,0 +1,156 @@
+//! Who may review at a gate, and how many must agree.
+
+use concord_events::{CaseEvent, CaseOpened, ReviewRecorded};
+use concord_wire::payload::{ConflictOutcome, Level, Review, ReviewAction};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
+
+use super::ReceivedReview;
+use super::state::CaseState;
+use crate::aggregates::person::Act;
+use crate::machine::Decision;
+use crate::rules::canonical::normalise;
+
+/// Checks that the sender is a reviewer of the gate and the domain, and neither argued nor decided
+/// what is reviewed.
+pub(super) fn check(
+    state: &CaseState,
+    opened: &CaseOpened,
+    received: &ReceivedReview,
+) -> Result<(), Fault> {
+    let (review, by) = (&received.review, &received.heard.agent_id);
+    let act = Act::Review {
+        gate: &review.gate,
+        domain: domain(state, opened, review.debate_id.as_ref()),
+    };
+    received.sender.allow(by, &act)?;
+    let advice = "Have it reviewed by somebody who neither took part nor decided; `concord person list` shows the reviewers.";
+    let refuse = |what: String| {
+        Err(Fault::new(
+            ErrorCode::Unauthorized,
+            "/from_agent",
+            what,
+            advice,
+        ))
+    };
+    if argued(state, opened, by) {
+        return refuse(format!(
+            "{by} takes part in this case and cannot review it."
+        ));
+    }
+    let decided = match &review.debate_id {
+        Some(debate_id) => lineage(state, debate_id).any(|outcome| decided(outcome, by)),
+        None => state.outcomes.values().any(|outcome| ruled(outcome, by)),
+    };
+    if decided {
+        return refuse(format!(
+            "{by} was the one to decide what is reviewed here, and nobody reviews themselves."
+        ));
+    }
+    Ok(())
+}
+
+/// The domain of a debate; without one, that of the case.
+fn domain<'a>(
+    state: &'a CaseState,
+    opened: &'a CaseOpened,
+    debate_id: Option<&DebateId>,
+) -> Option<&'a str> {
+    let asked = debate_id.and_then(|id| state.asked.get(id));
+    asked
+        .and_then(|asked| asked.terms.domain.as_deref())
+        .or(opened.policy.ladder.domain.as_deref())
+}
+
+/// Whether somebody takes part in the case, or has challenged in it. Services take part in all.
+fn argued(state: &CaseState, opened: &CaseOpened, by: &AgentId) -> bool {
+    let mut challenges = state
+        .asked
+        .values()
+        .filter_map(|asked| asked.terms.challenge.as_ref());
+    opened.participants.contains(by)
+        || Service::parse(by.as_str()).is_ok()
+        || challenges.any(|terms| terms.challenger == *by)
+}
+
+/// The outcomes of a debate and of those that it takes up again.
+fn lineage<'a>(
+    state: &'a CaseState,
+    debate_id: &'a DebateId,
+) -> impl Iterator<Item = &'a ConflictOutcome> {
+    let earlier = std::iter::successors(Some(debate_id), |id| {
+        state.asked.get(*id)?.terms.refers_to.as_ref()
+    });
+    // A debate is taken up again eight times at most.
+    earlier.take(16).filter_map(|id| state.outcomes.get(id))
+}
+
+/// Whether somebody ruled in a debate, or had it for a ruling when its time was over.
+fn decided(outcome: &ConflictOutcome, by: &AgentId) -> bool {
+    let had_it = outcome
+        .provisional
+        .as_ref()
+        .and_then(|one| one.expert.as_ref());
+    ruled(outcome, by) || had_it == Some(by)
+}
+
+fn ruled(outcome: &ConflictOutcome, by: &AgentId) -> bool {
+    // At the gate it is a reviewer who is named here.
+    outcome.level == Some(Level::Person)
+        && outcome
+            .ruled_by
+            .as_ref()
+            .is_some_and(|ruled| ruled.expert == *by)
+}
+
+/// What to do about a review that does not count yet, because the policy wants two reviewers and
+/// this is the first who says so; `None` for one that counts.
+pub(super) fn first_of_two(
+    state: &CaseState,
+    opened: &CaseOpened,
+    received: &ReceivedReview,
+) -> Option<Decision<CaseEvent>> {
+    if opened.policy.ladder.reviewers_min < 2 {
+        return None;
+    }
+    let (review, by) = (&received.review, &received.heard.agent_id);
+    let mut said = state
+        .first_reviews
+        .iter()
+        .filter(|(_, earlier)| agree(earlier, review))
+        .map(|(agent, _)| agent);
+    if said.clone().any(|agent| agent != by) {
+        return None;
+    }
+    if said.any(|agent| agent == by) {
+        return Some(Decision::Reject(Fault::new(
+            ErrorCode::Unauthorized,
+            "/from_agent",
+            format!("{by} has said so already, and this case wants two reviewers."),
+            "Have another reviewer send the same; `concord person list` shows who can.",
+        )));
+    }
+    Some(Decision::Append(CaseEvent::ReviewRecorded(Box::new(
+        ReviewRecorded {
+            heard: received.heard.clone(),
+            review: review.clone(),
+        },
+    ))))
+}
+
+/// Whether two reviews ask for the same: gate, debate and action, and of overriding ones the value,
+/// or the words where there is none. Reasons may differ.
+fn agree(one: &Review, other: &Review) -> bool {
+    let same =
+        (&one.gate, &one.debate_id, one.action) == (&other.gate, &other.debate_id, other.action);
+    if !same || one.action != ReviewAction::Override {
+        return same;
+    }
+    match (&one.value, &other.value) {
+        (None, None) => {
+            let words = |review: &Review| review.position.as_deref().map(normalise);
+            words(one) == words(other)
+        }
+        (one, other) => one == other,
+    }
+}

@@ -1,0 +1,304 @@
+//! Who may challenge and review, and how many must agree.
+
+use concord_wire::ErrorCode;
+use concord_wire::payload::{RoleGrant, RuledBy};
+
+use super::*;
+use crate::aggregates::person::Authority;
+use crate::fixtures::person;
+use crate::machine::{Context, Decision, Machine};
+
+/// A reviewer of these gates and domains; everywhere where none are named.
+fn reviewer(name: &str, gates: &[&str], domains: &[&str]) -> Authority {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    let mut record = person(name, &[]);
+    record.roles.push(RoleGrant {
+        role: Role::Reviewer,
+        gates: texts(gates),
+        domains: texts(domains),
+    });
+    Authority {
+        person: Some(record),
+        suspended: None,
+    }
+}
+
+fn with_sender(input: CaseInput, sender: Authority) -> CaseInput {
+    match input {
+        CaseInput::Review(received) => CaseInput::Review(Box::new(ReceivedReview {
+            sender,
+            ..*received
+        })),
+        CaseInput::Challenge(received) => CaseInput::Challenge(Box::new(ReceivedChallenge {
+            sender,
+            ..*received
+        })),
+        other => other,
+    }
+}
+
+/// What is said to the sender of an input that is refused.
+fn refusal(
+    story: &Story<CaseMachine>,
+    context: &Context,
+    input: &CaseInput,
+) -> concord_wire::Fault {
+    match CaseMachine::decide(story.state(), context, input) {
+        Decision::Reject(fault) => fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn in_domain(domain: Option<&str>) -> Policy {
+    let mut policy = policy();
+    policy.ladder.domain = domain.map(str::to_owned);
+    policy
+}
+
+#[test]
+fn only_reviewers_of_the_gate_and_the_domain_review() {
+    let suspended = Authority {
+        suspended: Some("left the firm".into()),
+        ..reviewer("gail", &[], &[])
+    };
+    let others = [Role::Opener, Role::Arbiter, Role::Operator, Role::Auditor];
+    for (sender, domain, accepted) in [
+        (Authority::default(), None, false),
+        (authority("gail", &others), None, false),
+        (suspended, None, false),
+        (reviewer("gail", &[], &[]), None, true),
+        (reviewer("gail", &[], &[]), Some("tax"), true),
+        (reviewer("gail", &["valuation"], &[]), Some("tax"), true),
+        (reviewer("gail", &["release"], &[]), None, false),
+        (reviewer("gail", &[], &["Tax "]), Some("tax"), true),
+        (reviewer("gail", &[], &["credit"]), Some("tax"), false),
+        (reviewer("gail", &[], &["tax"]), None, false),
+        (reviewer("gail", &["release"], &["tax"]), Some("tax"), false),
+    ] {
+        let what = format!("{sender:?} in {domain:?}");
+        let (mut story, debate) = at_gate(in_domain(domain));
+        let confirms = reviews(
+            "gail",
+            "m-r",
+            "valuation",
+            ReviewAction::Confirm,
+            Some(&debate),
+        );
+        let confirms = with_sender(confirms, sender.clone());
+        let expected = if accepted {
+            "gate_reviewed"
+        } else {
+            "refused: /from_agent"
+        };
+        assert_eq!(story.hears(&said("m-r", 60), &confirms), expected, "{what}");
+        if accepted {
+            continue;
+        }
+        let passes = reviews("gail", "m-p", "valuation", ReviewAction::Pass, None);
+        let fault = refusal(&story, &said("m-p", 61), &with_sender(passes, sender));
+        assert_eq!(fault.code, ErrorCode::Unauthorized, "{what}");
+    }
+}
+
+#[test]
+fn who_is_no_reviewer_is_told_whom_to_ask() {
+    let (story, debate) = at_gate(policy());
+    let review = reviews(
+        "ben",
+        "m-r",
+        "valuation",
+        ReviewAction::Override,
+        Some(&debate),
+    );
+    let review = with_sender(review, Authority::default());
+    let fault = refusal(&story, &said("m-r", 60), &review);
+    assert_eq!(
+        (fault.message.as_str(), fault.advice.as_str()),
+        (
+            "ben is not a reviewer of the gate \"valuation\".",
+            "An operator registers reviewers: concord person register ben --role reviewer --gate valuation"
+        )
+    );
+}
+
+#[test]
+fn nobody_reviews_what_they_argued_or_decided() {
+    let (mut story, debate) = at_gate(policy());
+    for party in ["finance", "strategy"] {
+        let own = reviews(
+            party,
+            "m-r",
+            "valuation",
+            ReviewAction::Confirm,
+            Some(&debate),
+        );
+        assert_eq!(
+            story.hears(&said("m-r", 60), &own),
+            "refused: /from_agent",
+            "{party}"
+        );
+    }
+    // Somebody who takes no part has challenged.
+    let challenge = challenges("nina", "m-n", "finance");
+    assert_eq!(story.hears(&said("m-n", 61), &challenge), "challenged");
+    let hers = story.state().debated[1].conflict_id.clone();
+    let own = reviews(
+        "nina",
+        "m-r",
+        "valuation",
+        ReviewAction::Confirm,
+        Some(&debate),
+    );
+    assert_eq!(story.hears(&said("m-r", 62), &own), "refused: /from_agent");
+
+    // Eve had that debate when the time was over, and reviews another one only.
+    let mut fallen = ended(&story, &hers, Status::Provisional);
+    if let Some(provisional) = &mut fallen.provisional {
+        provisional.expert = Some(agent("eve"));
+    }
+    story.hears(&happened("e-2", 63), &CaseInput::Resolved(Box::new(fallen)));
+    let own = reviews(
+        "eve",
+        "m-e",
+        "valuation",
+        ReviewAction::Confirm,
+        Some(&hers),
+    );
+    assert_eq!(story.hears(&said("m-e", 64), &own), "refused: /from_agent");
+    let other = reviews(
+        "eve",
+        "m-o",
+        "valuation",
+        ReviewAction::Confirm,
+        Some(&debate),
+    );
+    assert_eq!(story.hears(&said("m-o", 65), &other), "gate_reviewed");
+}
+
+#[test]
+fn who_has_ruled_in_a_case_does_not_let_it_pass() {
+    let (mut story, debate) = at_gate(policy());
+    let fallen = ended(&story, &debate, Status::Provisional);
+    let ruled = ConflictOutcome {
+        level: Some(Level::Person),
+        status: Status::Ruling,
+        provisional: None,
+        ruled_by: Some(RuledBy {
+            expert: agent("rita"),
+            rationale: "Seen.".into(),
+            digest: None,
+        }),
+        ..fallen
+    };
+    story.hears(&happened("e-3", 66), &CaseInput::Resolved(Box::new(ruled)));
+    let passes = |by: &str| reviews(by, "m-p", "valuation", ReviewAction::Pass, None);
+    let refused = refusal(&story, &said("m-p", 67), &passes("rita"));
+    assert_eq!(refused.code, ErrorCode::Unauthorized, "{refused}");
+}
+
+fn dual() -> Policy {
+    let mut policy = policy();
+    policy.ladder.reviewers_min = 2;
+    policy
+}
+
+#[test]
+fn two_reviewers_must_say_the_same() {
+    let (mut story, debate) = at_gate(dual());
+    let mut number = 0;
+    let mut hears = |by: &str, action, debate: Option<&DebateId>| {
+        number += 1;
+        let id = format!("m-{number}-r");
+        let review = reviews(by, &id, "valuation", action, debate);
+        story.hears(&said(&id, 60 + number), &review)
+    };
+    let about = Some(&debate);
+    for (by, action, expected) in [
+        ("gail", ReviewAction::Confirm, "review_recorded"),
+        // The same again is no second reviewer.
+        ("gail", ReviewAction::Confirm, "refused: /from_agent"),
+        // Another one wants something else.
+        ("hal", ReviewAction::Override, "review_recorded"),
+        // The first one is convinced.
+        ("gail", ReviewAction::Override, "gate_reviewed"),
+    ] {
+        assert_eq!(hears(by, action, about), expected, "{by} {action:?}");
+    }
+    let passes = ReviewAction::Pass;
+    assert_eq!(hears("hal", passes, None), "review_recorded");
+    assert_eq!(hears("hal", passes, None), "refused: /from_agent");
+    assert_eq!(hears("gail", passes, None), "gate_passed");
+    assert!(story.state().first_reviews.is_empty());
+    // The next gate needs two again.
+    let next = reviews("gail", "m-next", "release", passes, None);
+    assert_eq!(story.hears(&said("m-next", 90), &next), "review_recorded");
+}
+
+#[test]
+fn overriding_with_another_value_is_not_the_same() {
+    let (mut story, debate) = at_gate(dual());
+    let over = |by: &str, id: &str, value: u32| {
+        let input = reviews(by, id, "valuation", ReviewAction::Override, Some(&debate));
+        let CaseInput::Review(mut received) = input else {
+            panic!("a review")
+        };
+        received.review.value = Some(json!(value));
+        received.review.rationale = format!("the reason of {by}");
+        CaseInput::Review(received)
+    };
+    for (by, id, value, expected) in [
+        ("gail", "m-1r", 28, "review_recorded"),
+        ("hal", "m-2r", 29, "review_recorded"),
+        ("ida", "m-3r", 28, "gate_reviewed"),
+    ] {
+        assert_eq!(story.hears(&said(id, 60), &over(by, id, value)), expected);
+    }
+}
+
+#[test]
+fn participants_and_registered_people_challenge_each_so_often() {
+    let mut rules = policy();
+    rules.ladder.challenges_per_challenger = 1;
+    let mut story = opened(&["valuation"], rules);
+    let found = finding("finance", "m-1", json!({"risk_score": 20}));
+    story.hears(&said("m-1", 1), &found);
+    let suspended = Authority {
+        suspended: Some("on leave".into()),
+        ..authority("nina", &[Role::Opener])
+    };
+    for (from, id, sender, expected) in [
+        ("nosy", "m-a", Authority::default(), "refused: /from_agent"),
+        ("nina", "m-b", suspended, "refused: /from_agent"),
+        (
+            "anna",
+            "m-c",
+            authority("anna", &[Role::Auditor]),
+            "refused: /from_agent",
+        ),
+        ("strategy", "m-d", Authority::default(), "challenged"),
+        ("strategy", "m-e", Authority::default(), "refused: "),
+        (
+            "nina",
+            "m-f",
+            authority("nina", &[Role::Arbiter]),
+            "challenged",
+        ),
+    ] {
+        let input = with_sender(challenges(from, id, "finance"), sender);
+        assert_eq!(story.hears(&said(id, 5), &input), expected, "{from} {id}");
+    }
+}
+
+#[test]
+fn somebody_who_is_suspended_opens_no_case() {
+    let mut request = open_request(&["finance"], policy());
+    request.sender = Authority {
+        suspended: Some("left the firm".into()),
+        ..authority("olga", &[Role::Opener])
+    };
+    let mut story = Story::<CaseMachine>::of("c-1");
+    assert_eq!(
+        story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request))),
+        "refused: /from_agent"
+    );
+}
