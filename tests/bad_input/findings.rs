@@ -200,7 +200,7 @@ async fn a_finding_with_more_to_compare_than_a_case_takes() {
 async fn a_finding_in_the_wrong_place() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
-    // The facilitator has no use for findings: nothing follows, and nothing breaks.
+    // The facilitator has no use for findings, and the coordinator none for agreement: the sender is told who has.
     let message = Message::new(&case, "alice", "debate-facilitator", "finding", finding(50));
     stage.send(&message).await;
     let message = Message::new(&case, "alice", "coordinator", "agreement", json!({}));
@@ -213,6 +213,6 @@ async fn a_finding_in_the_wrong_place() {
             .await;
     }
     stage.settled().await;
-    assert_eq!(stage.errors("alice").await.len(), 2);
+    assert_eq!(stage.errors("alice").await.len(), 4);
     stage.decides_a_good_case().await;
 }

@@ -150,7 +150,7 @@ impl Run {
                     .await;
                 }
             }
-            "case.debate_settled" => {
+            "case.debate_settled" | "case.decision_changed" => {
                 let debate = text(&data["outcome"]["conflict_id"]).to_owned();
                 if data["outcome"]["status"] == "provisional" {
                     self.provisional.insert(debate.clone(), id);

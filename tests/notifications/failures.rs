@@ -99,7 +99,7 @@ async fn what_is_refused_for_good_is_kept_and_can_be_sent_again_and_the_ladder_g
         "what lasts is not tried again"
     );
     stage.event("debate", "fell_back").await;
-    stage.event("case", "debate_settled").await;
+    stage.event("case", "decision_changed").await;
     // When the mailbox exists, an operator sends the mail again; the other letter is refused again.
     drop(smtp);
     let smtp = Server::smtp(smtp_port, &[]).await;

@@ -108,7 +108,7 @@ async fn provisional(installation: &TestInstallation) -> (String, String) {
             .store(installation.client())
             .await;
     }
-    // What is challenged after the decision is settled by an event of its own.
+    // What is challenged after the decision is settled by a new version of it.
     let id = case.parse().expect("an id");
     installation.decision(&id, PATIENCE).await;
     let challenge = json!({
@@ -118,7 +118,7 @@ async fn provisional(installation: &TestInstallation) -> (String, String) {
     Message::new(&case, &ann, "coordinator", "challenge", challenge)
         .store(installation.client())
         .await;
-    let settled = format!("case.{case}.debate_settled");
+    let settled = format!("case.{case}.decision_changed");
     let debate = wait_for(&settled, PATIENCE, async || {
         let events = events(installation.client(), &settled).await?;
         let event = events.first().ok_or("none")?.json();

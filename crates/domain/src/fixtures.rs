@@ -419,12 +419,8 @@ pub(crate) fn moves_to(from: &str, message_id: &str, value: Value) -> DebateInpu
 }
 
 pub(crate) fn round_due(id: &Token, round: u32, due: Timestamp) -> DebateInput {
-    DebateInput::Elapsed(elapsed(
-        Aggregate::Debate,
-        id,
-        round_name(round).as_str(),
-        due,
-    ))
+    let name = round_name(round);
+    DebateInput::Elapsed(elapsed(Aggregate::Debate, id, name.as_str(), due))
 }
 
 pub(crate) fn case_due(name: &str, due: Timestamp) -> CaseInput {

@@ -134,6 +134,8 @@ async fn rule_badly(
     let MessageBody::Ruling(ruling) = &mut said.body else {
         return Ok(());
     };
+    // These bugs are about time and digest, not about roles.
+    said.sender = Authority::of_expert(&said.agent_id);
     let ports = &service.ports;
     let context = service.of_message(envelope.message_id);
     if bug == InjectedBug::RulingOutOfTime {

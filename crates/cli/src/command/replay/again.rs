@@ -7,7 +7,7 @@ use concord_events::{
     AggregateEvent, CaseEvent, DeadlineElapsed, DebateSettled, Detected, DetectionEvent, FiredBy,
     Origin, StoredEvent,
 };
-use concord_wire::payload::{Conflict, LogEntry};
+use concord_wire::payload::{Conflict, ConflictOutcome, LogEntry};
 use concord_wire::{CaseId, Timestamp, Token};
 
 /// The debates that a detection led to; none for any other event.
@@ -143,13 +143,11 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
             &received.deferred,
             received.conflicts_omitted,
         )?,
-        CaseEvent::DebateSettled(settled) => CaseInput::Resolved(Box::new(settled.outcome.clone())),
-        CaseEvent::DecisionChanged(changed) => {
-            CaseInput::Resolved(Box::new(changed.outcome.clone()))
-        }
+        CaseEvent::DebateSettled(settled) => resolved(&settled.outcome),
+        CaseEvent::DecisionChanged(changed) => resolved(&changed.outcome),
         CaseEvent::DecisionAwaited(_) => elapsed(CASE, opened.case_due),
         CaseEvent::Decided(decided) => match (&decided.last, decided.decision.reason.as_str()) {
-            (Some(last), _) => CaseInput::Resolved(Box::new(last.clone())),
+            (Some(last), _) => resolved(last),
             (None, "timeout") => elapsed(CASE, opened.case_due),
             (None, _) => {
                 let decision = &decided.decision;
@@ -172,6 +170,10 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
             return None;
         }
     })
+}
+
+fn resolved(outcome: &ConflictOutcome) -> CaseInput {
+    CaseInput::Resolved(Box::new(outcome.clone()))
 }
 
 /// The conflicts that a detection has found. Challenges are among the debated ones before the detection.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use concord_events::{
-    CaseEvent, CaseOpened, DebateAsked, Decided, DecisionChanged, Heard, ReceivedFinding,
-    ReviewRecorded, StoredEvent,
+    CaseEvent, CaseOpened, DebateAsked, Decided, DecisionChanged, GateReviewed, Heard,
+    ReceivedFinding, ReviewRecorded, StoredEvent,
 };
 use concord_wire::payload::{
     Conflict, ConflictOutcome, Decision, DecisionChange, LogEntry, Review, ReviewAction, SetAside,
@@ -130,21 +130,8 @@ impl CaseState {
                 self.remember(challenged.heard);
                 self.add_debate(challenged.asked);
             }
-            CaseEvent::ReviewRecorded(recorded) => {
-                self.recorded(*recorded);
-            }
-            CaseEvent::GateReviewed(reviewed) => {
-                let reviewed = *reviewed;
-                let about = Some(&reviewed.debate_id);
-                self.first_reviews
-                    .retain(|(_, review)| review.debate_id.as_ref() != about);
-                self.remember(reviewed.heard);
-                self.reviewed
-                    .insert(reviewed.debate_id, reviewed.review.action);
-                if let Some(again) = reviewed.again {
-                    self.add_debate(*again);
-                }
-            }
+            CaseEvent::ReviewRecorded(recorded) => self.recorded(*recorded),
+            CaseEvent::GateReviewed(reviewed) => self.gate_reviewed(*reviewed),
             CaseEvent::GatePassed(passed) => {
                 self.remember(passed.heard);
                 self.first_reviews.clear();
@@ -182,6 +169,18 @@ impl CaseState {
         self.decision = Some(decided.decision);
         self.decided_at = Some(at);
         self.phase = Phase::Decided;
+    }
+
+    fn gate_reviewed(&mut self, reviewed: GateReviewed) {
+        let about = Some(&reviewed.debate_id);
+        self.first_reviews
+            .retain(|(_, review)| review.debate_id.as_ref() != about);
+        self.remember(reviewed.heard);
+        self.reviewed
+            .insert(reviewed.debate_id, reviewed.review.action);
+        if let Some(again) = reviewed.again {
+            self.add_debate(*again);
+        }
     }
 
     fn change_decision(&mut self, changed: DecisionChanged, at: Timestamp) {
