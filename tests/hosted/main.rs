@@ -1,6 +1,7 @@
 //! Hosted agents that are servers and models, on a real broker with real processes.
 
 mod budgets;
+mod decision;
 mod dialects;
 mod embeddings;
 mod failing;
