@@ -37,7 +37,9 @@ pub(in crate::aggregates::debate) fn control(
         }
         (DeadlineControl::Hold, None) => (0, on.ladder.waits_for.clone(), Vec::new()),
         (DeadlineControl::Resume, Some((held, since))) => {
-            let ms = on.context.now.millis_since(*since);
+            // A deadline that fell due while it was held has elapsed, and does not elapse twice. The new one is another,
+            // also where the clock of this process is behind that of the one that held it.
+            let ms = on.context.now.millis_since(*since).max(1);
             (ms, Vec::new(), moved(held, ms))
         }
         (DeadlineControl::Extend, _) if !(1..=EXTENSION_MAX_MS).contains(&extend_by_ms) => {

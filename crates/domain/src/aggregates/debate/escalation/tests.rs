@@ -25,6 +25,7 @@ use crate::machine::Machine;
 use crate::rules::credibility;
 
 mod notified;
+mod operators;
 mod outcome;
 mod people;
 mod random;
