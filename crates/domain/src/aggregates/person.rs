@@ -14,19 +14,17 @@
 //! free, because no agent bears it, is checked by the caller.
 
 use concord_events::{PersonEvent, PersonRegistered, PersonResumed, PersonSuspended, StoredEvent};
-use concord_wire::payload::{PersonRecord, Role, json_text_bytes};
-use concord_wire::{AgentId, ErrorCode, Fault, Timestamp};
+use concord_wire::payload::{PersonRecord, Role};
+use concord_wire::{AgentId, Fault, Timestamp};
 
 use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::rules::size_budget::check_reason;
 
 mod authority;
 mod verbs;
 
 pub use authority::{Act, Authority};
 pub use verbs::{check_verb, roles_of};
-
-/// Most bytes of an operator's reason, as JSON.
-pub const WHY_BYTES_MAX: usize = 1_024;
 
 /// The state machine of a person.
 #[derive(Debug, Clone, Copy)]
@@ -157,7 +155,7 @@ fn suspend(state: &PersonState, name: &AgentId, by: &AgentId, why: &str) -> Deci
             "Say why: whoever is refused because of it is told.",
         ));
     }
-    if let Err(fault) = check_length(why) {
+    if let Err(fault) = check_reason("/why", why) {
         return Decision::Reject(fault);
     }
     if state.suspended.is_some() {
@@ -175,7 +173,7 @@ fn resume(state: &PersonState, name: &AgentId, by: &AgentId, why: &str) -> Decis
     let Some(person) = &state.person else {
         return Decision::Reject(not_registered(name));
     };
-    if let Err(fault) = check_length(why) {
+    if let Err(fault) = check_reason("/why", why) {
         return Decision::Reject(fault);
     }
     if state.suspended.is_none() {
@@ -195,19 +193,6 @@ fn not_registered(name: &AgentId) -> Fault {
         format!("Nobody is registered as {name}."),
         "`concord person list` shows who is.",
     )
-}
-
-fn check_length(why: &str) -> Result<(), Fault> {
-    let bytes = json_text_bytes(why);
-    if bytes <= WHY_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Fault::new(
-        ErrorCode::CapacityExceeded,
-        "/why",
-        format!("The reason has {bytes} bytes; at most {WHY_BYTES_MAX} are accepted."),
-        "Give the reason in a sentence or two.",
-    ))
 }
 
 #[cfg(test)]

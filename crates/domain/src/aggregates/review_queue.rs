@@ -78,8 +78,6 @@ pub const EXPERTS_MAX: usize = 1_000;
 pub const FINISHED_MAX: usize = 10_000;
 /// How many causes are remembered, to recognise a repetition.
 pub const CAUSES_MAX: usize = 10_000;
-/// Most bytes of an operator's reason, as JSON.
-pub const WHY_BYTES_MAX: usize = 1_024;
 
 /// The id of the one review queue of an installation.
 pub fn id() -> Token {

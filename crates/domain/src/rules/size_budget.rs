@@ -11,7 +11,8 @@
 //!
 //! The arithmetic is in decision record 0011. Sizes are bytes of JSON.
 
-use concord_wire::payload::{Conflict, ConflictOutcome, Position};
+use concord_wire::payload::{Conflict, ConflictOutcome, Position, json_text_bytes};
+use concord_wire::{ErrorCode, Fault};
 use serde::Serialize;
 
 pub(crate) mod truncate;
@@ -42,6 +43,23 @@ pub(crate) const CLAUSES_BYTES_MAX: usize = 48 * 1024;
 /// Most bytes of a conflict's subject: two names in the form in which they are compared, escaped as
 /// in a JSON pointer.
 pub(crate) const SUBJECT_BYTES_MAX: usize = 2 * 1024;
+
+/// Most bytes of an operator's reason, as JSON.
+pub const WHY_BYTES_MAX: usize = 1_024;
+
+/// Checks the length of an operator's reason; `pointer` is where it stands, for the fault.
+pub(crate) fn check_reason(pointer: &str, why: &str) -> Result<(), Fault> {
+    let bytes = json_text_bytes(why);
+    if bytes <= WHY_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        pointer,
+        format!("The reason has {bytes} bytes; at most {WHY_BYTES_MAX} are accepted."),
+        "Give the reason in a sentence or two.",
+    ))
+}
 
 /// The size of `value` as JSON, in bytes.
 pub fn json_bytes(value: &impl Serialize) -> usize {

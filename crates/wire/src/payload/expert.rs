@@ -162,7 +162,7 @@ impl Expert {
     }
 }
 
-fn check_text(pointer: &str, text: &str) -> Result<(), Fault> {
+pub(super) fn check_text(pointer: &str, text: &str) -> Result<(), Fault> {
     if text.trim().is_empty() {
         return Err(Fault::invalid(
             pointer,

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::expert::{Contact, Expert};
-use super::{check_name, shortened};
+use super::expert::{Contact, Expert, check_text};
+use super::shortened;
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 use crate::id::AgentId;
@@ -268,17 +268,6 @@ impl PersonRecord {
             _ => Ok(()),
         }
     }
-}
-
-fn check_text(pointer: &str, text: &str) -> Result<(), Fault> {
-    if text.trim().is_empty() {
-        return Err(Fault::invalid(
-            pointer,
-            "It is blank.",
-            "Give a name, or leave it out.",
-        ));
-    }
-    check_name(pointer, text)
 }
 
 #[cfg(test)]

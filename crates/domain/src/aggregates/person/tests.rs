@@ -1,3 +1,4 @@
+use concord_wire::ErrorCode;
 use concord_wire::payload::{Role, RoleGrant};
 
 use super::*;

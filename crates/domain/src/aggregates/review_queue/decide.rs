@@ -4,16 +4,17 @@ use concord_events::{
     Assigned, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason, Released,
     ReviewQueueEvent,
 };
-use concord_wire::payload::{Contact, DebatePriority, json_text_bytes};
+use concord_wire::payload::{Contact, DebatePriority};
 use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
 use serde::Serialize;
 
 use super::over_capacity;
 use super::state::{QueueState, QueuedDebate};
-use super::{EXPERTS_MAX, Enqueue, QueueInput, WHY_BYTES_MAX, event_id_of, order};
+use super::{EXPERTS_MAX, Enqueue, QueueInput, event_id_of, order};
 use crate::aggregates::case::reused_message_id;
 use crate::digest;
 use crate::machine::{Context, Decision, Ignored};
+use crate::rules::size_budget::check_reason;
 
 type QueueDecision = Decision<ReviewQueueEvent>;
 
@@ -135,7 +136,7 @@ fn leave(state: &QueueState, input: &QueueInput) -> QueueDecision {
             _ => Decision::Ignore(Ignored::AlreadyDone),
         };
     }
-    if let Err(fault) = check_length(why) {
+    if let Err(fault) = check_reason(&format!("{PARAMETERS}/why"), why) {
         return Decision::Reject(fault);
     }
     let held = known.map(|entry| entry.held.iter().cloned());
@@ -154,19 +155,6 @@ fn no_such_expert(field: &str, agent_id: &AgentId) -> Fault {
         format!("{agent_id} is not registered as an expert."),
         "`concord expert list` shows who is.",
     )
-}
-
-fn check_length(why: &str) -> Result<(), Fault> {
-    let bytes = json_text_bytes(why);
-    if bytes <= WHY_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Fault::new(
-        ErrorCode::CapacityExceeded,
-        format!("{PARAMETERS}/why"),
-        format!("The reason has {bytes} bytes; at most {WHY_BYTES_MAX} are accepted."),
-        "Give the reason in a sentence or two.",
-    ))
 }
 
 fn enqueue_debate(state: &QueueState, enqueue: &Enqueue) -> QueueDecision {
@@ -274,7 +262,7 @@ fn check_why(why: &str) -> Result<(), Fault> {
             "Say why: it is kept with the debate.",
         ));
     }
-    check_length(why)
+    check_reason(&format!("{PARAMETERS}/why"), why)
 }
 
 /// Checks that an operator may assign the debate to this expert.

@@ -3,6 +3,7 @@
 use concord_wire::ErrorCode;
 
 use super::*;
+use crate::rules::size_budget::WHY_BYTES_MAX;
 
 #[test]
 fn an_expert_who_leaves_returns_their_debates_to_their_places() {
