@@ -4,6 +4,8 @@
 
 use std::process::{Command, Output};
 
+use concord_simulation::WORLD_VERSION;
+
 fn simulate(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_concord-simulate"))
         .args(arguments)
@@ -20,7 +22,10 @@ fn what_holds_is_summed_up() {
     let output = simulate(&["--seeds", "2", "--from", "7"]);
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.starts_with("Seeds 7 to 8 of world 3.\n"), "{said}");
+    assert!(
+        said.starts_with(&format!("Seeds 7 to 8 of world {WORLD_VERSION}.\n")),
+        "{said}"
+    );
     assert!(
         said.contains("deadlines that the watchdog had to fire"),
         "{said}"
@@ -38,7 +43,7 @@ fn a_seed_that_does_not_hold_says_how_to_run_it_again() {
         "cargo run -p concord-simulation --release -- --seed {seed} --verbose --plant effect_forgotten"
     );
     assert_eq!(summary["reproduce"], expected.as_str());
-    assert_eq!(summary["world"], 3);
+    assert_eq!(summary["world"], WORLD_VERSION);
     let again = simulate(&[
         "--seed",
         &seed.to_string(),
@@ -47,7 +52,9 @@ fn a_seed_that_does_not_hold_says_how_to_run_it_again() {
         "effect_forgotten",
     ]);
     assert_eq!(again.status.code(), Some(1));
-    assert!(text(&again.stdout).contains(&format!("Seed {seed} of world 3 does not hold:")));
+    assert!(text(&again.stdout).contains(&format!(
+        "Seed {seed} of world {WORLD_VERSION} does not hold:"
+    )));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Both share the processor and the broker. Without an order, each message that follows from the first deadlines makes
 //! all other deadlines later, although nobody waits for it within the second. See `docs/adr/0031`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,11 +11,13 @@ use concord_events::Aggregate;
 use concord_events::topology::{ConsumerDefinition, ConsumerKind};
 use tokio::time::Instant;
 
-/// A backlog of this many deadlines is a burst: far more than cases under way bring one by one.
-const BACKLOG_MIN: u64 = 250;
+/// A backlog of this many deadlines is a burst, and so are as many that were delivered within [`WINDOW`]: far more than
+/// cases under way bring one by one. A service that reads deadlines as fast as another stores them has no backlog of its
+/// own, and would take the processors from the one that has.
+const BURST_MIN: usize = 250;
 /// How long the number of waiting deadlines is believed that the last delivery brought. Another replica may have been
-/// given the others, and then nothing more comes here.
-const BELIEVED: Duration = Duration::from_millis(500);
+/// given the others, and then nothing more comes here. Deliveries are counted over the same time.
+const WINDOW: Duration = Duration::from_millis(500);
 /// The longest time for which other work is held back. Then it gets a turn, and is held back again if the burst goes on.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// How often work that is held back looks whether the burst is over.
@@ -50,25 +52,35 @@ impl Priority {
     }
 }
 
-/// The backlog of deadlines, as far as one process knows it: those that wait in the broker behind the last one of each
-/// consumer, and those that are under way in this process.
+/// The deadlines of one process, as far as it knows them: those that wait in the broker behind the last one of each
+/// consumer, those that are under way, and those that came a moment ago.
 #[derive(Debug, Default)]
-pub(crate) struct DeadlineBurst(Mutex<Backlog>);
+pub(crate) struct DeadlineBurst(Mutex<Deadlines>);
 
 #[derive(Debug, Default)]
-struct Backlog {
+struct Deadlines {
     /// By consumer: how many waited behind the last delivery, and when that came.
     waiting: BTreeMap<Arc<str>, (u64, Instant)>,
     under_way: u64,
+    /// When the last [`BURST_MIN`] came.
+    latest: VecDeque<Instant>,
 }
 
-impl Backlog {
+impl Deadlines {
+    fn came(&mut self, now: Instant) {
+        if self.latest.len() == BURST_MIN {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(now);
+    }
+
     fn is_burst(&self, now: Instant) -> bool {
-        let believed = self
-            .waiting
-            .values()
-            .filter(|(_, at)| now.duration_since(*at) < BELIEVED);
-        self.under_way + believed.map(|(waiting, _)| waiting).sum::<u64>() >= BACKLOG_MIN
+        let is_recent = |at: &Instant| now.duration_since(*at) < WINDOW;
+        let believed = self.waiting.values().filter(|(_, at)| is_recent(at));
+        let backlog = self.under_way + believed.map(|(waiting, _)| waiting).sum::<u64>();
+        let many_came =
+            self.latest.len() == BURST_MIN && self.latest.front().is_some_and(is_recent);
+        many_came || backlog >= BURST_MIN as u64
     }
 }
 
@@ -77,17 +89,17 @@ pub(crate) struct DeadlineUnderWay(Arc<DeadlineBurst>);
 
 impl Drop for DeadlineUnderWay {
     fn drop(&mut self) {
-        let mut backlog = self.0.backlog();
+        let mut deadlines = self.0.deadlines();
         debug_assert!(
-            backlog.under_way > 0,
+            deadlines.under_way > 0,
             "more deadlines ended than were begun"
         );
-        backlog.under_way = backlog.under_way.saturating_sub(1);
+        deadlines.under_way = deadlines.under_way.saturating_sub(1);
     }
 }
 
 impl DeadlineBurst {
-    fn backlog(&self) -> MutexGuard<'_, Backlog> {
+    fn deadlines(&self) -> MutexGuard<'_, Deadlines> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,16 +109,18 @@ impl DeadlineBurst {
         consumer: &Arc<str>,
         waiting: u64,
     ) -> DeadlineUnderWay {
-        let mut backlog = self.backlog();
-        backlog
+        let now = Instant::now();
+        let mut deadlines = self.deadlines();
+        deadlines
             .waiting
-            .insert(Arc::clone(consumer), (waiting, Instant::now()));
-        backlog.under_way += 1;
+            .insert(Arc::clone(consumer), (waiting, now));
+        deadlines.under_way += 1;
+        deadlines.came(now);
         DeadlineUnderWay(Arc::clone(self))
     }
 
     fn is_on(&self) -> bool {
-        self.backlog().is_burst(Instant::now())
+        self.deadlines().is_burst(Instant::now())
     }
 
     /// Waits while there is a burst, but no longer than a second. True when the burst still goes on.
@@ -137,21 +151,35 @@ mod tests {
         let began = Instant::now();
         assert!(!burst.give_way().await);
         assert_eq!(began.elapsed(), Duration::ZERO, "there was no deadline");
-        let mut under_way: Vec<_> = (0..BACKLOG_MIN)
+        let mut under_way: Vec<_> = (0..BURST_MIN as u64 - 1)
             .rev()
             .map(|waiting| burst.delivered(&due, waiting))
             .collect();
-        assert!(burst.is_on(), "all of them are under way");
+        assert!(!burst.is_on(), "one less is no burst");
+        drop(burst.delivered(&due, 1));
         drop(under_way.pop());
+        assert!(burst.is_on(), "as many came at once");
         assert!(!burst.give_way().await);
-        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert_eq!(began.elapsed(), WINDOW, "no more of them came");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn deadlines_that_are_read_as_fast_as_they_are_stored_are_a_burst_too() {
+        let burst = Arc::new(DeadlineBurst::default());
+        let elapsed = consumer("elapsed");
+        for _ in 0..BURST_MIN {
+            assert!(!burst.is_on());
+            drop(burst.delivered(&elapsed, 0));
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        assert!(burst.is_on());
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_waits_in_the_broker_counts_for_each_consumer_and_is_not_believed_for_ever() {
         let burst = Arc::new(DeadlineBurst::default());
         for name in ["elapsed", "due"] {
-            drop(burst.delivered(&consumer(name), BACKLOG_MIN / 2));
+            drop(burst.delivered(&consumer(name), BURST_MIN as u64 / 2));
         }
         assert!(burst.is_on());
         // Another replica is given the others.
@@ -159,10 +187,10 @@ mod tests {
         assert!(!burst.give_way().await);
         let waited = began.elapsed();
         assert!(
-            waited >= BELIEVED && waited <= BELIEVED + LOOK_INTERVAL,
+            waited >= WINDOW && waited <= WINDOW + LOOK_INTERVAL,
             "{waited:?}"
         );
-        drop(burst.delivered(&consumer("due"), BACKLOG_MIN));
+        drop(burst.delivered(&consumer("due"), BURST_MIN as u64));
         assert!(burst.is_on());
         drop(burst.delivered(&consumer("due"), 0));
         assert!(!burst.is_on(), "the last one came");
@@ -174,7 +202,7 @@ mod tests {
         let endless = Arc::clone(&burst);
         let task = tokio::spawn(async move {
             loop {
-                drop(endless.delivered(&consumer("due"), 10 * BACKLOG_MIN));
+                drop(endless.delivered(&consumer("due"), 10 * BURST_MIN as u64));
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         });
@@ -193,11 +221,17 @@ mod tests {
     async fn deadlines_that_come_one_by_one_are_no_burst() {
         let burst = Arc::new(DeadlineBurst::default());
         let began = Instant::now();
-        for _ in 0..4 * BACKLOG_MIN {
+        let between = Duration::from_millis(5);
+        for _ in 0..4 * BURST_MIN {
             drop(burst.delivered(&consumer("due"), 3));
             assert!(!burst.give_way().await);
+            tokio::time::advance(between).await;
         }
-        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert_eq!(
+            began.elapsed(),
+            between * 4 * BURST_MIN as u32,
+            "nothing waited"
+        );
     }
 
     #[test]
