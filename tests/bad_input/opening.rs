@@ -249,3 +249,77 @@ async fn a_task_nested_as_deep_as_can_be_read() {
     }
     stage.goes_on().await;
 }
+
+/// Policies that an operator cannot store, each with the place of the fault.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_cannot_be_stored_or_shown() {
+    let stage = Stage::start().await;
+    let put = json!({ "name": "house rules", "by": "olga", "why": "for a test" });
+    let many: serde_json::Map<String, Value> = (0..257)
+        .map(|number| (format!("ladder.caution.m{number}"), json!("any")))
+        .collect();
+    for (field, value, pointer) in [
+        ("name", json!("House rules"), "/name"),
+        ("name", json!("v$(touch x)"), "/name"),
+        ("name", json!("n".repeat(65)), "/name"),
+        ("name", Value::Null, "/name"),
+        ("policy", json!("contract-revue"), "/policy"),
+        ("policy", json!({ "rounds_max": 99 }), "/policy/rounds_max"),
+        ("policy", json!({ "round_max": 1 }), "/policy/round_max"),
+        ("bounds", json!({ "round_max": "any" }), "/bounds/round_max"),
+        (
+            "bounds",
+            json!({ "rounds_max": "loose" }),
+            "/bounds/rounds_max",
+        ),
+        (
+            "bounds",
+            json!({ "rounds_max": { "within": [3.0, 1.0] } }),
+            "/bounds/rounds_max",
+        ),
+        ("bounds", Value::Object(many), "/bounds"),
+        ("why", json!(" "), "/why"),
+        ("colour", json!("red"), "/colour"),
+    ] {
+        let mut request = put.clone();
+        request[field] = value;
+        refused_by_api(&stage, "put_policy", &request, pointer).await;
+    }
+    stage.installation().put_policy(&put).await;
+    for (request, pointer) in [
+        (json!({ "name": "house rules", "version": 2 }), "/version"),
+        (json!({ "name": "house rules", "version": 0 }), "/version"),
+        (json!({ "name": "quick", "version": 1 }), "/version"),
+        (json!({ "name": "house" }), "/name"),
+        (json!({}), ""),
+        (json!({ "name": "quick", "colour": "red" }), "/colour"),
+    ] {
+        refused_by_api(&stage, "policy", &request, pointer).await;
+    }
+    let unknown = json!({ "participants": ["alice"], "task": { "type": "t" }, "policy": "house" });
+    let report = refused_by_api(&stage, "open_case", &unknown, "/policy").await;
+    let advice = text(&report["recovery_suggestions"][0]);
+    assert!(advice.contains("quick, house rules"), "{report}");
+    stage.goes_on().await;
+}
+
+/// Asks for what cannot be done: the report of the error, whose place is `pointer`.
+async fn refused_by_api(
+    stage: &Stage,
+    verb: &'static str,
+    request: &Value,
+    pointer: &str,
+) -> Value {
+    let asked = stage
+        .installation()
+        .ask(Service::Coordinator, verb, request);
+    let error = asked.await.expect_err("it is refused");
+    let report: Value = serde_json::from_str(&error).unwrap_or_else(|_| panic!("{error}"));
+    assert_eq!(report["error_code"], "INVALID_REQUEST", "{report}");
+    assert_eq!(
+        text(&report["details"]["pointer"]),
+        pointer,
+        "{request}: {report}"
+    );
+    report
+}

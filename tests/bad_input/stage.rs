@@ -77,6 +77,7 @@ impl Stage {
             change(plan.with_replicas(Service::AgentAdapter, 0))
         })
         .await;
+        installation.free_openers().await;
         let pids = pids(&installation);
         Self { installation, pids }
     }

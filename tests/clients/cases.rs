@@ -75,6 +75,7 @@ async fn open_case(opener: &Agent) -> CaseId {
 async fn the_agents_of_the_readmes_decide_a_case() {
     code("crates/agent/README.md", "rust,no_run");
     let installation = TestInstallation::start_without_adapter().await;
+    installation.free_openers().await;
     let url = installation.server_url();
     let compliance = start_python_agent(url).await;
     let risk = connect_rust_agent(url).await;

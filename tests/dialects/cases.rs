@@ -110,6 +110,7 @@ async fn open_case(client: &Client, dialect: &'static str) -> (String, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_that_speak_nothing_else_decide_a_case_in_each_dialect() {
     let installation = TestInstallation::start_without_adapter().await;
+    installation.free_openers().await;
     let client = installation.client();
     let mut cases = Vec::new();
     for dialect in DIALECTS {

@@ -55,6 +55,7 @@ async fn a_drained_process_leaves_nothing_that_has_to_be_missed_first() {
         plan.with_replicas(Service::AgentAdapter, 0)
     })
     .await;
+    installation.free_openers().await;
     let client = installation.client().clone();
     let jetstream = jetstream::new(client.clone());
     let _agents = Agents::start(&client, &AGENTS, cases::answers);

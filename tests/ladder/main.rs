@@ -5,6 +5,7 @@ use std::time::Duration;
 mod decision;
 mod gate;
 mod ruling;
+mod signed;
 mod stage;
 
 /// Longer than anything here takes, even on a machine that does much else.

@@ -6,6 +6,8 @@ use std::time::Duration;
 mod accounts;
 mod command;
 mod direct_get;
+mod people;
+mod policies;
 mod replies;
 mod roles;
 mod speaking;

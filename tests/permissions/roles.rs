@@ -1,6 +1,7 @@
 //! Roles: who has none rules, reviews and passes nothing, whatever the broker lets it say; who has one does what it is for, as
 //! the user that `concord permissions --role` prints.
 
+use async_nats::Client;
 use concord_testkit::{Message, TestInstallation, concord, events, unique, wait_for};
 use concord_wire::AgentId;
 use concord_wire::subject::SubjectSpace;
@@ -11,7 +12,7 @@ use crate::replies::message_to;
 use crate::user::{User, agents, start};
 
 /// The user of the broker that the command prints for somebody with a role, or for an agent.
-fn user(name: &AgentId, role: Option<&str>) -> Value {
+pub(crate) fn user(name: &AgentId, role: Option<&str>) -> Value {
     let role = role.map(|role| ["--role", role]);
     let arguments: Vec<&str> = ["permissions", name.as_str(), "--json"]
         .into_iter()
@@ -79,10 +80,10 @@ impl Stage {
         .await
     }
 
-    /// Asks a service under a name, by its own user: the answer, or what the service says in its place.
-    async fn ask(&self, user: &User, subject: &str, request: &Value) -> Result<Value, String> {
+    /// Asks a service under a name: the answer, or what the service says in its place.
+    async fn ask(&self, client: &Client, subject: &str, request: &Value) -> Result<Value, String> {
         let subject = format!("concord.v1.api.{subject}");
-        let answer = user.client.request(subject, request.to_string().into());
+        let answer = client.request(subject, request.to_string().into());
         let answer = answer.await.expect("an answer");
         let refusal = answer
             .headers
@@ -172,21 +173,26 @@ async fn check_reviewers(stage: &Stage, eva: &User, hal: &User) {
 async fn check_api(stage: &Stage, eva: &mut User, olga: &User) {
     let [eva_id, olga_id] = [&stage.eva, &stage.olga];
     let status = format!("coordinator.status.{eva_id}");
-    let answer = stage.ask(eva, &status, &json!({})).await;
+    let answer = stage.ask(&eva.client, &status, &json!({})).await;
     assert_eq!(answer.expect("eva has a role")["ready"], true);
     let register = |name: &AgentId| format!("coordinator.register_person.{name}");
     let mia = json!({ "person": { "name": unique("mia"), "roles": [{ "role": "auditor" }] } });
-    let refused = stage.ask(eva, &register(eva_id), &mia).await.unwrap_err();
+    // Her user is not even let ask for that; the service asks for the role besides.
+    let subject = format!("concord.v1.api.{}", register(eva_id));
+    eva.may_not_publish(subject, b"{}", "a verb of operators")
+        .await;
+    let any = stage.installation.client();
+    let refused = stage.ask(any, &register(eva_id), &mia).await.unwrap_err();
     assert!(
         refused.contains("UNAUTHORIZED") && refused.contains("operator"),
         "{refused}"
     );
-    let done = stage.ask(olga, &register(olga_id), &mia).await;
+    let done = stage.ask(&olga.client, &register(olga_id), &mia).await;
     assert_eq!(done.expect("olga is an operator")["fact"], "registered");
     let mut as_eva = mia.clone();
     as_eva["by"] = json!(eva_id);
     let refused = stage
-        .ask(olga, &register(olga_id), &as_eva)
+        .ask(&olga.client, &register(olga_id), &as_eva)
         .await
         .unwrap_err();
     assert!(refused.contains("/by"), "{refused}");

@@ -128,6 +128,7 @@ async fn stored_about(client: &async_nats::Client, case: &str) -> Vec<Stored> {
 /// all their spans.
 async fn run(collector: &Collector, cases: [&str; 2]) -> BTreeMap<String, Vec<Stored>> {
     let installation = start(collector).await;
+    installation.free_openers().await;
     let client = installation.client();
     let high = json!({ "summary": "high", "risk_score": 90 });
     let _agents = [

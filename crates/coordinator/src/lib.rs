@@ -9,12 +9,14 @@ use concord_domain::aggregates::request::RequestMachine;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::delivery::handlers::MessageHandler;
 use concord_runtime::service::operator_api;
+use concord_runtime::service::reading;
 use concord_runtime::service::settings::NoSettings;
 use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
 use concord_runtime::{Aggregates, Directory, People, Ports};
 use concord_wire::subject::Service;
 
 use people::Names;
+use policies::Policies;
 
 mod cancel_case;
 mod events;
@@ -23,6 +25,7 @@ mod inbox;
 mod liveness;
 mod open_case;
 mod people;
+mod policies;
 mod register;
 pub mod route;
 
@@ -44,6 +47,7 @@ impl Run for Coordinator {
         let agents = bind(&service, &directory, &mut runner);
         let beats = liveness::Liveness::start(&runner, &agents, &directory).await?;
         runner.answer("agents", liveness::verb(&directory, &beats));
+        runner.answer("messages", reading::messages(&runner));
         Ok(())
     }
 }
@@ -69,6 +73,7 @@ pub fn bind<P: Ports>(
     let names = Names {
         people: People::new(service),
         agents: Arc::clone(&agents),
+        policies: Policies::new(service),
     };
     let messages = || {
         let of_cases =
@@ -103,6 +108,11 @@ pub fn bind<P: Ports>(
     binder.answer("suspend_person", suspend);
     let resume = operator_api::verb(service, people, people::read_resumption);
     binder.answer("resume_person", resume);
+    let policies = &names.policies;
+    let put = operator_api::verb(service, &policies.stored, policies::read_put);
+    binder.answer("put_policy", put);
+    binder.answer("policies", policies.list_verb());
+    binder.answer("policy", policies.show_verb());
     let cancel = operator_api::verb(service, &cases, cancel_case::read);
     binder.answer("cancel_case", cancel);
     agents

@@ -4,25 +4,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use concord_domain::aggregates::case::{CaseInput, CaseMachine, OpenRequest};
-use concord_domain::aggregates::person::Authority;
+use concord_domain::aggregates::person::{Authority, OPERATOR};
 use concord_runtime::event_store::step;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
 use concord_runtime::{Aggregates, Outcome, Ports, Trace};
 use concord_wire::payload::OpenCase;
-use concord_wire::policy::Policy;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Token};
 use serde_json::json;
 
 use crate::people::Names;
 
-/// Who opens a case that an operator of the installation opens through the API, under no name.
-const OPERATOR: &str = "operator";
-
 type Cases<P> = Arc<Aggregates<CaseMachine, P>>;
 
 /// Answers `open_case`: the parameters of the request of the same name; the answer is `{"case_id": ...}`. The same
-/// parameters again get the same answer, others for a case that exists are refused.
+/// parameters again get the same answer, others for a case that exists are refused. Who asks under no name is the installation's
+/// own operator, whom no bounds hold.
 pub(super) fn verb<P: Ports>(
     service: &ServiceContext<P>,
     cases: &Cases<P>,
@@ -43,7 +40,6 @@ async fn open<P: Ports>(
     call: Call,
 ) -> Result<Bytes, Fault> {
     let request: OpenCase = concord_wire::envelope::from_json(&call.body, "")?;
-    let policy = Policy::resolve(&request.policy, "/policy")?;
     // A request without an id is a new case each time it is sent; one with an id may be repeated.
     let case_id = match &request.case_id {
         Some(case_id) => case_id.clone(),
@@ -51,17 +47,17 @@ async fn open<P: Ports>(
     };
     let request_id = MessageId::of_api_request(&case_id);
     let (opened_by, sender) = match call.caller {
-        None => (AgentId::fixed(OPERATOR), Authority::default()),
-        Some(caller) => {
-            let known = names.people.authority(&caller).await;
-            (caller, known.map_err(|error| failed(&error))?)
-        }
+        None => (AgentId::fixed(OPERATOR), Authority::of_installation()),
+        Some(caller) => (caller.name, caller.authority),
     };
+    let known = names.policies.known(&request.policy).await;
+    let known = known.map_err(|error| failed(&error))?;
     let input = CaseInput::Open(Box::new(OpenRequest {
         opened_by,
         request_id: request_id.clone(),
         request,
-        policy,
+        policy_pointer: "/policy",
+        known,
         sender,
     }));
     let context = service.of_message(request_id);

@@ -16,17 +16,21 @@ use concord_wire::payload::{PersonKind, PersonRecord};
 use concord_wire::{AgentId, ErrorCode, Fault, Token};
 use serde::Deserialize;
 
-/// Who is registered: people and agents.
+use crate::policies::Policies;
+
+/// What is read before something is decided: who is registered, people and agents, and which policies are stored.
 pub(crate) struct Names<P> {
     pub(crate) people: People<P>,
     pub(crate) agents: Arc<Aggregates<AgentMachine, P>>,
+    pub(crate) policies: Policies<P>,
 }
 
-impl<P> Clone for Names<P> {
+impl<P: Clone> Clone for Names<P> {
     fn clone(&self) -> Self {
         Self {
             people: self.people.clone(),
             agents: Arc::clone(&self.agents),
+            policies: self.policies.clone(),
         }
     }
 }
@@ -92,7 +96,12 @@ impl<P: Ports> Prepare<CaseInput> for Names<P> {
         Ok(match input {
             CaseInput::Open(asked) => {
                 let sender = self.people.authority(&asked.opened_by).await?;
-                CaseInput::Open(Box::new(OpenRequest { sender, ..*asked }))
+                let known = Box::pin(self.policies.known(&asked.request.policy)).await?;
+                CaseInput::Open(Box::new(OpenRequest {
+                    sender,
+                    known,
+                    ..*asked
+                }))
             }
             CaseInput::Challenge(received) => {
                 let sender = self.people.authority(&received.heard.agent_id).await?;

@@ -2,14 +2,14 @@
 
 use concord_domain::aggregates::case::{CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview};
 use concord_domain::aggregates::person::Authority;
+use concord_domain::aggregates::policy::KnownPolicies;
 use concord_events::Aggregate;
 use concord_events::{
     self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, ReceivedFinding, StoredEvent,
 };
-use concord_runtime::Routed;
 use concord_runtime::delivery::route::{digest_of, not_acted_on};
+use concord_runtime::{Routed, signing};
 use concord_wire::payload::{Challenge, Finding, OPEN_CASE, OpenCase, Request, Review};
-use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
 use concord_wire::{CaseId, Envelope, ErrorCode, Fault, MessageType};
 
@@ -87,10 +87,16 @@ fn review(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     let case = envelope.case_id.as_ref().ok_or_else(no_case)?;
     let review: Review = envelope.payload()?;
     review.check()?;
+    let (by, message_id) = (&envelope.from_agent, &envelope.message_id);
+    let is_signed = review
+        .signature
+        .as_ref()
+        .is_some_and(|one| signing::fits(one, &review.signed_text(by, case, message_id)));
     let received = ReceivedReview {
         heard: heard(envelope),
         review,
         sender: Authority::default(),
+        is_signed,
     };
     Ok(Routed::Step {
         id: case.token(),
@@ -130,7 +136,6 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
 
 /// The id and the input of a request to open a case.
 pub fn open_case(envelope: &Envelope, request: OpenCase) -> Result<(CaseId, CaseInput), Fault> {
-    let policy = Policy::resolve(&request.policy, "/payload/parameters/policy")?;
     let case = match &request.case_id {
         Some(case) => case.clone(),
         None => CaseId::derived(&format!("{}/{}", envelope.from_agent, envelope.message_id)),
@@ -154,7 +159,8 @@ pub fn open_case(envelope: &Envelope, request: OpenCase) -> Result<(CaseId, Case
             opened_by,
             request_id,
             request,
-            policy,
+            policy_pointer: "/payload/parameters/policy",
+            known: KnownPolicies::default(),
             sender: Authority::default(),
         })),
     ))
@@ -204,6 +210,7 @@ pub fn from_event(
         | Aggregate::ReviewQueue
         | Aggregate::Agent
         | Aggregate::Person
+        | Aggregate::Policy
         | Aggregate::Request
         | Aggregate::Wake
         | Aggregate::Head => Routed::Ignored("other_fact"),

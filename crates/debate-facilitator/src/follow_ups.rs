@@ -39,9 +39,12 @@ impl<P: Ports> FollowUpHandler<P> {
         let stores = &self.stores;
         let (context, trace) = (context.clone(), trace.clone());
         match follow_up {
-            FollowUp::Debate(id, input) => ignore_refusal(
-                handlers::step(service, &stores.debates, id, context, &input, trace).await,
-            ),
+            FollowUp::Debate(id, input) => {
+                let input = stores.informed(&id, input).await?;
+                ignore_refusal(
+                    handlers::step(service, &stores.debates, id, context, &input, trace).await,
+                )
+            }
             FollowUp::Queue(input) => ignore_refusal(
                 handlers::step(
                     service,

@@ -9,6 +9,7 @@ use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
 use concord_runtime::{Directory, Ports};
 use concord_wire::subject::Service;
 
+mod brief_sources;
 mod follow_ups;
 mod operator_verbs;
 pub mod route;

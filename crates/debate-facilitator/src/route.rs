@@ -5,8 +5,8 @@ use concord_domain::aggregates::debate::{
 };
 use concord_domain::aggregates::person::Authority;
 use concord_domain::effect;
-use concord_runtime::Routed;
 use concord_runtime::delivery::route::{digest_of, not_acted_on};
+use concord_runtime::{Routed, signing};
 use concord_wire::payload::{
     Acknowledgement, Answer, Clarification, Evidence, OutcomeReport, Request, Ruling,
 };
@@ -105,11 +105,21 @@ fn spoken(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
 fn ruling(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     let ruling: Ruling = envelope.payload()?;
     ruling.check()?;
-    Ok(said(
-        ruling.debate_id.clone(),
-        envelope,
-        MessageBody::Ruling(Box::new(ruling)),
-    ))
+    let (by, message_id) = (&envelope.from_agent, &envelope.message_id);
+    let signed_for = envelope.case_id.clone().filter(|case| {
+        let signature = ruling.signature.as_ref();
+        signature.is_some_and(|one| signing::fits(one, &ruling.signed_text(by, case, message_id)))
+    });
+    let id = ruling.debate_id.token();
+    let body = MessageBody::Ruling(Box::new(ruling));
+    let said = LadderMessage {
+        signed_for,
+        ..ladder_message(envelope, body)
+    };
+    Ok(Routed::Step {
+        id,
+        input: DebateInput::Message(Box::new(said)),
+    })
 }
 
 fn outcome(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
@@ -131,14 +141,19 @@ fn outcome(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     })
 }
 
-fn said(debate: DebateId, envelope: &Envelope, body: MessageBody) -> Routed<DebateInput> {
-    let said = LadderMessage {
+fn ladder_message(envelope: &Envelope, body: MessageBody) -> LadderMessage {
+    LadderMessage {
         agent_id: envelope.from_agent.clone(),
         message_id: envelope.message_id.clone(),
         digest: digest_of(envelope),
         body,
         sender: Authority::default(),
-    };
+        signed_for: None,
+    }
+}
+
+fn said(debate: DebateId, envelope: &Envelope, body: MessageBody) -> Routed<DebateInput> {
+    let said = ladder_message(envelope, body);
     Routed::Step {
         id: debate.token(),
         input: DebateInput::Message(Box::new(said)),

@@ -32,13 +32,13 @@ type Of<M, P> = Arc<Aggregates<M, P>>;
 
 /// Everything the facilitator owns.
 pub(crate) struct Stores<P> {
-    ports: P,
+    pub(crate) ports: P,
     pub(crate) debates: Of<DebateMachine, P>,
     pub(crate) queue: Of<ReviewQueueMachine, P>,
     pub(crate) records: Of<TrackRecordMachine, P>,
     pub(crate) precedents: Of<PrecedentMachine, P>,
-    /// Cases are the coordinator's: they are only read, to know who opened them.
-    cases: Of<CaseMachine, P>,
+    /// Cases are the coordinator's: they are only read, to know who opened them, and for an expert's brief.
+    pub(crate) cases: Of<CaseMachine, P>,
     /// So are people.
     people: People<P>,
 }

@@ -8,6 +8,7 @@ pub mod debate;
 pub mod detection;
 pub mod head;
 pub mod person;
+pub mod policy;
 pub mod precedent;
 pub mod request;
 pub mod review_queue;

@@ -6,7 +6,7 @@ use concord_events::{
     AggregateEvent, Deadline, DeadlineElapsed, Detected, FiredBy, ReceivedFinding, StoredEvent,
 };
 use concord_wire::payload::{
-    Answer, Circumstances, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding, OpenCase,
+    Answer, Circumstances, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding,
     OpenDebate, Position, Status, Task,
 };
 use concord_wire::policy::Policy;
@@ -14,15 +14,16 @@ use concord_wire::subject::{Subject, SubjectSpace};
 use concord_wire::{AgentId, CaseId, DebateId, Envelope, MessageId, Timestamp, Token};
 use serde_json::{Value, json};
 
-use crate::aggregates::case::{CaseInput, OpenRequest};
+use crate::aggregates::case::CaseInput;
 use crate::aggregates::debate::{AnswerMessage, DebateInput, Opening, round_name};
 use crate::aggregates::detection::DetectionInput;
-use crate::aggregates::person::Authority;
 use crate::machine::{Context, Decision, Machine, Versioned};
 use crate::rules::size_budget::EVENT_BYTES_MAX;
 use crate::{digest, effect};
 
+mod opening;
 mod people;
+pub(crate) use opening::{open_by_anybody, open_case, open_request};
 pub(crate) use people::{authority, person};
 
 pub(crate) fn agent(name: &str) -> AgentId {
@@ -209,26 +210,6 @@ pub(crate) fn task() -> Task {
         title: "Lease".into(),
         input: json!({"pages": 3}),
     }
-}
-
-pub(crate) fn open_request(participants: &[&str], policy: Policy) -> OpenRequest {
-    OpenRequest {
-        opened_by: agent("olga"),
-        request_id: message("m-open"),
-        request: OpenCase {
-            case_id: Some(case_id()),
-            ..OpenCase::new(
-                participants.iter().map(|name| agent(name)).collect(),
-                task(),
-            )
-        },
-        policy,
-        sender: Authority::default(),
-    }
-}
-
-pub(crate) fn open_case(participants: &[&str], policy: Policy) -> CaseInput {
-    CaseInput::Open(Box::new(open_request(participants, policy)))
 }
 
 /// A finding as the coordinator passes it on.

@@ -78,6 +78,11 @@ macro_rules! aggregates {
                 readers: [DebateFacilitator: [*]],
                 notices: [], completions: [],
             }
+            /// A policy that operators have stored under a name, with its versions; owned by the coordinator.
+            Policy = "policy" {
+                event: PolicyEvent, machine: PolicyMachine, owner: Coordinator,
+                readers: [], notices: [], completions: [],
+            }
             /// What one agent asked another for; owned by the coordinator.
             Request = "request" {
                 event: RequestEvent, machine: RequestMachine, owner: Coordinator,

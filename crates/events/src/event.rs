@@ -9,6 +9,7 @@ mod head;
 mod ladder;
 mod outcome;
 mod person;
+mod policy;
 mod precedent;
 mod queue;
 mod record;
@@ -35,6 +36,7 @@ pub use ladder::{
 };
 pub use outcome::OutcomeKnown;
 pub use person::{PersonEvent, PersonRegistered, PersonResumed, PersonSuspended};
+pub use policy::{PolicyEvent, PolicyPut};
 pub use precedent::{PrecedentEvent, PrecedentRecorded};
 pub use queue::{
     Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason,

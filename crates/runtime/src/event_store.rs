@@ -162,6 +162,9 @@ pub trait EventStore: Send + Sync + 'static {
         each: impl FnMut(ScannedEvent) + Send,
     ) -> impl Future<Output = Result<u64, Error>> + Send;
 
+    /// The ids of all aggregates of a kind, in any order, as the stream's leader has them. For kinds of which there are few.
+    fn ids(&self, aggregate: Aggregate) -> impl Future<Output = Result<Vec<Token>, Error>> + Send;
+
     /// The events of an aggregate after `after` up to a stored one, found by the predecessors that events name: a request
     /// an event, as many at once as one event names.
     ///

@@ -8,6 +8,7 @@ pub mod operator_api;
 pub mod people;
 pub(crate) mod poison;
 mod process;
+pub mod reading;
 mod runner;
 pub mod shutdown;
 pub(crate) mod worker;

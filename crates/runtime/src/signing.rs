@@ -8,6 +8,7 @@ use std::path::Path;
 use concord_domain::assurance::evidence::{digest_of, head_text};
 use concord_events::{Head, HeadSignature};
 use concord_wire::hex::hex;
+use concord_wire::payload::Signature;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
@@ -82,7 +83,8 @@ impl SigningKey {
         Self::parse(&text, &shown)
     }
 
-    fn parse(text: &str, what: &str) -> Result<Self, Error> {
+    /// A key from the line of its file; `what` says where that stands.
+    pub fn parse(text: &str, what: &str) -> Result<Self, Error> {
         let seed = text.trim().strip_prefix(SECRET).and_then(bytes);
         let key = seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
         key.map(Self).ok_or_else(|| Error::Form {
@@ -94,6 +96,14 @@ impl SigningKey {
     /// The public key, as it stands in its file.
     pub fn public(&self) -> String {
         format!("{PUBLIC}{}", hex(self.0.public_key().as_ref()))
+    }
+
+    /// Signs what a person rules or reviews.
+    pub fn sign_text(&self, text: &str) -> Signature {
+        Signature {
+            key: hex(self.0.public_key().as_ref()),
+            value: hex(self.0.sign(text.as_bytes()).as_ref()),
+        }
     }
 
     /// Signs a head.
@@ -130,6 +140,28 @@ pub fn is_as_signed(head: &Head) -> bool {
             .is_ok()
     });
     verified && digest_of(head) == head.digest
+}
+
+/// Whether a signature of a person fits a text and the key that it names.
+pub fn fits(signature: &Signature, text: &str) -> bool {
+    let parts = bytes(&signature.key).zip(bytes(&signature.value));
+    parts.is_some_and(|(key, value)| {
+        UnparsedPublicKey::new(&ED25519, key)
+            .verify(text.as_bytes(), &value)
+            .is_ok()
+    })
+}
+
+/// The digits of a public key, as they are registered with a person: from the text of its file, or the digits themselves.
+pub fn key_digits(text: &str, what: &str) -> Result<String, Error> {
+    let text = text.trim();
+    let whole = if text.starts_with(PUBLIC) {
+        text.to_owned()
+    } else {
+        format!("{PUBLIC}{text}")
+    };
+    let whole = public_key(&whole, what)?;
+    Ok(whole.trim_start_matches(PUBLIC).to_owned())
 }
 
 /// Bytes from hexadecimal digits.
@@ -189,6 +221,35 @@ mod tests {
             signature.key = stranger.public();
         }
         assert!(!is_as_signed(&other));
+    }
+
+    #[test]
+    fn what_a_person_signs_fits_this_text_and_this_key_only() {
+        let (key, _) = SigningKey::generate().unwrap();
+        let (stranger, _) = SigningKey::generate().unwrap();
+        let signature = key.sign_text("p1");
+        assert!(fits(&signature, "p1") && !fits(&signature, "p2"));
+        let others = Signature {
+            key: stranger.sign_text("p1").key,
+            ..signature.clone()
+        };
+        assert!(!fits(&others, "p1"));
+        let cut = Signature {
+            value: signature.value[2..].to_owned(),
+            ..signature
+        };
+        assert!(!fits(&cut, "p1"));
+    }
+
+    #[test]
+    fn a_key_is_registered_by_its_file_or_its_digits() {
+        let (key, secret) = SigningKey::generate().unwrap();
+        let digits = key.sign_text("").key;
+        for text in [key.public(), format!("{}\n", key.public()), digits.clone()] {
+            assert_eq!(key_digits(&text, "it").unwrap(), digits);
+        }
+        assert!(key_digits(&secret, "it").is_err());
+        assert!(key_digits("eva.key.pub", "it").is_err());
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod ladder;
 mod opening;
 pub(crate) mod operators;
 mod outcomes;
+mod signing;
 mod strangers;
 mod talk;
 
@@ -36,6 +37,8 @@ const NAMES: [&str; 6] = ["ada", "ben", "cleo", "dan", "eve", "mallory"];
 const STRANGER: &str = "mallory";
 /// Opens cases.
 const OPENER: &str = "olga";
+/// Opens cases, and is no operator.
+const OTHER_OPENER: &str = "otto";
 
 /// Something to publish.
 #[derive(Debug, Clone)]

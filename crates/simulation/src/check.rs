@@ -15,6 +15,7 @@ use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{CaseEvent, DeadlineEvent, FiredBy, StoredEvent};
+use concord_runtime::signing;
 use concord_wire::subject::Lane;
 use concord_wire::subject::Subject;
 use concord_wire::{Envelope, MessageId};
@@ -105,7 +106,7 @@ fn fired_by_watchdog(archive: &Archive) -> u64 {
 
 /// The invariants of the design, by the auditor.
 fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec<String>) {
-    let mut auditor = Auditor::new();
+    let mut auditor = Auditor::verifying(signing::fits);
     for stored in world.broker.messages(StreamKind::Events) {
         let Ok(SystemSubject::Event {
             aggregate,

@@ -37,7 +37,7 @@ pub struct Arguments {
     /// Say what happens, line by line. Only with --seed.
     #[arg(long, requires = "seed")]
     verbose: bool,
-    /// InjectedBug a bug that the checkers must find.
+    /// Inject a bug that the checkers must find.
     #[arg(long, value_name = "BUG", value_parser = PossibleValuesParser::new(InjectedBug::ALL.map(InjectedBug::as_str)))]
     plant: Option<String>,
     /// Worlds in which disagreements climb the ladder: challenges, people who rule, gates, operators.

@@ -146,6 +146,10 @@ pub enum InjectedBug {
     DecisionNotChanged,
     /// A review counts whoever sends it.
     RoleUnchecked,
+    /// A case is opened as if its opener were an operator, whom no bounds hold.
+    BoundsUnchecked,
+    /// A signature counts whatever it is of.
+    SignatureUnchecked,
     /// What a level waits for stays open when the level is left.
     LevelDeadlineKept,
     /// A half-open breaker lets every call pass.
@@ -166,7 +170,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -181,6 +185,8 @@ impl InjectedBug {
         Self::RulingOutOfTime,
         Self::DecisionNotChanged,
         Self::RoleUnchecked,
+        Self::BoundsUnchecked,
+        Self::SignatureUnchecked,
         Self::LevelDeadlineKept,
         Self::HalfOpenFlood,
         Self::NeverHalfOpen,
@@ -200,6 +206,7 @@ impl InjectedBug {
                 | Self::RulingOutOfTime
                 | Self::DecisionNotChanged
                 | Self::RoleUnchecked
+                | Self::SignatureUnchecked
                 | Self::LevelDeadlineKept
         )
     }
@@ -235,6 +242,8 @@ impl InjectedBug {
             Self::RulingOutOfTime => "ruling_out_of_time",
             Self::DecisionNotChanged => "decision_not_changed",
             Self::RoleUnchecked => "role_unchecked",
+            Self::BoundsUnchecked => "bounds_unchecked",
+            Self::SignatureUnchecked => "signature_unchecked",
             Self::LevelDeadlineKept => "level_deadline_kept",
             Self::HalfOpenFlood => "half_open_flood",
             Self::NeverHalfOpen => "never_half_open",

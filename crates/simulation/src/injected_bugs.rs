@@ -35,14 +35,19 @@ pub(crate) async fn before(
     if service.service == Service::Coordinator && bug == Some(InjectedBug::RoleUnchecked) {
         return review_unchecked(service, delivery).await;
     }
+    if service.service == Service::Coordinator && bug == Some(InjectedBug::BoundsUnchecked) {
+        return open_unchecked(service, delivery).await;
+    }
     if service.service != Service::DebateFacilitator {
         return Ok(());
     }
     match bug {
         Some(InjectedBug::QueueIgnoresLoad) => assign_badly(service, delivery).await,
-        Some(bug @ (InjectedBug::RulingOutOfTime | InjectedBug::RulingOnOldBrief)) => {
-            rule_badly(service, delivery, bug).await
-        }
+        Some(
+            bug @ (InjectedBug::RulingOutOfTime
+            | InjectedBug::RulingOnOldBrief
+            | InjectedBug::SignatureUnchecked),
+        ) => rule_badly(service, delivery, bug).await,
         _ => Ok(()),
     }
 }
@@ -134,8 +139,18 @@ async fn rule_badly(
     let MessageBody::Ruling(ruling) = &mut said.body else {
         return Ok(());
     };
-    // These bugs are about time and digest, not about roles.
+    // These bugs are about time, digest and signature, not about roles.
     said.sender = Authority::of_expert(&said.agent_id);
+    if let (Some(signature), Some(person)) = (&ruling.signature, &mut said.sender.person) {
+        person.public_key = Some(signature.key.clone());
+        said.signed_for.clone_from(&envelope.case_id);
+    }
+    if bug == InjectedBug::SignatureUnchecked {
+        let input = DebateInput::Message(said);
+        let ports = &service.ports;
+        let context = service.of_message(envelope.message_id);
+        return decided_on::<DebateMachine>(ports, &id, &context, &input, |_| true, |_| {}).await;
+    }
     let ports = &service.ports;
     let context = service.of_message(envelope.message_id);
     if bug == InjectedBug::RulingOutOfTime {
@@ -158,6 +173,30 @@ async fn rule_badly(
     ruling.digest = digest;
     let input = DebateInput::Message(said);
     decided_on::<DebateMachine>(ports, &id, &context, &input, |_| true, |_| {}).await
+}
+
+/// A case is opened as if its opener were an operator.
+async fn open_unchecked(
+    service: &ServiceContext<SimPorts>,
+    delivery: &Delivery,
+) -> Result<(), HandleError> {
+    let Ok(subject) = service.ports.subjects().parse::<Subject>(&delivery.subject) else {
+        return Ok(());
+    };
+    let Ok((envelope, _)) = dialect::read(&delivery.payload, None, &subject) else {
+        return Ok(());
+    };
+    let Ok(Routed::Step {
+        id,
+        input: CaseInput::Open(mut asked),
+    }) = concord_coordinator::route::from_message(&envelope)
+    else {
+        return Ok(());
+    };
+    asked.sender = Authority::of_installation();
+    let context = service.of_message(envelope.message_id);
+    let input = CaseInput::Open(asked);
+    decided_on::<CaseMachine>(&service.ports, &id, &context, &input, |_| true, |_| {}).await
 }
 
 /// A review counts as if its sender were a reviewer.

@@ -24,6 +24,7 @@ mod network;
 mod oneshot;
 mod options;
 mod plan;
+mod policies;
 mod ports;
 mod process;
 mod random;

@@ -4,8 +4,9 @@ use serde::Serialize;
 
 /// The version of the simulated worlds. The same seed gives the same world within one version; a seed of another version
 /// means another world. It grows whenever what a seed leads to changes for other reasons than a change of the services:
-/// 1 was a world with copies of some handlers, 2 runs the services' own, 3 has people with roles.
-pub const WORLD_VERSION: u32 = 3;
+/// 1 was a world with copies of some handlers, 2 runs the services' own, 3 has people with roles, 4 policies that are stored, 5 people
+/// who sign.
+pub const WORLD_VERSION: u32 = 5;
 
 /// How much of everything there was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

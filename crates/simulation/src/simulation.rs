@@ -15,6 +15,7 @@ use crate::faults::Faults;
 use crate::hosted;
 use crate::network::Connection;
 use crate::options::Options;
+use crate::policies;
 use crate::process::{Assignment, Process};
 use crate::random::Random;
 use crate::report::SeedReport;
@@ -91,6 +92,7 @@ pub fn run(seed: u64, options: &Options) -> SeedReport {
 
 impl Simulation {
     fn begin(&mut self, replicas: usize) {
+        policies::begin(&mut self.world.lock());
         for service in Service::ALL.iter().copied() {
             for _ in 0..replicas {
                 let incarnation = Incarnation {

@@ -126,6 +126,31 @@ impl TestInstallation {
         CaseId::new(answer["case_id"].as_str().expect("a case id")).expect("a case id")
     }
 
+    /// Stores a policy: `fields` are those of `put_policy` beside who and why.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn put_policy(&self, fields: &Value) {
+        let mut request = json!({ "by": "olga", "why": "for a test" });
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            request[name] = value.clone();
+        }
+        let answer = self.ask(Service::Coordinator, "put_policy", &request).await;
+        let answer = answer.unwrap_or_else(|error| panic!("the policy was not stored: {error}"));
+        assert_eq!(answer["fact"], "put");
+    }
+
+    /// Replaces the usual preset by one of which every opener may change everything, for tests of other things whose agents open
+    /// cases by message.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn free_openers(&self) {
+        let bounds = json!({ "*": "any" });
+        self.put_policy(&json!({ "name": "contract-review", "bounds": bounds }))
+            .await;
+    }
+
     /// Registers a person with the fields of `register_person`.
     ///
     /// # Panics

@@ -2,8 +2,8 @@
 //!
 //! Every message has several, and they are copied many times, so short ones are stored in place and long ones are shared.
 
-mod gate;
 mod message;
+mod plain_name;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,8 +12,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use smol_str::{SmolStr, ToSmolStr, format_smolstr};
 
-pub use gate::{GATE_NAME_MAX, GateName, GateNameError};
 pub use message::without_sequence;
+pub(crate) use plain_name::PLAIN_NAME_PATTERN;
+pub use plain_name::{GateName, PlainNameError, PolicyName};
 
 /// Longest token of a subject, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 64;

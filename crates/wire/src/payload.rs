@@ -2,6 +2,7 @@
 
 mod action;
 mod agent;
+mod brief;
 mod calendar;
 mod card;
 mod case;
@@ -21,6 +22,7 @@ mod outcome;
 mod parameter_schema;
 mod person;
 mod precedent;
+mod signature;
 pub mod track_record;
 
 pub use action::{
@@ -30,6 +32,9 @@ pub use action::{
 pub use agent::{
     AgentJoined, AgentStatus, Beat, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport,
     UPDATE_AGENT,
+};
+pub use brief::{
+    Background, BriefedFinding, Dependence, ProvedRight, RelatedConflict, Statement, TaskExcerpt,
 };
 pub use calendar::{Calendar, OpeningHours, Weekday};
 pub use card::{
@@ -65,6 +70,7 @@ pub use outcome::{OutcomeReport, ProvedParty};
 pub use parameter_schema::Schema;
 pub use person::{PersonKind, PersonRecord, Role, RoleGrant};
 pub use precedent::{LEVELS, Precedent};
+pub use signature::{Signature, fingerprint};
 pub use track_record::{
     Circumstances, Credibility, Observation, Settlement, SettlementReason, TrackRecord,
     Version as CredibilityVersion,

@@ -1,8 +1,10 @@
 //! Policies: the named set of limits and rules of a case, frozen into it with a digest when it opens.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::fault::Fault;
@@ -11,9 +13,12 @@ use crate::payload::check_name;
 mod bounds;
 mod ladder;
 mod presets;
+mod request;
 
 pub use bounds::{Bound, PolicyBounds};
 pub use ladder::{CautionRule, ConflictHandling, LadderPolicy, LevelTimes};
+pub(crate) use request::requested_policy;
+pub use request::{PolicyRequest, unknown_policy};
 
 /// The rule by which votes are weighed.
 #[derive(
@@ -81,7 +86,7 @@ impl Decide {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// The preset it was made from.
+    /// The name of the policy that it was made from: a preset, or one that an operator has stored.
     pub preset: String,
     /// Phases 1 and 2: how long participants may take for their finding.
     pub finding_timeout_ms: u64,
@@ -128,42 +133,20 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Makes the policy that a case asks for: a preset's name, or an object with `preset` and the fields that differ.
+    /// Makes the policy that is asked for of the presets alone: a preset's name, or an object with `preset` and the fields that
+    /// differ. What an installation has stored under names is found by [`PolicyRequest`].
     ///
     /// `pointer` is where the request stands, for the fault.
     pub fn resolve(requested: &Value, pointer: &str) -> Result<Self, Fault> {
-        let (preset, overrides) = match requested {
-            Value::Null => (Self::PRESETS[0], None),
-            Value::String(name) => (name.as_str(), None),
-            Value::Object(fields) => (
-                fields
-                    .get("preset")
-                    .and_then(Value::as_str)
-                    .unwrap_or(Self::PRESETS[0]),
-                Some(fields),
-            ),
-            _ => {
-                return Err(Fault::invalid(
-                    pointer,
-                    "A policy is the name of a preset or an object.",
-                    "Write \"contract-review\", or {\"preset\": \"contract-review\", \"rounds_max\": 1}.",
-                ));
-            }
-        };
-        let Some(mut policy) = Self::preset(preset) else {
+        let request = PolicyRequest::parse(requested, pointer)?;
+        let Some(preset) = Self::preset(request.name()) else {
             return Err(Fault::invalid(
                 pointer,
-                format!("There is no preset {preset:?}."),
+                format!("There is no preset {:?}.", request.name()),
                 format!("Use one of: {}.", Self::PRESETS.join(", ")),
             ));
         };
-        if let Some(overrides) = overrides {
-            let mut merged = serde_json::to_value(&policy).unwrap_or_default();
-            merge(&mut merged, overrides);
-            policy = crate::envelope::from_json(merged.to_string().as_bytes(), pointer)?;
-        }
-        policy.check(pointer)?;
-        Ok(policy)
+        request.applied_to(&preset, pointer)
     }
 
     /// Every event of a case that depends on these limits fits into one message: decision record 0011 has the sum.
@@ -250,6 +233,24 @@ impl Policy {
         named.try_for_each(|(place, name)| check_name(&format!("{pointer}/{place}"), name))
     }
 
+    /// Every field as it is written, those of objects by names with dots, also where it has the usual value and is left out of
+    /// what is stored.
+    pub fn fields(&self) -> BTreeMap<String, Value> {
+        // A policy has no map with other than text keys, so writing it cannot fail.
+        let mut whole = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = whole.as_object_mut() {
+            fields.insert("decide".into(), json!(self.decide));
+            fields.insert("hear_answers".into(), json!(self.hear_answers));
+            let mut ladder = json!(self.ladder);
+            ladder["signed"] = json!(self.ladder.signed);
+            ladder["digest_required"] = json!(self.ladder.digest_required);
+            fields.insert("ladder".into(), ladder);
+        }
+        let mut leaves = BTreeMap::new();
+        collect(&mut leaves, String::new(), whole);
+        leaves
+    }
+
     /// SHA-256 of the policy's JSON, in hexadecimal.
     pub fn digest(&self) -> String {
         // A policy has no map with other than text keys, so writing it cannot fail.
@@ -258,18 +259,19 @@ impl Policy {
     }
 }
 
-/// Puts what differs in the place of what stands in the preset; of an object, field by field.
-fn merge(preset: &mut Value, overrides: &serde_json::Map<String, Value>) {
-    let Some(fields) = preset.as_object_mut() else {
+/// Adds the fields in `value` to `leaves`, by their whole names.
+fn collect(leaves: &mut BTreeMap<String, Value>, name: String, value: Value) {
+    let Value::Object(fields) = value else {
+        leaves.insert(name, value);
         return;
     };
-    for (key, value) in overrides {
-        match (fields.get_mut(key), value) {
-            (Some(merged @ Value::Object(_)), Value::Object(inner)) => merge(merged, inner),
-            _ => {
-                fields.insert(key.clone(), value.clone());
-            }
-        }
+    for (field, value) in fields {
+        let name = if name.is_empty() {
+            field
+        } else {
+            format!("{name}.{field}")
+        };
+        collect(leaves, name, value);
     }
 }
 
@@ -296,26 +298,8 @@ fn out_of_range(pointer: &str, field: &str, value: &str, range: &str) -> Fault {
     )
 }
 
-/// The schema of a policy as a case asks for it: a preset's name, or an object with `preset` and the fields that differ from it.
-/// See [`Policy::resolve`].
-pub(crate) fn requested_policy(generator: &mut SchemaGenerator) -> Schema {
-    let mut policy = Policy::json_schema(generator);
-    let fields = policy
-        .get_mut("properties")
-        .map(Value::take)
-        .unwrap_or_default();
-    json_schema!({
-        "type": ["string", "object", "null"],
-        "pattern": format!("^({})$", Policy::PRESETS.join("|")),
-        "properties": fields,
-        "additionalProperties": false,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -330,6 +330,7 @@ class RuledBy(TypedDict):
 
     digest: NotRequired[str | None]
     expert: AgentId
+    key: NotRequired[str | None]
     rationale: str
 
 
@@ -543,15 +544,24 @@ class GatePassed(TypedDict):
 ReviewAction = Literal["confirm", "override", "redebate", "pass"]
 
 
+class Signature(TypedDict):
+    """An ed25519 signature of what a person rules or reviews, and the key that it was made with."""
+
+    key: str
+    value: str
+
+
 class Review(TypedDict):
     """The payload of `review`: what a person decides at a gate."""
 
     action: ReviewAction
     context: NotRequired[str | None]
     debate_id: NotRequired[DebateId | None]
+    digest: NotRequired[str | None]
     gate: str
     position: NotRequired[str | None]
     rationale: NotRequired[str]
+    signature: NotRequired[Signature | None]
     value: NotRequired[Any]
 
 
@@ -745,6 +755,7 @@ class Ruling(TypedDict):
     position: NotRequired[str | None]
     position_id: NotRequired[str | None]
     rationale: str
+    signature: NotRequired[Signature | None]
     value: NotRequired[Any]
 
 

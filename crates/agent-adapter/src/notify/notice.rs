@@ -1,7 +1,7 @@
 //! The notices that people are sent, made from the events of debates.
 
 use concord_events::{AwaitsGate, DebateAssigned, DebateEvent, FellBack, Reminded, StoredEvent};
-use concord_wire::payload::{BriefedPosition, Contact, DebatePriority};
+use concord_wire::payload::{Background, BriefedPosition, Contact, DebatePriority};
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
@@ -52,6 +52,8 @@ pub(crate) enum What {
         digest: String,
         /// The positions of the brief.
         positions: Vec<Position>,
+        /// What the case is about and what depends on the ruling, where the brief says so.
+        matter: Option<Matter>,
     },
     /// This share of the time is over, in percent.
     Reminded(u8),
@@ -59,6 +61,44 @@ pub(crate) enum What {
     FellBack(Option<Position>),
     /// The gate must review the provisional decision.
     AwaitsGate,
+}
+
+/// What the case is about and what depends on the ruling, which strangers wrote.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Matter {
+    /// The title of the case's task; its type where it has none.
+    pub(crate) title: String,
+    /// Who has opened the case.
+    pub(crate) opened_by: AgentId,
+    /// The gate that reviews what is decided without a ruling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gate: Option<String>,
+    /// The version of the decision that stands meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) decision: Option<u32>,
+    /// Whether the case is not decided before the debate has ended.
+    pub(crate) awaited: bool,
+    /// Analyses that rest on what is disputed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) dependants: Vec<String>,
+}
+
+impl Matter {
+    fn of(background: Background) -> Self {
+        let Background { task, depends, .. } = background;
+        Self {
+            title: if task.title.is_empty() {
+                task.kind
+            } else {
+                task.title
+            },
+            opened_by: task.opened_by,
+            gate: depends.gate,
+            decision: depends.decision,
+            awaited: depends.awaited,
+            dependants: depends.dependants,
+        }
+    }
 }
 
 /// A position, which strangers wrote.
@@ -118,6 +158,7 @@ impl Content {
                 priority: briefed.brief.priority,
                 digest: briefed.digest,
                 positions: briefed.brief.positions.into_iter().map(named).collect(),
+                matter: briefed.brief.background.map(|one| Matter::of(*one)),
             },
             to: Audience::Expert {
                 expert: Some(briefed.expert),

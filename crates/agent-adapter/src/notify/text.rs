@@ -4,7 +4,7 @@
 use concord_domain::text::{command_word, one_line};
 use concord_wire::AgentId;
 
-use super::notice::{Audience, Notice, Position, What};
+use super::notice::{Audience, Matter, Notice, Position, What};
 
 /// Longest subject, in characters.
 const SUBJECT_MAX: usize = 120;
@@ -43,8 +43,10 @@ pub(crate) fn body(notice: &Notice) -> String {
         What::Assigned {
             priority,
             positions,
+            matter,
             ..
         } => {
+            lines.extend(matter.iter().map(about));
             for position in positions.iter().take(POSITIONS_MAX) {
                 let id = position.position_id.as_deref().unwrap_or("-");
                 lines.push(format!("  {id}: {}", held(position)));
@@ -54,6 +56,7 @@ pub(crate) fn body(notice: &Notice) -> String {
                 lines.push(format!("  and {more} more"));
             }
             lines.push(format!("Priority: {}", priority.as_str()));
+            lines.extend(matter.iter().flat_map(depends));
         }
         What::FellBack(Some(position)) => lines.push(format!("Provisionally: {}", held(position))),
         What::FellBack(None) | What::Reminded(_) | What::AwaitsGate => {}
@@ -68,6 +71,36 @@ pub(crate) fn body(notice: &Notice) -> String {
     lines.push(String::new());
     lines.extend(answer(notice));
     lines.join("\n") + "\n"
+}
+
+fn about(matter: &Matter) -> String {
+    let title = one_line(&matter.title, LINE_MAX);
+    format!("Case: {title}, opened by {}", matter.opened_by)
+}
+
+/// What depends on a ruling: the case, the gate, and analyses.
+fn depends(matter: &Matter) -> Vec<String> {
+    let mut lines = Vec::new();
+    match (matter.awaited, matter.decision) {
+        (true, _) => {
+            lines.push("The case is not decided before you rule, or the time is over.".into())
+        }
+        (false, Some(version)) => lines.push(format!(
+            "The case is decided meanwhile, version {version}; your ruling can change that."
+        )),
+        (false, None) => {}
+    }
+    if let Some(gate) = &matter.gate {
+        let gate = one_line(gate, LINE_MAX);
+        lines.push(format!(
+            "Without a ruling the gate {gate} reviews what stands then."
+        ));
+    }
+    if !matter.dependants.is_empty() {
+        let dependants = one_line(&matter.dependants.join(", "), LINE_MAX);
+        lines.push(format!("Rests on it: {dependants}"));
+    }
+    lines
 }
 
 /// A position in words, and its value where the words do not hold it.

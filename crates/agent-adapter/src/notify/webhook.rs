@@ -157,10 +157,14 @@ fn body(notice: &Notice) -> Value {
             priority,
             digest,
             positions,
+            matter,
         } => {
             add("priority", json!(priority));
             add("digest", json!(digest));
             add("positions", json!(positions));
+            if let Some(matter) = matter {
+                add("matter", json!(matter));
+            }
         }
         What::Reminded(percent) => add("percent", json!(percent)),
         What::FellBack(position) => add("provisional", json!(position)),

@@ -6,7 +6,7 @@ use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use clap::Args;
 use concord_domain::assurance::audit::{Auditor, Checked, Ending, Passed, Report};
 use concord_events::topology::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
-use concord_runtime::{Broker, service::clock};
+use concord_runtime::{Broker, service::clock, signing};
 use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde::Serialize;
@@ -98,7 +98,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &CheckArgs) -> Result
 /// Checks the invariants; the number of messages that were under way.
 async fn invariants(broker: &Broker, grace_ms: u64) -> Result<(Report, u64), Failure> {
     let stillness = Stillness::begin(broker).await?;
-    let mut auditor = Auditor::new();
+    let mut auditor = Auditor::verifying(signing::fits);
     let since = messages_since(broker).await?;
     for kind in StreamKind::EVIDENCE {
         let scope = Scope::all(kind).with_non_events();

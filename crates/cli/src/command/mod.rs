@@ -22,6 +22,7 @@ mod metrics;
 mod outcome;
 mod permissions;
 mod person;
+mod policy;
 mod queue;
 mod record;
 mod replay;
@@ -58,6 +59,9 @@ pub(crate) enum Verb {
     /// Register people and what they may do; list, show, suspend and resume them.
     #[command(subcommand)]
     Person(person::PersonVerb),
+    /// Store the rules that cases are opened with; list, show and compare them.
+    #[command(subcommand)]
+    Policy(policy::PolicyVerb),
     /// List the people who rule, and the debates that they have.
     #[command(subcommand)]
     Expert(expert::ExpertVerb),
@@ -137,6 +141,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
     match verb {
         Verb::Up(args) => up::run(&connection, args).await,
         Verb::Case(verb) => case::run(&connection, verb).await,
+        Verb::Policy(verb) => policy::run(&connection, verb).await,
         Verb::Debate(verb) => debate::run(&connection, verb).await,
         Verb::Person(verb) => person::run(&connection, verb).await,
         Verb::Expert(verb) => expert::run(&connection, verb).await,

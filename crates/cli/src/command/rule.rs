@@ -12,11 +12,12 @@ use serde_json::Value;
 use crate::command::queue::brief;
 use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, words};
 use crate::shared::connection::ConnectionArgs;
-use crate::shared::debate_file::{self, resolution_text};
+use crate::shared::debate_file::{self, resolution_text, signed_text};
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::input::unusable;
 use crate::shared::output::{self, FAINT, GOOD, NAMED, STRONG, one_line, styled};
-use crate::shared::send::{OutgoingMessage, Receipt, SendResult, WaitArgs, send};
+use crate::shared::send::{OutgoingMessage, Receipt, SendResult, WaitArgs, fresh_id, send_under};
+use crate::shared::sign::SignArgs;
 
 /// Arguments of `concord rule`.
 #[derive(Debug, Args)]
@@ -25,6 +26,7 @@ use crate::shared::send::{OutgoingMessage, Receipt, SendResult, WaitArgs, send};
     after_help = "\
 Examples:
   concord rule d-4f1c --position p1 --rationale \"the filing says so\" --expert eva
+  concord rule d-4f1c --position p1 --rationale \"the filing says so\" --expert eva --digest 9f2a... --key eva.key
   concord rule d-4f1c --own \"a target of 105\" --value 105 --rationale \"between the two\" --expert eva --digest 9f2a...
 
 A ruling is bound to the digest of the brief that the expert has seen: when the debate has changed since, it is recorded
@@ -53,6 +55,8 @@ pub(crate) struct RuleArgs {
     /// Digest of the brief that is ruled on [default: that of the latest brief].
     #[arg(long)]
     digest: Option<String>,
+    #[command(flatten)]
+    sign: SignArgs,
     #[command(flatten)]
     wait: WaitArgs,
     #[command(flatten)]
@@ -87,7 +91,22 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: RuleArgs) -> Result<u
             ))
         })?,
     };
-    let ruling = args.ruling(digest)?;
+    let asks_for_digest = state
+        .opened
+        .as_ref()
+        .is_some_and(|opened| opened.policy.ladder.digest_required);
+    if asks_for_digest && args.digest.is_none() {
+        return Err(Failure::failed(
+            "the policy of this case asks for the digest of the brief that you have read; `concord queue next` shows it, send \
+             it with --digest",
+        ));
+    }
+    let mut ruling = args.ruling(digest)?;
+    let message_id = fresh_id(&broker)?;
+    ruling.signature = args
+        .sign
+        .read()?
+        .map(|key| key.sign_text(&ruling.signed_text(&args.expert, &case, &message_id)));
     let message = OutgoingMessage {
         from: &args.expert,
         to: Service::DebateFacilitator,
@@ -97,7 +116,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: RuleArgs) -> Result<u
         payload: &ruling,
         watched: (Aggregate::Debate, args.debate.token()),
     };
-    let receipt = send(&broker, &message, args.wait).await?;
+    let receipt = send_under(&broker, message_id, &message, args.wait).await?;
     args.report(&ruling, &receipt)
 }
 
@@ -110,6 +129,7 @@ impl RuleArgs {
             position: self.own.clone(),
             value: self.value.clone(),
             rationale: self.rationale.clone(),
+            signature: None,
         };
         ruling.check().map_err(|fault| unusable(&fault))?;
         Ok(ruling)
@@ -160,10 +180,12 @@ impl RuleArgs {
                 .resolution
                 .as_ref()
                 .map_or("-".to_owned(), resolution_text);
+            let ruled_by = resolved.outcome.ruled_by.as_ref();
             return Ok(format!(
-                "{} {debate}: {}\n",
+                "{} {debate}: {}{}\n",
                 styled(GOOD, "resolved"),
-                styled(STRONG, position)
+                styled(STRONG, position),
+                ruled_by.map_or_else(String::new, signed_text)
             ));
         }
         let aside: RulingSetAside = event.read()?;

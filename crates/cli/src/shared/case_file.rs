@@ -2,15 +2,15 @@
 
 use concord_domain::aggregates::case::{CaseMachine, CaseState, DecisionPackage, package};
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
+use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
-use concord_domain::{Machine, aggregates::detection::DetectionMachine};
 use concord_events::{DebateEvent, ReceivedAnswer, StoredEvent};
-use concord_runtime::event_store::nats::NatsEventStore;
-use concord_runtime::{Broker, Consistency, EventStore};
+use concord_runtime::Broker;
 use concord_wire::payload::{Conflict, ConflictOutcome, RoundRecord};
-use concord_wire::{AgentId, CaseId, Timestamp, Token};
+use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
 
+use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 
 /// A case with its debates, as `concord case show --json` prints it.
@@ -55,26 +55,10 @@ pub struct RoundFile {
     pub record: Option<RoundRecord>,
 }
 
-/// Loads the events of one aggregate; its state after them, and the events.
-pub(crate) async fn aggregate<M: Machine>(
-    store: &NatsEventStore,
-    id: &Token,
-) -> Result<(M::State, Vec<StoredEvent<M::Event>>), Failure> {
-    let events = store
-        .load::<M::Event>(id, 0, Consistency::Leader)
-        .await?
-        .records;
-    let mut rebuilt = Versioned::<M>::default();
-    for event in &events {
-        rebuilt.apply(event.clone());
-    }
-    Ok((rebuilt.state, events))
-}
-
 /// The state of a case; none when it was never opened.
 pub(crate) async fn state(broker: &Broker, case: &CaseId) -> Result<Option<CaseState>, Failure> {
-    let store = NatsEventStore::new(broker.clone()).await?;
-    let (state, _) = aggregate::<CaseMachine>(&store, &case.token()).await?;
+    let source = EventSource::new(broker).await?;
+    let (state, _) = source.aggregate::<CaseMachine>(&case.token()).await?;
     Ok(state.opened.is_some().then_some(state))
 }
 
@@ -87,8 +71,8 @@ pub(crate) async fn debated(
     if !state.debated.is_empty() {
         return Ok(state.debated.clone());
     }
-    let store = NatsEventStore::new(broker.clone()).await?;
-    let (detection, _) = aggregate::<DetectionMachine>(&store, &case.token()).await?;
+    let source = EventSource::new(broker).await?;
+    let (detection, _) = source.aggregate::<DetectionMachine>(&case.token()).await?;
     Ok(detection
         .detected
         .map(|detected| detected.debated)
@@ -103,11 +87,12 @@ pub async fn read(broker: &Broker, case: &CaseId) -> Result<Option<CaseFile>, Fa
     let Some(package) = package(case, &state) else {
         return Ok(None);
     };
-    let store = NatsEventStore::new(broker.clone()).await?;
+    let source = EventSource::new(broker).await?;
     let mut debates = Vec::new();
     for conflict in debated(broker, case, &state).await? {
-        let (debate, events) =
-            aggregate::<DebateMachine>(&store, &conflict.conflict_id.token()).await?;
+        let (debate, events) = source
+            .aggregate::<DebateMachine>(&conflict.conflict_id.token())
+            .await?;
         debates.push(debate_file(conflict, &debate, &events));
     }
     Ok(Some(CaseFile {
@@ -123,8 +108,8 @@ pub async fn read_version(
     case: &CaseId,
     version: u32,
 ) -> Result<CaseFile, Failure> {
-    let store = NatsEventStore::new(broker.clone()).await?;
-    let (_, events) = aggregate::<CaseMachine>(&store, &case.token()).await?;
+    let source = EventSource::new(broker).await?;
+    let (_, events) = source.aggregate::<CaseMachine>(&case.token()).await?;
     let mut rebuilt = Versioned::<CaseMachine>::default();
     for event in events {
         rebuilt.apply(event);

@@ -125,9 +125,7 @@ pub async fn ask<T: DeserializeOwned>(
             RequestErrorKind::MaxPayloadExceeded => Failure::data(
                 "the request is larger than the broker takes; send less, or a reference to it",
             ),
-            _ => Failure::failed(format!(
-                "the {service} did not answer: {error}; see `concord doctor`"
-            )),
+            _ => unanswered(broker, service, &error),
         })?;
     if let Some(refusal) = answer
         .headers
@@ -141,6 +139,21 @@ pub async fn ask<T: DeserializeOwned>(
             "the answer of the {service} cannot be read: {error}"
         ))
     })
+}
+
+/// The failure for a request that nobody answered.
+fn unanswered(broker: &Broker, service: Service, error: &async_nats::RequestError) -> Failure {
+    let Some(caller) = &broker.caller else {
+        return Failure::failed(format!(
+            "the {service} did not answer: {error}; see `concord doctor`"
+        ));
+    };
+    // What its user may not ask the broker drops, and says nothing to whoever waits for the answer.
+    Failure::failed(format!(
+        "the {service} did not answer {caller}: {error}; it does not run, or the broker does not let {caller} ask: operators \
+         register people (concord person register {caller} --role ROLE) and print what their user may do (concord permissions \
+         --role ROLE {caller})"
+    ))
 }
 
 /// The answer of a service to a command.

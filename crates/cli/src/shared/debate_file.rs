@@ -3,12 +3,11 @@
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
 use concord_events::{DebateEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_runtime::event_store::nats::NatsEventStore;
-use concord_wire::payload::Resolution;
+use concord_wire::payload::{Resolution, RuledBy};
 use concord_wire::{AgentId, CaseId, DebateId};
 use serde_json::Value;
 
-use crate::shared::case_file;
+use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 use crate::shared::output::{FAINT, one_line, styled};
 
@@ -17,8 +16,8 @@ pub(crate) async fn load(
     broker: &Broker,
     debate: &DebateId,
 ) -> Result<(DebateState, Vec<StoredEvent<DebateEvent>>), Failure> {
-    let store = NatsEventStore::new(broker.clone()).await?;
-    let (state, events) = case_file::aggregate::<DebateMachine>(&store, &debate.token()).await?;
+    let source = EventSource::new(broker).await?;
+    let (state, events) = source.aggregate::<DebateMachine>(&debate.token()).await?;
     match state.opened {
         Some(_) => Ok((state, events)),
         None => Err(Failure::failed(format!(
@@ -46,6 +45,14 @@ pub(crate) fn resolution_text(resolution: &Resolution) -> String {
         one_line(&resolution.position, 200),
         value_text(resolution.value.as_ref())
     )
+}
+
+/// With which key a person has signed, as a note; empty where they have not.
+pub(crate) fn signed_text(ruled_by: &RuledBy) -> String {
+    ruled_by.key.as_ref().map_or_else(String::new, |key| {
+        let note = format!("signed by {} (key {key})", ruled_by.expert);
+        format!("  {}", styled(FAINT, note))
+    })
 }
 
 /// The value of a position in brackets, after its words; empty where it has none.

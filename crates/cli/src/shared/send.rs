@@ -4,23 +4,21 @@ use std::time::Duration;
 
 use clap::Args;
 use concord_events::Aggregate;
-use concord_events::subject::SystemFilters;
-use concord_events::topology::StreamKind;
 use concord_runtime::{Broker, service::clock};
 use concord_wire::payload::ErrorReport;
-use concord_wire::subject::{Lane, Service};
+use concord_wire::subject::Service;
 use concord_wire::{
     AgentId, CaseId, Envelope, Extensions, MessageId, MessageType, Metadata, Priority, Recipient,
     Timestamp, Token,
 };
-use futures::StreamExt;
-use futures::stream::select;
+use futures::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::shared::connection::refusal;
+use crate::shared::event_source::{EventQuery, EventSource, either};
 use crate::shared::failure::Failure;
-use crate::shared::stream_reader::{self, Scope, StreamMessage};
+use crate::shared::stream_reader::StreamMessage;
 
 /// How long the sender waits for an event or an error that answers its message.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -124,58 +122,42 @@ pub async fn send<P: Serialize>(
     message: &OutgoingMessage<'_, P>,
     wait: WaitArgs,
 ) -> Result<Receipt, Failure> {
-    let envelope = envelope(broker, message)?;
-    let message_id = envelope.message_id.clone();
+    let message_id = fresh_id(broker)?;
+    send_under(broker, message_id, message, wait).await
+}
+
+/// Sends a message under an id that its sender knows before, for a signature covers it.
+pub async fn send_under<P: Serialize>(
+    broker: &Broker,
+    message_id: MessageId,
+    message: &OutgoingMessage<'_, P>,
+    wait: WaitArgs,
+) -> Result<Receipt, Failure> {
+    check_sender(broker, message.from)?;
+    let envelope = envelope(message_id.clone(), message)?;
     if wait.no_wait {
-        broker.publish(&envelope, None).await?;
+        publish(broker, &envelope).await?;
         return Ok(Receipt {
             message_id,
             result: SendResult::Sent,
         });
     }
     let (aggregate, id) = &message.watched;
-    let events = Scope::of(
-        StreamKind::Events,
-        broker.subjects().events_of(*aggregate, id),
-    );
-    let inbox = broker
-        .subjects()
-        .inbox(Lane::Normal, &Recipient::from(message.from.clone()));
-    let answers = Scope::of(StreamKind::Messages, inbox);
+    let source = EventSource::new(broker).await?;
+    let events = EventQuery::of(*aggregate, id);
     // The reader listens before the message is sent, so that no answer comes too early.
-    let (_, arriving) = stream_reader::follow(broker, &events.clone().new_only()).await?;
-    let (_, answered) = stream_reader::follow(broker, &answers.new_only()).await?;
-    broker.publish(&envelope, None).await?;
-    let mut arriving = select(
-        arriving.map(|stored| (true, stored)),
-        answered.map(|stored| (false, stored)),
-    );
-    let first = tokio::time::timeout(PATIENCE, async {
-        while let Some((is_event, stored)) = arriving.next().await {
-            let stored = stored?;
-            if stored.non_event.is_some() {
-                continue;
-            }
-            let result = if is_event {
-                event_of(&stored, &message_id).map(SendResult::Recorded)
-            } else {
-                error_for(&stored, &message_id).map(|error| SendResult::Refused { error })
-            };
-            if let Some(result) = result {
-                return Ok(result);
-            }
-        }
-        Err(Failure::unavailable(
-            "the broker has gone; see `concord doctor`",
-        ))
-    });
+    let arriving = source.follow_new(&events).await?;
+    let answered = source.follow_inbox(message.from).await?;
+    publish(broker, &envelope).await?;
+    let mut arriving = either(arriving, answered);
+    let first = tokio::time::timeout(PATIENCE, result_of(&mut arriving, &message_id));
     let result = match first.await {
         Ok(result) => result?,
         Err(_) => SendResult::Unanswered,
     };
     // A message can lead to an event and to an error message; the two come on different streams.
     let result = match result {
-        SendResult::Refused { error } => match recorded(broker, &events, &message_id).await? {
+        SendResult::Refused { error } => match recorded(&source, &events, &message_id).await? {
             Some(event) => SendResult::Recorded(event),
             None => SendResult::Refused { error },
         },
@@ -184,17 +166,73 @@ pub async fn send<P: Serialize>(
     Ok(Receipt { message_id, result })
 }
 
+/// Whoever works under a name speaks under no other: the broker would not let them.
+fn check_sender(broker: &Broker, from: &AgentId) -> Result<(), Failure> {
+    match &broker.caller {
+        Some(caller) if caller != from => Err(Failure::usage(format!(
+            "you are {caller} (--as), and this would be said by {from}; name {caller}, or leave --as out as an operator of the \
+             installation"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+async fn publish(broker: &Broker, envelope: &Envelope) -> Result<(), Failure> {
+    let sent = broker.publish(envelope, None).await.map_err(Failure::from);
+    let Some(caller) = &broker.caller else {
+        return sent;
+    };
+    // What its user may not send the broker drops, and says nothing to whoever waits for the acknowledgement.
+    sent.map_err(|failure| {
+        Failure::failed(format!(
+            "{failure}; if the broker does not let {caller} send a {kind}, ask an operator, who registers people (concord person \
+             register {caller} --role ROLE) and prints what their user may do (concord permissions --role ROLE {caller})",
+            kind = envelope.message_type
+        ))
+    })
+}
+
+/// The first that answers the message, of events and of messages to its sender.
+async fn result_of(
+    arriving: &mut (impl Stream<Item = (bool, Result<StreamMessage, Failure>)> + Unpin),
+    message_id: &MessageId,
+) -> Result<SendResult, Failure> {
+    while let Some((is_event, stored)) = arriving.next().await {
+        let stored = stored.map_err(|failure| {
+            Failure::failed(format!(
+                "the message {message_id} is stored, and what came of it is not known: {failure}"
+            ))
+        })?;
+        let result = if is_event {
+            event_of(&stored, message_id).map(SendResult::Recorded)
+        } else {
+            error_for(&stored, message_id).map(|error| SendResult::Refused { error })
+        };
+        if let Some(result) = result {
+            return Ok(result);
+        }
+    }
+    Err(Failure::unavailable(
+        "the broker has gone; see `concord doctor`",
+    ))
+}
+
+/// An id that no message has.
+pub fn fresh_id(broker: &Broker) -> Result<MessageId, Failure> {
+    // An inbox is a name that the client gives to nothing else.
+    let inbox = broker.client.new_inbox();
+    let unique = inbox.rsplit('.').next().unwrap_or_default();
+    MessageId::new(format!("cli-{unique}"))
+        .map_err(|error| Failure::failed(format!("the message cannot be written: {error}")))
+}
+
 fn envelope<P: Serialize>(
-    broker: &Broker,
+    message_id: MessageId,
     message: &OutgoingMessage<'_, P>,
 ) -> Result<Envelope, Failure> {
     let unusable = |error: &dyn std::error::Error| {
         Failure::failed(format!("the message cannot be written: {error}"))
     };
-    // An inbox is a name that the client gives to nothing else.
-    let inbox = broker.client.new_inbox();
-    let unique = inbox.rsplit('.').next().unwrap_or_default();
-    let message_id = MessageId::new(format!("cli-{unique}")).map_err(|error| unusable(&error))?;
     Ok(Envelope {
         message_id,
         timestamp: clock::now(),
@@ -234,16 +272,16 @@ fn error_for(stored: &StreamMessage, message_id: &MessageId) -> Option<ErrorRepo
 
 /// The event that the message has caused, if it is stored.
 async fn recorded(
-    broker: &Broker,
-    events: &Scope,
+    source: &EventSource,
+    events: &EventQuery,
     message_id: &MessageId,
 ) -> Result<Option<RecordedEvent>, Failure> {
     let mut result = None;
-    stream_reader::for_each(broker, events, "reading events", |stored| {
+    let read = source.for_each(events, "reading events", |stored| {
         result = event_of(&stored, message_id).or(result.take());
         Ok(())
-    })
-    .await?;
+    });
+    read.await?;
     Ok(result)
 }
 

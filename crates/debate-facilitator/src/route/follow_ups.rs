@@ -10,8 +10,8 @@ use concord_events::{
     ExpertRegistered, GateReviewed, OutcomeKnown, PersonEvent, PersonRegistered, PersonResumed,
     PersonSuspended, ReleaseReason, ReviewQueueEvent, StoredEvent,
 };
-use concord_wire::payload::{Level, Status};
-use concord_wire::{DebateId, Token};
+use concord_wire::payload::{Contact, Level, Status};
+use concord_wire::{AgentId, DebateId, Token};
 
 /// One thing to do because of an event.
 #[derive(Debug, Clone)]
@@ -59,6 +59,7 @@ pub fn follow_ups(
         | Aggregate::TrackRecord
         | Aggregate::Precedent
         | Aggregate::Agent
+        | Aggregate::Policy
         | Aggregate::Request
         | Aggregate::Wake
         | Aggregate::Head => Vec::new(),
@@ -133,14 +134,14 @@ fn of_queue(event: ReviewQueueEvent) -> Vec<FollowUp> {
             let (expert, contact) = (assigned.expert, assigned.contact);
             vec![FollowUp::order(
                 &assigned.debate_id,
-                Command::Assigned { expert, contact },
+                assignment(expert, contact),
             )]
         }
         ReviewQueueEvent::Reassigned(reassigned) => {
             let (expert, contact) = (reassigned.to, reassigned.contact);
             vec![FollowUp::order(
                 &reassigned.debate_id,
-                Command::Assigned { expert, contact },
+                assignment(expert, contact),
             )]
         }
         ReviewQueueEvent::Overflowed(overflowed) => {
@@ -166,6 +167,15 @@ fn of_queue(event: ReviewQueueEvent) -> Vec<FollowUp> {
     };
     told.push(FollowUp::Queue(QueueInput::Advance));
     told
+}
+
+/// The queue knows nothing of what the expert is shown; that is read when the step is done.
+fn assignment(expert: AgentId, contact: Contact) -> Command {
+    Command::Assigned {
+        expert,
+        contact,
+        background: None,
+    }
 }
 
 /// An arbiter is an expert of the queue for as long as they are one.

@@ -35,7 +35,6 @@ use concord_events::{
     CaseEvent, CaseOpened, Deadline, DeadlineElapsed, Detected, Heard, ReceivedFinding, StoredEvent,
 };
 use concord_wire::payload::{Challenge, ConflictOutcome, OpenCase, Review};
-use concord_wire::policy::Policy;
 use concord_wire::{AgentId, CaseId, MessageId, Token};
 
 mod challenge;
@@ -45,19 +44,23 @@ mod dispute;
 mod effects;
 mod gate;
 mod log;
+mod opening;
 mod outcome;
 mod package;
 mod reviewers;
+mod shown;
 mod state;
 mod version;
 
-pub use decide::PARTICIPANTS_MAX;
 pub(crate) use decide::reused_message_id;
 pub use log::entry_faults;
+pub use opening::PARTICIPANTS_MAX;
 pub use package::{DecisionPackage, VersionNote, package};
+pub use shown::digest_of_shown;
 pub use state::{CaseState, FINAL_GATE, Phase};
 
 use crate::aggregates::person::Authority;
+use crate::aggregates::policy::KnownPolicies;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
 
@@ -113,9 +116,11 @@ pub struct ReceivedReview {
     pub review: Review,
     /// What the sender may do.
     pub sender: Authority,
+    /// Whether its signature fits the key that it names; false where nobody signed.
+    pub is_signed: bool,
 }
 
-/// A request to open a case, with its policy resolved.
+/// A request to open a case.
 #[derive(Debug, Clone)]
 pub struct OpenRequest {
     /// The agent that opens the case.
@@ -124,8 +129,10 @@ pub struct OpenRequest {
     pub request_id: MessageId,
     /// The payload.
     pub request: OpenCase,
-    /// The policy of the case.
-    pub policy: Policy,
+    /// Where the policy stands in the request, as a JSON pointer, for a fault.
+    pub policy_pointer: &'static str,
+    /// What is stored under the name of the policy that it asks for.
+    pub known: KnownPolicies,
     /// What the agent that opens the case may do.
     pub sender: Authority,
 }

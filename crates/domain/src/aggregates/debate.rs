@@ -25,7 +25,7 @@
 //! or the [ladder](escalation). A challenge is on the ladder from its beginning.
 //!
 //! Each module uses only modules before it: `input`, `state`, `admission`, `position`,
-//! `discussion`, `outcome_builder`, `escalation`, `strategy`, `rounds`, `ground_truth`, `decide`.
+//! `discussion`, `outcome_builder`, `escalation`, `signed`, `strategy`, `rounds`, `ground_truth`, `decide`.
 
 use concord_events::{Deadline, DebateEvent, StoredEvent};
 use concord_wire::{CaseId, DebateId, Timestamp, Token};
@@ -42,6 +42,7 @@ mod outcome_builder;
 mod position;
 mod recount;
 mod rounds;
+mod signed;
 mod state;
 pub mod strategy;
 pub mod verdicts;
@@ -49,10 +50,12 @@ pub mod verdicts;
 pub use discussion::Discussion;
 #[cfg(test)]
 pub(crate) use escalation::tests::stories as ladder_stories;
+pub use escalation::{Sources, background, believed};
 pub use input::{
     AnswerMessage, Command, DebateInput, LadderMessage, MessageBody, Opening, OutcomeMessage,
     PriorKnowledge,
 };
+pub(crate) use signed::{review_differences, ruling_differences};
 pub use state::{DebateState, Ladder, RoundAnswer};
 
 use crate::effect::Effect;

@@ -21,10 +21,14 @@ use crate::machine::{Context, Decision, Ignored, Machine};
 use crate::rules::size_budget::check_reason;
 
 mod authority;
+mod reading;
+mod signed;
 mod verbs;
 
-pub use authority::{Act, Authority};
-pub use verbs::{check_verb, roles_of};
+pub use authority::{Act, Authority, OPERATOR};
+pub use reading::{Matter, Reading};
+pub(crate) use signed::Signed;
+pub use verbs::{check_verb, roles_of, verbs_of};
 
 /// The state machine of a person.
 #[derive(Debug, Clone, Copy)]

@@ -11,6 +11,7 @@ use crate::aggregates::debate::DebateMachine;
 use crate::aggregates::detection::DetectionMachine;
 use crate::aggregates::head::HeadMachine;
 use crate::aggregates::person::PersonMachine;
+use crate::aggregates::policy::PolicyMachine;
 use crate::aggregates::precedent::PrecedentMachine;
 use crate::aggregates::request::RequestMachine;
 use crate::aggregates::review_queue::ReviewQueueMachine;

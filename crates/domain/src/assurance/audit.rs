@@ -10,8 +10,8 @@ use std::any::Any;
 use concord_events::non_event::NonEvent;
 use concord_events::subject::SystemSubject;
 use concord_events::{
-    Aggregate, AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, Origin, ReviewQueueEvent,
-    StoredEvent, event_id,
+    Aggregate, AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, Origin, PersonEvent,
+    PolicyEvent, ReviewQueueEvent, StoredEvent, event_id,
 };
 use concord_wire::subject::{Lane, Service, Subject, SubjectSpace};
 use concord_wire::{Dialect, Envelope, Fault, MessageId, MessageType, Timestamp, Token, dialect};
@@ -24,7 +24,9 @@ mod findings;
 mod lifecycle;
 mod log;
 mod no_message_lost;
+mod openings;
 mod report;
+mod signatures;
 mod timing;
 
 use dead::{DeadLetters, Position};
@@ -34,11 +36,15 @@ use findings::Findings;
 use lifecycle::Aggregates;
 use log::Logs;
 use no_message_lost::UnusedMessages;
+use openings::Openings;
 use report::Counts;
 pub use report::{Checked, Invariant, Passed, Report, Violation};
+use signatures::Signatures;
+pub use signatures::Verify;
 use timing::Timing;
 
 use crate::aggregates::case::CaseMachine;
+use crate::aggregates::debate::DebateMachine;
 use crate::aggregates::review_queue::ReviewQueueMachine;
 use crate::aggregates::table::{MachineVisitor, visit_machine};
 use crate::machine::Machine;
@@ -136,6 +142,8 @@ pub struct Auditor {
     findings: Findings,
     logs: Logs,
     decisions: Decisions,
+    openings: Openings,
+    signatures: Signatures,
     effects: Effects,
     unused: UnusedMessages,
     letters: DeadLetters,
@@ -162,9 +170,17 @@ impl MachineVisitor for EventAudit<'_> {
 }
 
 impl Auditor {
-    /// An auditor that has seen nothing.
+    /// An auditor that has seen nothing. It cannot verify signatures; everything else about them is checked.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An auditor that has seen nothing, and verifies signatures with this.
+    pub fn verifying(verify: Verify) -> Self {
+        Self {
+            signatures: Signatures::verified_with(verify),
+            ..Self::default()
+        }
     }
 
     /// Takes an entry of the stream of events into account that is no event.
@@ -208,9 +224,22 @@ impl Auditor {
             self.findings.event(&mut self.counts, before, record);
             self.logs.event(&mut self.counts, record);
             self.decisions.case(&mut self.counts, record);
+            self.openings.case(&mut self.counts, record);
+            self.signatures.case(&mut self.counts, before, record);
         }
         if let Some(record) = any.downcast_ref::<StoredEvent<DebateEvent>>() {
             self.decisions.debate(&mut self.counts, record);
+            let before = self.aggregates.state::<DebateMachine>(id);
+            self.signatures.debate(&mut self.counts, before, record);
+        }
+        if let Some(record) = any.downcast_ref::<StoredEvent<PersonEvent>>() {
+            self.signatures.person(record);
+        }
+        if let Some(record) = any.downcast_ref::<StoredEvent<PolicyEvent>>() {
+            self.openings.policy(record);
+        }
+        if let Some(record) = any.downcast_ref::<StoredEvent<PersonEvent>>() {
+            self.openings.person(record);
         }
         if let Some(record) = any.downcast_ref::<StoredEvent<DeadlineEvent>>() {
             self.timing.elapsed(&mut self.counts, record);

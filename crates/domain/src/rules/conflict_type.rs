@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::rules::size_budget::truncate::{self, Room};
 
+pub(crate) mod about;
 mod clause_presence;
 mod factual;
 mod recommendation;

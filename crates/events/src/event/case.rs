@@ -75,6 +75,13 @@ pub struct CaseOpened {
     /// The circumstances in which the case is judged.
     #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
     pub circumstances: Circumstances,
+    /// The version of the policy that the opener named, whose name is `policy.preset`; 0 for a preset as it is shipped. None for
+    /// cases of before policies were stored and had bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_version: Option<u32>,
+    /// Whether an operator has opened it, who is not held by the bounds of the policy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_operator: bool,
 }
 
 /// A finding as it was received.
@@ -234,6 +241,9 @@ pub struct GatePassed {
     /// The reason for passing the gate.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rationale: String,
+    /// The review as it was sent, where it was signed or names what the reviewer saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Box<Review>>,
 }
 
 /// Contents of `cancelled`.

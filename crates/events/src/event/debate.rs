@@ -16,7 +16,7 @@ use crate::Deadline;
 use concord_wire::id::{AgentId, CaseId, MessageId};
 use concord_wire::payload::{
     Answer, Conflict, ConflictOutcome, Credibility, DebateTerms, Position, Precedent, RoundRecord,
-    SetAsideReason,
+    Ruling, SetAsideReason,
 };
 use concord_wire::policy::Policy;
 use concord_wire::timestamp::Timestamp;
@@ -215,4 +215,7 @@ pub struct DebateResolved {
     /// The message that ended it, where that was no answer of a round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard: Option<Heard>,
+    /// The ruling as it was sent, where it was signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<Box<Ruling>>,
 }

@@ -20,6 +20,8 @@ use super::{agents, subjects};
 pub(super) struct CasesReport {
     /// Cases under way at once.
     pub(super) concurrency: usize,
+    /// Whether the parties of a debate hear each other's answers.
+    pub(super) hear_answers: bool,
     /// The number of decided cases.
     pub(super) cases: usize,
     /// Cases decided a second.
@@ -39,32 +41,44 @@ pub(super) struct CasesReport {
 /// A single case that takes longer than this ends the measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs `total` cases, `concurrency` at a time.
-pub(super) async fn measure(
-    options: &Options,
-    concurrency: usize,
-    total: usize,
-) -> anyhow::Result<CasesReport> {
-    let plan = installation::unlimited(options, &format!("cases-{concurrency}"));
+/// The cases of one measurement.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    /// Cases under way at once.
+    pub(super) concurrency: usize,
+    /// All cases.
+    pub(super) total: usize,
+    /// Whether the parties of a debate hear each other's answers.
+    pub(super) hear_answers: bool,
+}
+
+/// Runs cases.
+pub(super) async fn measure(options: &Options, load: Load) -> anyhow::Result<CasesReport> {
+    let Load {
+        concurrency,
+        total,
+        hear_answers,
+    } = load;
+    let heard = if hear_answers { "-heard" } else { "" };
+    let plan = installation::unlimited(options, &format!("cases-{concurrency}{heard}"));
     let installation = installation::start(options, plan).await?;
+    installation::free_openers(&installation).await?;
     let client = async_nats::ConnectOptions::new()
         .subscription_capacity(1 << 20)
         .connect(installation.server_url())
         .await?;
     let participants = start_agents(&client).await?;
     // The first cases warm caches and connections and are not counted.
-    drive(
-        &client,
-        &participants,
-        "warm",
-        20.min(total),
-        concurrency.min(20),
-    )
-    .await?;
+    let warming = Load {
+        concurrency: concurrency.min(20),
+        total: 20.min(total),
+        hear_answers,
+    };
+    drive(&client, &participants, "warm", warming).await?;
     let before = processor_times(&installation);
     let stored_before = stored(&client).await?;
     let started = Instant::now();
-    let mut latencies = drive(&client, &participants, "case", total, concurrency).await?;
+    let mut latencies = drive(&client, &participants, "case", load).await?;
     let elapsed = started.elapsed().as_secs_f64();
     let stored_per_case = (stored(&client).await? - stored_before) as f64 / total as f64;
     let after = processor_times(&installation);
@@ -80,6 +94,7 @@ pub(super) async fn measure(
     latencies.sort();
     Ok(CasesReport {
         concurrency,
+        hear_answers,
         cases: latencies.len(),
         per_second: round(total as f64 / elapsed),
         p50_ms: percentile(&latencies, 0.50),
@@ -99,14 +114,16 @@ async fn start_agents(client: &Client) -> anyhow::Result<Vec<String>> {
     Ok(participants)
 }
 
-/// Opens cases so that `concurrency` are under way, until `total` are decided; the latency of each.
+/// Opens cases so that as many as wanted are under way, until all are decided; the latency of each.
 async fn drive(
     client: &Client,
     participants: &[String],
     name: &str,
-    total: usize,
-    concurrency: usize,
+    load: Load,
 ) -> anyhow::Result<Vec<Duration>> {
+    let Load {
+        concurrency, total, ..
+    } = load;
     let mut decided = client.subscribe(subjects::inbox("_all")?).await?;
     client.flush().await?;
     let mut begun: BTreeMap<String, Instant> = BTreeMap::new();
@@ -115,7 +132,7 @@ async fn drive(
     while latencies.len() < total {
         while next < total && begun.len() < concurrency {
             let case = format!("{name}-{next}");
-            open(client, participants, &case).await?;
+            open(client, participants, &case, load.hear_answers).await?;
             begun.insert(case, Instant::now());
             next += 1;
         }
@@ -143,12 +160,19 @@ async fn drive(
     Ok(latencies)
 }
 
-async fn open(client: &Client, participants: &[String], case: &str) -> anyhow::Result<()> {
+async fn open(
+    client: &Client,
+    participants: &[String],
+    case: &str,
+    hear_answers: bool,
+) -> anyhow::Result<()> {
+    let policy =
+        json!({"preset": "contract-review", "rounds_max": 1, "hear_answers": hear_answers});
     let request = json!({
         "message_id": format!("open-{case}"), "timestamp": "2026-11-21T20:15:00.000Z", "from_agent": "bench",
         "to_agent": "coordinator", "message_type": "request", "case_id": case,
         "payload": {"action": "open_case", "parameters": {
-            "case_id": case, "policy": {"preset": "contract-review", "rounds_max": 1},
+            "case_id": case, "policy": policy,
             "participants": participants, "task": {"type": "bench", "title": "Measured", "input": {}}
         }}
     });

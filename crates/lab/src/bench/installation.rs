@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::bail;
 use concord_installation::{Installation, Plan};
 use concord_wire::subject::Service;
+use serde_json::json;
 
 use super::measurements::{Options, round};
 use super::process::cpu_seconds;
+use super::subjects;
 
 /// The services whose memory and processor time are reported.
 pub(super) const MEASURED: [Service; 4] = [
@@ -41,6 +44,21 @@ pub(super) async fn start(options: &Options, mut plan: Plan) -> anyhow::Result<I
     plan.settings.extend(options.settings.iter().cloned());
     plan.binaries.clone_from(&options.binaries);
     Ok(Installation::start(plan, |_| {}).await?)
+}
+
+/// Replaces the usual preset by one of which an opener may change everything: what is measured opens cases by message.
+pub(super) async fn free_openers(installation: &Installation) -> anyhow::Result<()> {
+    let client = async_nats::connect(installation.server_url()).await?;
+    let request = json!({
+        "name": "contract-review", "bounds": { "*": "any" }, "by": "bench", "why": "cases of a measurement",
+    });
+    let subject = subjects::api(Service::Coordinator, "put_policy");
+    let answer = client.request(subject, request.to_string().into()).await?;
+    let refusal = answer.headers.as_ref();
+    match refusal.and_then(|headers| headers.get("Nats-Service-Error")) {
+        Some(refusal) => bail!("the policy of the measurement was not stored: {refusal}"),
+        None => Ok(()),
+    }
 }
 
 /// Stops an installation after a measurement; how often a limit has intervened in it. More than 0 is

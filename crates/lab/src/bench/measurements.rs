@@ -139,12 +139,25 @@ pub(super) async fn run(
         });
     }
     let mut cases = Vec::new();
-    for concurrency in &options.concurrency {
+    // What it costs that the parties hear each other is shown beside the first concurrency.
+    let silent = options.concurrency.iter().map(|all| (*all, false));
+    let heard = options.concurrency.iter().take(1).map(|all| (*all, true));
+    for (concurrency, hear_answers) in silent.chain(heard) {
         progress(&format!("whole cases, {concurrency} at once"));
-        cases.push(cases::measure(options, *concurrency, options.cases).await?);
+        let load = cases::Load {
+            concurrency,
+            total: options.cases,
+            hear_answers,
+        };
+        cases.push(cases::measure(options, load).await?);
     }
     progress("a case alone");
-    let lone = cases::measure(options, 1, options.lone_cases).await?;
+    let lone = cases::Load {
+        concurrency: 1,
+        total: options.lone_cases,
+        hear_answers: false,
+    };
+    let lone = cases::measure(options, lone).await?;
     progress(&format!("memory with {} cases open", options.open_cases));
     let memory = memory::measure(options).await?;
     progress(&format!(

@@ -28,6 +28,7 @@ pub(super) struct MemoryReport {
 pub(super) async fn measure(options: &Options) -> anyhow::Result<MemoryReport> {
     let plan = installation::unlimited(options, "memory");
     let installation = installation::start(options, plan).await?;
+    installation::free_openers(&installation).await?;
     let client = async_nats::connect(installation.server_url()).await?;
     for number in 0..options.open_cases {
         let case = format!("open-{number}");

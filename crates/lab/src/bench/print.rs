@@ -26,12 +26,17 @@ pub(super) fn report(report: &Report) {
     }
     for cases in &report.cases {
         anstream::println!(
-            "{:>3} cases at once     {:>9.1} cases a second, p50 {:.0} ms, p99 {:.0} ms, {:.0} stored a case",
+            "{:>3} cases at once     {:>9.1} cases a second, p50 {:.0} ms, p99 {:.0} ms, {:.0} stored a case{}",
             cases.concurrency,
             cases.per_second,
             cases.p50_ms,
             cases.p99_ms,
-            cases.stored_per_case
+            cases.stored_per_case,
+            if cases.hear_answers {
+                ", the parties hear each other"
+            } else {
+                ""
+            }
         );
         for (process, milliseconds) in &cases.cpu_ms_per_case {
             anstream::println!("    {process:<20} {milliseconds:>6.2} ms of processor time a case");

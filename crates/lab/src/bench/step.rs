@@ -175,10 +175,12 @@ async fn open(client: &Client, number: usize) -> anyhow::Result<()> {
         positions_omitted: 0,
     };
     let case_id = CaseId::new(format!("c-bench-{number}"))?;
-    // The answers come later than any usual deadline allows.
+    // The answers come later than any usual deadline allows. The step is measured, and not what the parties are told of
+    // each other's answers.
     let policy = Policy {
         rounds_max: 1,
         answer_timeout_ms: 600_000,
+        hear_answers: false,
         ..Policy::contract_review()
     };
     let terms = DebateTerms::default();

@@ -2,7 +2,7 @@
 
 use async_nats::jetstream::{self, stream::Stream};
 use concord_events::topology::{ConsumerKind, Layout, StreamKind};
-use concord_wire::subject::{Lane, Subject, SubjectSpace};
+use concord_wire::subject::{Lane, Service, Subject, SubjectSpace};
 use concord_wire::{AgentId, CaseId, Recipient, Token};
 
 /// The subject of a message in a case.
@@ -24,6 +24,15 @@ fn subject(case: Option<CaseId>, from: &str, to: &str, kind: &str) -> anyhow::Re
         kind: Token::new(kind)?,
     };
     Ok(SubjectSpace::default().build(&subject))
+}
+
+/// The subject of a verb of a service, for the installation's own operator.
+pub(super) fn api(service: Service, verb: &'static str) -> String {
+    SubjectSpace::default().build(&Subject::Api {
+        service,
+        verb: Token::fixed(verb),
+        caller: None,
+    })
 }
 
 /// Everything addressed to `to`.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use concord_events::topology::BROKER_VERSION_MIN;
 
 use crate::settings::BrokerSettings;
@@ -59,16 +59,17 @@ pub(super) async fn connect(
     broker: &BrokerSettings,
     wait: bool,
 ) -> Result<Client, Error> {
-    let servers = broker.servers.clone();
-    let addresses = servers.split(',').map(|address| address.trim().parse());
-    let addresses: Result<Vec<async_nats::ServerAddr>, _> = addresses.collect();
+    let servers = without_passwords(&broker.servers);
+    let addresses = broker.servers.split(',');
+    let addresses = addresses.map(|address| address.trim().parse());
+    let addresses: Result<Vec<ServerAddr>, _> = addresses.collect();
     let addresses = addresses.map_err(|source| Error::Address {
         servers: servers.clone(),
         source,
     })?;
     let mut delay = Duration::from_millis(100);
     let client = loop {
-        let options = options(name, broker)?;
+        let options = options(name, broker, &addresses)?;
         match options.connect(&addresses[..]).await {
             Ok(client) => break client,
             Err(error) if wait => {
@@ -83,7 +84,11 @@ pub(super) async fn connect(
     Ok(client)
 }
 
-fn options(name: &str, broker: &BrokerSettings) -> Result<ConnectOptions, Error> {
+fn options(
+    name: &str,
+    broker: &BrokerSettings,
+    addresses: &[ServerAddr],
+) -> Result<ConnectOptions, Error> {
     let mut options = ConnectOptions::new()
         .name(name)
         .ping_interval(PING_INTERVAL)
@@ -118,6 +123,8 @@ fn options(name: &str, broker: &BrokerSettings) -> Result<ConnectOptions, Error>
     }
     if let (Some(user), Some(password)) = (&broker.user, &broker.password) {
         options = options.user_and_password(user.clone(), password.reveal().to_owned());
+    } else if let Some((user, password)) = addresses.iter().find_map(user_of) {
+        options = options.user_and_password(user, password);
     }
     if let Some(token) = &broker.token {
         options = options.token(token.reveal().to_owned());
@@ -129,6 +136,46 @@ fn options(name: &str, broker: &BrokerSettings) -> Result<ConnectOptions, Error>
         options = options.add_root_certificates(authority.clone());
     }
     Ok(options)
+}
+
+/// The user and the password that an address names, as in `nats://eva:secret@127.0.0.1:4222`. The client library passes over
+/// them, and a broker with a user for those who name none would take whoever connects for that one.
+fn user_of(address: &ServerAddr) -> Option<(String, String)> {
+    Some((
+        decoded(address.username()?),
+        decoded(address.password().unwrap_or_default()),
+    ))
+}
+
+/// A part of an address without its percent signs.
+fn decoded(part: &str) -> String {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let [first, after @ ..] = rest {
+        let code = after.first_chunk::<2>().filter(|_| *first == b'%');
+        let code = code.and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = code.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = match code {
+            Some(_) => after.get(2..).unwrap_or_default(),
+            None => after,
+        };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Addresses as they may be shown.
+fn without_passwords(servers: &str) -> String {
+    let shown = servers.split(',').map(|address| {
+        let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        if scheme.is_empty() {
+            host.to_owned()
+        } else {
+            format!("{scheme}://{host}")
+        }
+    });
+    shown.collect::<Vec<_>>().join(",")
 }
 
 fn check_version(version: &str) -> Result<(), Error> {
@@ -147,6 +194,19 @@ fn check_version(version: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_user_of_an_address_is_used_and_not_shown() {
+        let user = |address: &str| user_of(&address.parse().unwrap());
+        let named = |user: &str, password: &str| Some((user.to_owned(), password.to_owned()));
+        assert_eq!(user("nats://eva:x@127.0.0.1:4222"), named("eva", "x"));
+        assert_eq!(user("nats://eva:a%40b%2@127.0.0.1"), named("eva", "a@b%2"));
+        assert_eq!(user("nats://127.0.0.1:4222"), None);
+        assert_eq!(
+            without_passwords("nats://eva:x@127.0.0.1:4222, 127.0.0.2,eva:p@h"),
+            "nats://127.0.0.1:4222, 127.0.0.2,h"
+        );
+    }
 
     #[test]
     fn an_old_broker_is_refused_by_name() {

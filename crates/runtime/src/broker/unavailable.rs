@@ -11,6 +11,8 @@ pub enum Operation {
     ReadEvent,
     /// Read the last event of an aggregate.
     ReadLastEvent,
+    /// List the aggregates of a kind.
+    ListAggregates,
     /// Read a message that stands between events and is none.
     ReadAmongEvents,
     /// Follow the events of agents as they are stored.
@@ -54,6 +56,7 @@ impl Operation {
             Self::StoreEvent => "store an event",
             Self::ReadEvent => "give an event",
             Self::ReadLastEvent => "give the last event",
+            Self::ListAggregates => "list the aggregates of a kind",
             Self::ReadAmongEvents => "give a message among events",
             Self::FollowAgents => "give the events of agents",
             Self::StoreMessage => "store a message",

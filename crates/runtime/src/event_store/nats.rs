@@ -1,5 +1,7 @@
 //! The event store on NATS.
 
+use std::collections::BTreeSet;
+
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
     DirectGetError, DirectGetErrorKind, LastRawMessageErrorKind, Stream,
@@ -9,6 +11,7 @@ use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
 use concord_wire::{Token, header};
+use futures::StreamExt;
 use futures::future::try_join_all;
 
 use crate::broker::{Broker, Operation, headers, non_event, publish, raw_message, trace_of};
@@ -248,6 +251,20 @@ impl EventStore for NatsEventStore {
         };
         StoredEvent::decode(&message.payload, sequence)
             .map_err(|source| Error::Unreadable { sequence, source })
+    }
+
+    async fn ids(&self, aggregate: Aggregate) -> Result<Vec<Token>, Error> {
+        let filter = self.broker.subjects().events_of_kind(aggregate);
+        let listed = self.events.info_with_subjects(filter).await;
+        let mut listed = listed.map_err(|error| Operation::ListAggregates.failed(error))?;
+        let mut ids = BTreeSet::new();
+        while let Some(entry) = listed.next().await {
+            let (subject, _) = entry.map_err(|error| Operation::ListAggregates.failed(error))?;
+            if let Ok(SystemSubject::Event { id, .. }) = self.broker.subjects().parse(&subject) {
+                ids.insert(id);
+            }
+        }
+        Ok(ids.into_iter().collect())
     }
 
     async fn scan(

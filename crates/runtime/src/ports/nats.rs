@@ -107,6 +107,10 @@ impl EventStore for NatsPorts {
         self.store.at(sequence).await
     }
 
+    async fn ids(&self, aggregate: Aggregate) -> Result<Vec<Token>, Error> {
+        self.store.ids(aggregate).await
+    }
+
     async fn scan(&self, first: u64, each: impl FnMut(ScannedEvent) + Send) -> Result<u64, Error> {
         self.store.scan(first, each).await
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_nats::service::{self, ServiceExt};
 use bytes::Bytes;
-use concord_domain::aggregates::person;
+use concord_domain::aggregates::person::{self, Authority};
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::Subject;
 use concord_wire::{AgentId, ErrorCode, Fault};
@@ -18,6 +18,7 @@ use crate::ports::Ports;
 use crate::ports::nats::NatsPorts;
 use crate::service::ServiceRunner;
 use crate::service::people::People;
+use crate::service::reading;
 
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Bytes, Fault>> + Send>>;
@@ -29,9 +30,18 @@ pub type Verb = Arc<dyn Fn(Call) -> Answer + Send + Sync>;
 pub struct Call {
     /// Who asks, where they ask under their name; they have a role that the verb needs. Without one it is an operator of the
     /// installation, who has the broker's permission to ask for everything.
-    pub caller: Option<AgentId>,
+    pub caller: Option<Caller>,
     /// The request, as JSON.
     pub body: Bytes,
+}
+
+/// Who asks under their name.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The name, which the broker enforces.
+    pub name: AgentId,
+    /// What they may do, as the stream's leader has it.
+    pub authority: Authority,
 }
 
 impl Call {
@@ -75,7 +85,8 @@ pub(crate) async fn register(
         Box::pin(async move { answer(&readiness) })
     });
     let people = People::new(runner.context());
-    for (verb, handler) in runner.take_verbs().into_iter().chain([("status", status)]) {
+    let common = [("status", status), ("events", reading::events(runner))];
+    for (verb, handler) in runner.take_verbs().into_iter().chain(common) {
         let builder = || group.endpoint_builder();
         let endpoints = [
             builder().name(verb).add(verb).await?,
@@ -133,13 +144,20 @@ impl Asked {
                 ));
             }
         };
-        if let Some(caller) = &caller {
-            let authority = self.people.authority(caller).await;
-            let authority = authority.map_err(|error| unreadable(&error))?;
-            person::check_verb(&authority, caller, self.verb)?;
-        }
+        let caller = match caller {
+            Some(name) => Some(self.caller(name).await?),
+            None => None,
+        };
         let body = request.message.payload.clone();
         (self.handler)(Call { caller, body }).await
+    }
+
+    /// Who asks, if they have a role that the verb needs.
+    async fn caller(&self, name: AgentId) -> Result<Caller, Fault> {
+        let authority = self.people.authority(&name).await;
+        let authority = authority.map_err(|error| unreadable(&error))?;
+        person::check_verb(&authority, &name, self.verb)?;
+        Ok(Caller { name, authority })
     }
 
     async fn respond(&self, request: service::Request) {

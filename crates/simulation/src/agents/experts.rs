@@ -100,15 +100,16 @@ impl Agents {
             Some(position) => with(payload, "position_id", position),
             None => with(payload, "position", json!("Neither is right.")),
         };
-        Draft {
+        let id = self.fresh_id();
+        self.signed(Draft {
             from: from.into(),
             to: Service::DebateFacilitator,
             kind: "ruling",
             case: text(message, "/case_id").map(str::to_owned),
-            id: self.fresh_id(),
+            id,
             payload,
             more: Value::Null,
-        }
+        })
     }
 
     /// Somebody is told that what they said was of no use; an expert may rule on the brief as it is now.
@@ -134,7 +135,8 @@ impl Agents {
     }
 }
 
-fn with(mut payload: Value, field: &str, value: Value) -> Value {
+/// A JSON object with a field more, or another value of it.
+pub(super) fn with(mut payload: Value, field: &str, value: Value) -> Value {
     if let Some(fields) = payload.as_object_mut() {
         fields.insert(field.into(), value);
     }

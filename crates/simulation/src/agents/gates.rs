@@ -3,7 +3,9 @@
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
+use super::experts::with;
 use super::ladder::REVIEWERS;
+use super::signing;
 use super::{Agents, Draft, NAMES, text};
 use crate::world::World;
 
@@ -18,14 +20,17 @@ impl Agents {
             Some("debate_provisional") => {
                 let gate = text(data, "/outcome/provisional/review_at").map(str::to_owned);
                 let debate = text(data, "/debate_id").unwrap_or_default().to_owned();
+                let digest = data
+                    .pointer("/outcome")
+                    .and_then(signing::digest_of_outcome);
                 if let Some(gate) = gate.filter(|_| self.random.chance(0.8)) {
-                    self.review_debate(world, &case, &gate, &debate);
+                    self.review_debate(world, &case, &gate, (&debate, digest));
                 }
             }
             Some("debate_awaits_gate") => {
                 let gate = text(data, "/gate").unwrap_or_default().to_owned();
                 let debate = text(data, "/debate_id").unwrap_or_default().to_owned();
-                self.review_debate(world, &case, &gate, &debate);
+                self.review_debate(world, &case, &gate, (&debate, None));
             }
             Some("case_decided") => {
                 if let Some(gate) = text(data, "/decision/gates/0").map(str::to_owned) {
@@ -41,15 +46,22 @@ impl Agents {
         }
     }
 
-    fn review_debate(&mut self, world: &mut World, case: &str, gate: &str, debate: &str) {
+    fn review_debate(
+        &mut self,
+        world: &mut World,
+        case: &str,
+        gate: &str,
+        (debate, digest): (&str, Option<String>),
+    ) {
         let in_ms = self.random.between(0, 9_000);
-        let draft = self.verdict(case, gate, debate);
+        let digest = digest.as_deref();
+        let draft = self.verdict(case, gate, debate, digest);
         match self.random.between(0, 99) {
             0..60 => self.say(world, in_ms, &draft),
             60..66 => self.twice_said(world, in_ms, &draft),
             // Two reviewers at once.
             66..76 => {
-                let second = self.verdict(case, gate, debate);
+                let second = self.verdict(case, gate, debate, digest);
                 self.say(world, in_ms, &draft);
                 self.say(world, in_ms, &second);
             }
@@ -63,18 +75,18 @@ impl Agents {
                 self.say(world, in_ms, &Draft { from, ..draft });
             }
             80..84 => {
-                let other = self.verdict(case, "no gate", debate);
+                let other = self.verdict(case, "no gate", debate, None);
                 self.say(world, in_ms, &other);
             }
             84..88 => {
-                let other = self.verdict(case, gate, "d-nothing");
+                let other = self.verdict(case, gate, "d-nothing", None);
                 self.say(world, in_ms, &other);
             }
             _ => {}
         }
     }
 
-    fn verdict(&mut self, case: &str, gate: &str, debate: &str) -> Draft {
+    fn verdict(&mut self, case: &str, gate: &str, debate: &str, digest: Option<&str>) -> Draft {
         let payload = match self.random.between(0, 9) {
             0..4 => json!({ "gate": gate, "action": "confirm", "debate_id": debate }),
             4..7 => json!({
@@ -86,24 +98,26 @@ impl Agents {
             }
             _ => json!({ "gate": gate, "action": "override", "debate_id": debate }),
         };
+        let payload = match self.random.between(0, 9) {
+            0..6 => payload,
+            6 => with(payload, "digest", json!("0".repeat(64))),
+            _ => with(payload, "digest", json!(digest)),
+        };
         self.reviewing(case, payload)
     }
 
     fn reviewing(&mut self, case: &str, payload: Value) -> Draft {
-        Draft {
-            from: self
-                .random
-                .pick(&REVIEWERS)
-                .copied()
-                .unwrap_or("gail")
-                .into(),
+        let from = self.random.pick(&REVIEWERS).copied().unwrap_or("gail");
+        let id = self.fresh_id();
+        self.signed(Draft {
+            from: from.into(),
             to: Service::Coordinator,
             kind: "review",
             case: Some(case.into()),
-            id: self.fresh_id(),
+            id,
             payload,
             more: Value::Null,
-        }
+        })
     }
 
     /// Somebody wants the case to go on: at first too early, often.

@@ -71,6 +71,8 @@ impl Agents {
             "challenges_max": self.random.between(0, 4),
             "challenges_per_challenger": self.random.between(1, 3),
             "reviewers_min": if self.random.chance(0.2) { 2 } else { 1 },
+            "signed": self.random.chance(0.1),
+            "digest_required": self.random.chance(0.1),
             "redebates_max": self.random.between(0, 2),
             "vote_margin_min": self.random.between(0, 10) as f64 / 10.0,
             "priority": self.priority(),

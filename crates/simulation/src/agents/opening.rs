@@ -3,7 +3,8 @@
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use super::{Agents, Draft, NAMES, OPENER};
+use super::{Agents, Draft, NAMES, OPENER, OTHER_OPENER};
+use crate::policies::SIMULATED;
 use crate::world::World;
 
 impl Agents {
@@ -31,8 +32,24 @@ impl Agents {
                 self.say(world, in_ms + 3, &other);
             }
             3 => self.open_badly(world, in_ms),
+            4 | 5 => self.open_loosely(world, in_ms, number),
             _ => {}
         }
+    }
+
+    /// Somebody who is no operator goes beyond the bounds of a policy.
+    fn open_loosely(&mut self, world: &mut World, in_ms: u64, number: u64) {
+        let mut parameters = self.parameters(Some(&format!("loose-{number}")));
+        let policy = parameters.get_mut("policy").and_then(Value::as_object_mut);
+        if let Some(policy) = policy {
+            policy.insert("preset".into(), "contract-review".into());
+            policy.insert("vote_rule".into(), "majority".into());
+        }
+        let draft = Draft {
+            from: OTHER_OPENER.into(),
+            ..self.request(parameters)
+        };
+        self.say(world, in_ms, &draft);
     }
 
     fn request(&mut self, parameters: Value) -> Draft {
@@ -72,7 +89,7 @@ impl Agents {
         let finding_timeout = self.random.between(100, 3_000);
         let rule = ["confidence", "majority", "reconcile", "unanimous"];
         let mut policy = json!({
-            "preset": "contract-review",
+            "preset": SIMULATED,
             "finding_timeout_ms": finding_timeout,
             "case_timeout_ms": finding_timeout + self.random.between(50, 20_000),
             "answer_timeout_ms": self.random.between(50, 2_000),

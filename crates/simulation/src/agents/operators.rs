@@ -7,6 +7,7 @@ use concord_domain::aggregates::case::CaseInput;
 use concord_domain::aggregates::debate::Command;
 use concord_domain::aggregates::debate::DebateInput;
 use concord_domain::aggregates::person::PersonInput;
+use concord_domain::aggregates::policy::PolicyInput;
 use concord_domain::aggregates::review_queue::QueueInput;
 use concord_events::DeadlineControl;
 use concord_wire::payload::PersonRecord;
@@ -14,8 +15,11 @@ use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Token};
 use serde_json::{Value, json};
 
+use super::experts::with;
 use super::ladder::{DOMAINS, EXPERTS, REVIEWERS, UNREGISTERED};
+use super::signing;
 use super::{Agents, OPENER};
+use crate::policies;
 use crate::world::{Action, World};
 
 /// What an operator asks a service for.
@@ -29,6 +33,7 @@ pub(crate) struct Operation {
 /// A step.
 #[derive(Debug, Clone)]
 pub(crate) enum Verb {
+    Policy(PolicyInput),
     Person(PersonInput),
     Queue(QueueInput),
     Debate(Token, DebateInput),
@@ -39,7 +44,7 @@ impl Operation {
     /// Who is asked.
     pub(crate) fn service(&self) -> Service {
         match self.verb {
-            Verb::Case(..) | Verb::Person(_) => Service::Coordinator,
+            Verb::Case(..) | Verb::Person(_) | Verb::Policy(_) => Service::Coordinator,
             Verb::Queue(_) | Verb::Debate(..) => Service::DebateFacilitator,
         }
     }
@@ -52,6 +57,16 @@ impl Operation {
     /// The name of the verb in the service's API, and the request.
     pub(crate) fn request(&self) -> (&'static str, Vec<u8>) {
         let (name, request) = match &self.verb {
+            Verb::Policy(PolicyInput::Put {
+                name,
+                policy,
+                bounds,
+                by,
+                why,
+            }) => (
+                "put_policy",
+                json!({ "name": name, "policy": policy, "bounds": bounds, "by": by, "why": why }),
+            ),
             Verb::Person(PersonInput::Register { person, by }) => {
                 ("register_person", json!({ "person": person, "by": by }))
             }
@@ -105,6 +120,13 @@ impl Agents {
             return;
         }
         self.register(world, 0, (OPENER, &["opener", "operator"]), 3);
+        // A new version of the policy, while cases are opened with it.
+        for rounds_max in 3..3 + u32::try_from(self.random.place(3)).unwrap_or(0) {
+            let in_ms = self.random.between(0, 3_000);
+            if let Some(input) = policies::put(rounds_max) {
+                self.order(world, in_ms, Verb::Policy(input));
+            }
+        }
         let reviewers = REVIEWERS.iter().filter(|name| **name != UNREGISTERED);
         for name in reviewers {
             let comes = self.random.between(0, 1_000);
@@ -176,6 +198,13 @@ impl Agents {
         };
         let roles: Vec<Value> = roles.iter().map(grant).collect();
         let fields = json!({ "name": name, "roles": roles, "capacity": capacity });
+        // Now and then somebody has another key from then on, or none.
+        let key = match self.random.between(0, 19) {
+            0 => None,
+            1 => signing::public_key(&format!("{name} again")),
+            _ => signing::public_key(name),
+        };
+        let fields = with(fields, "public_key", json!(key));
         let (Ok(person), Some(by)) = (serde_json::from_value::<PersonRecord>(fields), olga())
         else {
             return;

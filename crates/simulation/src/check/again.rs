@@ -5,7 +5,7 @@
 
 use concord_debate_facilitator::route::FollowUp;
 use concord_domain::aggregates::case::{CaseMachine, CaseState};
-use concord_domain::aggregates::debate::{DebateInput, DebateMachine};
+use concord_domain::aggregates::debate::{Command, DebateInput, DebateMachine};
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
@@ -70,7 +70,10 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                         }
                         _ => None,
                     })
-            }),
+            })
+            .into_iter()
+            .map(|input| with_background(record, input))
+            .collect(),
         }
     });
     decided_again::<DetectionMachine>(&archive.detections, violations, |record| {
@@ -95,6 +98,17 @@ fn with_known(record: &StoredEvent<DebateEvent>, input: DebateInput) -> DebateIn
         }
         (input, _) => input,
     }
+}
+
+/// An assignment with what was read of others for the brief: it counts as it was at that instant.
+fn with_background(record: &StoredEvent<DebateEvent>, mut input: DebateInput) -> DebateInput {
+    if let (DebateInput::Command(command), DebateEvent::Assigned(assigned)) =
+        (&mut input, &record.event)
+        && let Command::Assigned { background, .. } = &mut **command
+    {
+        background.clone_from(&assigned.briefed.brief.background);
+    }
+    input
 }
 
 /// The states of a case that its detection may have seen: it looks when the findings are closed, or later.

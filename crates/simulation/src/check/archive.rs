@@ -9,7 +9,7 @@ use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{
     AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, EventMeta, PersonEvent,
-    RequestEvent, ReviewQueueEvent, StoredEvent, WakeEvent,
+    PolicyEvent, RequestEvent, ReviewQueueEvent, StoredEvent, WakeEvent,
 };
 use concord_wire::{MessageId, Token, dialect};
 
@@ -33,6 +33,7 @@ pub(crate) struct Archive {
     pub(crate) deadlines: Histories<DeadlineEvent>,
     pub(crate) queues: Histories<ReviewQueueEvent>,
     pub(crate) people: Histories<PersonEvent>,
+    pub(crate) policies: Histories<PolicyEvent>,
     pub(crate) requests: Histories<RequestEvent>,
     pub(crate) wakes: Histories<WakeEvent>,
     /// The events of each kind of aggregate, in order: where each is, and its bytes.
@@ -69,6 +70,7 @@ impl Archive {
         archive.deadlines = archive.histories();
         archive.queues = archive.histories();
         archive.people = archive.histories();
+        archive.policies = archive.histories();
         archive.requests = archive.histories();
         archive.wakes = archive.histories();
         for stored in world.broker.messages(StreamKind::Messages) {

@@ -2,11 +2,14 @@
 //! at some time before an event may have led to it.
 
 use concord_domain::Machine;
-use concord_domain::aggregates::case::CaseInput;
+use concord_domain::aggregates::case::{CaseInput, OpenRequest};
 use concord_domain::aggregates::debate::{DebateInput, MessageBody};
 use concord_domain::aggregates::person::{Authority, PersonMachine, PersonState};
+use concord_domain::aggregates::policy::{KnownPolicies, PolicyMachine, PolicyState, id_of};
 use concord_events::CaseEvent;
 use concord_wire::AgentId;
+use concord_wire::id::PolicyName;
+use concord_wire::policy::PolicyRequest;
 
 use super::archive::Archive;
 
@@ -22,10 +25,46 @@ fn earlier(archive: &Archive, before: u64, name: &AgentId) -> Vec<Authority> {
     known
 }
 
+/// What was stored under the name of the policy that a request asks for, at the times before the event at `before`.
+fn earlier_policies(archive: &Archive, before: u64, asked: &OpenRequest) -> Vec<PolicyState> {
+    let mut state = PolicyState::default();
+    let mut known = vec![state.clone()];
+    let requested = PolicyRequest::parse(&asked.request.policy, "").ok();
+    let name = requested.and_then(|requested| PolicyName::parse(requested.name()).ok());
+    let events = name.and_then(|name| archive.policies.get(&id_of(&name)));
+    let events = events.into_iter().flatten();
+    for event in events.take_while(|event| event.sequence < before) {
+        PolicyMachine::apply(&mut state, event.clone());
+        known.push(state.clone());
+    }
+    known
+}
+
+/// A request to open a case, with each of the authorities that its sender may have had, and each state of the policy.
+fn of_opening(archive: &Archive, before: u64, asked: &OpenRequest) -> Vec<CaseInput> {
+    let policies = earlier_policies(archive, before, asked);
+    let with = |sender: Authority| {
+        let asked = asked.clone();
+        policies.iter().map(move |stored| {
+            let known = KnownPolicies {
+                stored: stored.clone(),
+                names: Vec::new(),
+            };
+            CaseInput::Open(Box::new(OpenRequest {
+                sender: sender.clone(),
+                known,
+                ..asked.clone()
+            }))
+        })
+    };
+    let senders = earlier(archive, before, &asked.opened_by);
+    senders.into_iter().flat_map(with).collect()
+}
+
 /// An input of a case, with each of the authorities that its sender may have had.
 pub(super) fn of_case(archive: &Archive, before: u64, input: CaseInput) -> Vec<CaseInput> {
     let from = match &input {
-        CaseInput::Open(asked) => &asked.opened_by,
+        CaseInput::Open(asked) => return of_opening(archive, before, asked),
         CaseInput::Challenge(received) => &received.heard.agent_id,
         CaseInput::Review(received) => &received.heard.agent_id,
         _ => return vec![input],
@@ -33,7 +72,6 @@ pub(super) fn of_case(archive: &Archive, before: u64, input: CaseInput) -> Vec<C
     let with = |sender: Authority| {
         let mut input = input.clone();
         match &mut input {
-            CaseInput::Open(asked) => asked.sender = sender,
             CaseInput::Challenge(received) => received.sender = sender,
             CaseInput::Review(received) => received.sender = sender,
             _ => {}

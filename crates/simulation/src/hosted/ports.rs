@@ -197,6 +197,10 @@ impl EventStore for HostedPorts {
         Err(unanswered(Operation::ReadEvent))
     }
 
+    async fn ids(&self, _: Aggregate) -> Result<Vec<Token>, Error> {
+        Ok(Vec::new())
+    }
+
     async fn scan(&self, first: u64, _: impl FnMut(ScannedEvent) + Send) -> Result<u64, Error> {
         Ok(first)
     }

@@ -1,5 +1,6 @@
 //! The event store of the simulated world, and its bugs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -222,6 +223,28 @@ impl EventStore for SimPorts {
             sequence: *sequence,
             source,
         })
+    }
+
+    async fn ids(&self, aggregate: Aggregate) -> Result<Vec<Token>, Error> {
+        let scan = Request::Scan { first: 1 };
+        let asked = self.connection.ask(Operation::ListAggregates, scan).await?;
+        let Reply::Events(events, _) = asked else {
+            return Ok(Vec::new());
+        };
+        let subjects = self.connection.subjects();
+        let ids = events.iter().filter_map(|(_, subject, _)| {
+            let subject = subjects.parse::<SystemSubject>(subject).ok()?;
+            match subject {
+                SystemSubject::Event {
+                    aggregate: kind,
+                    id,
+                    ..
+                } if kind == aggregate => Some(id),
+                _ => None,
+            }
+        });
+        let ids: BTreeSet<Token> = ids.collect();
+        Ok(ids.into_iter().collect())
     }
 
     async fn scan(

@@ -5,10 +5,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fault::Fault;
-use crate::id::{AgentId, CaseId, DebateId, Token};
+use crate::id::{AgentId, CaseId, DebateId, MessageId, Token};
 use crate::payload::challenge::check_text;
+use crate::payload::signature;
 use crate::payload::track_record::Circumstances;
-use crate::payload::{ChallengeTerms, DebatePriority, Position, Precedent, Resolution, check_name};
+use crate::payload::{
+    Background, ChallengeTerms, DebatePriority, Position, Precedent, Resolution, Signature,
+    check_name,
+};
 use crate::timestamp::Timestamp;
 
 /// The five levels of the specification. A debate never goes back to a lower one.
@@ -122,12 +126,21 @@ pub struct Ruling {
     pub value: Option<Value>,
     /// The reason for the ruling.
     pub rationale: String,
+    /// The expert's signature of [`signed_text`](Self::signed_text).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Signature>,
 }
 
 impl Ruling {
+    /// The text that the expert `by` signs: everything that is said, and in which message.
+    pub fn signed_text(&self, by: &AgentId, case_id: &CaseId, message_id: &MessageId) -> String {
+        signature::text("ruling", self, by, case_id, message_id)
+    }
+
     /// Checks that it says one thing, in words that fit.
     pub fn check(&self) -> Result<(), Fault> {
         check_text("/payload/rationale", &self.rationale)?;
+        signature::check(self.signature.as_ref(), self.value.as_ref())?;
         match (&self.position_id, &self.position) {
             (Some(_), None) => Ok(()),
             (None, Some(position)) => check_text("/payload/position", position),
@@ -179,6 +192,9 @@ pub struct Brief {
     /// The context that was added when the debate was opened again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added_context: Option<String>,
+    /// The matter, what the parties found and said, and what depends on it; absent in briefs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Box<Background>>,
 }
 
 /// One side of a mediation.
@@ -274,12 +290,27 @@ pub struct Review {
     /// For `redebate`: what the parties did not know before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
+    /// Digest of what the reviewer saw: of the provisional decision, or for `pass` of the case's decision at the gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// The reviewer's signature of [`signed_text`](Self::signed_text).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Signature>,
 }
 
 impl Review {
+    /// The text that the reviewer `by` signs: everything that is said, and in which message.
+    pub fn signed_text(&self, by: &AgentId, case_id: &CaseId, message_id: &MessageId) -> String {
+        signature::text("review", self, by, case_id, message_id)
+    }
+
     /// Checks that the action has what it needs; pointers begin with `/payload`.
     pub fn check(&self) -> Result<(), Fault> {
         check_name("/payload/gate", &self.gate)?;
+        signature::check(self.signature.as_ref(), self.value.as_ref())?;
+        if let Some(digest) = &self.digest {
+            check_text("/payload/digest", digest)?;
+        }
         if (self.action == ReviewAction::Pass) != self.debate_id.is_none() {
             return Err(Fault::invalid(
                 "/payload/debate_id",
@@ -368,7 +399,10 @@ pub struct RuledBy {
     pub expert: AgentId,
     /// The reason for the ruling.
     pub rationale: String,
-    /// Digest of the brief that was ruled on.
+    /// Digest of the brief that was ruled on, or of what was reviewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// First digits of the key with which it was signed ([`Signature::fingerprint`]); absent where nobody signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }

@@ -43,6 +43,9 @@ pub struct LogEntry {
     /// The person who decided, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AgentId>,
+    /// First digits of the key with which that person signed it; absent where nobody signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// The reason, if a person decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rationale: Option<String>,

@@ -147,7 +147,7 @@ pub struct PersonRecord {
     #[serde(default = "super::expert::capacity_usual")]
     #[schemars(range(min = 1, max = 100))]
     pub capacity: u32,
-    /// Their public ed25519 key, 64 hexadecimal digits. It is kept, and nothing is checked with it yet.
+    /// Their public ed25519 key, 64 hexadecimal digits: what they sign when they rule or review is verified with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_key: Option<String>,
 }

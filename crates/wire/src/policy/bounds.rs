@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Policy;
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
-use crate::payload::DebatePriority;
+use crate::payload::{DebatePriority, check_name};
 
 /// How far an opener may change one field.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,8 @@ pub enum Bound {
 }
 
 /// What an opener may change of a policy: the bounds of fields by their names, those of the ladder as `ladder.times.person_ms`.
-/// A field that is not named is fixed.
+/// The name of an object stands for every field in it that has no bound of its own, and `*` for all that are not named; a field
+/// without any bound is fixed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct PolicyBounds {
@@ -61,7 +62,12 @@ impl Default for PolicyBounds {
             "ladder.times.person_ms",
             "ladder.times.provisional_ms",
         ];
-        let higher = ["answers_min", "ladder.vote_margin_min"];
+        let higher = [
+            "answers_min",
+            "ladder.vote_margin_min",
+            "ladder.signed",
+            "ladder.digest_required",
+        ];
         let lower = lower.map(|field| (field.to_owned(), Bound::Lower));
         let higher = higher.map(|field| (field.to_owned(), Bound::Higher));
         Self {
@@ -71,8 +77,9 @@ impl Default for PolicyBounds {
 }
 
 impl PolicyBounds {
-    /// Checks that `requested` differs from `base` only as far as an opener may change it. Pointers begin with `/policy`.
-    pub fn check(&self, base: &Policy, requested: &Policy) -> Result<(), Fault> {
+    /// Checks that `requested` differs from `base` only as far as an opener may change it. `pointer` is where the policy stands,
+    /// for the fault.
+    pub fn check(&self, base: &Policy, requested: &Policy, pointer: &str) -> Result<(), Fault> {
         let (base, requested) = (leaves(base), leaves(requested));
         let fields: BTreeSet<&String> = base.keys().chain(requested.keys()).collect();
         for field in fields {
@@ -82,7 +89,7 @@ impl PolicyBounds {
             }
             let bound = self.bound_of(field);
             if !allows(bound, field, stands, asked) {
-                return Err(refused(field, bound, stands));
+                return Err(refused(pointer, field, bound, stands));
             }
         }
         Ok(())
@@ -97,51 +104,100 @@ impl PolicyBounds {
             }
             None => field.to_owned(),
         };
-        self.fields.get(&name).copied().unwrap_or(Bound::Fixed)
+        let mut name = name.as_str();
+        loop {
+            if let Some(bound) = self.fields.get(name) {
+                return *bound;
+            }
+            let Some((above, _)) = name.rsplit_once('.') else {
+                let others = self.fields.get(ALL_OTHERS);
+                return others.copied().unwrap_or(Bound::Fixed);
+            };
+            name = above;
+        }
     }
+
+    /// Checks that every bound is one of a field of policies, and can be kept. `pointer` is where the bounds stand.
+    pub fn check_fields(&self, pointer: &str) -> Result<(), Fault> {
+        if self.fields.len() > FIELDS_MAX {
+            return Err(Fault::invalid(
+                pointer,
+                format!("There are {} bounds.", self.fields.len()),
+                format!("Give at most {FIELDS_MAX}; the name of an object stands for its fields."),
+            ));
+        }
+        let known = known_fields();
+        for (field, bound) in &self.fields {
+            let pointer = format!("{pointer}/{field}");
+            let inner = format!("{field}.");
+            // A rule of caution is one field for each metric.
+            let is_known = field == ALL_OTHERS
+                || field.strip_prefix("ladder.caution.").is_some_and(|metric| {
+                    !metric.is_empty() && check_name(&pointer, metric).is_ok()
+                })
+                || known
+                    .iter()
+                    .any(|one| one == field || one.starts_with(&inner));
+            if !is_known {
+                return Err(Fault::invalid(
+                    pointer,
+                    format!(
+                        "{:?} is no field of a policy.",
+                        crate::payload::shortened(field)
+                    ),
+                    "Name a field as proto-schemas/open_case.schema.json has it, with a dot before a field of the ladder: ladder.queue_max.",
+                ));
+            }
+            if let Bound::Within(low, high) = bound
+                && !(low.is_finite() && high.is_finite() && low <= high)
+            {
+                return Err(Fault::invalid(
+                    pointer,
+                    format!("There is no number from {low} to {high}."),
+                    "Give the lower number first.",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Most bounds of a policy; there are fewer fields, but for the metrics of the rules of caution.
+const FIELDS_MAX: usize = 256;
+/// Stands for every field that is not named.
+const ALL_OTHERS: &str = "*";
+
+/// Every field of a policy, also those that are mostly left out.
+fn known_fields() -> Vec<String> {
+    let named = Policy::contract_review().fields().into_keys();
+    // These are left out where there is nothing in them.
+    let optional = [
+        "mediator",
+        "calendar",
+        "domain",
+        "caution",
+        "outcome_sources",
+    ];
+    let optional = optional.map(|field| format!("ladder.{field}"));
+    named.chain(optional).collect()
 }
 
 const TIMES_OF: &str = "ladder.times_by_priority.";
 
-/// The fields of a policy, those of objects by names with dots. The times are those that hold for each priority, wherever they
-/// are written.
+/// The fields of a policy, with the times that hold for each priority, wherever they are written.
 fn leaves(policy: &Policy) -> BTreeMap<String, Value> {
-    // A policy has no map with other than text keys, so writing it cannot fail.
-    let mut whole = serde_json::to_value(policy).unwrap_or_default();
-    let mut ladder = serde_json::to_value(&policy.ladder).unwrap_or_default();
-    let times: serde_json::Map<String, Value> = DebatePriority::ALL
-        .into_iter()
-        .map(|priority| {
-            let times = policy.ladder.times_of(priority);
-            (priority.as_str().to_owned(), json!(times))
-        })
-        .collect();
-    if let Some(fields) = ladder.as_object_mut() {
-        fields.remove("times");
-        fields.insert("times_by_priority".into(), Value::Object(times));
+    let mut leaves = policy.fields();
+    leaves.retain(|field, _| !field.starts_with("ladder.times"));
+    for priority in DebatePriority::ALL {
+        let times = json!(policy.ladder.times_of(priority));
+        for (time, ms) in times.as_object().into_iter().flatten() {
+            leaves.insert(
+                format!("{TIMES_OF}{}.{time}", priority.as_str()),
+                ms.clone(),
+            );
+        }
     }
-    if let Some(fields) = whole.as_object_mut() {
-        fields.insert("hear_answers".into(), json!(policy.hear_answers));
-        fields.insert("ladder".into(), ladder);
-    }
-    let mut leaves = BTreeMap::new();
-    collect(&mut leaves, String::new(), whole);
     leaves
-}
-
-fn collect(leaves: &mut BTreeMap<String, Value>, name: String, value: Value) {
-    let Value::Object(fields) = value else {
-        leaves.insert(name, value);
-        return;
-    };
-    for (field, value) in fields {
-        let name = if name.is_empty() {
-            field
-        } else {
-            format!("{name}.{field}")
-        };
-        collect(leaves, name, value);
-    }
 }
 
 /// Numbers, truth values and priorities have an order; other values have none.
@@ -177,7 +233,7 @@ fn allows(bound: Bound, field: &str, stands: Option<&Value>, asked: Option<&Valu
     }
 }
 
-fn refused(field: &str, bound: Bound, stands: Option<&Value>) -> Fault {
+fn refused(pointer: &str, field: &str, bound: Bound, stands: Option<&Value>) -> Fault {
     let stands = stands.map_or_else(|| "not set".to_owned(), Value::to_string);
     let most = match bound {
         Bound::Fixed | Bound::Any => format!("It is {stands}, and no opener may change it."),
@@ -187,160 +243,11 @@ fn refused(field: &str, bound: Bound, stands: Option<&Value>) -> Fault {
     };
     Fault::new(
         ErrorCode::Unauthorized,
-        format!("/policy/{}", field.replace('.', "/")),
+        format!("{pointer}/{}", field.replace('.', "/")),
         most,
-        "Leave the field out, or ask an operator for a policy of its own.",
+        "Leave the field out, or ask an operator: they store policies with other bounds (`concord policy put`), and can open the case themselves.",
     )
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The pointer of what is refused of these changes to a preset.
-    fn refused_in(bounds: &PolicyBounds, preset: &str, mut changes: Value) -> Option<String> {
-        let base = Policy::preset(preset).unwrap();
-        changes["preset"] = json!(preset);
-        let requested = Policy::resolve(&changes, "/policy").unwrap();
-        let fault = bounds.check(&base, &requested).err()?;
-        assert_eq!(fault.code, ErrorCode::Unauthorized);
-        Some(fault.pointer)
-    }
-
-    #[track_caller]
-    fn checked(rows: &[(&str, Value, Option<&str>)]) {
-        for (preset, changes, refused) in rows {
-            assert_eq!(
-                refused_in(&PolicyBounds::default(), preset, changes.clone()),
-                refused.map(|field| format!("/policy/{field}")),
-                "{preset} {changes}"
-            );
-        }
-    }
-
-    const USUAL: &str = "contract-review";
-
-    #[test]
-    fn by_default_an_opener_changes_nothing_that_loosens() {
-        let ladder = |fields: Value| json!({ "ladder": fields });
-        checked(&[
-            (USUAL, json!({}), None),
-            (USUAL, json!({ "case_timeout_ms": 600_000 }), None),
-            (
-                USUAL,
-                json!({ "case_timeout_ms": 900_001 }),
-                Some("case_timeout_ms"),
-            ),
-            (
-                USUAL,
-                json!({ "risk_spread_max": 10.0, "answers_min": 3 }),
-                None,
-            ),
-            (
-                USUAL,
-                json!({ "risk_spread_max": 20.1 }),
-                Some("risk_spread_max"),
-            ),
-            (USUAL, json!({ "hear_answers": false }), None),
-            (USUAL, json!({ "rounds_max": 1 }), Some("rounds_max")),
-            (USUAL, json!({ "vote_rule": "majority" }), Some("vote_rule")),
-            (
-                USUAL,
-                json!({ "conflict_handling": "ladder" }),
-                Some("conflict_handling"),
-            ),
-            (
-                USUAL,
-                ladder(json!({ "pass_unreviewed": true })),
-                Some("ladder/pass_unreviewed"),
-            ),
-            (
-                USUAL,
-                ladder(json!({ "time_scale": 2 })),
-                Some("ladder/time_scale"),
-            ),
-            (
-                USUAL,
-                ladder(json!({ "mediator": "eve" })),
-                Some("ladder/mediator"),
-            ),
-            (
-                USUAL,
-                ladder(json!({ "outcome_sources": ["eve"] })),
-                Some("ladder/outcome_sources"),
-            ),
-            (USUAL, ladder(json!({ "priority": "supporting" })), None),
-            (
-                USUAL,
-                ladder(json!({ "priority": "critical-path" })),
-                Some("ladder/priority"),
-            ),
-            ("incident", ladder(json!({ "priority": "valuation" })), None),
-            (
-                USUAL,
-                ladder(json!({ "caution": { "eps": "lowest" } })),
-                Some("ladder/caution/eps"),
-            ),
-        ]);
-    }
-
-    #[test]
-    fn a_persons_time_is_that_of_each_priority_wherever_it_is_written() {
-        const HOUR: u64 = 3_600_000;
-        let times = |ms: u64| json!({ "ladder": { "times": { "person_ms": ms } } });
-        let of = |priority: &str, ms: u64| json!({ "ladder": { "times_by_priority": { priority: { "person_ms": ms } } } });
-        checked(&[
-            (USUAL, times(5 * HOUR), None),
-            (USUAL, times(7 * HOUR), Some(CRITICAL)),
-            (USUAL, of("supporting", 5 * HOUR), None),
-            (USUAL, of("supporting", 7 * HOUR), Some(SUPPORTING)),
-            ("investment", of("critical-path", 7 * HOUR), Some(CRITICAL)),
-            ("investment", times(7 * HOUR), None),
-        ]);
-    }
-
-    const CRITICAL: &str = "ladder/times_by_priority/critical-path/person_ms";
-    const SUPPORTING: &str = "ladder/times_by_priority/supporting/person_ms";
-
-    #[test]
-    fn an_operator_may_set_other_bounds() {
-        let bounds: PolicyBounds = serde_json::from_value(json!({
-            "rounds_max": { "within": [0.0, 3.0] }, "vote_rule": "any", "ladder.times.person_ms": "higher",
-        }))
-        .unwrap();
-        for (changes, refused) in [
-            (json!({ "rounds_max": 3, "vote_rule": "majority" }), None),
-            (json!({ "rounds_max": 4 }), Some("rounds_max")),
-            (
-                json!({ "case_timeout_ms": 600_000 }),
-                Some("case_timeout_ms"),
-            ),
-            (
-                json!({ "ladder": { "times": { "person_ms": 30_000_000 } } }),
-                None,
-            ),
-        ] {
-            assert_eq!(
-                refused_in(&bounds, "contract-review", changes.clone()),
-                refused.map(|field| format!("/policy/{field}")),
-                "{changes}"
-            );
-        }
-    }
-
-    #[test]
-    fn another_preset_is_no_change_of_this_one() {
-        let bounds = PolicyBounds::default();
-        let fault = bounds.check(&Policy::contract_review(), &Policy::quick());
-        assert!(fault.is_err());
-    }
-
-    #[test]
-    fn every_field_with_a_bound_is_one_of_a_policy() {
-        let known = leaves(&Policy::investment());
-        for field in PolicyBounds::default().fields.keys() {
-            let of_priority = field.replace("ladder.times.", "ladder.times_by_priority.valuation.");
-            assert!(known.contains_key(&of_priority), "{field}");
-        }
-    }
-}
+mod tests;

@@ -130,6 +130,12 @@ pub struct LadderPolicy {
     pub redebates_max: u32,
     /// How many reviewers must agree on a review, or on passing a gate, before it counts: 1 or 2.
     pub reviewers_min: u32,
+    /// Whether rulings and reviews count only with a signature of the key that is registered with the person.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub signed: bool,
+    /// Whether a review must name the digest of what the reviewer saw, as every ruling does.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub digest_required: bool,
 }
 
 impl Default for LadderPolicy {
@@ -153,6 +159,8 @@ impl Default for LadderPolicy {
             challenges_per_challenger: 2,
             redebates_max: 2,
             reviewers_min: 1,
+            signed: false,
+            digest_required: false,
         }
     }
 }

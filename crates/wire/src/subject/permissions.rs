@@ -41,9 +41,15 @@ impl SubjectSpace {
         }
     }
 
-    /// What the NATS user of somebody with these roles may do: ask the services under their name, send the messages that the
-    /// roles are for, and receive what is addressed to them and to everyone. What they ask for is checked by the services.
-    pub fn permissions_of_roles(&self, name: &AgentId, roles: &[Role]) -> Permissions {
+    /// The subjects on which the NATS user of somebody with these roles may publish: it asks the services for `verbs` under its
+    /// name (for every verb where there are none), and sends the messages that the roles are for. The services check the role.
+    /// It may subscribe to what any user may, and to no more.
+    pub fn publish_subjects_of_roles(
+        &self,
+        name: &AgentId,
+        roles: &[Role],
+        verbs: Option<&[&str]>,
+    ) -> Vec<String> {
         let mut messages: Vec<(Service, &str)> =
             roles.iter().flat_map(|role| messages_of(*role)).collect();
         messages.sort_unstable();
@@ -51,12 +57,10 @@ impl SubjectSpace {
         let said = messages.iter().flat_map(|(to, kind)| {
             Lane::ALL.map(|lane| format!("{}{}.*.{name}.{to}.{kind}", self.root, lane.as_str()))
         });
-        let asked = format!("{}api.*.*.{name}", self.root);
-        let own = self.permissions(name);
-        Permissions {
-            publish: std::iter::once(asked).chain(said).collect(),
-            subscribe: own.subscribe,
-        }
+        let every = ["*"];
+        let asked = verbs.unwrap_or(&every).iter();
+        let asked = asked.map(|verb| format!("{}api.*.{verb}.{name}", self.root));
+        asked.chain(said).collect()
     }
 
     /// The subjects of an agent's messages and heartbeats.
@@ -136,7 +140,8 @@ mod tests {
     fn each_role_sends_what_it_is_for() {
         let (space, eva) = (SubjectSpace::default(), AgentId::new("eva").unwrap());
         let may = |roles: &[Role], subject: &str| {
-            let publish = space.permissions_of_roles(&eva, roles).publish;
+            let verbs = Some(&["events"][..]);
+            let publish = space.publish_subjects_of_roles(&eva, roles, verbs);
             publish.contains(&format!("concord.v1.{subject}"))
         };
         for (roles, ruling, review) in [
@@ -148,17 +153,12 @@ mod tests {
             let found = [
                 may(roles, "msg.*.eva.debate-facilitator.ruling"),
                 may(roles, "urgent.*.eva.coordinator.review"),
-                may(roles, "api.*.*.eva"),
+                may(roles, "api.*.events.eva") && !may(roles, "api.*.*.eva"),
             ];
             assert_eq!(found, [ruling, review, true], "{roles:?}");
         }
-        assert_eq!(
-            space
-                .permissions_of_roles(&eva, &[Role::Auditor])
-                .publish
-                .len(),
-            1
-        );
+        let auditor = space.publish_subjects_of_roles(&eva, &[Role::Auditor], None);
+        assert_eq!(auditor, ["concord.v1.api.*.*.eva"]);
     }
 
     #[test]

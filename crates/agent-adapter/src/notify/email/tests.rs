@@ -1,7 +1,7 @@
 use concord_wire::payload::{Contact, DebatePriority};
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 
-use super::super::notice::{Position, What};
+use super::super::notice::{Matter, Position, What};
 use super::*;
 
 fn notice(topic: &str) -> Notice {
@@ -18,6 +18,7 @@ fn notice(topic: &str) -> Notice {
                 position("p1", "25 %", 25),
                 position("p2", "a margin\nUntil: never", 30),
             ],
+            matter: None,
         },
         to: Audience::Expert {
             expert: Some(AgentId::new("eva").unwrap()),
@@ -155,5 +156,29 @@ fn what_is_no_mailbox_gets_no_mail() {
             ),
             "{to:?}"
         );
+    }
+}
+
+#[test]
+fn a_mail_says_what_the_case_is_about_and_what_depends_on_the_ruling() {
+    let mut told = notice("Operating margin");
+    let What::Assigned { matter, .. } = &mut told.what else {
+        panic!("{told:?}")
+    };
+    *matter = Some(Matter {
+        title: "The target\nPriority: none".into(),
+        opened_by: AgentId::new("olga").unwrap(),
+        gate: Some("valuation".into()),
+        decision: Some(2),
+        awaited: false,
+        dependants: vec!["dcf".into(), "the\r\nreport".into()],
+    });
+    let mail = formatted(&told).replace("\r\n", "\n");
+    for lines in [
+        "Disputed: Operating margin\nCase: The target Priority: none, opened by olga\n  p1: 25 %\n",
+        "Priority: critical-path\nThe case is decided meanwhile, version 2; your ruling can change that.\n",
+        "Without a ruling the gate valuation reviews what stands then.\nRests on it: dcf, the report\nUntil: ",
+    ] {
+        assert!(mail.contains(lines), "{lines}\n{mail}");
     }
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use concord_domain::assurance::audit::{Auditor, Ending, Report};
 use concord_events::topology::StreamKind;
 use concord_runtime::service::clock;
+use concord_runtime::signing;
 use concord_wire::Timestamp;
 use serde::Serialize;
 
@@ -107,7 +108,7 @@ pub(super) async fn run(args: &VerifyArgs) -> Result<u8, Failure> {
 /// Checks the invariants; the names of the streams whose files are not as long as the manifest says.
 async fn invariants(bundle: &Bundle, now: Timestamp) -> Result<(Report, Vec<String>), Failure> {
     let source = Source::Bundle(bundle);
-    let mut auditor = Auditor::new();
+    let mut auditor = Auditor::verifying(signing::fits);
     let mut incomplete = Vec::new();
     for kind in StreamKind::EVIDENCE {
         let mut count = 0;

@@ -129,12 +129,15 @@ fn of_file(file: &std::path::Path) -> Result<OfFile, Failure> {
     let name = input::name(file);
     let bytes = input::read_input(file, "concord case estimate")?;
     let parsed = open::parse(&bytes).map_err(|fault| open::malformed(&name, &fault));
-    let (
-        OpenCase {
-            participants, task, ..
-        },
+    let OpenCase {
+        participants,
+        task,
         policy,
-    ) = parsed?;
+        ..
+    } = parsed?;
+    // Nothing is asked of an installation, so only the presets are known.
+    let policy = Policy::resolve(&policy, "/policy");
+    let policy = policy.map_err(|fault| open::malformed(&name, &fault))?;
     let bytes = serde_json::to_vec(&task).map_or(0, |json| json.len());
     Ok((
         policy,

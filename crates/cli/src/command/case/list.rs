@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use clap::Args;
 use concord_domain::aggregates::case::{CaseState, Phase};
 use concord_events::Aggregate;
-use concord_events::subject::SystemFilters;
 use concord_events::subject::SystemSubject;
-use concord_events::topology::StreamKind;
 use concord_runtime::Broker;
 use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
@@ -16,9 +14,9 @@ use crate::command::case::show;
 use crate::shared::args::JsonArg;
 use crate::shared::case_file;
 use crate::shared::connection::ConnectionArgs;
+use crate::shared::event_source::{EventQuery, EventSource};
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, FAINT, NAMED, Table, ago, one_line, styled};
-use crate::shared::stream_reader::{self, Scope};
 
 /// Arguments of `concord case list`.
 #[derive(Debug, Args)]
@@ -104,13 +102,11 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
 
 /// The ids of the cases, the oldest first. The subjects of their first events name them, so no body is read.
 async fn opened(broker: &Broker) -> Result<Vec<CaseId>, Failure> {
-    let filter = broker.subjects().event_of_kind(Aggregate::Case, "opened");
+    let query = EventQuery::of_kind(Aggregate::Case).named(&["opened"]);
     let (mut ids, mut seen) = (Vec::new(), BTreeSet::new());
-    stream_reader::for_each(
-        broker,
-        &Scope::of(StreamKind::Events, filter).without_bodies(),
-        "reading cases",
-        |stored| {
+    let source = EventSource::new(broker).await?;
+    source
+        .for_each(&query.without_bodies(), "reading cases", |stored| {
             if let Ok(SystemSubject::Event { id, .. }) = broker.subjects().parse(&stored.subject) {
                 // A message that no service wrote may name a case a second time, or one that does not exist.
                 ids.extend(
@@ -120,9 +116,8 @@ async fn opened(broker: &Broker) -> Result<Vec<CaseId>, Failure> {
                 );
             }
             Ok(())
-        },
-    )
-    .await?;
+        })
+        .await?;
     Ok(ids)
 }
 

@@ -11,6 +11,7 @@ mod estimate;
 mod event_line;
 mod list;
 mod open;
+mod polled;
 mod show;
 mod transcript;
 mod view;

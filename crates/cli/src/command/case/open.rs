@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 use concord_events::Aggregate;
-use concord_events::subject::SystemSubject;
-use concord_events::topology::StreamKind;
 use concord_runtime::Broker;
 use concord_wire::payload::OpenCase;
-use concord_wire::policy::Policy;
+use concord_wire::policy::{Policy, PolicyRequest};
 use concord_wire::subject::Service;
-use concord_wire::{CaseId, Fault, Token};
+use concord_wire::{CaseId, Fault};
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +17,10 @@ use crate::command::case::show;
 use crate::shared::args::JsonArg;
 use crate::shared::case_file;
 use crate::shared::connection::{ConnectionArgs, ask};
+use crate::shared::event_source::{EventQuery, EventSource};
 use crate::shared::failure::Failure;
 use crate::shared::input;
 use crate::shared::output::{self, NAMED, styled};
-use crate::shared::stream_reader::{self, Scope};
 
 /// Arguments of `concord case open`.
 #[derive(Debug, Args)]
@@ -30,6 +28,9 @@ use crate::shared::stream_reader::{self, Scope};
 The file is what the request open_case takes (proto-schemas/open_case.schema.json), for example:
   {\"policy\": \"contract-review\", \"participants\": [\"ann\", \"ben\"],
    \"task\": {\"type\": \"contract_review\", \"title\": \"Lease\", \"input\": {}}}
+
+Without --as it is opened by the installation's operator, whom the bounds of policies do not hold; with --as by that person, who
+needs the role opener (docs/policies.md).
 
 Examples:
   concord case open case.json
@@ -59,8 +60,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) async fn run(connection: &ConnectionArgs, args: &OpenArgs) -> Result<u8, Failure> {
     let name = input::name(&args.file);
     let bytes = input::read_input(&args.file, "concord case open")?;
-    let parsed = parse(&bytes).map_err(|fault| malformed(&name, &fault));
-    let (request, policy) = parsed?;
+    let request = parse(&bytes).map_err(|fault| malformed(&name, &fault))?;
     let broker = connection.connect().await?;
     let opened: Opened = ask(&broker, Service::Coordinator, "open_case", &request).await?;
     if !args.wait {
@@ -74,19 +74,31 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &OpenArgs) -> Result<
         }
         return Ok(0);
     }
-    let limit = args.timeout.map_or(
-        Duration::from_millis(policy.case_timeout_ms) + PATIENCE,
-        Duration::from_secs,
-    );
+    let limit = match args.timeout {
+        Some(seconds) => Duration::from_secs(seconds),
+        None => allowed(&broker, &opened.case_id).await? + PATIENCE,
+    };
     decided(&broker, &opened.case_id, limit).await?;
     show::show(&broker, &opened.case_id, args.json).await
 }
 
-/// Reads a request and its policy, so that faults are reported before anything is sent.
-pub(crate) fn parse(bytes: &[u8]) -> Result<(OpenCase, Policy), Fault> {
+/// Reads a request, so that faults are reported before anything is sent. What stands under the name of its policy is known to the
+/// installation alone.
+pub(crate) fn parse(bytes: &[u8]) -> Result<OpenCase, Fault> {
     let request: OpenCase = concord_wire::envelope::from_json(bytes, "")?;
-    let policy = Policy::resolve(&request.policy, "/policy")?;
-    Ok((request, policy))
+    let policy = PolicyRequest::parse(&request.policy, "/policy")?;
+    if let Some(preset) = Policy::preset(policy.name()) {
+        policy.applied_to(&preset, "/policy")?;
+    }
+    Ok(request)
+}
+
+/// How long the case may take by its policy.
+async fn allowed(broker: &Broker, case: &CaseId) -> Result<Duration, Failure> {
+    let state = case_file::state(broker, case).await?;
+    let opened = state.and_then(|state| state.opened);
+    let allowed = opened.map(|opened| Duration::from_millis(opened.policy.case_timeout_ms));
+    allowed.ok_or_else(|| Failure::failed(format!("case {case} was opened and is not there")))
 }
 
 pub(crate) fn malformed(name: &str, fault: &Fault) -> Failure {
@@ -104,20 +116,9 @@ pub(crate) fn malformed(name: &str, fault: &Fault) -> Failure {
 
 /// Waits for the decision of a case.
 async fn decided(broker: &Broker, case: &CaseId, limit: Duration) -> Result<(), Failure> {
-    let subject = SystemSubject::Event {
-        aggregate: Aggregate::Case,
-        id: case.token(),
-        event: Token::fixed("decided"),
-    };
-    let scope = Scope::of(StreamKind::Events, broker.subjects().build(&subject));
-    let (_, decisions) = stream_reader::follow(broker, &scope).await?;
-    // A message on that subject that no service wrote decides nothing.
-    let mut decisions = decisions.filter(|decision| {
-        let is_non_event = decision
-            .as_ref()
-            .is_ok_and(|decision| decision.non_event.is_some());
-        std::future::ready(!is_non_event)
-    });
+    let query = EventQuery::of(Aggregate::Case, &case.token()).named(&["decided"]);
+    let source = EventSource::new(broker).await?;
+    let mut decisions = source.follow(&query).await?;
     match tokio::time::timeout(limit, decisions.next()).await {
         Ok(Some(decision)) => decision.map(|_| ()),
         Ok(None) => Err(Failure::unavailable(
@@ -151,7 +152,7 @@ mod tests {
             ),
             (r#"{"participants": ["a"], "task": {}}"#, " at /task: "),
             (
-                r#"{"participants": ["a"], "task": {"type": "t"}, "policy": "none"}"#,
+                r#"{"participants": ["a"], "task": {"type": "t"}, "policy": "No Name"}"#,
                 " at /policy: ",
             ),
             (

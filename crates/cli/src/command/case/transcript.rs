@@ -1,18 +1,16 @@
 //! `concord case transcript`: all messages of a case.
 
 use clap::Args;
-use concord_events::topology::StreamKind;
 use concord_wire::CaseId;
-use concord_wire::subject::Lane;
 
 use crate::command::case::event_line::EventLine;
 use crate::shared::args::JsonArg;
 use crate::shared::args::case_id;
 use crate::shared::case_file::unknown;
 use crate::shared::connection::ConnectionArgs;
+use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 use crate::shared::output;
-use crate::shared::stream_reader::{self, Scope};
 
 /// Arguments of `concord case transcript`.
 #[derive(Debug, Args)]
@@ -33,23 +31,13 @@ pub(crate) struct TranscriptArgs {
 pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let mut lines = Vec::new();
-    for (kind, lane) in [
-        (StreamKind::Messages, Lane::Normal),
-        (StreamKind::Urgent, Lane::Urgent),
-    ] {
-        let filter = broker.subjects().transcript(lane, &args.case);
-        stream_reader::for_each(
-            &broker,
-            &Scope::of(kind, filter),
-            "reading messages",
-            |stored| {
-                let subject = broker.subjects().parse(&stored.subject).ok();
-                lines.push(EventLine::new(&stored, subject.as_ref()));
-                Ok(())
-            },
-        )
-        .await?;
-    }
+    let source = EventSource::new(&broker).await?;
+    let read = source.messages(&args.case, [0; 2], |_, stored| {
+        let subject = broker.subjects().parse(&stored.subject).ok();
+        lines.push(EventLine::new(&stored, subject.as_ref()));
+        Ok(())
+    });
+    read.await?;
     if lines.is_empty() {
         return Err(unknown(&args.case));
     }

@@ -8,6 +8,7 @@ use concord_wire::payload::{Conflict, Decision, Position, SetAsideReason, Status
 use crate::command::case::decision_versions;
 use crate::command::case::show::{phase_name, phase_style};
 use crate::shared::case_file::{CaseFile, DebateFile, RoundFile};
+use crate::shared::debate_file::signed_text;
 use crate::shared::output::{
     BAD, Cell, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, Table, ago, count, one_line, span, styled,
 };
@@ -217,8 +218,12 @@ fn write_debate(out: &mut String, debate: &DebateFile) -> Result {
             );
             writeln!(
                 out,
-                "     {how}: {} ({supporters})",
-                styled(STRONG, position)
+                "     {how}: {} ({supporters}){}",
+                styled(STRONG, position),
+                outcome
+                    .ruled_by
+                    .as_ref()
+                    .map_or_else(String::new, signed_text)
             )
         }
         None => writeln!(out, "     {how}"),

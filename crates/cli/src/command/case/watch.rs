@@ -14,6 +14,7 @@ use futures::StreamExt;
 use futures::stream::select_all;
 
 use crate::command::case::event_line::EventLine;
+use crate::command::case::polled::Polled;
 use crate::shared::args::JsonArg;
 use crate::shared::args::case_id;
 use crate::shared::case_file;
@@ -38,7 +39,7 @@ pub(crate) struct WatchArgs {
     case: Option<CaseId>,
     /// Begin with what is stored already.
     #[arg(long)]
-    from_start: bool,
+    pub(super) from_start: bool,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -51,9 +52,9 @@ const DEBATE_IDS: [&str; 2] = ["/data/debate_id", "/data/precedent/debate_id"];
 const WAITING_ID: &str = "/data/id";
 
 /// The case that is watched, and the debates that belong to it.
-struct Watched {
-    case: CaseId,
-    debates: BTreeSet<Token>,
+pub(super) struct Watched {
+    pub(super) case: CaseId,
+    pub(super) debates: BTreeSet<Token>,
 }
 
 impl Watched {
@@ -83,18 +84,18 @@ impl Watched {
     }
 }
 
-/// Prints what is of interest, each message once.
-struct Display<'a> {
+/// Prints what is of interest.
+pub(super) struct Display<'a> {
     broker: &'a Broker,
-    watched: Option<Watched>,
+    pub(super) watched: Option<Watched>,
     json: bool,
     /// The sequence of the last message of each stream: a message may be read from the past and arrive live too.
     last: BTreeMap<StreamKind, u64>,
 }
 
 impl Display<'_> {
-    /// Prints a message or event that is of interest; true when it is the decision of the case that is watched.
-    fn show(&mut self, kind: StreamKind, stored: &StreamMessage) -> Result<bool, Failure> {
+    /// The same of a message of a stream that is read in order, each message once.
+    fn show_once(&mut self, kind: StreamKind, stored: &StreamMessage) -> Result<bool, Failure> {
         if self
             .last
             .get(&kind)
@@ -103,6 +104,11 @@ impl Display<'_> {
             return Ok(false);
         }
         self.last.insert(kind, stored.sequence);
+        self.show(stored)
+    }
+
+    /// Prints a message or event that is of interest; true when it is the decision of the case that is watched.
+    pub(super) fn show(&mut self, stored: &StreamMessage) -> Result<bool, Failure> {
         if stored.non_event.is_some() {
             return Ok(false);
         }
@@ -128,10 +134,51 @@ impl Display<'_> {
         };
         Ok(self.watched.is_some() && name.as_str() == "decided")
     }
+
+    /// Watches one case; true when there is nothing to watch because it is decided.
+    pub(super) async fn begin(&mut self, case: &CaseId, from_start: bool) -> Result<bool, Failure> {
+        let state = case_file::state(self.broker, case)
+            .await?
+            .ok_or_else(|| unknown(case))?;
+        if state.phase == Phase::Decided && !from_start {
+            let note = format!("case {case} is decided; --from-start shows how");
+            output::print(&format!("{}\n", styled(FAINT, note)))?;
+            return Ok(true);
+        }
+        let debates = case_file::debated(self.broker, case, &state).await?;
+        let debates = debates
+            .into_iter()
+            .map(|conflict| conflict.conflict_id.token())
+            .collect();
+        self.watched = Some(Watched {
+            case: case.clone(),
+            debates,
+        });
+        Ok(false)
+    }
+
+    pub(super) fn announce(&self) {
+        if !self.json {
+            eprintln!("watching; Ctrl-C ends it");
+        }
+    }
 }
 
 pub(crate) async fn run(connection: &ConnectionArgs, args: &WatchArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
+    let mut display = Display {
+        broker: &broker,
+        watched: None,
+        json: args.json.json,
+        last: BTreeMap::new(),
+    };
+    if broker.caller.is_some() {
+        let case = args.case.as_ref().ok_or_else(|| {
+            Failure::usage("name a case: under a name (--as) one case is watched at a time")
+        })?;
+        let polled = Polled::new(&broker, case).await?;
+        return polled.watch(&mut display, args).await;
+    }
     // The live streams begin before the past is read, so that nothing falls between the two.
     let scopes = scopes(&broker, args.case.as_ref());
     let mut live = Vec::new();
@@ -139,40 +186,18 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &WatchArgs) -> Result
         let (_, stream) = stream_reader::follow(&broker, &scope.clone().new_only()).await?;
         live.push(stream.map(|stored| (*kind, stored)).boxed());
     }
-    let mut display = Display {
-        broker: &broker,
-        watched: None,
-        json: args.json.json,
-        last: BTreeMap::new(),
-    };
-    if let Some(case) = &args.case {
-        let state = case_file::state(&broker, case)
-            .await?
-            .ok_or_else(|| unknown(case))?;
-        if state.phase == Phase::Decided && !args.from_start {
-            let note = format!("case {case} is decided; --from-start shows how");
-            output::print(&format!("{}\n", styled(FAINT, note)))?;
-            return Ok(0);
-        }
-        let debates = case_file::debated(&broker, case, &state).await?;
-        let debates = debates
-            .into_iter()
-            .map(|conflict| conflict.conflict_id.token())
-            .collect();
-        display.watched = Some(Watched {
-            case: case.clone(),
-            debates,
-        });
+    if let Some(case) = &args.case
+        && display.begin(case, args.from_start).await?
+    {
+        return Ok(0);
     }
     if args.from_start && past(&broker, &scopes, &mut display).await? {
         return Ok(0);
     }
-    if !args.json.json {
-        eprintln!("watching; Ctrl-C ends it");
-    }
+    display.announce();
     let mut live = select_all(live);
     while let Some((kind, stored)) = live.next().await {
-        if display.show(kind, &stored?)? {
+        if display.show_once(kind, &stored?)? {
             return Ok(0);
         }
     }
@@ -198,7 +223,7 @@ async fn past(
     stored.sort_by_key(|(kind, message)| (message.at, *kind, message.sequence));
     let mut decided = false;
     for (kind, message) in &stored {
-        decided |= display.show(*kind, message)?;
+        decided |= display.show_once(*kind, message)?;
     }
     Ok(decided)
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::shared::args::{JsonArg, debate_id};
 use crate::shared::connection::ConnectionArgs;
-use crate::shared::debate_file::{load, resolution_text, value_text};
+use crate::shared::debate_file::{load, resolution_text, signed_text, value_text};
 use crate::shared::failure::Failure;
 use crate::shared::output::{BAD, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, one_line, span, styled};
 
@@ -205,6 +205,10 @@ fn write_result(out: &mut String, shown: &Shown<'_>) -> Written {
             "  {} {resolution}",
             styled(GOOD, format!("resolved ({}):", outcome.status))
         )?;
+        let signed = outcome.ruled_by.as_ref().map(signed_text);
+        if let Some(signed) = signed.filter(|text| !text.is_empty()) {
+            writeln!(out, "{signed}")?;
+        }
     }
     Ok(())
 }

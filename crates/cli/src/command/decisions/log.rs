@@ -4,19 +4,16 @@ use std::collections::BTreeMap;
 
 use concord_domain::aggregates::case::entry_faults;
 use concord_events::Aggregate;
-use concord_events::subject::SystemFilters;
-use concord_events::subject::SystemSubject;
-use concord_events::topology::StreamKind;
-use concord_events::{CaseEvent, StoredEvent};
+use concord_events::CaseEvent;
 use concord_runtime::Broker;
+use concord_wire::CaseId;
 use concord_wire::payload::LogEntry;
-use concord_wire::{CaseId, Token};
 use serde::Serialize;
 
 use crate::shared::case_file;
 use crate::shared::case_file::unknown;
+use crate::shared::event_source::{EventQuery, EventSource, event_of};
 use crate::shared::failure::Failure;
-use crate::shared::stream_reader::{self, Scope};
 
 /// The events that carry entries.
 const CARRIERS: [&str; 3] = ["debate_settled", "decided", "decision_changed"];
@@ -40,31 +37,16 @@ pub(super) async fn read(broker: &Broker, case: Option<&CaseId>) -> Result<Vec<E
             .await?
             .ok_or_else(|| unknown(case))?;
     }
-    let filters = CARRIERS.map(|name| match case {
-        Some(case) => {
-            let subject = SystemSubject::Event {
-                aggregate: Aggregate::Case,
-                id: case.token(),
-                event: Token::fixed(name),
-            };
-            broker.subjects().build(&subject)
-        }
-        None => broker.subjects().event_of_kind(Aggregate::Case, name),
-    });
+    let query = match case {
+        Some(case) => EventQuery::of(Aggregate::Case, &case.token()),
+        None => EventQuery::of_kind(Aggregate::Case),
+    };
     let mut entries = Vec::new();
     let mut chains = BTreeMap::new();
-    stream_reader::for_each(
-        broker,
-        &Scope::any_of(StreamKind::Events, filters.to_vec()),
-        "reading decisions",
-        |stored| {
-            let stored_event = StoredEvent::<CaseEvent>::decode(&stored.payload, stored.sequence)
-                .map_err(|error| {
-                Failure::failed(format!(
-                    "the event at {} cannot be read: {error}",
-                    stored.sequence
-                ))
-            })?;
+    let source = EventSource::new(broker).await?;
+    source
+        .for_each(&query.named(&CARRIERS), "reading decisions", |stored| {
+            let stored_event = event_of::<CaseEvent>(&stored)?;
             let Ok(case_id) = CaseId::new(stored_event.meta.id.as_str()) else {
                 return Ok(());
             };
@@ -76,9 +58,8 @@ pub(super) async fn read(broker: &Broker, case: Option<&CaseId>) -> Result<Vec<E
             };
             entries.extend(entry.map(|entry| enter(&mut chains, case_id, *entry)));
             Ok(())
-        },
-    )
-    .await?;
+        })
+        .await?;
     Ok(entries)
 }
 

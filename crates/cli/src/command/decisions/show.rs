@@ -127,7 +127,9 @@ fn write_decision(out: &mut String, case_id: &CaseId, entry: &LogEntry) -> Writt
         or_none(one_line(&entry.impact.join(", "), 4_096))
     )?;
     if let Some(by) = &entry.by {
-        writeln!(out, "  by          {by}")?;
+        let key = entry.key.as_ref();
+        let signed = key.map_or_else(String::new, |key| format!("  signed (key {key})"));
+        writeln!(out, "  by          {by}{}", styled(FAINT, signed))?;
     }
     if let Some(rationale) = &entry.rationale {
         writeln!(out, "  because     {}", one_line(rationale, 4_096))?;

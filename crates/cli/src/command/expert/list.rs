@@ -1,7 +1,6 @@
 //! `concord expert list`: the experts, and the debates that they have.
 
 use concord_domain::aggregates::review_queue::{QueueState, RegisteredExpert};
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_wire::DebateId;
 use concord_wire::payload::Expert;
 use serde::Serialize;
@@ -9,6 +8,7 @@ use serde::Serialize;
 use crate::command::queue;
 use crate::shared::args::JsonArg;
 use crate::shared::connection::ConnectionArgs;
+use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, DOUBTFUL, NAMED, PLAIN, Table, one_line};
 
@@ -23,7 +23,7 @@ struct Row<'a> {
 
 pub(super) async fn run(connection: &ConnectionArgs, json: JsonArg) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let queue = queue::state(&NatsEventStore::new(broker).await?).await?;
+    let queue = queue::state(&EventSource::new(&broker).await?).await?;
     let rows: Vec<Row<'_>> = queue
         .experts
         .values()

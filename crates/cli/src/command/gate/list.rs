@@ -1,6 +1,6 @@
 //! `concord gate list`: the gates of a case, passed and ahead.
 
-use concord_domain::aggregates::case::CaseState;
+use concord_domain::aggregates::case::{CaseState, digest_of_shown};
 use concord_events::{CaseEvent, StoredEvent};
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
@@ -15,6 +15,9 @@ pub(super) struct Shown<'a> {
     gates: Vec<Row<'a>>,
     /// Provisional decisions that require review at the gate ahead.
     requires_review: usize,
+    /// The digest that a review that lets the case pass the gate ahead may name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
 }
 
 /// The place of a gate in the way of its case.
@@ -86,6 +89,7 @@ pub(super) fn shown<'a>(
         case_id,
         gates: rows.collect(),
         requires_review: state.unreviewed().count(),
+        digest: digest_of_shown(state, None),
     }
 }
 
@@ -176,6 +180,7 @@ mod tests {
             case_id: &case,
             gates,
             requires_review: 2,
+            digest: None,
         };
         let text = anstream::adapter::strip_str(&text(&shown)).to_string();
         let lines: Vec<&str> = text.lines().collect();

@@ -4,13 +4,12 @@ use clap::{Args, Subcommand};
 use concord_domain::aggregates::case::{CaseMachine, CaseState};
 use concord_events::{CaseEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_wire::CaseId;
 
 use crate::shared::args::{JsonArg, case_id};
-use crate::shared::case_file;
 use crate::shared::case_file::unknown;
 use crate::shared::connection::ConnectionArgs;
+use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 
 mod list;
@@ -61,8 +60,8 @@ async fn load(
     broker: &Broker,
     case: &CaseId,
 ) -> Result<(CaseState, Vec<StoredEvent<CaseEvent>>), Failure> {
-    let store = NatsEventStore::new(broker.clone()).await?;
-    let (state, events) = case_file::aggregate::<CaseMachine>(&store, &case.token()).await?;
+    let source = EventSource::new(broker).await?;
+    let (state, events) = source.aggregate::<CaseMachine>(&case.token()).await?;
     if state.opened.is_some() {
         Ok((state, events))
     } else {

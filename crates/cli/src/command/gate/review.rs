@@ -16,7 +16,8 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::input::unusable;
 use crate::shared::output::{self, GOOD, NAMED, styled};
-use crate::shared::send::{OutgoingMessage, Receipt, SendResult, WaitArgs, send};
+use crate::shared::send::{OutgoingMessage, Receipt, SendResult, WaitArgs, fresh_id, send_under};
+use crate::shared::sign::SignArgs;
 
 /// Arguments of `concord gate review`.
 #[derive(Debug, Args)]
@@ -28,7 +29,7 @@ Examples:
   concord gate review c-42 --gate valuation --by eva --override d-4f1c --position \"a target of 105\" --value 105 \\
     --rationale \"the filing is out\"
   concord gate review c-42 --gate valuation --by eva --redebate d-4f1c --context \"the filing is out\"
-  concord gate review c-42 --gate valuation --by eva --pass
+  concord gate review c-42 --gate valuation --by eva --pass --digest 9f2a... --key eva.key
 
 A gate is reviewed by a registered reviewer (concord person register NAME --role reviewer) who takes no part in the case and has
 not decided what is reviewed. Where the policy wants two reviewers, the second one says the same. The exit code is 1 when the review is refused."
@@ -70,6 +71,11 @@ pub(crate) struct ReviewArgs {
     /// For --redebate: what the parties did not know before.
     #[arg(long, value_name = "WORDS", conflicts_with_all = ["confirm", "overridden", "pass"], value_parser = words)]
     context: Option<String>,
+    /// Digest of what is reviewed, as `concord gate show` shows it: a review of something else is refused.
+    #[arg(long)]
+    digest: Option<String>,
+    #[command(flatten)]
+    sign: SignArgs,
     #[command(flatten)]
     wait: WaitArgs,
     #[command(flatten)]
@@ -90,9 +96,14 @@ struct SentReview<'a> {
 }
 
 pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Result<u8, Failure> {
-    let review = args.review()?;
+    let mut review = args.review()?;
     let broker = connection.connect().await?;
     load(&broker, &args.case).await?;
+    let message_id = fresh_id(&broker)?;
+    review.signature = args
+        .sign
+        .read()?
+        .map(|key| key.sign_text(&review.signed_text(&args.by, &args.case, &message_id)));
     let message = OutgoingMessage {
         from: &args.by,
         to: Service::Coordinator,
@@ -102,7 +113,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Resul
         payload: &review,
         watched: (Aggregate::Case, args.case.token()),
     };
-    let receipt = send(&broker, &message, args.wait).await?;
+    let receipt = send_under(&broker, message_id, &message, args.wait).await?;
     let failure = receipt.failure(Service::Coordinator);
     if args.json.json {
         let again = reviewed(&receipt)?
@@ -148,6 +159,8 @@ impl ReviewArgs {
             value: self.value.clone(),
             rationale: self.rationale.clone().unwrap_or_default(),
             context: self.context.clone(),
+            digest: self.digest.clone(),
+            signature: None,
         };
         review.check().map_err(|fault| unusable(&fault))?;
         Ok(review)

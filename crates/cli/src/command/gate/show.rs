@@ -2,7 +2,7 @@
 
 use std::fmt::{Result as Written, Write};
 
-use concord_domain::aggregates::case::CaseState;
+use concord_domain::aggregates::case::{CaseState, digest_of_shown};
 use concord_wire::payload::ConflictOutcome;
 use concord_wire::{CaseId, DebateId};
 use serde::Serialize;
@@ -19,6 +19,9 @@ pub(super) struct Shown<'a> {
     case_id: &'a CaseId,
     /// None when no gate is ahead.
     gate: Option<&'a str>,
+    /// The digest that a review that lets the case pass this gate may name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
     requires_review: usize,
     provisional: Vec<Provisional<'a>>,
     /// Debates that are under way; the gate is not passed before they have ended.
@@ -29,6 +32,8 @@ pub(super) struct Shown<'a> {
 #[derive(Debug, Serialize)]
 struct Provisional<'a> {
     topic: &'a str,
+    /// The digest that a review of it may name.
+    digest: Option<String>,
     #[serde(flatten)]
     outcome: &'a ConflictOutcome,
 }
@@ -47,6 +52,7 @@ pub(super) fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> 
         .unreviewed()
         .map(|outcome| Provisional {
             topic: topic(&outcome.conflict_id),
+            digest: digest_of_shown(state, Some(&outcome.conflict_id)),
             outcome,
         })
         .collect();
@@ -57,6 +63,7 @@ pub(super) fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> 
     Shown {
         case_id,
         gate: state.gate(),
+        digest: digest_of_shown(state, None),
         requires_review: provisional.len(),
         provisional,
         under_way,
@@ -107,20 +114,41 @@ fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
     let (Some(gate), by) = (shown.gate, "--by PERSON") else {
         return Ok(());
     };
-    let verbs = match shown.provisional.first() {
-        Some(first) => format!("--confirm {}", first.outcome.conflict_id),
-        None => "--pass".to_owned(),
+    let (verbs, digest) = match shown.provisional.first() {
+        Some(first) => (
+            format!("--confirm {}", first.outcome.conflict_id),
+            &first.digest,
+        ),
+        None => ("--pass".to_owned(), &shown.digest),
     };
     let line = format!(
         "concord gate review {case} --gate {} {by} {verbs}",
         command_word(gate)
     );
-    writeln!(out, "\n{}", styled(FAINT, format!("Go on with: {line}")))
+    if let (true, Some(digest)) = (shown.provisional.is_empty(), digest) {
+        writeln!(out, "  digest        {digest}")?;
+    }
+    writeln!(out, "\n{}", styled(FAINT, format!("Go on with: {line}")))?;
+    match digest {
+        Some(digest) => writeln!(
+            out,
+            "{}",
+            styled(
+                FAINT,
+                format!("To be sure it is this that you review, add: --digest {digest}")
+            )
+        ),
+        None => Ok(()),
+    }
 }
 
 fn write_provisional(
     out: &mut String,
-    Provisional { topic, outcome }: &Provisional<'_>,
+    Provisional {
+        topic,
+        digest,
+        outcome,
+    }: &Provisional<'_>,
 ) -> Written {
     writeln!(
         out,
@@ -128,6 +156,9 @@ fn write_provisional(
         styled(NAMED, &outcome.conflict_id),
         styled(STRONG, one_line(topic, 200))
     )?;
+    if let Some(digest) = digest {
+        writeln!(out, "  digest        {digest}")?;
+    }
     let stands = outcome
         .resolution
         .as_ref()
@@ -179,9 +210,11 @@ mod tests {
         let shown = Shown {
             case_id: &case,
             gate: Some("valuation"),
+            digest: Some("def456".into()),
             requires_review: 1,
             provisional: vec![Provisional {
                 topic: "Price target",
+                digest: Some("abc123".into()),
                 outcome: &outcome,
             }],
             under_way: vec![&open],
@@ -189,8 +222,9 @@ mod tests {
         let text = anstream::adapter::strip_str(&text(&shown)).to_string();
         for seen in [
             "case c-1 is at the gate valuation\n1 provisional decision requires review\n",
-            "d-1  Price target\n  stands        90  [90] (ben)\n  because       Lowest price target.",
+            "d-1  Price target\n  digest        abc123\n  stands        90  [90] (ben)\n  because       Lowest price target.",
             "alternative   120 (ann)",
+            "add: --digest abc123",
             "rest on it    dcf, report",
             "1 debate under way: d-2",
             "concord gate review c-1 --gate valuation --by PERSON --confirm d-1",
@@ -208,6 +242,7 @@ mod tests {
                 gate,
                 provisional: vec![],
                 under_way: vec![],
+                digest: None,
                 ..shown
             });
             let command = format!("concord gate review c-1 --gate {word} --by PERSON --pass");

@@ -6,7 +6,7 @@ use concord_wire::AgentId;
 use concord_wire::subject::{Permissions, SubjectSpace};
 use serde::Serialize;
 
-use super::quoted;
+use super::{Speaker, quoted};
 use crate::shared::failure::Failure;
 
 /// The prefix of the name of an agent's account, so that no agent's account has the name of Concord's.
@@ -78,8 +78,9 @@ struct Import {
 }
 
 impl AgentAccount {
-    /// The account of one of these agents.
-    fn new(space: &SubjectSpace, agent: &AgentId, agents: &[AgentId]) -> Self {
+    /// The account of one of these agents and people.
+    fn new(space: &SubjectSpace, speaker: &Speaker, all: &[Speaker]) -> Self {
+        let agent = &speaker.name;
         let concord = concord_account(space);
         let import = |kind| {
             let concord = &concord;
@@ -89,15 +90,23 @@ impl AgentAccount {
                 subject,
             }
         };
-        let published = space.publish_subjects(agent).into_iter();
+        let published = speaker.publish(space).into_iter();
         let received = space.subscribe_subjects(agent).into_iter();
         let mut imports: Vec<Import> = published
             .map(import(Direction::Service))
             .chain(received.map(import(Direction::Stream)))
             .collect();
-        let others = || agents.iter().filter(|other| *other != agent);
-        // The broker gives what it has imported as a service to nobody's stream, so agents hear each other directly.
-        imports.extend(others().flat_map(|other| {
+        let others = || {
+            let others = all.iter().filter(|other| *other != speaker);
+            others.map(|other| &other.name)
+        };
+        // The broker gives what it has imported as a service to nobody's stream, so agents are heard directly. People speak to
+        // services alone.
+        let is_agent = |name: &&AgentId| {
+            let mut agents = all.iter().filter(|one| one.roles.is_empty());
+            agents.any(|one| one.name == **name)
+        };
+        imports.extend(others().filter(is_agent).flat_map(|other| {
             let account = account_of(other);
             let subjects = space.publish_subjects_between(other, agent).into_iter();
             subjects.map(move |subject| Import {
@@ -110,7 +119,7 @@ impl AgentAccount {
         let spoken = space
             .publish_subjects_to_agents(agent)
             .into_iter()
-            .filter(|_| !accounts.is_empty());
+            .filter(|_| is_agent(&agent) && !accounts.is_empty());
         let exports = spoken.map(|subject| Export {
             kind: Direction::Stream,
             subject,
@@ -120,7 +129,7 @@ impl AgentAccount {
             account: account_of(agent),
             user: agent.clone(),
             password: variable(agent.as_str()),
-            permissions: space.permissions_in_own_account(agent),
+            permissions: speaker.permissions_in_own_account(space),
             exports: exports.collect(),
             imports,
         }
@@ -128,14 +137,15 @@ impl AgentAccount {
 }
 
 impl Accounts {
-    /// The accounts of these agents under a prefix.
-    pub(super) fn new(space: &SubjectSpace, agents: &[AgentId]) -> Result<Self, Failure> {
+    /// The accounts of these agents and people under a prefix.
+    pub(super) fn new(space: &SubjectSpace, all: &[Speaker]) -> Result<Self, Failure> {
         let prefix = space.prefix();
         let account = concord_account(space);
         let mut exports: BTreeMap<(Direction, String), Vec<String>> = BTreeMap::new();
         let mut variables = BTreeSet::from([variable(prefix)]);
         let mut of_agents = Vec::new();
-        for agent in agents {
+        for speaker in all {
+            let agent = &speaker.name;
             let password = variable(agent.as_str());
             if agent.as_str() == prefix || !variables.insert(password.clone()) {
                 return Err(Failure::usage(format!(
@@ -143,7 +153,7 @@ impl Accounts {
                      name each agent once"
                 )));
             }
-            let of_agent = AgentAccount::new(space, agent, agents);
+            let of_agent = AgentAccount::new(space, speaker, all);
             let own = of_agent.imports.iter();
             for import in own.filter(|import| import.account == account) {
                 exports
@@ -244,11 +254,36 @@ mod tests {
     use super::*;
 
     fn accounts(agents: &[&str]) -> Result<Accounts, Failure> {
-        let agents: Vec<AgentId> = agents
-            .iter()
-            .map(|agent| AgentId::new(*agent).unwrap())
-            .collect();
-        Accounts::new(&SubjectSpace::default(), &agents)
+        let speaker = |name: &&str| match name.contains('=') {
+            true => super::super::person(name).unwrap(),
+            false => Speaker::agent(&AgentId::new(*name).unwrap()),
+        };
+        let all: Vec<Speaker> = agents.iter().map(speaker).collect();
+        Accounts::new(&SubjectSpace::default(), &all)
+    }
+
+    #[test]
+    fn a_person_asks_services_and_speaks_to_them_alone() {
+        let found = accounts(&["ben", "eva=reviewer,auditor"]).unwrap();
+        let text = found.text();
+        for line in [
+            r#"{ service: "concord.v1.api.*.events.eva", accounts: ["agent-eva"] }"#,
+            r#"{ service: "concord.v1.msg.*.eva.coordinator.review", accounts: ["agent-eva"] }"#,
+            r#"{ service: { account: "CONCORD", subject: "concord.v1.api.*.messages.eva" } }"#,
+            r#"{ stream: { account: "agent-ben", subject: "concord.v1.msg.*.ben.eva.*" } }"#,
+            r#"{ stream: "concord.v1.msg.*.ben.*.*", accounts: ["agent-eva"] }"#,
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+        for line in [
+            "api.*.*.eva",
+            "open_case.eva",
+            "msg.*.eva.>",
+            "eva.ben",
+            "debate-facilitator.ruling",
+        ] {
+            assert!(!text.contains(line), "{line} is in\n{text}");
+        }
     }
 
     #[test]

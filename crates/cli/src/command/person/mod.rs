@@ -1,6 +1,7 @@
 //! `concord person`: people, and agents with a role, and what they may do.
 
 use clap::{Args, Subcommand};
+use concord_runtime::signing;
 use concord_wire::AgentId;
 use concord_wire::payload::{Contact, PersonKind, PersonRecord, Role, RoleGrant};
 use concord_wire::subject::Service;
@@ -81,8 +82,8 @@ pub(crate) struct RegisterArgs {
     /// The NATS account, for a reader.
     #[arg(long, value_name = "ACCOUNT", value_parser = words)]
     account: Option<String>,
-    /// The public ed25519 key, in hexadecimal digits. It is kept; nothing is checked with it yet.
-    #[arg(long, value_name = "HEX")]
+    /// The public ed25519 key with which what they sign is verified: its file, as `concord keys generate` writes it, or its digits.
+    #[arg(long, value_name = "FILE|HEX")]
     public_key: Option<String>,
     #[command(flatten)]
     by: OperatorArgs,
@@ -226,7 +227,7 @@ impl RegisterArgs {
                 webhook: self.webhook.clone(),
             },
             capacity: self.capacity,
-            public_key: self.public_key.clone(),
+            public_key: self.public_key.as_deref().map(public_key).transpose()?,
         };
         let wrong = |fault: concord_wire::Fault| {
             let place = fault.pointer.trim_start_matches('/');
@@ -235,6 +236,13 @@ impl RegisterArgs {
         person.check("").map_err(wrong)?;
         Ok(person)
     }
+}
+
+/// The digits of a public key: those that were given, or those of the file with this name.
+fn public_key(given: &str) -> Result<String, Failure> {
+    let read = std::fs::read_to_string(given);
+    let text = read.unwrap_or_else(|_| given.to_owned());
+    signing::key_digits(&text, given).map_err(|error| Failure::usage(error.to_string()))
 }
 
 async fn register(connection: &ConnectionArgs, args: &RegisterArgs) -> Result<u8, Failure> {

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use concord_domain::Versioned;
 use concord_domain::aggregates::person::{PersonMachine, PersonState};
-use concord_events::subject::SystemFilters;
-use concord_events::topology::StreamKind;
-use concord_events::{Aggregate, PersonEvent, StoredEvent};
+use concord_events::{Aggregate, PersonEvent};
 use concord_runtime::Broker;
 use concord_wire::payload::{PersonKind, PersonRecord, Role};
 use concord_wire::{AgentId, Timestamp, Token};
@@ -14,9 +12,9 @@ use serde::Serialize;
 
 use crate::shared::args::JsonArg;
 use crate::shared::connection::ConnectionArgs;
+use crate::shared::event_source::{EventQuery, EventSource, event_of};
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, BAD, Cell, GOOD, NAMED, Table, one_line, styled};
-use crate::shared::stream_reader::{self, Scope};
 
 /// Somebody who is registered.
 #[derive(Debug, Serialize)]
@@ -64,23 +62,17 @@ pub(super) fn roles(person: &PersonRecord) -> Vec<String> {
     grants.collect()
 }
 
-/// Reads events of people: everybody who matches the filter.
-async fn read(broker: &Broker, filter: String) -> Result<Vec<Row>, Failure> {
+/// Reads events of people: everybody whom the query names.
+async fn read(broker: &Broker, query: &EventQuery) -> Result<Vec<Row>, Failure> {
     let mut people: BTreeMap<Token, Versioned<PersonMachine>> = BTreeMap::new();
-    let scope = Scope::of(StreamKind::Events, filter);
-    stream_reader::for_each(broker, &scope, "reading people", |stored| {
-        let event = StoredEvent::<PersonEvent>::decode(&stored.payload, stored.sequence);
-        let event = event.map_err(|error| {
-            Failure::failed(format!(
-                "the event at {} cannot be read: {error}",
-                stored.sequence
-            ))
-        })?;
+    let source = EventSource::new(broker).await?;
+    let read = source.for_each(query, "reading people", |stored| {
+        let event = event_of::<PersonEvent>(&stored)?;
         let id = event.meta.id.clone();
         people.entry(id).or_default().apply(event);
         Ok(())
-    })
-    .await?;
+    });
+    read.await?;
     let rows = people.into_values();
     Ok(rows.filter_map(|known| Row::new(known.state)).collect())
 }
@@ -91,8 +83,7 @@ pub(super) async fn list(
     json: JsonArg,
 ) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let filter = broker.subjects().events_of_kind(Aggregate::Person);
-    let mut rows = read(&broker, filter).await?;
+    let mut rows = read(&broker, &EventQuery::of_kind(Aggregate::Person)).await?;
     if let Some(role) = role {
         rows.retain(|row| row.person.grant(role).is_some());
     }
@@ -114,10 +105,8 @@ pub(super) async fn one(
     json: JsonArg,
 ) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let filter = broker
-        .subjects()
-        .events_of(Aggregate::Person, &name.token());
-    let row = read(&broker, filter).await?.pop().ok_or_else(|| {
+    let query = EventQuery::of(Aggregate::Person, &name.token());
+    let row = read(&broker, &query).await?.pop().ok_or_else(|| {
         Failure::failed(format!(
             "nobody is registered as {name}; `concord person list` shows who is"
         ))

@@ -7,13 +7,14 @@ use concord_events::{Briefed, DebateEvent, StoredEvent, names};
 use concord_runtime::service::clock;
 use concord_wire::payload::{Brief, BriefedPosition, Mediation, Position};
 
+use super::background;
 use crate::shared::debate_file::value_text;
 use crate::shared::output::{
     BAD, Cell, DOUBTFUL, FAINT, NAMED, STRONG, Table, ago, count, one_line, span, styled,
 };
 
 /// At most so many characters of a text are shown: as many as a text may have, for an expert must be able to read all of it.
-const TEXT: usize = 4_096;
+pub(super) const TEXT: usize = 4_096;
 
 /// The latest brief of a debate; none while no expert has it. Its deadline is the present one, which may have been moved.
 pub(crate) fn latest(state: &DebateState, events: &[StoredEvent<DebateEvent>]) -> Option<Briefed> {
@@ -68,6 +69,7 @@ fn write_brief(out: &mut String, briefed: &Briefed) -> Result {
     };
     writeln!(out, "  until     {due}  {left}")?;
     writeln!(out, "  digest    {digest}")?;
+    background::write_before(out, brief)?;
     write_challenge(out, brief)?;
     if let Some(context) = &brief.added_context {
         writeln!(
@@ -85,6 +87,7 @@ fn write_brief(out: &mut String, briefed: &Briefed) -> Result {
     if let Some(mediation) = &brief.mediation {
         write_mediation(out, mediation)?;
     }
+    background::write_after(out, brief)?;
     write_precedents(out, brief)?;
     let rule = format!(
         "concord rule {} --expert {expert} --position p1 --rationale \"...\"",
@@ -213,6 +216,7 @@ fn write_precedents(out: &mut String, brief: &Brief) -> Result {
             one_line(&precedent.topic, TEXT),
             styled(FAINT, format!("({how})"))
         )?;
+        background::write_proved(out, brief, &precedent.debate_id)?;
     }
     Ok(())
 }
@@ -222,6 +226,40 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// What stands in it beside the positions.
+    fn background() -> serde_json::Value {
+        json!({
+            "task": {
+                "type": "valuation", "title": "The target", "input": "First line.\nSecond\u{1b}[2J line.", "bytes": 40_000,
+                "opened_by": "olga",
+            },
+            "findings": [{
+                "agent_id": "ann", "message_id": "m-1", "confidence": 0.9, "summary": "Growth goes on.", "risk_score": 20.0,
+                "recommendation": "buy", "severity": "low", "about": ["price target: 120"], "evidence": ["10-K"], "omitted": 1,
+            }],
+            "said": [
+                { "round": 0, "agent_id": "ben", "words": "Which margins?" },
+                { "round": 1, "agent_id": "ann", "agrees": false, "position": "120", "words": "They hold." },
+                { "round": 2, "agent_id": "ben", "agrees": true, "moved": true, "position": "100", "words": "Half of it." },
+            ],
+            "said_omitted": 3,
+            "credibility": { "ann": {
+                "score": 0.75, "interval": { "low": 0.6, "high": 0.9 }, "data_points": 20.0, "effective_size": 21.0,
+                "observations": 22, "factors": [{
+                    "name": "base_accuracy", "value": 0.8, "data_points": 20.0, "applied": true,
+                    "explanation": "16 of 20 were correct.",
+                }],
+            } },
+            "proved": { "d-0": {
+                "position": "95", "value": 95, "explanation": "The year's report.", "at": "2026-02-01T00:00:00.000Z",
+            } },
+            "depends": {
+                "gate": "valuation", "decision": 1, "dependants": ["dcf"],
+                "related": [{ "debate_id": "d-2", "topic": "The same", "status": "vote", "position": "80" }],
+            },
+        })
+    }
 
     /// A brief with everything in it.
     pub(crate) fn example() -> Briefed {
@@ -257,6 +295,7 @@ pub(crate) mod tests {
                       "at": "2026-01-01T00:00:00.000Z" },
                 ],
                 "added_context": "A new filing.",
+                "background": background(),
             },
         }))
         .unwrap()
@@ -282,6 +321,15 @@ pub(crate) mod tests {
             "(level 3, ruling, ",
             "A new filing.",
             "concord rule d-1 --expert eva",
+            "valuation: The target (opened by olga)\n  | First line.\n  | Second [2J line.\n",
+            "40000 bytes in all; the whole: concord case show c-1 --json",
+            "ann confidence 0.90, risk 20, low, recommends buy: Growth goes on.\n      price target: 120\n      evidence: 10-K\n",
+            "and 3 earlier statements\n  before ben says: Which margins?\n  round 1 ann stays with 120: They hold.\n",
+            "round 2 ben now holds 100: Half of it.",
+            "ann 0.750 (0.600 to 0.900), 20.0 data points\n      x 0.800 base_accuracy: 16 of 20 were correct.",
+            "the case is decided, version 1; a ruling that changes something gives the next",
+            "without a ruling the gate valuation reviews what stands\n  rests on it: dcf\n  about the same: d-2 The same (vote: 80)",
+            "proved right: 95  [95]: The year's report.",
         ] {
             assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
         }

@@ -4,7 +4,6 @@ use clap::Args;
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
 use concord_domain::aggregates::review_queue::{QueueState, QueuedDebate};
 use concord_events::names;
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::clock;
 use concord_wire::payload::DebatePriority;
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
@@ -12,8 +11,8 @@ use serde::Serialize;
 
 use super::state;
 use crate::shared::args::JsonArg;
-use crate::shared::case_file;
 use crate::shared::connection::ConnectionArgs;
+use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 use crate::shared::output::{
     BAD, Cell, DOUBTFUL, FAINT, NAMED, PLAIN, STRONG, Table, ago, count, one_line, span, styled,
@@ -66,23 +65,23 @@ struct Shown {
 
 pub(super) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let store = NatsEventStore::new(broker).await?;
-    let queue = state(&store).await?;
-    let shown = shown(&store, &queue, args.limit).await?;
+    let source = EventSource::new(&broker).await?;
+    let queue = state(&source).await?;
+    let shown = shown(&source, &queue, args.limit).await?;
     args.json.print(&shown, text)?;
     Ok(0)
 }
 
-async fn shown(store: &NatsEventStore, queue: &QueueState, limit: usize) -> Result<Shown, Failure> {
+async fn shown(source: &EventSource, queue: &QueueState, limit: usize) -> Result<Shown, Failure> {
     let (mut assigned, mut waiting) = (Vec::new(), Vec::new());
     for expert in queue.experts.keys() {
         for debate in queue.held_by(expert) {
-            assigned.push(row(store, debate).await?);
+            assigned.push(row(source, debate).await?);
         }
     }
     let limit = if limit == 0 { usize::MAX } else { limit };
     for debate in queue.in_order().take(limit) {
-        waiting.push(row(store, debate).await?);
+        waiting.push(row(source, debate).await?);
     }
     let not_shown = queue.waiting.len().saturating_sub(waiting.len());
     Ok(Shown {
@@ -94,9 +93,9 @@ async fn shown(store: &NatsEventStore, queue: &QueueState, limit: usize) -> Resu
 }
 
 /// A debate of the queue, with its topic and deadline from the debate itself.
-async fn row(store: &NatsEventStore, debate: &QueuedDebate) -> Result<Row, Failure> {
-    let (state, _) =
-        case_file::aggregate::<DebateMachine>(store, &debate.entry.debate_id.token()).await?;
+async fn row(source: &EventSource, debate: &QueuedDebate) -> Result<Row, Failure> {
+    let id = debate.entry.debate_id.token();
+    let (state, _) = source.aggregate::<DebateMachine>(&id).await?;
     Ok(new_row(debate, &state))
 }
 

@@ -1,18 +1,18 @@
 //! `concord queue`: debates that wait for a person, and people who have them.
 
 use clap::{Args, Subcommand};
-use concord_domain::aggregates::review_queue::{QueueState, ReviewQueueMachine};
-use concord_runtime::event_store::nats::NatsEventStore;
+use concord_domain::aggregates::review_queue::{self, QueueState, ReviewQueueMachine};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, DebateId};
 use serde_json::json;
 
 use crate::shared::args::{JsonArg, agent_id, debate_id, words};
-use crate::shared::case_file;
 use crate::shared::connection::{ConnectionArgs, command};
+use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, NAMED, styled};
 
+mod background;
 pub(crate) mod brief;
 mod list;
 mod next;
@@ -72,12 +72,10 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: QueueArgs) -> Result<
 }
 
 /// The state of the review queue; it is empty before its first event.
-pub(crate) async fn state(store: &NatsEventStore) -> Result<QueueState, Failure> {
-    let (state, _) = case_file::aggregate::<ReviewQueueMachine>(
-        store,
-        &concord_domain::aggregates::review_queue::id(),
-    )
-    .await?;
+pub(crate) async fn state(source: &EventSource) -> Result<QueueState, Failure> {
+    let (state, _) = source
+        .aggregate::<ReviewQueueMachine>(&review_queue::id())
+        .await?;
     Ok(state)
 }
 

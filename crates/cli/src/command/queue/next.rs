@@ -3,14 +3,13 @@
 use clap::Args;
 use concord_domain::aggregates::debate::DebateMachine;
 use concord_events::Briefed;
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_wire::AgentId;
 use concord_wire::payload::Level;
 
 use super::{brief, state};
 use crate::shared::args::{JsonArg, agent_id};
-use crate::shared::case_file;
 use crate::shared::connection::ConnectionArgs;
+use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 use crate::shared::output;
 
@@ -33,8 +32,8 @@ pub(super) struct NextArgs {
 
 pub(super) async fn run(connection: &ConnectionArgs, args: &NextArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let store = NatsEventStore::new(broker).await?;
-    let queue = state(&store).await?;
+    let source = EventSource::new(&broker).await?;
+    let queue = state(&source).await?;
     let expert = &args.expert;
     if !queue.experts.contains_key(expert) {
         return Err(Failure::failed(format!(
@@ -44,8 +43,8 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &NextArgs) -> Result<
     let held = queue.held_by(expert);
     let mut next: Option<Briefed> = None;
     for debate in &held {
-        let (state, events) =
-            case_file::aggregate::<DebateMachine>(&store, &debate.entry.debate_id.token()).await?;
+        let id = debate.entry.debate_id.token();
+        let (state, events) = source.aggregate::<DebateMachine>(&id).await?;
         // The queue learns of the events of a debate a moment later.
         let waits = state.outcome.is_none()
             && state

@@ -8,7 +8,6 @@ use concord_domain::aggregates::track_record::{
 };
 use concord_domain::rules::canonical::normalise;
 use concord_domain::rules::credibility::share_for;
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::clock;
 use concord_wire::payload::track_record::{Context, Query, Version};
 use concord_wire::payload::{Circumstances, Credibility};
@@ -17,9 +16,9 @@ use serde::Serialize;
 
 use crate::command::record::view;
 use crate::shared::args::JsonArg;
-use crate::shared::case_file;
 use crate::shared::circumstances::{CircumstancesArgs, name};
 use crate::shared::connection::ConnectionArgs;
+use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 
 /// Arguments of `concord record show`.
@@ -96,9 +95,9 @@ pub(super) struct InDomain {
 
 pub(crate) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let store = NatsEventStore::new(broker).await?;
-    let (record, _) =
-        case_file::aggregate::<TrackRecordMachine>(&store, &args.agent.token()).await?;
+    let source = EventSource::new(&broker).await?;
+    let id = args.agent.token();
+    let (record, _) = source.aggregate::<TrackRecordMachine>(&id).await?;
     let shown = shown(args, &record, clock::now())?;
     args.json.print(&shown, view::text)?;
     Ok(0)

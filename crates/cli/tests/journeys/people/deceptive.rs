@@ -1,6 +1,8 @@
 //! What others write into every field: no view lets a terminal obey it, hides it, or shows it as a line of its own.
 
-use concord_testkit::{Message, dead_letters, finish, wait_for};
+use concord_testkit::{
+    COMMAND_MAX, Message, TestInstallation, dead_letters, event_data, events, finish, wait_for,
+};
 use serde_json::{Value, json};
 
 use super::{CHALLENGE, Stage};
@@ -11,10 +13,12 @@ const EVIL: &str = "x\u{1b}[2J\u{1b}]0;t\u{7}\u{1b}[8m\u{9b}2J\u{202e}\u{2066}\u
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_view_shows_what_deceives() {
-    let stage = Stage::start(14_400).await;
+    let stage = Stage::start_on(TestInstallation::start().await, 14_400).await;
     evil_case(&stage).await;
     evil_challenge(&stage).await;
     evil_letters(&stage).await;
+    evil_brief(&stage).await;
+    let woken_by = evil_query(&stage).await;
     let debate = stage.json("gate show c-evil").await["provisional"][0]["conflict_id"].clone();
     let debate = debate.as_str().unwrap().to_owned();
     let letter = stage.json("dead list --all").await[0]["sequence"].to_string();
@@ -23,6 +27,10 @@ async fn no_view_shows_what_deceives() {
         "case list".to_owned(),
         "case show c-evil".to_owned(),
         "case transcript c-evil".to_owned(),
+        "case watch c-evil --from-start".to_owned(),
+        "queue next --expert gus".to_owned(),
+        "person list".to_owned(),
+        format!("wake explain {woken_by}"),
         format!("debate show {debate}"),
         "queue".to_owned(),
         "expert list".to_owned(),
@@ -112,6 +120,57 @@ async fn evil_challenge(stage: &Stage) {
         .await;
 }
 
+/// A brief whose parts are evil, for somebody who has time to rule on it.
+async fn evil_brief(stage: &Stage) {
+    stage.decide("c-brief", "valuation", 1).await;
+    stage.good("person register gus --role arbiter").await;
+    let mut challenge: Value = serde_json::from_str(CHALLENGE).unwrap();
+    for field in ["disputed_finding", "challenge_basis", "position"] {
+        challenge[field] = EVIL.into();
+    }
+    challenge["provisional_resolution"] = EVIL.into();
+    let made = stage
+        .with_input("challenge c-brief - --json", &challenge.to_string())
+        .await
+        .json();
+    let debate = made["debate_id"].as_str().unwrap();
+    let opened = format!("debate.{debate}.opened");
+    wait_for(&opened, COMMAND_MAX, async || {
+        let events = events(stage.installation.client(), &opened).await?;
+        events.first().map(|_| ()).ok_or_else(|| "none".to_owned())
+    })
+    .await;
+    let said = async |from: &str, kind: &str, payload: Value| {
+        let message = Message::new("c-brief", from, "debate-facilitator", kind, payload);
+        let message = message.with("/correlation_id", debate);
+        message.publish(stage.installation.client()).await;
+    };
+    said("fin", "acknowledgement", json!({})).await;
+    said("fin", "evidence", json!({ "evidence": [EVIL] })).await;
+    let given = |shown: &Value| super::events(shown).any(|name| name == "evidence_given");
+    stage.until(&format!("debate show {debate}"), given).await;
+    said("sid", "disagreement", json!({ "reasoning": EVIL })).await;
+    let has_it = |next: &Value| next["brief"]["debate_id"] == debate;
+    stage.until("queue next --expert gus", has_it).await;
+}
+
+/// A question to whoever can help, about which it is decided whom it wakes; its id.
+async fn evil_query(stage: &Stage) -> String {
+    let client = stage.installation.client();
+    let content = json!({ "content": EVIL });
+    let query = Message::new("_", "sid", "_any", "group_query", content);
+    query.publish(client).await;
+    wait_for("whom it wakes", COMMAND_MAX, async || {
+        let all = event_data(client, "wake.*.decided").await?;
+        let mut ids = all.iter().map(|one| &one["said"]["message_id"]);
+        ids.any(|id| id == query.id())
+            .then_some(())
+            .ok_or_else(|| "not decided".to_owned())
+    })
+    .await;
+    query.id().to_owned()
+}
+
 /// Messages that cannot be read, and one that names a gate as an earlier version let a case name it.
 async fn evil_letters(stage: &Stage) {
     let client = stage.installation.client();
@@ -127,19 +186,15 @@ async fn evil_letters(stage: &Stage) {
         let subject = "concord.v1.msg.c-evil.fin.coordinator.finding";
         client.publish(subject, body.into()).await.unwrap();
     }
-    wait_for(
-        "three dead letters",
-        concord_testkit::COMMAND_MAX,
-        async || {
-            let letters = dead_letters(client).await?;
-            let number = letters.len();
-            if number >= 3 {
-                Ok(())
-            } else {
-                Err(format!("{number} of them"))
-            }
-        },
-    )
+    wait_for("three dead letters", COMMAND_MAX, async || {
+        let letters = dead_letters(client).await?;
+        let number = letters.len();
+        if number >= 3 {
+            Ok(())
+        } else {
+            Err(format!("{number} of them"))
+        }
+    })
     .await;
 }
 

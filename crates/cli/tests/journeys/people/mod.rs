@@ -1,7 +1,6 @@
 //! A disagreement on its way to a person and past a gate, with nothing but the command line.
 
 use concord_testkit::{COMMAND_MAX, Message, TestInstallation, settled};
-use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::command::Session;
@@ -36,8 +35,11 @@ const CHALLENGE: &str = r#"{
 impl Stage {
     /// Times are divided by `scale`.
     async fn start(scale: u32) -> Self {
-        let installation =
-            TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
+        Self::start_on(TestInstallation::start_without_adapter().await, scale).await
+    }
+
+    /// The same on an installation of one's own.
+    async fn start_on(installation: TestInstallation, scale: u32) -> Self {
         let session = Session::new(installation.server_url());
         let stage = Self {
             installation,

@@ -1,30 +1,22 @@
 //! What to do about an input of a case. The table is in the module above.
 
-use std::collections::BTreeSet;
-
 use concord_events::{
     CaseCancelled, CaseEvent, CaseOpened, DeadlineElapsed, FindingRecorded, FindingsClosed, Heard,
     ReceivedFinding, SetAsideFinding,
 };
-use concord_wire::id::GateName;
-use concord_wire::payload::{SetAsideReason, Status, Task};
-use concord_wire::subject::Service;
-use concord_wire::{AgentId, CaseId, DebateId, ErrorCode, Fault};
+use concord_wire::payload::{SetAsideReason, Status};
+use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
 
 use super::state::{CaseState, Phase};
-use super::{CASE, CaseInput, FINDINGS, OpenRequest, challenge, conclude, gate};
-use crate::aggregates::person::Act;
+use super::{CASE, CaseInput, FINDINGS, challenge, conclude, gate, opening};
 use crate::machine::{Context, Decision, Ignored};
-use crate::rules::size_budget::{TASK_BYTES_MAX, json_bytes, truncate};
+use crate::rules::size_budget::{json_bytes, truncate};
 
-/// Most participants of a case.
-pub const PARTICIPANTS_MAX: usize = 64;
-
-type CaseDecision = Decision<CaseEvent>;
+pub(super) type CaseDecision = Decision<CaseEvent>;
 
 pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) -> CaseDecision {
     if let CaseInput::Open(request) = input {
-        return open(state, context, request);
+        return opening::open(state, context, request);
     }
     let (Some(opened), Some(case_id)) = (&state.opened, &state.case_id) else {
         return Decision::Reject(Fault::invalid(
@@ -92,124 +84,6 @@ fn cancel(state: &CaseState, by: &AgentId, why: &str) -> CaseDecision {
         why: truncate::words(why),
         debates,
     }))
-}
-
-fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecision {
-    let OpenRequest {
-        opened_by,
-        request_id,
-        request,
-        policy,
-        sender,
-    } = asked;
-    let gates = request.gates.iter().map(GateName::as_str);
-    let participants: BTreeSet<_> = request.participants.iter().cloned().collect();
-    if let Some(opened) = &state.opened {
-        let same = (&opened.opened_by, &opened.request_id) == (opened_by, request_id)
-            && opened.policy == *policy
-            && opened.task == request.task
-            && opened.gates.iter().map(String::as_str).eq(gates.clone())
-            && opened.circumstances == request.circumstances
-            && opened.participants.iter().eq(participants.iter());
-        if same {
-            return Decision::Ignore(Ignored::Repetition);
-        }
-        return Decision::Reject(
-            request
-                .case_id
-                .as_ref()
-                .map_or_else(reused_message_id, exists),
-        );
-    }
-    if let Err(fault) = sender.allow(opened_by, &Act::Open) {
-        return Decision::Reject(fault);
-    }
-    let checked =
-        check_participants(&request.participants).and_then(|()| check_task(&request.task));
-    let checked = checked.and_then(|()| gate::check_names(&request.gates));
-    if let Err(fault) = checked.and_then(|()| {
-        request
-            .circumstances
-            .check("/payload/parameters/circumstances")
-    }) {
-        return Decision::Reject(fault);
-    }
-    Decision::Append(CaseEvent::Opened(CaseOpened {
-        opened_by: opened_by.clone(),
-        request_id: request_id.clone(),
-        policy_digest: policy.digest(),
-        findings_due: context.now.plus_millis(policy.finding_timeout_ms),
-        case_due: context.now.plus_millis(policy.case_timeout_ms),
-        policy: policy.clone(),
-        participants: participants.into_iter().collect(),
-        task: request.task.clone(),
-        // Nothing provisional becomes final unseen, unless the policy says so.
-        final_gate: request.gates.is_empty() && !policy.ladder.pass_unreviewed,
-        gates: gates.map(str::to_owned).collect(),
-        circumstances: request.circumstances.clone(),
-    }))
-}
-
-/// The fault for opening a case that exists. If it were ignored, the sender would believe that the
-/// case is theirs.
-fn exists(case: &CaseId) -> Fault {
-    Fault::invalid(
-        "/payload/parameters/case_id",
-        format!("The case {case} exists already."),
-        format!(
-            "Choose another case_id, or leave it out and one is made; `concord case show {case}` shows this case."
-        ),
-    )
-}
-
-fn check_participants(participants: &[concord_wire::AgentId]) -> Result<(), Fault> {
-    const POINTER: &str = "/payload/parameters/participants";
-    if participants.is_empty() || participants.len() > PARTICIPANTS_MAX {
-        return Err(Fault::invalid(
-            POINTER,
-            format!(
-                "A case has 1 to {PARTICIPANTS_MAX} participants, not {}.",
-                participants.len()
-            ),
-            "Name the agents that are to give a finding.",
-        ));
-    }
-    for (index, agent) in participants.iter().enumerate() {
-        if Service::parse(agent.as_str()).is_ok() {
-            return Err(Fault::invalid(
-                format!("{POINTER}/{index}"),
-                format!("{agent} is a service and cannot take part in a case."),
-                "Name agents only.",
-            ));
-        }
-        if participants
-            .iter()
-            .take(index)
-            .any(|earlier| earlier == agent)
-        {
-            return Err(Fault::invalid(
-                format!("{POINTER}/{index}"),
-                format!("{agent} is named twice."),
-                "Name each agent once.",
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Checks the size of the task: it is stored in one event, with the policy and the participants,
-/// and sent to each of them in one message.
-fn check_task(task: &Task) -> Result<(), Fault> {
-    let bytes = json_bytes(task);
-    if bytes <= TASK_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Fault::new(
-        ErrorCode::CapacityExceeded,
-        "/payload/parameters/task",
-        format!("The task has {bytes} bytes; at most {TASK_BYTES_MAX} are accepted."),
-        "Put large contents into an object store and give a reference to them in `input`.",
-    ))
 }
 
 fn check_size(opened: &CaseOpened, received: &ReceivedFinding) -> Result<(), Fault> {

@@ -7,8 +7,9 @@ use concord_wire::{CaseId, DebateId, ErrorCode, Fault};
 
 use super::ReceivedReview;
 use super::decide::repetition;
-use super::reviewers;
 use super::state::{CaseState, Phase};
+use super::{reviewers, shown};
+use crate::aggregates::person::Signed;
 use crate::machine::Decision;
 use crate::rules::size_budget;
 
@@ -24,8 +25,9 @@ pub(super) fn review(
         return repeated;
     }
     let review = &received.review;
-    if let Err(fault) =
-        reviewers::check(state, opened, received).and_then(|()| check_at_gate(state, received))
+    if let Err(fault) = reviewers::check(state, opened, received)
+        .and_then(|()| check_signature(opened, received))
+        .and_then(|()| check_at_gate(state, received))
     {
         return Decision::Reject(fault);
     }
@@ -36,6 +38,9 @@ pub(super) fn review(
         Ok(outcome) => outcome,
         Err(fault) => return Decision::Reject(fault),
     };
+    if let Err(fault) = shown::check(state, opened, review) {
+        return Decision::Reject(fault);
+    }
     let again = match review.action {
         ReviewAction::Redebate => match redebate(state, case_id, opened, outcome, review) {
             Ok(asked) => Some(Box::new(asked)),
@@ -52,6 +57,23 @@ pub(super) fn review(
         review: review.clone(),
         again,
     })))
+}
+
+fn check_signature(opened: &CaseOpened, received: &ReceivedReview) -> Result<(), Fault> {
+    let signed = Signed {
+        signature: received.review.signature.as_ref(),
+        fits: received.is_signed,
+        required: opened.policy.ladder.signed,
+        how: "concord gate review --key FILE",
+    };
+    let by = &received.heard.agent_id;
+    received.sender.check_signature(by, &signed)
+}
+
+/// The review of a gate that is passed, where there is more to keep of it than its reason.
+fn kept(review: &Review) -> Option<Box<Review>> {
+    let has_more = review.signature.is_some() || review.digest.is_some();
+    has_more.then(|| Box::new(review.clone()))
 }
 
 /// Most gates of a case.
@@ -217,6 +239,9 @@ fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Ca
             format!("Confirm, override or debate again: {}.", names.join(", ")),
         ));
     }
+    if let Err(fault) = shown::check(state, opened, &received.review) {
+        return Decision::Reject(fault);
+    }
     if let Some(first) = reviewers::first_of_two(state, opened, received) {
         return first;
     }
@@ -230,5 +255,6 @@ fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Ca
         next: opened.gates.get(state.gates_passed + 1).cloned(),
         unreviewed,
         rationale: received.review.rationale.clone(),
+        review: kept(&received.review),
     }))
 }

@@ -42,6 +42,7 @@ pub(super) fn entry(
             .map(|terms| terms.dependants.clone())
             .unwrap_or_default(),
         by: ruled_by.map(|ruled| ruled.expert.clone()),
+        key: ruled_by.and_then(|ruled| ruled.key.clone()),
         rationale: ruled_by.map(|ruled| ruled.rationale.clone()),
         provisional: outcome.provisional.clone(),
         decision_version: change.map(|change| change.version),

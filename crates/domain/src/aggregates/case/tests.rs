@@ -1,4 +1,5 @@
 use concord_wire::payload::{Conflict, ConflictType, SetAsideReason, Status};
+use concord_wire::policy::Policy;
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -86,7 +86,11 @@ fn decide_command(
         {
             Decision::Ignore(Ignored::Repetition)
         }
-        Command::Assigned { expert, contact } => escalation::assigned(&on, expert, contact),
+        Command::Assigned {
+            expert,
+            contact,
+            background,
+        } => escalation::assigned(&on, expert, contact, background.as_deref()),
         Command::Unassigned { expert } => escalation::unassigned(&on, expert),
         Command::Overflowed { handling } => escalation::overflowed(&on, *handling),
         Command::Reviewed { by, review, again } => {

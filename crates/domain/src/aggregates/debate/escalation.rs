@@ -29,6 +29,7 @@ use super::state::{DebateState, Ladder};
 use crate::machine::Context;
 
 mod answers;
+mod background;
 mod brief;
 mod deadlines;
 mod effects;
@@ -41,10 +42,11 @@ mod messages;
 mod operator;
 
 pub(super) use answers::answer;
+pub use background::{Sources, background, believed};
 pub(super) use deadlines::elapsed;
 pub(super) use effects::effects;
-pub(super) use fallback::reviewed;
-pub(super) use human::{assigned, overflowed, unassigned};
+pub(super) use fallback::{overriding, reviewed};
+pub(super) use human::{assigned, overflowed, resolution, unassigned};
 pub(super) use levels::{Escalation, escalate};
 pub(super) use mediation::mediate;
 pub(super) use messages::message;
@@ -89,12 +91,12 @@ pub(super) fn named(name: &'static str, due: Timestamp) -> Deadline {
 
 /// The agents that hold a position in the debate.
 pub(super) fn parties(opened: &DebateOpened) -> Vec<AgentId> {
-    opened
-        .conflict
-        .positions
-        .iter()
-        .map(|position| position.agent_id.clone())
-        .collect()
+    parties_of(opened).cloned().collect()
+}
+
+fn parties_of(opened: &DebateOpened) -> impl Iterator<Item = &AgentId> {
+    let positions = opened.conflict.positions.iter();
+    positions.map(|position| &position.agent_id)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use concord_events::{DeadlineControl, DeadlineElapsed, Heard};
 use concord_wire::payload::{
-    Answer, Contact, Credibility, Evidence, OpenDebate, OutcomeReport, Overflow, Precedent, Review,
-    Ruling,
+    Answer, Background, Contact, Credibility, Evidence, OpenDebate, OutcomeReport, Overflow,
+    Precedent, Review, Ruling,
 };
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 
@@ -108,6 +108,8 @@ pub struct LadderMessage {
     pub body: MessageBody,
     /// What the sender may do; read for rulings only.
     pub sender: Authority,
+    /// The case for which a ruling's signature fits the key that it names; `None` where it does not, or nobody signed.
+    pub signed_for: Option<CaseId>,
 }
 
 impl LadderMessage {
@@ -149,6 +151,8 @@ pub enum Command {
         expert: AgentId,
         /// Where the expert is notified.
         contact: Contact,
+        /// What the expert is shown beside the positions; `None` where the case is not known.
+        background: Option<Box<Background>>,
     },
     /// The expert has left; the debate waits in the review queue again.
     Unassigned {

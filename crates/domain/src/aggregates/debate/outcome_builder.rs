@@ -3,7 +3,7 @@
 use concord_events::{DebateEvent, DebateOpened, DebateResolved, Heard};
 use concord_wire::DebateId;
 use concord_wire::payload::{
-    ConflictOutcome, Level, Mediation, Provisional, Resolution, RuledBy, Status,
+    ConflictOutcome, Level, Mediation, Provisional, Resolution, RuledBy, Ruling, Status,
 };
 
 use super::state::DebateState;
@@ -19,6 +19,7 @@ pub(super) struct OutcomeBuilder<'a> {
     ruled_by: Option<RuledBy>,
     provisional: Option<Provisional>,
     message: Option<Heard>,
+    ruling: Option<Box<Ruling>>,
     again: Option<DebateId>,
 }
 
@@ -38,6 +39,7 @@ impl<'a> OutcomeBuilder<'a> {
             ruled_by: None,
             provisional: None,
             message: None,
+            ruling: None,
             again: None,
         }
     }
@@ -70,6 +72,15 @@ impl<'a> OutcomeBuilder<'a> {
     pub(super) fn message(self, message: Heard) -> Self {
         Self {
             message: Some(message),
+            ..self
+        }
+    }
+
+    /// Adds the ruling as it was sent, where it was signed: the signature covers all of it.
+    pub(super) fn ruling(self, ruling: &Ruling) -> Self {
+        let is_signed = ruling.signature.is_some();
+        Self {
+            ruling: is_signed.then(|| Box::new(ruling.clone())),
             ..self
         }
     }
@@ -109,13 +120,14 @@ impl<'a> OutcomeBuilder<'a> {
             self.status != Status::Provisional,
             "a provisional decision does not resolve a debate"
         );
-        let message = self.message.take();
+        let (message, ruling) = (self.message.take(), self.ruling.take());
         DebateEvent::Resolved(Box::new(DebateResolved {
             case_id: self.opened.case_id.clone(),
             last: None,
             topic: self.opened.conflict.topic.clone(),
             outcome: self.outcome(state, context),
             heard: message,
+            ruling,
         }))
     }
 }

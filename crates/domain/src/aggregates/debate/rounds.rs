@@ -54,6 +54,7 @@ pub(super) fn close(
                 topic: opened.conflict.topic.clone(),
                 outcome,
                 heard: None,
+                ruling: None,
             }))
         }
         Conclusion::Escalate { reason, tally } => {

@@ -132,6 +132,9 @@ impl DebateState {
         self.rounds.clone_from(&resolved.outcome.rounds);
         self.outcome = Some(resolved.outcome);
         self.due = None;
+        if let Some(ladder) = &mut self.ladder {
+            ladder.background = None;
+        }
     }
 
     fn begin_round(

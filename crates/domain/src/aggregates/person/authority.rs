@@ -2,7 +2,8 @@
 //!
 //! | act               | who may do it                                                              |
 //! |-------------------|----------------------------------------------------------------------------|
-//! | open a case       | everybody who is not suspended; the broker says who can ask at all         |
+//! | open a case       | everybody who is not suspended; the broker says who can ask at all. What   |
+//! |                   | is not within the bounds of the policy: operators                          |
 //! | challenge         | participants of the case, and everybody with a role other than auditor     |
 //! | rule              | arbiters; the queue says on which debates                                  |
 //! | review, pass      | reviewers of the gate and the domain                                       |
@@ -15,6 +16,9 @@ use concord_wire::payload::{PersonRecord, Role, RoleGrant};
 use concord_wire::{AgentId, ErrorCode, Fault};
 
 use crate::rules::canonical::normalise;
+
+/// The name under which the installation's own operator acts, who asks under no name.
+pub const OPERATOR: &str = "operator";
 
 /// What an installation knows of a sender: their record, and whether they are suspended. The default
 /// is somebody who is not registered.
@@ -59,11 +63,20 @@ pub enum Act<'a> {
 impl Authority {
     /// An arbiter of before people were registered: whoever the queue knows as an expert.
     pub fn of_expert(name: &AgentId) -> Self {
+        Self::with_role(name.clone(), Role::Arbiter)
+    }
+
+    /// The operator of the installation, who asks under no name and may do everything.
+    pub fn of_installation() -> Self {
+        Self::with_role(AgentId::fixed(OPERATOR), Role::Operator)
+    }
+
+    fn with_role(name: AgentId, role: Role) -> Self {
         let person = PersonRecord {
-            name: name.clone(),
+            name,
             kind: Default::default(),
             display_name: None,
-            roles: vec![RoleGrant::of(Role::Arbiter)],
+            roles: vec![RoleGrant::of(role)],
             user: None,
             account: None,
             contact: Default::default(),
@@ -81,7 +94,7 @@ impl Authority {
         self.suspended.is_none() && self.grant(role).is_some()
     }
 
-    fn grant(&self, role: Role) -> Option<&RoleGrant> {
+    pub(super) fn grant(&self, role: Role) -> Option<&RoleGrant> {
         self.person.as_ref()?.grant(role)
     }
 
@@ -200,7 +213,7 @@ impl Authority {
 }
 
 /// Whether a role counts in a domain. Where the matter has none, only a role without limits does.
-fn in_domain(grant: &RoleGrant, domain: Option<&str>) -> bool {
+pub(super) fn in_domain(grant: &RoleGrant, domain: Option<&str>) -> bool {
     let Some(domain) = domain.map(normalise) else {
         return grant.domains.is_empty();
     };

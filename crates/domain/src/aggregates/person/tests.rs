@@ -171,11 +171,16 @@ fn a_verb_is_answered_to_those_with_its_role() {
         ("register_person", Role::Opener, false),
         ("register_person", Role::Auditor, false),
         ("cancel_debate", Role::Arbiter, false),
+        ("events", Role::OutcomeSource, true),
+        ("messages", Role::Reviewer, true),
+        ("messages", Role::OutcomeSource, false),
         ("unheard_of", Role::Auditor, false),
         ("unheard_of", Role::Operator, true),
     ] {
         let checked = check_verb(&authority("eva", &[role]), &eva, verb);
         assert_eq!(checked.is_ok(), expected, "{verb} by {role}");
+        let named = verbs_of(&[role]).is_none_or(|verbs| verbs.contains(&verb));
+        assert_eq!(named, expected, "{verb} by {role}");
     }
     let nobody = check_verb(&Authority::default(), &eva, "status").unwrap_err();
     assert_eq!(nobody.code, ErrorCode::Unauthorized);

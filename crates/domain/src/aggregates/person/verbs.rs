@@ -12,14 +12,32 @@ const EVERYBODY: &[Role] = &Role::ALL;
 const VERBS: &[(&str, &[Role])] = &[
     ("status", EVERYBODY),
     ("agents", EVERYBODY),
+    // What of it each role may read, `reading.rs` says.
+    ("events", EVERYBODY),
+    (
+        "messages",
+        &[Role::Opener, Role::Arbiter, Role::Reviewer, Role::Auditor],
+    ),
     ("armed", &[Role::Auditor]),
     ("open_case", &[Role::Opener]),
+    ("policies", EVERYBODY),
+    ("policy", EVERYBODY),
 ];
 
 /// The roles that may ask for a verb, beside operators.
 pub fn roles_of(verb: &str) -> &'static [Role] {
     let row = VERBS.iter().find(|(name, _)| *name == verb);
     row.map_or(&[], |(_, roles)| roles)
+}
+
+/// The verbs that somebody with these roles may ask for; every verb where there is none, for an operator.
+pub fn verbs_of(roles: &[Role]) -> Option<Vec<&'static str>> {
+    if roles.contains(&Role::Operator) {
+        return None;
+    }
+    let rows = VERBS.iter();
+    let asked = rows.filter(|(_, needed)| needed.iter().any(|role| roles.contains(role)));
+    Some(asked.map(|(verb, _)| *verb).collect())
 }
 
 /// Checks that the caller of a verb has a role that it needs.

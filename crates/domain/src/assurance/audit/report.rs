@@ -26,11 +26,15 @@ pub enum Invariant {
     DecisionLog,
     /// 10: the current decision of a case says what its latest outcomes and reviews give.
     DecisionFollows,
+    /// 11: every case was opened within the bounds of the policy that it names, or by an operator.
+    PolicyBounds,
+    /// 12: what people have signed is as they signed it, with a key that was registered with them.
+    Signatures,
 }
 
 impl Invariant {
     /// All invariants that are checked here, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::NothingStuck,
         Self::FindingsKept,
         Self::EndsOnce,
@@ -41,6 +45,8 @@ impl Invariant {
         Self::MessagesKept,
         Self::DecisionLog,
         Self::DecisionFollows,
+        Self::PolicyBounds,
+        Self::Signatures,
     ];
 
     /// The number of the invariant in the design.
@@ -56,6 +62,8 @@ impl Invariant {
             Self::MessagesKept => 8,
             Self::DecisionLog => 9,
             Self::DecisionFollows => 10,
+            Self::PolicyBounds => 11,
+            Self::Signatures => 12,
         }
     }
 
@@ -72,6 +80,8 @@ impl Invariant {
             Self::MessagesKept => "messages_kept",
             Self::DecisionLog => "decision_log",
             Self::DecisionFollows => "decision_follows",
+            Self::PolicyBounds => "policy_bounds",
+            Self::Signatures => "signatures",
         }
     }
 
@@ -87,6 +97,8 @@ impl Invariant {
             Self::MessagesKept => "messages to services",
             Self::DecisionLog => "entries of decision logs",
             Self::DecisionFollows => "outcomes and reviews of decided cases",
+            Self::PolicyBounds => "opened cases",
+            Self::Signatures => "signed rulings and reviews",
         }
     }
 
@@ -94,7 +106,12 @@ impl Invariant {
     fn needs_quiescence(self) -> bool {
         !matches!(
             self,
-            Self::EndsOnce | Self::Capacity | Self::Replay | Self::DecisionLog
+            Self::EndsOnce
+                | Self::Capacity
+                | Self::Replay
+                | Self::DecisionLog
+                | Self::PolicyBounds
+                | Self::Signatures
         )
     }
 }

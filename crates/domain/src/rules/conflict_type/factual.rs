@@ -70,17 +70,27 @@ fn of_attribute<'a>(
         topic: format!("Different values for {attribute} of {subject}"),
         // A slash in a name is escaped as in a JSON pointer, so that no two attributes share a
         // subject, and with it a debate.
-        subject: format!("{}/{}", escaped(subject), escaped(attribute)),
+        subject: joined(subject, attribute),
         stake: 0.6,
         held: positions,
     })
+}
+
+fn joined(subject: &str, attribute: &str) -> String {
+    format!("{}/{}", escaped(subject), escaped(attribute))
+}
+
+/// The subject of the conflicts that a claim can be part of.
+pub(super) fn subject_of(fact: &FactClaim) -> String {
+    joined(&normalise(&fact.subject), &normalise(&fact.attribute))
 }
 
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-fn text(fact: &FactClaim) -> String {
+/// The value of a claim, with its unit.
+pub(super) fn text(fact: &FactClaim) -> String {
     let value = fact
         .value
         .as_str()

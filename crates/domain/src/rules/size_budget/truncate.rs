@@ -48,6 +48,11 @@ impl Room {
         Self::NONE,
     ];
 
+    /// An equal share of this many bytes, but no more than a position ever has.
+    pub(crate) fn share_of(bytes: usize, items: usize) -> Self {
+        Self(POSITION_ROOM.min(bytes / items.max(1)))
+    }
+
     /// The room of each of `positions` positions.
     pub(crate) fn among(self, positions: usize) -> Self {
         Self(self.0.min(POSITIONS_ROOM / positions.max(1)))
@@ -219,6 +224,11 @@ pub(crate) fn shortened_position(whole: &Position, room: Room) -> Position {
         reasoning: support.reasoning,
         evidence_omitted: whole.evidence_omitted.saturating_add(support.omitted),
     }
+}
+
+/// The beginning of a text, of at most so many bytes as JSON; lines stay lines.
+pub(crate) fn excerpt(text: &str, bytes_max: usize) -> String {
+    beginning(text, bytes_max)
 }
 
 /// An item of evidence, shortened. Two items that are the same then count as one.

@@ -3,8 +3,8 @@
 use concord_events::{CaseEvent, Heard};
 use concord_wire::id::GateName;
 use concord_wire::payload::{
-    Challenge, ConflictOutcome, ConflictType, DebatePriority, Level, Provisional, Review,
-    ReviewAction, Role, Status,
+    Challenge, ConflictOutcome, ConflictType, DebatePriority, Level, Provisional, ReviewAction,
+    Role, Status,
 };
 use concord_wire::policy::{Decide, Policy};
 use concord_wire::{DebateId, Timestamp};
@@ -20,6 +20,7 @@ use crate::fixtures::{
 
 mod passing;
 mod roles;
+mod shown;
 
 fn gate_names(gates: &[&str]) -> Vec<GateName> {
     let parsed = gates.iter().map(|gate| GateName::parse(gate));
@@ -80,18 +81,14 @@ fn reviews(
     action: ReviewAction,
     debate: Option<&DebateId>,
 ) -> CaseInput {
-    let review = Review {
-        gate: gate.into(),
-        action,
-        debate_id: debate.cloned(),
-        position: Some("28".into()),
-        value: Some(json!(28)),
-        rationale: "Guidance.".into(),
-        context: Some("The new filing.".into()),
-    };
+    let review = json!({
+        "gate": gate, "action": action, "debate_id": debate, "position": "28", "value": 28, "rationale": "Guidance.",
+        "context": "The new filing.",
+    });
     CaseInput::Review(Box::new(ReceivedReview {
+        is_signed: false,
         heard: heard(by, id),
-        review,
+        review: serde_json::from_value(review).unwrap(),
         sender: authority(by, &[Role::Reviewer]),
     }))
 }

@@ -1,6 +1,10 @@
 //! Opening a case: who takes part, repetitions, and limits.
 
+use concord_wire::id::PolicyName;
+use concord_wire::payload::Role;
+
 use super::*;
+use crate::aggregates::policy::{PolicyInput, PolicyMachine};
 
 #[test]
 fn opening_says_who_is_in_and_until_when_and_tells_them() {
@@ -180,4 +184,126 @@ fn what_is_too_large_for_a_fact_is_refused_with_the_limit() {
         "{fault}"
     );
     assert_eq!(story.hears(&said("m-1", 1), &of(1_024)), "finding_recorded");
+}
+
+/// What becomes of a request for this policy, and what its event says of policy and opener.
+fn opened_by(sender: Authority, policy: serde_json::Value) -> (String, Option<CaseOpened>) {
+    let mut request = OpenRequest {
+        sender,
+        ..open_request(&["ann", "ben"], self::policy())
+    };
+    request.request.policy = policy;
+    let mut story = CaseStory::of("c-1");
+    let heard = story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request)));
+    let opened = story.records.pop().map(|record| match record.event {
+        CaseEvent::Opened(opened) => opened,
+        other => panic!("{other:?}"),
+    });
+    (heard, opened)
+}
+
+#[test]
+fn who_is_no_operator_is_held_by_the_bounds_of_the_policy() {
+    let loose = json!({ "preset": "quick", "ladder": { "time_scale": 60 } });
+    let tight = json!({ "preset": "quick", "case_timeout_ms": 30_000 });
+    let refused = "refused: /payload/parameters/policy/ladder/time_scale";
+    let suspended = Authority {
+        suspended: Some("left".into()),
+        ..authority("olga", &[Role::Operator])
+    };
+    for (sender, policy, expected) in [
+        (Authority::default(), json!("investment"), "opened"),
+        (Authority::default(), tight, "opened"),
+        (Authority::default(), loose.clone(), refused),
+        (authority("olga", &[Role::Opener]), loose.clone(), refused),
+        (
+            authority("olga", &[Role::Operator]),
+            loose.clone(),
+            "opened",
+        ),
+        (Authority::of_installation(), loose, "opened"),
+        (suspended, json!("quick"), "refused: /from_agent"),
+        (
+            Authority::of_installation(),
+            json!("quicker"),
+            "refused: /payload/parameters/policy",
+        ),
+        (
+            Authority::of_installation(),
+            json!({ "rounds_max": 99 }),
+            "refused: /payload/parameters/policy/rounds_max",
+        ),
+    ] {
+        let is_operator = sender.holds(Role::Operator);
+        let (heard, opened) = opened_by(sender, policy.clone());
+        assert_eq!(heard, expected, "{policy}");
+        if let Some(opened) = opened {
+            assert_eq!(opened.policy_version, Some(0));
+            assert_eq!(opened.by_operator, is_operator);
+        }
+    }
+}
+
+/// The policies of an installation after two versions of `quick` were stored: three rounds, of which an opener may have fewer, then
+/// four, which nobody may change.
+fn stored(versions: usize) -> KnownPolicies {
+    let mut story = Story::<PolicyMachine>::of("quick");
+    let all = [(3, json!({ "rounds_max": "lower" })), (4, json!({}))];
+    for (rounds_max, bounds) in all.into_iter().take(versions) {
+        let policy = Policy {
+            rounds_max,
+            ..Policy::quick()
+        };
+        let input = PolicyInput::Put {
+            name: PolicyName::parse("quick").unwrap(),
+            policy: Box::new(policy),
+            bounds: serde_json::from_value(bounds).unwrap(),
+            by: agent("olga"),
+            why: "ours".into(),
+        };
+        let context = said(&format!("m-{rounds_max}"), 0);
+        assert_eq!(story.hears(&context, &input), "put");
+    }
+    KnownPolicies {
+        stored: story.versioned.state,
+        ..KnownPolicies::default()
+    }
+}
+
+#[test]
+fn a_case_begins_with_the_last_version_and_keeps_it() {
+    let asked = |known: KnownPolicies, rounds: u64| {
+        let mut request = OpenRequest {
+            sender: Authority::default(),
+            known,
+            ..open_request(&["ann", "ben"], policy())
+        };
+        request.request.policy = json!({ "preset": "quick", "rounds_max": rounds });
+        CaseInput::Open(Box::new(request))
+    };
+    let refused = "refused: /payload/parameters/policy/rounds_max";
+    for (versions, rounds, expected) in [
+        (0, 1, ("opened", Some(0))),
+        (0, 2, (refused, None)),
+        (1, 2, ("opened", Some(1))),
+        (1, 4, (refused, None)),
+        (2, 3, (refused, None)),
+        (2, 4, ("opened", Some(2))),
+    ] {
+        let mut story = CaseStory::of("c-1");
+        let heard = story.hears(&said("m-open", 0), &asked(stored(versions), rounds));
+        let version = story.state().opened.as_ref().map(|one| one.policy_version);
+        assert_eq!(
+            (heard.as_str(), version.flatten()),
+            expected,
+            "{versions}, {rounds}"
+        );
+    }
+    // The same request, when there is another version: it is the request that has opened the case.
+    let mut story = CaseStory::of("c-1");
+    story.hears(&said("m-open", 0), &asked(stored(1), 2));
+    let again = story.hears(&said("m-open", 5), &asked(stored(2), 2));
+    assert_eq!(again, "ignored: repetition");
+    let other = story.hears(&said("m-open", 5), &asked(stored(2), 3));
+    assert_eq!(other, "refused: /payload/parameters/case_id");
 }

@@ -21,6 +21,7 @@ fn ruling(value: u32) -> ConflictOutcome {
             expert: agent("eva"),
             rationale: "Read the annex.".into(),
             digest: None,
+            key: None,
         }),
         ..risk_is(Status::Ruling, value, CASE_DUE + 50)
     }

@@ -3,7 +3,7 @@
 use concord_events::names::PERSON;
 use concord_events::{Briefed, DebateOpened};
 use concord_wire::AgentId;
-use concord_wire::payload::{Brief, BriefedPosition, Level, Position};
+use concord_wire::payload::{Background, Brief, BriefedPosition, Level, Position};
 
 use crate::aggregates::debate::state::Ladder;
 use crate::{digest, rules::vote};
@@ -28,7 +28,12 @@ pub(super) fn changes_since(ladder: &Ladder, digest: &str) -> Vec<String> {
 }
 
 /// The brief of a debate with these positions.
-fn brief(opened: &DebateOpened, ladder: &Ladder, positions: &[Position]) -> Brief {
+fn brief(
+    opened: &DebateOpened,
+    ladder: &Ladder,
+    positions: &[Position],
+    background: Option<&Background>,
+) -> Brief {
     Brief {
         debate_id: opened.conflict.conflict_id.clone(),
         case_id: opened.case_id.clone(),
@@ -39,6 +44,7 @@ fn brief(opened: &DebateOpened, ladder: &Ladder, positions: &[Position]) -> Brie
         mediation: ladder.mediation.clone(),
         precedents: opened.precedents.clone(),
         added_context: opened.terms.added_context.clone(),
+        background: background.cloned().map(Box::new),
     }
 }
 
@@ -75,8 +81,9 @@ pub(super) fn briefed(
     ladder: &Ladder,
     positions: &[Position],
     expert: &AgentId,
+    background: Option<&Background>,
 ) -> Option<Briefed> {
-    let brief = brief(opened, ladder, positions);
+    let brief = brief(opened, ladder, positions, background);
     let json = serde_json::to_vec(&brief).unwrap_or_default();
     let held = || {
         ladder
@@ -108,5 +115,5 @@ pub(super) fn briefed_again(
         .expert
         .as_ref()
         .filter(|_| ladder.level == Level::Person)?;
-    briefed(opened, ladder, after, expert)
+    briefed(opened, ladder, after, expert, ladder.background.as_deref())
 }

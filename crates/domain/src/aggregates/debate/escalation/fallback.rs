@@ -6,7 +6,8 @@ use concord_events::names::PROVISIONAL;
 use concord_events::{DebateEvent, DebateOpened, FellBack};
 use concord_wire::AgentId;
 use concord_wire::payload::{
-    BriefedPosition, Level, Provisional, Resolution, Review, ReviewAction, RuledBy, Status,
+    BriefedPosition, Level, Provisional, Resolution, Review, ReviewAction, RuledBy, Signature,
+    Status,
 };
 use concord_wire::{DebateId, Fault};
 
@@ -214,7 +215,8 @@ pub(in crate::aggregates::debate) fn reviewed(
     let ruled = RuledBy {
         expert: by.clone(),
         rationale: truncate::words(&review.rationale),
-        digest: None,
+        digest: review.digest.clone(),
+        key: review.signature.as_ref().map(Signature::fingerprint),
     };
     Decision::Append(
         OutcomeBuilder::new(on.opened, status, Level::Gate, resolution)
@@ -224,7 +226,8 @@ pub(in crate::aggregates::debate) fn reviewed(
     )
 }
 
-fn overriding(by: &AgentId, review: &Review) -> Resolution {
+/// The position that a reviewer puts in the place of the provisional one.
+pub(in crate::aggregates::debate) fn overriding(by: &AgentId, review: &Review) -> Resolution {
     Resolution {
         position: truncate::words(review.position.as_deref().unwrap_or_default()),
         value: review.value.as_ref().map(truncate::value),

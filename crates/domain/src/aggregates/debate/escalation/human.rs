@@ -1,15 +1,19 @@
 //! Level 3: the review queue assigns the debate to an expert, and the expert rules.
 
-use concord_events::{DebateAssigned, DebateEvent, RulingRefusal, RulingSetAside, Unassigned};
+use concord_events::{
+    DebateAssigned, DebateEvent, DebateOpened, RulingRefusal, RulingSetAside, Unassigned,
+};
 use concord_wire::AgentId;
-use concord_wire::payload::{Contact, Level, Overflow, Resolution, RuledBy, Ruling, Status};
+use concord_wire::payload::{
+    Background, Contact, Level, Overflow, Position, Resolution, RuledBy, Ruling, Signature, Status,
+};
 use concord_wire::{ErrorCode, Fault};
 
 use super::fallback::{self, FallbackReason};
 use super::{OnLadder, brief};
 use crate::aggregates::debate::input::LadderMessage;
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
-use crate::aggregates::person::Act;
+use crate::aggregates::person::{Act, Signed};
 use crate::machine::{Decision, Ignored};
 use crate::rules::size_budget::truncate;
 
@@ -24,11 +28,18 @@ pub(in crate::aggregates::debate) fn assigned(
     on: &OnLadder<'_>,
     expert: &AgentId,
     contact: &Contact,
+    background: Option<&Background>,
 ) -> DebateDecision {
     if !waits_for_person(on) || on.ladder.expert.as_ref() == Some(expert) {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    match brief::briefed(on.opened, on.ladder, &on.state.positions, expert) {
+    match brief::briefed(
+        on.opened,
+        on.ladder,
+        &on.state.positions,
+        expert,
+        background,
+    ) {
         Some(briefed) => Decision::Append(DebateEvent::Assigned(Box::new(DebateAssigned {
             case_id: on.opened.case_id.clone(),
             briefed,
@@ -89,10 +100,20 @@ pub(super) fn ruling(
             "Only the expert to whom the queue has given a debate can rule on it; see `concord queue`.",
         ));
     }
+    let signed = Signed {
+        signature: ruling.signature.as_ref(),
+        fits: message.signed_for.as_ref() == Some(&on.opened.case_id),
+        required: on.opened.policy.ladder.signed,
+        how: "concord rule --key FILE",
+    };
+    if let Err(fault) = message.sender.check_signature(&message.agent_id, &signed) {
+        return Decision::Reject(fault);
+    }
     if let Some((reason, explanation)) = refusal(on, ruling) {
         return Decision::Append(ruling_set_aside(on, message, ruling, reason, explanation));
     }
-    let resolution = match resolution(on, message, ruling) {
+    let positions = &on.state.positions;
+    let resolution = match resolution(on.opened, positions, &message.agent_id, ruling) {
         Ok(resolution) => resolution,
         Err(fault) => return Decision::Reject(fault),
     };
@@ -100,11 +121,13 @@ pub(super) fn ruling(
         expert: message.agent_id.clone(),
         rationale: truncate::words(&ruling.rationale),
         digest: Some(ruling.digest.clone()),
+        key: ruling.signature.as_ref().map(Signature::fingerprint),
     };
     Decision::Append(
         OutcomeBuilder::new(on.opened, Status::Ruling, Level::Person, Some(resolution))
             .ruled_by(ruled)
             .message(message.reference())
+            .ruling(ruling)
             .event(on.state, on.context),
     )
 }
@@ -172,9 +195,11 @@ fn refusal(on: &OnLadder<'_>, ruling: &Ruling) -> Option<(RulingRefusal, String)
         .then(|| (RulingRefusal::Changed, words.to_owned()))
 }
 
-fn resolution(
-    on: &OnLadder<'_>,
-    message: &LadderMessage,
+/// What the ruling of this expert makes of a debate with these positions.
+pub(in crate::aggregates::debate) fn resolution(
+    opened: &DebateOpened,
+    positions: &[Position],
+    expert: &AgentId,
     ruling: &Ruling,
 ) -> Result<Resolution, Fault> {
     let Some(position_id) = &ruling.position_id else {
@@ -183,10 +208,10 @@ fn resolution(
         return Ok(Resolution {
             position,
             value,
-            supporters: vec![message.agent_id.clone()],
+            supporters: vec![expert.clone()],
         });
     };
-    let positions = brief::briefed_positions(on.opened, &on.state.positions);
+    let positions = brief::briefed_positions(opened, positions);
     let known = positions
         .iter()
         .map(|one| one.position_id.as_str())

@@ -101,6 +101,7 @@ pub(in crate::aggregates::debate) fn cancel(
         expert: by.clone(),
         rationale: truncate::words(why),
         digest: None,
+        key: None,
     };
     Decision::Append(
         OutcomeBuilder::new(opened, Status::Cancelled, level, None)

@@ -24,6 +24,7 @@ use crate::fixtures::{
 use crate::machine::Machine;
 use crate::rules::credibility;
 
+mod briefing;
 mod notified;
 mod operators;
 mod outcome;
@@ -114,6 +115,7 @@ fn challenged_with(
 
 fn says(from: &str, id: &str, body: MessageBody) -> DebateInput {
     DebateInput::Message(Box::new(LadderMessage {
+        signed_for: None,
         agent_id: agent(from),
         message_id: message(id),
         digest: format!("{body:?}"),
@@ -139,6 +141,7 @@ fn assigned_to(expert: &str) -> DebateInput {
     command(Command::Assigned {
         expert: agent(expert),
         contact: contact_of(expert),
+        background: None,
     })
 }
 
@@ -151,6 +154,7 @@ fn contact_of(expert: &str) -> Contact {
 
 fn rules(expert: &str, id: &str, digest: &str, position_id: &str) -> DebateInput {
     let ruling = Ruling {
+        signature: None,
         debate_id: concord_wire::DebateId::new("d-1").unwrap(),
         digest: digest.into(),
         position_id: Some(position_id.into()),
@@ -163,6 +167,8 @@ fn rules(expert: &str, id: &str, digest: &str, position_id: &str) -> DebateInput
 
 fn reviews(action: ReviewAction) -> DebateInput {
     let review = Review {
+        digest: None,
+        signature: None,
         gate: "valuation review".into(),
         action,
         debate_id: Some(concord_wire::DebateId::new("d-1").unwrap()),

@@ -1,9 +1,11 @@
 //! The state of a debate on the ladder, and how the events of the ladder change it.
 
+use std::sync::Arc;
+
 use concord_events::{
     Deadline, DeadlineControl, DeadlinesMoved, DebateEvent, Escalated, EvidenceGiven,
 };
-use concord_wire::payload::{ConflictOutcome, Contact, Level, Mediation, Tally};
+use concord_wire::payload::{Background, ConflictOutcome, Contact, Level, Mediation, Tally};
 use concord_wire::{AgentId, Timestamp};
 
 use super::DebateState;
@@ -38,6 +40,8 @@ pub struct Ladder {
     pub contact: Contact,
     /// Digest of the brief that the expert was given last.
     pub digest: Option<String>,
+    /// What that expert is shown beside the positions. Shared, because a state is copied to look ahead.
+    pub background: Option<Arc<Background>>,
     /// What has changed since an expert was first shown the debate: the digest of the brief before,
     /// and one line.
     pub changes: Vec<(String, String)>,
@@ -62,6 +66,7 @@ impl Ladder {
             expert: None,
             contact: Contact::default(),
             digest: None,
+            background: None,
             changes: Vec::new(),
             provisional: None,
         }
@@ -157,6 +162,7 @@ impl DebateState {
             }
             DebateEvent::Assigned(assigned) => self.change_ladder(|ladder| {
                 ladder.expert = Some(assigned.briefed.expert);
+                ladder.background = assigned.briefed.brief.background.map(Arc::from);
                 ladder.contact = assigned.contact;
                 ladder.digest = Some(assigned.briefed.digest);
                 ladder.waits_for = assigned.waits_for;
@@ -165,6 +171,7 @@ impl DebateState {
                 ladder.expert = None;
                 ladder.contact = Contact::default();
                 ladder.digest = None;
+                ladder.background = None;
             }),
             DebateEvent::Reminded(reminded) => {
                 self.change_ladder(|ladder| ladder.waits_for = reminded.waits_for);
@@ -173,6 +180,7 @@ impl DebateState {
             DebateEvent::FellBack(fell) => self.change_ladder(|ladder| {
                 ladder.enter(Level::Fallback, fell.waits_for);
                 ladder.held = None;
+                ladder.background = None;
                 ladder.provisional = Some(fell.outcome);
             }),
             DebateEvent::AwaitsGate(_) => {

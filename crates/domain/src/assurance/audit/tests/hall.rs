@@ -3,7 +3,7 @@
 
 use concord_events::subject::SystemSubject;
 use concord_events::{
-    AggregateEvent, Deadline, DeadlineEvent, FiredBy, ReceivedFinding, StoredEvent,
+    AggregateEvent, CaseOpened, Deadline, DeadlineEvent, FiredBy, ReceivedFinding, StoredEvent,
 };
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Extensions, Metadata, Priority, Recipient};
@@ -199,6 +199,16 @@ impl Hall {
         stored.bytes = record.encode().unwrap();
     }
 
+    /// Changes how the case was opened.
+    pub(super) fn tamper_opened(&mut self, change: impl Fn(&mut CaseOpened)) {
+        self.tamper("opened", |record| {
+            let CaseEvent::Opened(opened) = &mut record.event else {
+                panic!()
+            };
+            change(opened);
+        });
+    }
+
     pub(super) fn record<E: AggregateEvent>(&self, event: &str) -> StoredEvent<E> {
         let stored = &self.events[self.place_of::<E>(event)];
         StoredEvent::decode(&stored.bytes, stored.sequence).unwrap()
@@ -249,7 +259,7 @@ impl Hall {
         let c = token("c-1");
         let open = json!({"action": "open_case", "parameters": {"case_id": "c-1", "participants": ["ann", "ben"]}});
         let asked = self.say("olga", Service::Coordinator, "request", "m-open", open);
-        self.step(case, &c, &asked, &open_case(&["ann", "ben"], policy()));
+        self.step(case, &c, &asked, &open_by_anybody(&["ann", "ben"]));
         self.find(case, "ann", 10);
         self.find(case, "ben", 90)
     }

@@ -13,7 +13,7 @@ type Told = Vec<StoredEvent<CaseEvent>>;
 /// A case whose three debates were settled, the last of them by its decision.
 fn told() -> Told {
     let mut story = Story::<CaseMachine>::of("c-1");
-    story.hears(&said("m-open", 0), &open_case(&["ann", "ben"], policy()));
+    story.hears(&said("m-open", 0), &open_by_anybody(&["ann", "ben"]));
     story.hears(
         &said("m-a", 1),
         &finding("ann", "m-a", json!({ "summary": "a" })),
@@ -149,7 +149,7 @@ fn a_changed_or_missing_entry_is_found() {
 #[test]
 fn a_case_that_was_cancelled_has_ended() {
     let mut story = Story::<CaseMachine>::of("c-1");
-    story.hears(&said("m-open", 0), &open_case(&["ann", "ben"], policy()));
+    story.hears(&said("m-open", 0), &open_by_anybody(&["ann", "ben"]));
     let cancel = CaseInput::Cancel {
         by: agent("olga"),
         why: "the deal is off".into(),

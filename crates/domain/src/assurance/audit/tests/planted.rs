@@ -5,7 +5,22 @@ use super::*;
 /// A change of what is stored, and the invariants that no longer hold then.
 type Planted = (&'static str, fn(&mut Hall), &'static [u8]);
 
-const PLANTED: [Planted; 29] = [
+const PLANTED: [Planted; 32] = [
+    (
+        "an opener goes beyond the bounds of the policy",
+        |hall| hall.tamper_opened(|opened| opened.policy.ladder.time_scale = 60),
+        &[11],
+    ),
+    (
+        "somebody who is none opens a case as an operator",
+        |hall| hall.tamper_opened(|opened| opened.by_operator = true),
+        &[11],
+    ),
+    (
+        "a case is opened with a policy that nobody has stored",
+        |hall| hall.tamper_opened(|opened| opened.policy_version = Some(3)),
+        &[11],
+    ),
     (
         "a finding was lost",
         |hall| drop(hall.say("ann", Service::Coordinator, "finding", "m-lost", json!({}))),

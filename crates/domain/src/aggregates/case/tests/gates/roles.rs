@@ -187,6 +187,7 @@ fn who_has_ruled_in_a_case_does_not_let_it_pass() {
             expert: agent("rita"),
             rationale: "Seen.".into(),
             digest: None,
+            key: None,
         }),
         ..fallen
     };

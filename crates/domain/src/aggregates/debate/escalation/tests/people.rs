@@ -178,3 +178,54 @@ fn a_gate_confirms_overrides_or_has_it_debated_again() {
         );
     }
 }
+
+/// Rules as eve, signed with a key of this digit; `fits` for the case of the debate.
+fn rules_signed(id: &str, digest: &str, digit: &str, fits: bool) -> DebateInput {
+    let DebateInput::Message(mut said) = rules("eve", id, digest, "p1") else {
+        panic!("a ruling")
+    };
+    let MessageBody::Ruling(ruling) = &mut said.body else {
+        panic!("a ruling")
+    };
+    ruling.signature = Some(concord_wire::payload::Signature {
+        key: digit.repeat(64),
+        value: "0".repeat(128),
+    });
+    said.signed_for = fits.then(case_id);
+    if let Some(eve) = &mut said.sender.person {
+        eve.public_key = Some("a".repeat(64));
+    }
+    DebateInput::Message(said)
+}
+
+#[test]
+fn where_the_policy_asks_for_it_a_ruling_counts_only_signed() {
+    for is_policy_signed in [true, false] {
+        let mut rules_of_case = policy();
+        rules_of_case.ladder.signed = is_policy_signed;
+        let mut story = challenged_with(rules_of_case, terms(None), PriorKnowledge::default());
+        passes(&mut story, "acknowledge", after(15 * MINUTE));
+        passes(&mut story, "compare", after(15 * MINUTE));
+        story.hears(&happened("q-1", 16 * MINUTE), &assigned_to("eve"));
+        let digest = ladder(&story).digest.clone().unwrap();
+        let refused = "refused: /payload/signature";
+        if is_policy_signed {
+            let unsigned = rules("eve", "r-1", &digest, "p1");
+            assert_eq!(story.hears(&said("r-1", HOUR), &unsigned), refused);
+        }
+        for (id, digit, fits, expected) in [
+            ("r-2", "b", true, refused),
+            ("r-3", "a", false, refused),
+            ("r-4", "a", true, "resolved"),
+        ] {
+            let input = rules_signed(id, &digest, digit, fits);
+            assert_eq!(story.hears(&said(id, HOUR), &input), expected, "{id}");
+        }
+        let DebateEvent::Resolved(resolved) = &story.last().event else {
+            panic!("{:?}", story.last())
+        };
+        let key = resolved.outcome.ruled_by.as_ref().unwrap().key.as_deref();
+        assert_eq!(key, Some("aaaaaaaaaaaaaaaa"));
+        assert!(resolved.ruling.is_some(), "the event keeps what was signed");
+    }
+}

@@ -1,0 +1,68 @@
+//! Whether the end of a debate says what a person has signed.
+
+use concord_wire::AgentId;
+use concord_wire::payload::{ConflictOutcome, Review, ReviewAction, RuledBy, Ruling, Signature};
+
+use super::{DebateState, escalation};
+use crate::rules::size_budget::truncate;
+
+/// The differences between the end of a debate and the signed ruling of this expert; `before` is the state of the debate before
+/// its end.
+pub(crate) fn ruling_differences(
+    before: &DebateState,
+    outcome: &ConflictOutcome,
+    expert: &AgentId,
+    ruling: &Ruling,
+) -> Vec<String> {
+    let mut differences = Vec::new();
+    if ruling.debate_id != outcome.conflict_id {
+        let other = &ruling.debate_id;
+        differences.push(format!(
+            "the signed ruling is about another debate, {other}"
+        ));
+    }
+    if outcome.ruled_by.as_ref() != Some(&ruled_by_ruling(expert, ruling)) {
+        differences.push("who ruled, why and on which brief is not what was signed".to_owned());
+    }
+    let chosen = before
+        .opened
+        .as_ref()
+        .and_then(|opened| escalation::resolution(opened, &before.positions, expert, ruling).ok());
+    if chosen.is_none() || outcome.resolution != chosen {
+        differences.push("the resolution is not the position that was signed".to_owned());
+    }
+    differences
+}
+
+/// The differences between the end of a debate at a gate and the signed review.
+pub(crate) fn review_differences(
+    outcome: &ConflictOutcome,
+    reviewer: &AgentId,
+    review: &Review,
+) -> Vec<String> {
+    let mut differences = Vec::new();
+    let signed = RuledBy {
+        expert: reviewer.clone(),
+        rationale: truncate::words(&review.rationale),
+        digest: review.digest.clone(),
+        key: review.signature.as_ref().map(Signature::fingerprint),
+    };
+    if outcome.ruled_by.as_ref() != Some(&signed) {
+        differences.push("who reviewed it, why and on what is not what was signed".to_owned());
+    }
+    let is_other = review.action == ReviewAction::Override
+        && outcome.resolution != Some(escalation::overriding(reviewer, review));
+    if is_other {
+        differences.push("the resolution is not the position that was signed".to_owned());
+    }
+    differences
+}
+
+fn ruled_by_ruling(expert: &AgentId, ruling: &Ruling) -> RuledBy {
+    RuledBy {
+        expert: expert.clone(),
+        rationale: truncate::words(&ruling.rationale),
+        digest: Some(ruling.digest.clone()),
+        key: ruling.signature.as_ref().map(Signature::fingerprint),
+    }
+}

@@ -1,0 +1,404 @@
+//! What people read of what is stored, by request and reply: the verb `events` of every service, for the aggregates that it owns,
+//! and the verb `messages` of the coordinator, for the transcript of a case. So nobody needs a user that may read streams.
+//!
+//! An answer is one page, read from the stream's leader message by message. Who may read what, the domain says
+//! ([`person::Reading`](concord_domain::aggregates::person::Reading)); without a caller it is the installation's own operator, who
+//! reads everything. See `docs/adr/0047`.
+
+mod matters;
+mod page;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use concord_domain::aggregates::person::Reading;
+use concord_events::Aggregate;
+use concord_events::subject::{SystemFilters, SystemSubject};
+use concord_events::topology::StreamKind;
+use concord_wire::subject::{Lane, Service, SubjectSpace};
+use concord_wire::{AgentId, CaseId, ErrorCode, Fault, Token};
+use serde::{Deserialize, Serialize};
+
+use crate::broker::{Broker, Unavailable};
+use crate::error_chain::ErrorChain;
+use crate::service::ServiceRunner;
+use crate::service::api::{Answer, Call, Caller, Verb, answer};
+use matters::Matters;
+use page::{Only, Source};
+
+pub use page::{Page, PageItem};
+
+/// Requests of one caller that a process answers at once. Whoever asks for more is told to ask again.
+const AT_ONCE_MAX: usize = 4;
+/// Names of events in one request.
+const NAMES_MAX: usize = 16;
+
+/// A request for events of one kind of aggregate.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventsRequest {
+    /// The kind of aggregate.
+    pub aggregate: Aggregate,
+    /// The id of one aggregate; every aggregate of the kind when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Token>,
+    /// The names of the events; every event when there is none.
+    #[serde(rename = "facts", default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<Token>,
+    /// Only what is stored after this sequence.
+    #[serde(default)]
+    pub after: u64,
+    /// At most so many events; as many as a page holds when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// Without their bodies.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_bodies: bool,
+}
+
+/// A request for messages of one case.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MessagesRequest {
+    /// The case.
+    pub case_id: CaseId,
+    /// The urgent messages in place of the others: each lane has a stream of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub urgent: bool,
+    /// Only what is stored after this sequence.
+    #[serde(default)]
+    pub after: u64,
+    /// At most so many messages; as many as a page holds when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+impl MessagesRequest {
+    fn lane(&self) -> Lane {
+        if self.urgent {
+            Lane::Urgent
+        } else {
+            Lane::Normal
+        }
+    }
+}
+
+impl EventsRequest {
+    /// The subjects of these events.
+    pub fn filters(&self, subjects: &SubjectSpace) -> Vec<String> {
+        let Self { aggregate, id, .. } = self;
+        let aggregate = *aggregate;
+        match (id, self.names.as_slice()) {
+            (Some(id), []) => vec![subjects.events_of(aggregate, id)],
+            (None, []) => vec![subjects.events_of_kind(aggregate)],
+            (None, names) => {
+                let of_kind = |name: &Token| subjects.event_of_kind(aggregate, name.as_str());
+                names.iter().map(of_kind).collect()
+            }
+            (Some(id), names) => {
+                let of_one = |name: &Token| {
+                    subjects.build(&SystemSubject::Event {
+                        aggregate,
+                        id: id.clone(),
+                        event: name.clone(),
+                    })
+                };
+                names.iter().map(of_one).collect()
+            }
+        }
+    }
+
+    fn check(&self, service: Service) -> Result<(), Fault> {
+        let owner = self.aggregate.owner();
+        if owner != service {
+            return Err(Fault::invalid(
+                "/aggregate",
+                format!("The {service} keeps no {}.", self.aggregate),
+                format!("Ask the {owner}."),
+            ));
+        }
+        if self.names.len() > NAMES_MAX {
+            return Err(Fault::invalid(
+                "/facts",
+                format!("{} names are more than {NAMES_MAX}.", self.names.len()),
+                "Name fewer, or none for every event.",
+            ));
+        }
+        let known = self.aggregate.events();
+        let is_known = |name: &Token| known.iter().any(|info| info.name == name.as_str());
+        match self.names.iter().position(|name| !is_known(name)) {
+            None => Ok(()),
+            Some(place) => Err(Fault::invalid(
+                format!("/facts/{place}"),
+                format!("A {} has no event of this name.", self.aggregate),
+                "docs/subjects.md names those there are.",
+            )),
+        }
+    }
+}
+
+/// The readings that are under way, by caller. Cheap to clone.
+#[derive(Clone, Default)]
+struct UnderWay(Arc<Mutex<BTreeMap<AgentId, usize>>>);
+
+/// The place of one reading among those that are under way, given back when it is dropped.
+struct Place {
+    under_way: UnderWay,
+    caller: AgentId,
+}
+
+impl UnderWay {
+    /// A place for one more reading of a caller; refused where the caller has all that there are.
+    fn enter(&self, caller: &AgentId) -> Result<Place, Fault> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = all.entry(caller.clone()).or_default();
+        if *number >= AT_ONCE_MAX {
+            return Err(Fault::new(
+                ErrorCode::CapacityExceeded,
+                "",
+                format!(
+                    "{caller} reads {AT_ONCE_MAX} pages at this moment, and no more are given at once."
+                ),
+                "Ask again when one of them has come.",
+            ));
+        }
+        *number += 1;
+        Ok(Place {
+            under_way: self.clone(),
+            caller: caller.clone(),
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut all = self
+            .under_way
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = all.get_mut(&self.caller) {
+            *number -= 1;
+            if *number == 0 {
+                all.remove(&self.caller);
+            }
+        }
+    }
+}
+
+/// What both verbs share. Cheap to clone.
+#[derive(Clone)]
+struct Reader {
+    service: Service,
+    broker: Broker,
+    matters: Matters,
+    under_way: UnderWay,
+}
+
+impl Reader {
+    fn new(runner: &ServiceRunner) -> Self {
+        let broker = runner.broker.clone();
+        Self {
+            service: runner.service,
+            matters: Matters::new(broker.clone()),
+            broker,
+            under_way: UnderWay::default(),
+        }
+    }
+
+    fn place(&self, call: &Call) -> Result<Option<Place>, Fault> {
+        let caller = call.caller.as_ref();
+        caller
+            .map(|caller| self.under_way.enter(&caller.name))
+            .transpose()
+    }
+
+    /// Checks that what is read of is the reader's to read; `false` where each aggregate has to be looked at.
+    async fn check(
+        &self,
+        reading: &Reading<'_>,
+        aggregate: Aggregate,
+        id: Option<&Token>,
+    ) -> Result<bool, Fault> {
+        if reading.is_all() {
+            return Ok(true);
+        }
+        let Some(id) = id else { return Ok(false) };
+        let matter = self.matters.of(aggregate, id).await.map_err(unread)?;
+        reading.check(id.as_str(), &matter)?;
+        Ok(true)
+    }
+
+    async fn events(&self, call: &Call) -> Result<Page, Fault> {
+        let request: EventsRequest = concord_wire::envelope::from_json(&call.body, "")?;
+        request.check(self.service)?;
+        let aggregate = request.aggregate;
+        let reading = reading(call.caller.as_ref(), aggregate)?;
+        let _place = self.place(call)?;
+        let mut is_checked = true;
+        if let Some(reading) = &reading {
+            is_checked = self.check(reading, aggregate, request.id.as_ref()).await?;
+        }
+        let mut source = self.source(StreamKind::Events, request.filters(self.broker.subjects()));
+        source.after = request.after;
+        source.limit = request.limit;
+        source.bodies = !request.without_bodies;
+        source.contacts = reading.as_ref().is_none_or(Reading::shows_contacts);
+        source.only = reading
+            .as_ref()
+            .filter(|_| !is_checked)
+            .map(|reading| Only {
+                reading,
+                matters: &self.matters,
+            });
+        source.page().await.map_err(unread)
+    }
+
+    async fn messages(&self, call: &Call) -> Result<Page, Fault> {
+        let request: MessagesRequest = concord_wire::envelope::from_json(&call.body, "")?;
+        let reading = reading(call.caller.as_ref(), Aggregate::Case)?;
+        let _place = self.place(call)?;
+        if let Some(reading) = &reading {
+            let id = request.case_id.token();
+            self.check(reading, Aggregate::Case, Some(&id)).await?;
+        }
+        let lane = request.lane();
+        let subjects = self.broker.subjects();
+        let filter = subjects.transcript(lane, &request.case_id);
+        let mut source = self.source(StreamKind::of_lane(lane), vec![filter]);
+        source.after = request.after;
+        source.limit = request.limit;
+        source.page().await.map_err(unread)
+    }
+
+    fn source(&self, kind: StreamKind, filters: Vec<String>) -> Source<'_> {
+        Source::new(&self.broker, kind, filters)
+    }
+}
+
+/// What a caller may read of a kind of aggregate; `None` for the installation's own operator.
+fn reading(caller: Option<&Caller>, aggregate: Aggregate) -> Result<Option<Reading<'_>>, Fault> {
+    caller
+        .map(|caller| caller.authority.reading(&caller.name, aggregate))
+        .transpose()
+}
+
+fn unread(error: Unavailable) -> Fault {
+    Fault::new(
+        ErrorCode::InternalError,
+        "",
+        format!("It could not be read: {}.", ErrorChain(&error)),
+        "Ask again.",
+    )
+}
+
+/// The verb `events` of a service: one page of events of the aggregates that it owns.
+pub(crate) fn events(runner: &ServiceRunner) -> Verb {
+    let reader = Reader::new(runner);
+    Arc::new(move |call: Call| {
+        let reader = reader.clone();
+        let page: Answer = Box::pin(async move { answer(&reader.events(&call).await?) });
+        page
+    })
+}
+
+/// The verb `messages`: one page of the messages of a case.
+pub fn messages(runner: &ServiceRunner) -> Verb {
+    let reader = Reader::new(runner);
+    Arc::new(move |call: Call| {
+        let reader = reader.clone();
+        let page: Answer = Box::pin(async move { answer(&reader.messages(&call).await?) });
+        page
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(text: &str) -> EventsRequest {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_service_gives_the_events_of_the_aggregates_that_it_owns() {
+        for (text, service, pointer) in [
+            (r#"{"aggregate": "case"}"#, Service::Coordinator, None),
+            (
+                r#"{"aggregate": "case"}"#,
+                Service::DebateFacilitator,
+                Some("/aggregate"),
+            ),
+            (
+                r#"{"aggregate": "case", "facts": ["opened", "decided"]}"#,
+                Service::Coordinator,
+                None,
+            ),
+            (
+                r#"{"aggregate": "case", "facts": ["opened", "escalated"]}"#,
+                Service::Coordinator,
+                Some("/facts/1"),
+            ),
+        ] {
+            let found = request(text).check(service);
+            assert_eq!(found.err().map(|fault| fault.pointer).as_deref(), pointer);
+        }
+        let mut many = request(r#"{"aggregate": "case"}"#);
+        many.names = vec![Token::fixed("opened"); NAMES_MAX + 1];
+        assert!(many.check(Service::Coordinator).is_err());
+    }
+
+    #[test]
+    fn events_are_named_by_their_subjects() {
+        let subjects = SubjectSpace::default();
+        for (text, expected) in [
+            (
+                r#"{"aggregate": "case"}"#,
+                &["concord.v1.event.case.*.*"][..],
+            ),
+            (
+                r#"{"aggregate": "case", "facts": ["opened", "decided"]}"#,
+                &[
+                    "concord.v1.event.case.*.opened",
+                    "concord.v1.event.case.*.decided",
+                ],
+            ),
+            (
+                r#"{"aggregate": "debate", "id": "d-1"}"#,
+                &["concord.v1.event.debate.d-1.*"],
+            ),
+            (
+                r#"{"aggregate": "debate", "id": "d-1", "facts": ["opened"]}"#,
+                &["concord.v1.event.debate.d-1.opened"],
+            ),
+        ] {
+            assert_eq!(request(text).filters(&subjects), expected);
+        }
+        for wrong in [
+            r#"{"aggregate": "case", "id": "*"}"#,
+            r#"{"aggregate": "case", "facts": [">"]}"#,
+            r#"{"aggregate": "case", "id": "c.1"}"#,
+        ] {
+            assert!(
+                serde_json::from_str::<EventsRequest>(wrong).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_caller_has_a_few_places_and_gives_them_back() {
+        let (eva, ben) = (AgentId::fixed("eva"), AgentId::fixed("ben"));
+        let under_way = UnderWay::default();
+        let mut places: Vec<Place> = (0..AT_ONCE_MAX)
+            .map(|_| under_way.enter(&eva).ok().unwrap())
+            .collect();
+        let refused = under_way.enter(&eva).err().unwrap();
+        assert_eq!(refused.code, ErrorCode::CapacityExceeded);
+        assert!(under_way.enter(&ben).is_ok());
+        places.pop();
+        assert!(under_way.enter(&eva).is_ok());
+        places.clear();
+        assert!(under_way.0.lock().unwrap().is_empty());
+    }
+}

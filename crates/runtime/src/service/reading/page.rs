@@ -1,0 +1,265 @@
+//! One page of a stream, read from its leader message by message.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use concord_domain::aggregates::person::Reading;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
+use concord_wire::{Timestamp, header};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::broker::non_event;
+use crate::broker::raw_message::{self, RawMessage};
+use crate::broker::{Broker, Operation, Unavailable};
+use crate::codec::dialect;
+use crate::service::reading::matters::Matters;
+
+/// Messages on one page.
+const ITEMS_MAX: usize = 250;
+/// Messages that are looked at for one page, whether or not the reader is given them.
+const EXAMINED_MAX: usize = 500;
+/// Bytes of bodies after which a page ends. An event has at most 768 KiB, so a page with one more stays below 1 MB with its
+/// headers, which is what the broker takes.
+const BYTES_MAX: usize = 128 * 1024;
+/// A body with more bytes is left out: it would not fit into an answer. No event has so many.
+const BODY_MAX: usize = 800 * 1024;
+
+/// Where events name the addresses at which people are notified.
+const CONTACTS: [(&str, &str); 2] = [("/data", "contact"), ("/data/expert", "contact")];
+
+/// One page of what is stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Page {
+    /// What it holds, in order; also empty where much was looked at that is not the reader's.
+    pub items: Vec<PageItem>,
+    /// The sequence after which the next page begins; none where nothing more is stored now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+}
+
+/// An event or a message as it is stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PageItem {
+    /// Its subject.
+    pub subject: String,
+    /// Its sequence in its stream.
+    pub sequence: u64,
+    /// When the broker stored it.
+    pub at: Timestamp,
+    /// Its headers, but those that say how its body was compressed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Its body, expanded: as it is where that is JSON, else as a text. None where it was not asked for or is too large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Box<RawValue>>,
+    /// The bytes of a body that was left out because it is too large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<usize>,
+}
+
+/// What a page is read from.
+pub(super) struct Source<'a> {
+    broker: &'a Broker,
+    kind: StreamKind,
+    filters: Vec<String>,
+    pub(super) after: u64,
+    pub(super) limit: Option<usize>,
+    pub(super) bodies: bool,
+    pub(super) contacts: bool,
+    /// Where not every aggregate is the reader's: which are.
+    pub(super) only: Option<Only<'a>>,
+}
+
+/// What of a kind of aggregates somebody reads.
+pub(super) struct Only<'a> {
+    pub(super) reading: &'a Reading<'a>,
+    pub(super) matters: &'a Matters,
+}
+
+impl<'a> Source<'a> {
+    /// The messages of a stream whose subjects match one of these filters, of which no two match the same.
+    pub(super) fn new(broker: &'a Broker, kind: StreamKind, filters: Vec<String>) -> Self {
+        Self {
+            broker,
+            kind,
+            filters,
+            after: 0,
+            limit: None,
+            bodies: true,
+            contacts: true,
+            only: None,
+        }
+    }
+
+    /// The first page.
+    pub(super) async fn page(&self) -> Result<Page, Unavailable> {
+        let items_max = self.limit.unwrap_or(ITEMS_MAX).clamp(1, ITEMS_MAX);
+        let (mut items, mut bytes) = (Vec::new(), 0);
+        // The next message of each filter, so that a page of several is in the order of the stream.
+        let mut heads = Vec::new();
+        for filter in &self.filters {
+            heads.push(self.next(filter, self.after + 1).await?);
+        }
+        for _ in 0..EXAMINED_MAX {
+            let found = heads.iter().enumerate();
+            let first = found
+                .filter_map(|(place, head)| Some((head.as_ref()?.sequence, place)))
+                .min();
+            let Some((sequence, place)) = first else {
+                return Ok(Page { items, next: None });
+            };
+            let (Some(head), Some(filter)) = (heads.get_mut(place), self.filters.get(place)) else {
+                break;
+            };
+            let Some(raw) = head.take() else { break };
+            if self.shows(&raw.subject).await? {
+                let item = self.item(&raw);
+                bytes += item.body.as_ref().map_or(0, |body| body.get().len());
+                items.push(item);
+            }
+            // What stands behind the last one is not looked at: who asks for the next page finds out.
+            if items.len() >= items_max || bytes >= BYTES_MAX {
+                let next = Some(sequence);
+                return Ok(Page { items, next });
+            }
+            *head = self.next(filter, sequence + 1).await?;
+        }
+        let heads = heads.iter().flatten();
+        let next = heads.map(|head| head.sequence.saturating_sub(1)).min();
+        Ok(Page { items, next })
+    }
+
+    async fn next(&self, filter: &str, sequence: u64) -> Result<Option<RawMessage>, Unavailable> {
+        next_event(self.broker, self.kind, filter, sequence).await
+    }
+
+    /// Whether the reader is given what is stored on a subject.
+    async fn shows(&self, subject: &str) -> Result<bool, Unavailable> {
+        let Some(Only { reading, matters }) = &self.only else {
+            return Ok(true);
+        };
+        let parsed = self.broker.subjects().parse(subject);
+        let Ok(SystemSubject::Event { aggregate, id, .. }) = parsed else {
+            return Ok(false);
+        };
+        Ok(reading.includes(&matters.of(aggregate, &id).await?))
+    }
+
+    fn item(&self, raw: &RawMessage) -> PageItem {
+        let block = raw.headers().unwrap_or_default();
+        let body = raw.body().unwrap_or_default();
+        // What cannot be expanded is given as it is.
+        let plain = dialect::plain(&body, dialect::headers_of(&block).as_ref());
+        let plain = plain.map_or_else(|_| body.clone(), |plain| plain.into_owned());
+        let bytes = plain.len();
+        let written = self.bodies.then(|| body_of(plain.into(), self.contacts));
+        let written = written.flatten();
+        let is_omitted = |body: &RawValue| body.get().len() > BODY_MAX;
+        let omitted = written.as_deref().is_some_and(is_omitted);
+        PageItem {
+            subject: raw.subject.clone(),
+            sequence: raw.sequence,
+            at: Timestamp::parse(&raw.time).unwrap_or_default(),
+            headers: headers(&block),
+            omitted_bytes: omitted.then_some(bytes),
+            body: written.filter(|_| !omitted),
+        }
+    }
+}
+
+/// The first message from `sequence` on whose subject matches the filter and which, among events, is one.
+pub(super) async fn next_event(
+    broker: &Broker,
+    kind: StreamKind,
+    filter: &str,
+    sequence: u64,
+) -> Result<Option<RawMessage>, Unavailable> {
+    let stream = broker.layout.stream_name(kind);
+    let mut sequence = sequence;
+    loop {
+        let found = raw_message::next(broker, &stream, filter, sequence).await;
+        let found = found.map_err(|error| Operation::FindMessage.failed(error))?;
+        match found {
+            Some(raw)
+                if kind == StreamKind::Events && non_event::of_raw_message(&raw).is_some() =>
+            {
+                sequence = raw.sequence + 1;
+            }
+            found => return Ok(found),
+        }
+    }
+}
+
+/// The headers of a block, but those that say how the body was compressed.
+fn headers(block: &[u8]) -> BTreeMap<String, String> {
+    let text = String::from_utf8_lossy(block);
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    let kept = lines.filter(|(name, _)| *name != header::CONTENT_ENCODING);
+    kept.map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+        .collect()
+}
+
+/// A body as JSON; a text where it is none. Without the addresses of people, unless they are to be shown.
+fn body_of(body: Bytes, contacts: bool) -> Option<Box<RawValue>> {
+    let written = std::str::from_utf8(&body).ok();
+    let written = written.and_then(|text| RawValue::from_string(text.trim().to_owned()).ok());
+    let Some(written) = written else {
+        return serde_json::value::to_raw_value(&String::from_utf8_lossy(&body)).ok();
+    };
+    if contacts {
+        return Some(written);
+    }
+    without_contacts(&written)
+}
+
+/// A stored event without the addresses at which people are notified.
+fn without_contacts(event: &RawValue) -> Option<Box<RawValue>> {
+    let mut value: Value = serde_json::from_str(event.get()).ok()?;
+    let mut found = false;
+    for (place, name) in CONTACTS {
+        let fields = value.pointer_mut(place).and_then(Value::as_object_mut);
+        found |= fields.is_some_and(|fields| fields.remove(name).is_some());
+    }
+    if !found {
+        return Some(event.to_owned());
+    }
+    serde_json::value::to_raw_value(&value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_given_as_it_is_and_without_addresses_where_those_are_not_to_be_seen() {
+        let event =
+            r#"{"fact":"assigned","data":{"b":1.50,"contact":{"email":"eva@example.org"},"a":2}}"#;
+        let of = |text: &str, contacts| {
+            body_of(Bytes::from(text.to_owned()), contacts)
+                .unwrap()
+                .get()
+                .to_owned()
+        };
+        assert_eq!(of(event, true), event);
+        assert!(!of(event, false).contains("example.org"));
+        assert!(of(event, false).contains(r#""a":2"#));
+        let expert =
+            r#"{"data":{"expert":{"agent_id":"eva","contact":{"webhook":"https://example.org"}}}}"#;
+        assert!(!of(expert, false).contains("example.org"));
+        let other = r#"{"fact":"opened","data":{"b":1.50}}"#;
+        assert_eq!(of(other, false), other);
+        assert_eq!(of("no JSON", true), r#""no JSON""#);
+        assert_eq!(of("{\"a\":", true), r#""{\"a\":""#);
+    }
+
+    #[test]
+    fn headers_are_given_but_the_encoding_of_a_body_that_is_expanded() {
+        let block = b"NATS/1.0\r\nNats-Msg-Id: m-1\r\nContent-Encoding: gzip\r\n\r\n";
+        let found = headers(block);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found["Nats-Msg-Id"], "m-1");
+    }
+}
