@@ -242,6 +242,7 @@ pub(crate) fn finding(from: &str, message_id: &str, finding: Value) -> CaseInput
 pub(crate) fn detection_of(findings: Vec<ReceivedFinding>, policy: Policy) -> DetectionInput {
     DetectionInput {
         case_id: case_id(),
+        opened_by: None,
         policy,
         gate: None,
         circumstances: Circumstances::default(),
@@ -252,6 +253,7 @@ pub(crate) fn detection_of(findings: Vec<ReceivedFinding>, policy: Policy) -> De
 pub(crate) fn detected(debated: Vec<Conflict>, deferred: Vec<Conflict>) -> CaseInput {
     CaseInput::Detected(Box::new(Detected {
         case_id: case_id(),
+        opened_by: None,
         policy: policy(),
         gate: None,
         circumstances: Default::default(),

@@ -2,10 +2,10 @@
 //! detector.
 
 use concord_events::{Detected, DetectionEvent, ReceivedFinding, StoredEvent};
-use concord_wire::CaseId;
 use concord_wire::payload::{Circumstances, Conflict, DebateTerms};
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId};
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
@@ -27,6 +27,8 @@ pub struct DetectionState {
 pub struct DetectionInput {
     /// The case.
     pub case_id: CaseId,
+    /// Who opened it; none for cases of earlier versions.
+    pub opened_by: Option<AgentId>,
     /// The policy of the case.
     pub policy: Policy,
     /// The first gate of the case.
@@ -57,6 +59,7 @@ impl Machine for DetectionMachine {
         );
         Decision::Append(DetectionEvent::Completed(Box::new(Detected {
             case_id: input.case_id.clone(),
+            opened_by: input.opened_by.clone(),
             policy: input.policy.clone(),
             gate: input.gate.clone(),
             circumstances: input.circumstances.clone(),
@@ -120,6 +123,7 @@ fn shares(policy: &Policy, debated: &[Conflict]) -> Vec<u32> {
 fn terms(detected: &Detected) -> DebateTerms {
     let ladder = &detected.policy.ladder;
     DebateTerms {
+        opened_by: detected.opened_by.clone(),
         priority: ladder.priority,
         domain: ladder.domain.clone(),
         gate: detected.gate.clone(),

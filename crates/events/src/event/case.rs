@@ -84,6 +84,13 @@ pub struct CaseOpened {
     pub by_operator: bool,
 }
 
+impl CaseOpened {
+    /// Who opened it, as its debates say it; none for cases of earlier versions, whose debates did not.
+    pub fn opener_of_debates(&self) -> Option<AgentId> {
+        self.policy_version.map(|_| self.opened_by.clone())
+    }
+}
+
 /// A finding as it was received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceivedFinding {

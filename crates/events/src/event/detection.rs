@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::events;
 use crate::Aggregate;
-use concord_wire::id::CaseId;
+use concord_wire::id::{AgentId, CaseId};
 use concord_wire::payload::{Circumstances, Conflict, is_zero};
 use concord_wire::policy::Policy;
 
@@ -21,6 +21,9 @@ events! {
 pub struct Detected {
     /// The case.
     pub case_id: CaseId,
+    /// Who opened it, for the debates; none for cases of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_by: Option<AgentId>,
     /// The case's policy, for the debates.
     pub policy: Policy,
     /// The first gate of the case, for provisional decisions.

@@ -340,6 +340,10 @@ impl Review {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DebateTerms {
+    /// Who opened its case; none for cases of earlier versions. The review queue is fair between openers, and no opener
+    /// makes up more than a share of a track record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opened_by: Option<AgentId>,
     /// The challenge, where it began with one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub challenge: Option<ChallengeTerms>,
@@ -372,6 +376,7 @@ pub struct DebateTerms {
 impl Default for DebateTerms {
     fn default() -> Self {
         Self {
+            opened_by: None,
             challenge: None,
             priority: DebatePriority::Valuation,
             domain: None,

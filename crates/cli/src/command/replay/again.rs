@@ -117,6 +117,7 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
     let detected = |debated: &[Conflict], deferred: &[Conflict], conflicts_omitted| {
         let detected = Detected {
             case_id: CaseId::new(stored.meta.id.as_str()).ok()?,
+            opened_by: opened.opener_of_debates(),
             policy: opened.policy.clone(),
             gate: before.reviewing_gate().map(str::to_owned),
             circumstances: opened.circumstances.clone(),

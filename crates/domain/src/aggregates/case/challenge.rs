@@ -50,6 +50,7 @@ pub(super) fn challenge(
     };
     let conflict = conflict(debate_id, received, finding);
     let terms = DebateTerms {
+        opened_by: opened.opener_of_debates(),
         challenge: Some(terms(name, challenge)),
         priority: challenge.priority,
         domain: challenge

@@ -197,6 +197,7 @@ fn redebate(
         added_context: review.context.clone(),
         gate: state.gate().map(str::to_owned),
         ..asked_before.unwrap_or_else(|| DebateTerms {
+            opened_by: opened.opener_of_debates(),
             priority: opened.policy.ladder.priority,
             domain: opened.policy.ladder.domain.clone(),
             ..DebateTerms::default()

@@ -14,6 +14,7 @@ fn input(conflicts_max: u32) -> DetectionInput {
     };
     DetectionInput {
         case_id: case_id(),
+        opened_by: Some(agent("olga")),
         policy: Policy {
             conflicts_max,
             ..policy()
