@@ -8,6 +8,7 @@ mod command;
 mod direct_get;
 mod people;
 mod policies;
+mod quotas;
 mod replies;
 mod roles;
 mod speaking;

@@ -12,6 +12,7 @@ use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports};
 
+use crate::openers::Openers;
 use crate::{exchange, route};
 
 /// Events of others.
@@ -87,16 +88,22 @@ pub(crate) struct OwnEvents<P> {
     cases: EffectHandler<P, CaseMachine>,
     agents: EffectHandler<P, AgentMachine>,
     requests: EffectHandler<P, RequestMachine>,
+    openers: Openers<P>,
 }
 
 impl<P: Ports> OwnEvents<P> {
-    pub(crate) fn new(service: &ServiceContext<P>, directory: &Arc<Directory>) -> Self {
+    pub(crate) fn new(
+        service: &ServiceContext<P>,
+        directory: &Arc<Directory>,
+        openers: &Openers<P>,
+    ) -> Self {
         Self {
             service: service.clone(),
             directory: Arc::clone(directory),
             cases: EffectHandler::new(service),
             agents: EffectHandler::new(service),
             requests: EffectHandler::new(service),
+            openers: openers.clone(),
         }
     }
 }
@@ -113,7 +120,12 @@ impl<P: Ports> Handler for OwnEvents<P> {
                 self.agents.handle(delivery).await
             }
             (Aggregate::Request, _) => self.requests.handle(delivery).await,
-            _ => self.cases.handle(delivery).await,
+            _ => {
+                let done = self.cases.handle(delivery).await?;
+                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                self.openers.heard(&record).await?;
+                Ok(done)
+            }
         }
     }
 }

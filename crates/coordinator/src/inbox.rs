@@ -57,7 +57,7 @@ impl<P: Ports> Handler for InboxHandler<P> {
                 Ok(Ack::Acknowledge)
             }
             Some(Routed::Step { id, input }) => {
-                let input = self.names.prepare(input).await?;
+                let input = self.names.prepare(&id, input).await?;
                 handlers::step_of_message(
                     &self.service,
                     &self.names.agents,

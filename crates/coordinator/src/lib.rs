@@ -6,15 +6,18 @@ use std::sync::Arc;
 use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::request::RequestMachine;
+use concord_events::Quotas;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::delivery::handlers::MessageHandler;
 use concord_runtime::service::operator_api;
 use concord_runtime::service::reading;
-use concord_runtime::service::settings::NoSettings;
 use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
 use concord_runtime::{Aggregates, Directory, People, Ports};
 use concord_wire::subject::Service;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use openers::Openers;
 use people::Names;
 use policies::Policies;
 
@@ -24,10 +27,20 @@ mod exchange;
 mod inbox;
 mod liveness;
 mod open_case;
+mod openers;
 mod people;
 mod policies;
+mod quotas;
 mod register;
 pub mod route;
+
+/// Settings of the coordinator alone.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CoordinatorSettings {
+    /// How much one opener may have at a time. Operators are not held by it.
+    pub quota: Quotas,
+}
 
 /// The service.
 pub struct Coordinator;
@@ -35,16 +48,16 @@ pub struct Coordinator;
 impl Run for Coordinator {
     const SERVICE: Service = Service::Coordinator;
     const ABOUT: &'static str = "Opens cases, collects findings and decides; keeps the register of agents and ends their requests";
-    type Own = NoSettings;
+    type Own = CoordinatorSettings;
 
     async fn start(
         mut runner: ServiceRunner,
-        _: NoSettings,
+        own: CoordinatorSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let directory = Directory::follow(&runner);
         directory.loaded().await;
         let service = runner.context().clone();
-        let agents = bind(&service, &directory, &mut runner);
+        let agents = bind(&service, &directory, own.quota, &mut runner);
         let beats = liveness::Liveness::start(&runner, &agents, &directory).await?;
         runner.answer("agents", liveness::verb(&directory, &beats));
         runner.answer("messages", reading::messages(&runner));
@@ -56,6 +69,7 @@ impl Run for Coordinator {
 pub fn bind<P: Ports>(
     service: &ServiceContext<P>,
     directory: &Arc<Directory>,
+    quotas: Quotas,
     binder: &mut impl Binder,
 ) -> Arc<Aggregates<AgentMachine, P>> {
     const SERVICE: Service = Service::Coordinator;
@@ -74,6 +88,7 @@ pub fn bind<P: Ports>(
         people: People::new(service),
         agents: Arc::clone(&agents),
         policies: Policies::new(service),
+        openers: Openers::new(service, &cases, quotas),
     };
     let messages = || {
         let of_cases =
@@ -88,7 +103,7 @@ pub fn bind<P: Ports>(
     );
     binder.handle(
         ConsumerKind::Effects(SERVICE),
-        events::OwnEvents::new(service, directory),
+        events::OwnEvents::new(service, directory, &names.openers),
     );
     binder.handle(
         ConsumerKind::Exchange,
@@ -111,6 +126,7 @@ pub fn bind<P: Ports>(
     let policies = &names.policies;
     let put = operator_api::verb(service, &policies.stored, policies::read_put);
     binder.answer("put_policy", put);
+    binder.answer("quotas", quotas::verb(&names.openers));
     binder.answer("policies", policies.list_verb());
     binder.answer("policy", policies.show_verb());
     let cancel = operator_api::verb(service, &cases, cancel_case::read);

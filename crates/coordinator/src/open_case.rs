@@ -5,9 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use concord_domain::aggregates::case::{CaseInput, CaseMachine, OpenRequest};
 use concord_domain::aggregates::person::{Authority, OPERATOR};
+use concord_runtime::delivery::handlers::Prepare;
 use concord_runtime::event_store::step;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::operator_api;
 use concord_runtime::{Aggregates, Outcome, Ports, Trace};
 use concord_wire::payload::OpenCase;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Token};
@@ -46,27 +48,36 @@ async fn open<P: Ports>(
         None => CaseId::derived(&service.ports.unique_id()),
     };
     let request_id = MessageId::of_api_request(&case_id);
+    // The installation's own operator has no quota.
+    let has_caller = call.caller.is_some();
     let (opened_by, sender) = match call.caller {
         None => (AgentId::fixed(OPERATOR), Authority::of_installation()),
         Some(caller) => (caller.name, caller.authority),
     };
     let known = names.policies.known(&request.policy).await;
     let known = known.map_err(|error| failed(&error))?;
-    let input = CaseInput::Open(Box::new(OpenRequest {
+    let asked = OpenRequest {
         opened_by,
         request_id: request_id.clone(),
         request,
         policy_pointer: "/policy",
         known,
         sender,
-    }));
+    };
     let context = service.of_message(request_id);
     let id: Token = case_id.token();
+    let admitted = names.openers.admit(&id, &asked).await;
+    admitted.map_err(operator_api::unprepared)?;
+    let input = CaseInput::Open(Box::new(asked));
     let outcome = cases
         .step(&id, &context, &input, Some(&Trace::of_case(&case_id)))
         .await
         .map_err(|error| failed(&error))?;
     service.count_step::<CaseMachine>(&outcome);
+    if has_caller {
+        let settled = names.decided(&id, &input).await;
+        settled.map_err(operator_api::unprepared)?;
+    }
     match outcome {
         Outcome::Rejected(fault) => Err(fault),
         Outcome::Appended { .. } | Outcome::Ignored(_) => answer(&json!({ "case_id": case_id })),

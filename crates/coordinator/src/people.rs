@@ -16,13 +16,16 @@ use concord_wire::payload::{PersonKind, PersonRecord};
 use concord_wire::{AgentId, ErrorCode, Fault, Token};
 use serde::Deserialize;
 
+use crate::openers::Openers;
 use crate::policies::Policies;
 
-/// What is read before something is decided: who is registered, people and agents, and which policies are stored.
+/// What is read before something is decided: who is registered, people and agents, which policies are stored, and what openers
+/// have of their quotas.
 pub(crate) struct Names<P> {
     pub(crate) people: People<P>,
     pub(crate) agents: Arc<Aggregates<AgentMachine, P>>,
     pub(crate) policies: Policies<P>,
+    pub(crate) openers: Openers<P>,
 }
 
 impl<P: Clone> Clone for Names<P> {
@@ -31,6 +34,7 @@ impl<P: Clone> Clone for Names<P> {
             people: self.people.clone(),
             agents: Arc::clone(&self.agents),
             policies: self.policies.clone(),
+            openers: self.openers.clone(),
         }
     }
 }
@@ -73,7 +77,7 @@ impl<P: Ports> Names<P> {
 }
 
 impl<P: Ports> Prepare<AgentInput> for Names<P> {
-    async fn prepare(&self, input: AgentInput) -> Result<AgentInput, HandleError> {
+    async fn prepare(&self, _: &Token, input: AgentInput) -> Result<AgentInput, HandleError> {
         if let AgentInput::Register { card, .. } = &input {
             self.check_agent(&card.agent_id).await?;
         }
@@ -82,7 +86,7 @@ impl<P: Ports> Prepare<AgentInput> for Names<P> {
 }
 
 impl<P: Ports> Prepare<PersonInput> for Names<P> {
-    async fn prepare(&self, input: PersonInput) -> Result<PersonInput, HandleError> {
+    async fn prepare(&self, _: &Token, input: PersonInput) -> Result<PersonInput, HandleError> {
         if let PersonInput::Register { person, .. } = &input {
             self.check_person(person).await?;
         }
@@ -92,23 +96,27 @@ impl<P: Ports> Prepare<PersonInput> for Names<P> {
 
 /// What a sender may do goes with each input that not everybody may send.
 impl<P: Ports> Prepare<CaseInput> for Names<P> {
-    async fn prepare(&self, input: CaseInput) -> Result<CaseInput, HandleError> {
+    async fn prepare(&self, id: &Token, input: CaseInput) -> Result<CaseInput, HandleError> {
         Ok(match input {
             CaseInput::Open(asked) => {
                 let sender = self.people.authority(&asked.opened_by).await?;
                 let known = Box::pin(self.policies.known(&asked.request.policy)).await?;
-                CaseInput::Open(Box::new(OpenRequest {
+                let asked = OpenRequest {
                     sender,
                     known,
                     ..*asked
-                }))
+                };
+                self.openers.admit(id, &asked).await?;
+                CaseInput::Open(Box::new(asked))
             }
             CaseInput::Challenge(received) => {
                 let sender = self.people.authority(&received.heard.agent_id).await?;
-                CaseInput::Challenge(Box::new(ReceivedChallenge {
+                let received = ReceivedChallenge {
                     sender,
                     ..*received
-                }))
+                };
+                self.openers.admit_challenge(id, &received).await?;
+                CaseInput::Challenge(Box::new(received))
             }
             CaseInput::Review(received) => {
                 let sender = self.people.authority(&received.heard.agent_id).await?;
@@ -119,6 +127,13 @@ impl<P: Ports> Prepare<CaseInput> for Names<P> {
             }
             other => other,
         })
+    }
+
+    async fn decided(&self, id: &Token, input: &CaseInput) -> Result<(), HandleError> {
+        match input {
+            CaseInput::Open(asked) => self.openers.settle(id, asked).await,
+            _ => Ok(()),
+        }
     }
 }
 

@@ -211,6 +211,7 @@ pub fn from_event(
         | Aggregate::Agent
         | Aggregate::Person
         | Aggregate::Policy
+        | Aggregate::Opener
         | Aggregate::Request
         | Aggregate::Wake
         | Aggregate::Head => Routed::Ignored("other_fact"),

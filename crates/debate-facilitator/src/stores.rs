@@ -19,7 +19,7 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, People, Ports, event_store::step};
 use concord_wire::payload::OpenDebate;
 use concord_wire::payload::track_record::{Credibility, Query};
-use concord_wire::{AgentId, Timestamp};
+use concord_wire::{AgentId, Timestamp, Token};
 
 /// Debates kept in memory for each other aggregate. Thousands may have a deadline at one instant, in the order in which
 /// they were opened; of as many as do not fit, each would have been let go just before its turn, and be read again then.
@@ -148,7 +148,7 @@ impl<P: Ports> Stores<P> {
 }
 
 impl<P: Ports> Prepare<DebateInput> for Stores<P> {
-    async fn prepare(&self, input: DebateInput) -> Result<DebateInput, HandleError> {
+    async fn prepare(&self, _: &Token, input: DebateInput) -> Result<DebateInput, HandleError> {
         match input {
             DebateInput::Open(opening) => {
                 // Boxed, as few inputs need it and all would have to have room for it.

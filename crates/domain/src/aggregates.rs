@@ -7,6 +7,7 @@ pub mod deadline;
 pub mod debate;
 pub mod detection;
 pub mod head;
+pub mod opener;
 pub mod person;
 pub mod policy;
 pub mod precedent;

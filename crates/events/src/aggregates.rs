@@ -83,6 +83,11 @@ macro_rules! aggregates {
                 event: PolicyEvent, machine: PolicyMachine, owner: Coordinator,
                 readers: [], notices: [], completions: [],
             }
+            /// What one opener holds of the quotas: cases, gates, challenges; owned by the coordinator.
+            Opener = "opener" {
+                event: OpenerEvent, machine: OpenerMachine, owner: Coordinator,
+                readers: [], notices: [], completions: [],
+            }
             /// What one agent asked another for; owned by the coordinator.
             Request = "request" {
                 event: RequestEvent, machine: RequestMachine, owner: Coordinator,

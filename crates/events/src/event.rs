@@ -7,6 +7,7 @@ mod debate;
 mod detection;
 mod head;
 mod ladder;
+mod opener;
 mod outcome;
 mod person;
 mod policy;
@@ -33,6 +34,9 @@ pub use ladder::{
     Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved,
     DebateAssigned, DiscussionEnded, Escalated, EvidenceGiven, FellBack, Heard, MediatorAsked,
     OpinionGiven, QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned, names,
+};
+pub use opener::{
+    Admitted, CaseReleased, ChallengeAdmitted, OpenerEvent, QuotaKind, QuotaReached, Quotas,
 };
 pub use outcome::OutcomeKnown;
 pub use person::{PersonEvent, PersonRegistered, PersonResumed, PersonSuspended};

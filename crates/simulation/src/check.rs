@@ -33,6 +33,7 @@ mod exchange;
 pub(crate) mod hosted;
 mod kept;
 mod ladder;
+mod openers;
 mod queue;
 mod wake;
 
@@ -54,6 +55,7 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     kept::check(&archive, &mut violations);
     ladder::check(&archive, &mut violations);
     queue::check(&archive, &mut violations);
+    openers::check(&archive, &mut violations);
     exchange::check(&archive, &mut violations);
     wake::check(&archive, &mut violations);
     effects::check(&archive, &mut violations);

@@ -148,6 +148,8 @@ pub enum InjectedBug {
     RoleUnchecked,
     /// A case is opened as if its opener were an operator, whom no bounds hold.
     BoundsUnchecked,
+    /// Cases are opened without asking what their opener has already.
+    QuotaUnchecked,
     /// A signature counts whatever it is of.
     SignatureUnchecked,
     /// What a level waits for stays open when the level is left.
@@ -170,7 +172,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -186,6 +188,7 @@ impl InjectedBug {
         Self::DecisionNotChanged,
         Self::RoleUnchecked,
         Self::BoundsUnchecked,
+        Self::QuotaUnchecked,
         Self::SignatureUnchecked,
         Self::LevelDeadlineKept,
         Self::HalfOpenFlood,
@@ -243,6 +246,7 @@ impl InjectedBug {
             Self::DecisionNotChanged => "decision_not_changed",
             Self::RoleUnchecked => "role_unchecked",
             Self::BoundsUnchecked => "bounds_unchecked",
+            Self::QuotaUnchecked => "quota_unchecked",
             Self::SignatureUnchecked => "signature_unchecked",
             Self::LevelDeadlineKept => "level_deadline_kept",
             Self::HalfOpenFlood => "half_open_flood",

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use concord_escalation_timer::Watchdog;
 use concord_events::topology::{ConsumerKind, StreamKind};
-use concord_events::{AgentEvent, StoredEvent};
+use concord_events::{AgentEvent, Quotas, StoredEvent};
 use concord_runtime::Directory;
 use concord_runtime::broker::Operation as Asked;
 use concord_runtime::delivery::settle::{Settlement, settle};
@@ -28,6 +28,25 @@ use crate::ports::SimPorts;
 
 /// How long the watchdog leaves an overdue deadline to the broker.
 const WATCHDOG_GRACE_MS: u64 = 5_000;
+
+/// What openers who are no operators may have: so little that some are refused.
+const QUOTAS: Quotas = Quotas {
+    open_cases: 3,
+    gates: 4,
+    challenges: 3,
+};
+
+/// The quotas that hold openers; none where a bug is injected that does not look at them.
+fn quotas(connection: &Connection) -> Quotas {
+    match connection.injected_bug() {
+        Some(InjectedBug::QuotaUnchecked) => Quotas {
+            open_cases: 0,
+            gates: 0,
+            challenges: 0,
+        },
+        _ => QUOTAS,
+    }
+}
 
 /// One delivery of a consumer.
 pub(crate) struct Assignment {
@@ -98,6 +117,7 @@ impl Process {
             ..WorkSettings::default()
         };
         let metrics = Metrics::default();
+        let quotas = quotas(&connection);
         let ports = SimPorts::new(service, connection);
         let context = ServiceContext::new(service, ports, metrics, Arc::new(work));
         let directory = Arc::new(Directory::new());
@@ -105,7 +125,7 @@ impl Process {
         let mut watchdog = None;
         match service {
             Service::Coordinator => {
-                concord_coordinator::bind(&context, &directory, &mut bound);
+                concord_coordinator::bind(&context, &directory, quotas, &mut bound);
             }
             Service::ConflictDetector => concord_conflict_detector::bind(&context, &mut bound),
             Service::DebateFacilitator => concord_debate_facilitator::bind(&context, &mut bound),

@@ -24,6 +24,7 @@ mod permissions;
 mod person;
 mod policy;
 mod queue;
+mod quota;
 mod record;
 mod replay;
 mod rule;
@@ -62,6 +63,8 @@ pub(crate) enum Verb {
     /// Store the rules that cases are opened with; list, show and compare them.
     #[command(subcommand)]
     Policy(policy::PolicyVerb),
+    /// Show what openers have, beside what each of them may have.
+    Quota(quota::QuotaArgs),
     /// List the people who rule, and the debates that they have.
     #[command(subcommand)]
     Expert(expert::ExpertVerb),
@@ -142,6 +145,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Up(args) => up::run(&connection, args).await,
         Verb::Case(verb) => case::run(&connection, verb).await,
         Verb::Policy(verb) => policy::run(&connection, verb).await,
+        Verb::Quota(args) => quota::run(&connection, args).await,
         Verb::Debate(verb) => debate::run(&connection, verb).await,
         Verb::Person(verb) => person::run(&connection, verb).await,
         Verb::Expert(verb) => expert::run(&connection, verb).await,

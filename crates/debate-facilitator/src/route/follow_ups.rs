@@ -60,6 +60,7 @@ pub fn follow_ups(
         | Aggregate::Precedent
         | Aggregate::Agent
         | Aggregate::Policy
+        | Aggregate::Opener
         | Aggregate::Request
         | Aggregate::Wake
         | Aggregate::Head => Vec::new(),

@@ -21,13 +21,23 @@ type EventRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, concord_even
 
 /// Adds to an input what must be read elsewhere before it can be decided on.
 pub trait Prepare<I>: Send + Sync + 'static {
-    /// The input as it is to be decided on.
-    fn prepare(&self, input: I) -> impl Future<Output = Result<I, HandleError>> + Send;
+    /// The input of the aggregate `id`, as it is to be decided on.
+    fn prepare(&self, id: &Token, input: I) -> impl Future<Output = Result<I, HandleError>> + Send;
+
+    /// Takes back what [`prepare`](Self::prepare) has stored elsewhere, where nothing came of the input after all. Called before the
+    /// message is acknowledged.
+    fn decided(
+        &self,
+        _id: &Token,
+        _input: &I,
+    ) -> impl Future<Output = Result<(), HandleError>> + Send {
+        std::future::ready(Ok(()))
+    }
 }
 
 /// Nothing needs to be read.
 impl<I: Send> Prepare<I> for () {
-    async fn prepare(&self, input: I) -> Result<I, HandleError> {
+    async fn prepare(&self, _: &Token, input: I) -> Result<I, HandleError> {
         Ok(input)
     }
 }
@@ -82,16 +92,20 @@ impl<P: Ports, M: Machine, R: Prepare<M::Input>> MessageHandler<P, M, R> {
                 Ok(Ack::Acknowledge)
             }
             Routed::Step { id, input } => {
-                let input = self.prepare.prepare(input).await?;
-                step_of_message(
+                let input = self.prepare.prepare(&id, input).await?;
+                let handled = step_of_message(
                     &self.context,
                     &self.aggregates,
-                    id,
+                    id.clone(),
                     envelope,
                     &input,
                     delivery,
                 )
-                .await
+                .await;
+                if let Ok(_) | Err(HandleError::Refused(_)) = handled {
+                    self.prepare.decided(&id, &input).await?;
+                }
+                handled
             }
         }
     }

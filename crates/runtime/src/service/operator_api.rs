@@ -41,7 +41,7 @@ pub fn prepared_verb<P: Ports, M: Machine, R: Prepare<M::Input> + Clone>(
         let prepare = prepare.clone();
         let done: Answer = Box::pin(async move {
             let (id, input) = read(&by_caller(&call)?)?;
-            let input = prepare.prepare(input).await.map_err(unprepared)?;
+            let input = prepare.prepare(&id, input).await.map_err(unprepared)?;
             step(&context, &aggregates, &id, &input).await
         });
         done
@@ -69,7 +69,8 @@ fn by_caller(call: &Call) -> Result<Bytes, Fault> {
     Ok(Value::Object(fields).to_string().into())
 }
 
-fn unprepared(error: HandleError) -> Fault {
+/// What whoever asks is told when their request could not be prepared.
+pub fn unprepared(error: HandleError) -> Fault {
     match error {
         HandleError::Refused(fault) => fault,
         HandleError::Retry(failure) => undone(&failure),

@@ -8,8 +8,8 @@ use concord_events::non_event::is_acknowledgement;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{
-    AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, EventMeta, PersonEvent,
-    PolicyEvent, RequestEvent, ReviewQueueEvent, StoredEvent, WakeEvent,
+    AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, EventMeta, OpenerEvent,
+    PersonEvent, PolicyEvent, RequestEvent, ReviewQueueEvent, StoredEvent, WakeEvent,
 };
 use concord_wire::{MessageId, Token, dialect};
 
@@ -34,6 +34,7 @@ pub(crate) struct Archive {
     pub(crate) queues: Histories<ReviewQueueEvent>,
     pub(crate) people: Histories<PersonEvent>,
     pub(crate) policies: Histories<PolicyEvent>,
+    pub(crate) openers: Histories<OpenerEvent>,
     pub(crate) requests: Histories<RequestEvent>,
     pub(crate) wakes: Histories<WakeEvent>,
     /// The events of each kind of aggregate, in order: where each is, and its bytes.
@@ -71,6 +72,7 @@ impl Archive {
         archive.queues = archive.histories();
         archive.people = archive.histories();
         archive.policies = archive.histories();
+        archive.openers = archive.histories();
         archive.requests = archive.histories();
         archive.wakes = archive.histories();
         for stored in world.broker.messages(StreamKind::Messages) {

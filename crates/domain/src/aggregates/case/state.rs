@@ -13,6 +13,8 @@ use concord_wire::payload::{
 };
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 
+use crate::machine::Machine;
+
 /// The name of the gate that a case without gates of its own has for what is provisional.
 pub const FINAL_GATE: &str = "final review";
 
@@ -233,6 +235,15 @@ impl CaseState {
         let named = opened.gates.get(self.gates_passed).map(String::as_str);
         let is_final = opened.final_gate && self.unreviewed().next().is_some();
         named.or(is_final.then_some(FINAL_GATE))
+    }
+
+    /// Whether nothing is decided or reviewed any more: it was cancelled, or its decision is final and no gate is ahead.
+    pub fn is_over(&self) -> bool {
+        match self.phase {
+            Phase::Cancelled => true,
+            Phase::Decided => !super::CaseMachine::changes_after_end(self),
+            Phase::New | Phase::Collecting | Phase::Detecting | Phase::Deliberating => false,
+        }
     }
 
     /// The gate at which a decision that becomes provisional now would be reviewed.

@@ -20,6 +20,8 @@ const VERBS: &[(&str, &[Role])] = &[
     ),
     ("armed", &[Role::Auditor]),
     ("open_case", &[Role::Opener]),
+    // An opener sees what they have themself.
+    ("quotas", &[Role::Opener, Role::Auditor]),
     ("policies", EVERYBODY),
     ("policy", EVERYBODY),
 ];

@@ -1,0 +1,249 @@
+//! The quotas of openers: a place is asked for before a case is opened or a challenge is recorded, and given back when the case
+//! has ended for good.
+
+use std::sync::Arc;
+
+use concord_domain::aggregates::case::{
+    CaseInput, CaseMachine, CaseState, OpenRequest, ReceivedChallenge,
+};
+use concord_domain::aggregates::opener::{OpenerInput, OpenerMachine, OpenerState};
+use concord_domain::{Context, Decision, Machine};
+use concord_events::{
+    Admitted, CaseEvent, ChallengeAdmitted, EventMeta, QuotaReached, Quotas, StoredEvent,
+};
+use concord_runtime::delivery::HandleError;
+use concord_runtime::event_store::step;
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Aggregates, Outcome, Ports};
+use concord_wire::payload::Role;
+use concord_wire::{AgentId, CaseId, Fault, MessageId, Token};
+
+/// How old a place is before it is looked whether there is a case, in milliseconds. Between the two are a few steps.
+const PLACE_UNUSED_MS: u64 = 60_000;
+
+/// The openers and the quotas that hold them. Cheap to clone.
+pub(crate) struct Openers<P> {
+    pub(crate) service: ServiceContext<P>,
+    cases: Arc<Aggregates<CaseMachine, P>>,
+    pub(crate) held: Arc<Aggregates<OpenerMachine, P>>,
+    pub(crate) quotas: Quotas,
+}
+
+impl<P: Clone> Clone for Openers<P> {
+    fn clone(&self) -> Self {
+        Self {
+            service: self.service.clone(),
+            cases: Arc::clone(&self.cases),
+            held: Arc::clone(&self.held),
+            quotas: self.quotas,
+        }
+    }
+}
+
+impl<P: Ports> Openers<P> {
+    pub(crate) fn new(
+        service: &ServiceContext<P>,
+        cases: &Arc<Aggregates<CaseMachine, P>>,
+        quotas: Quotas,
+    ) -> Self {
+        let held = Aggregates::new(service.ports.clone(), service.work.cached_max);
+        Self {
+            service: service.clone(),
+            cases: Arc::clone(cases),
+            held: Arc::new(held),
+            quotas,
+        }
+    }
+
+    /// Asks for a place for the case that is to be opened; refused where a quota is used up. The same request again finds its place.
+    pub(crate) async fn admit(&self, id: &Token, asked: &OpenRequest) -> Result<(), HandleError> {
+        let Quotas {
+            open_cases, gates, ..
+        } = self.quotas;
+        if (open_cases, gates) == (0, 0) || asked.sender.holds(Role::Operator) {
+            return Ok(());
+        }
+        // What is not valid takes no place: the case refuses it.
+        let input = CaseInput::Open(Box::new(asked.clone()));
+        let context = self.service.of_message(asked.request_id.clone());
+        let opening = CaseMachine::decide(&CaseState::default(), &context, &input);
+        let (Decision::Append(_), Ok(case_id)) = (opening, CaseId::new(id.as_str())) else {
+            return Ok(());
+        };
+        // Nothing is opened where there is a case: it may have ended long ago, and would never give the place back.
+        if self.cases.load(id).await?.state.opened.is_some() {
+            return Ok(());
+        }
+        let admitted = Admitted {
+            opener: asked.opened_by.clone(),
+            case_id: case_id.clone(),
+            gates: u32::try_from(asked.request.gates.len()).unwrap_or(u32::MAX),
+            quotas: self.quotas,
+        };
+        let input = OpenerInput::Admit(admitted);
+        self.ask(&asked.opened_by, &context, &input, &case_id).await
+    }
+
+    /// Asks for a place for a challenge in a case, of whoever opened the case.
+    pub(crate) async fn admit_challenge(
+        &self,
+        id: &Token,
+        received: &ReceivedChallenge,
+    ) -> Result<(), HandleError> {
+        if self.quotas.challenges == 0 {
+            return Ok(());
+        }
+        let case = self.cases.load(id).await?.state;
+        let Some((opener, case_id)) = place_of(&case) else {
+            return Ok(());
+        };
+        let message_id = received.heard.message_id.clone();
+        let context = self.service.of_message(message_id.clone());
+        let input = CaseInput::Challenge(Box::new(received.clone()));
+        // What is refused takes no place. It is refused here, because the case may have changed when it decides itself.
+        match CaseMachine::decide(&case, &context, &input) {
+            Decision::Append(_) => {}
+            Decision::Reject(fault) => return Err(fault.into()),
+            Decision::Ignore(_) => return Ok(()),
+        }
+        let asked = ChallengeAdmitted {
+            case_id: case_id.clone(),
+            message_id,
+            quota: self.quotas.challenges,
+        };
+        let input = OpenerInput::Challenge(asked);
+        self.ask(opener, &context, &input, case_id).await
+    }
+
+    /// Asks for a place. Where a quota is used up for the first time in an hour, places that nobody needs are given back first, and
+    /// what is refused then is recorded, so that people are told.
+    async fn ask(
+        &self,
+        opener: &AgentId,
+        context: &Context,
+        input: &OpenerInput,
+        case_id: &CaseId,
+    ) -> Result<(), HandleError> {
+        let Some(fault) = self.step(opener, context, input).await? else {
+            return Ok(());
+        };
+        let held = self.held.load(&opener.token()).await?.state;
+        let Some((quota, limit)) = held.in_the_way_of(input) else {
+            return Err(fault.into());
+        };
+        if held.was_told(quota, context.now) {
+            return Err(fault.into());
+        }
+        self.sweep(opener, &held).await?;
+        let Some(fault) = self.step(opener, context, input).await? else {
+            return Ok(());
+        };
+        let reached = QuotaReached {
+            opener: opener.clone(),
+            quota,
+            limit,
+            case_id: case_id.clone(),
+        };
+        // Not the message's id: a request that was refused may be sent again, and then leads to another event.
+        let told = self.ordered(&format!("quota/{opener}/{quota}"));
+        self.step(opener, &told, &OpenerInput::Tell(reached))
+            .await?;
+        Err(fault.into())
+    }
+
+    /// Gives back the places of cases that were not opened, or have ended. There are hardly any: one is left where a process stops
+    /// between the place and the case, and another has refused the same message meanwhile.
+    async fn sweep(&self, opener: &AgentId, held: &OpenerState) -> Result<(), HandleError> {
+        let now = self.service.ports.now();
+        let places = held.cases.iter();
+        let old = places.filter(|(_, place)| now.millis_since(place.since) >= PLACE_UNUSED_MS);
+        for (case_id, _) in old {
+            let case = self.cases.load(&case_id.token()).await?.state;
+            if !is_needed(&case, opener) {
+                let cause = self.ordered(&format!("swept/{case_id}"));
+                let release = OpenerInput::Release(case_id.clone());
+                self.step(opener, &cause, &release).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back the place that was asked for, where it is not needed: somebody else was faster with the same id, an operator has no
+    /// place, or another process has opened the case meanwhile and it has even ended.
+    pub(crate) async fn settle(&self, id: &Token, asked: &OpenRequest) -> Result<(), HandleError> {
+        let case = self.cases.load(id).await?.state;
+        let (false, Ok(case_id)) = (is_needed(&case, &asked.opened_by), CaseId::new(id.as_str()))
+        else {
+            return Ok(());
+        };
+        let context = self.ordered(&format!("settled/{id}"));
+        let release = OpenerInput::Release(case_id);
+        self.step(&asked.opened_by, &context, &release).await?;
+        Ok(())
+    }
+
+    /// Gives back the place of a case whose end this event may be.
+    pub(crate) async fn heard(&self, record: &StoredEvent<CaseEvent>) -> Result<(), HandleError> {
+        match &record.event {
+            CaseEvent::Decided(_)
+            | CaseEvent::DecisionChanged(_)
+            | CaseEvent::GateReviewed(_)
+            | CaseEvent::GatePassed(_)
+            | CaseEvent::Cancelled(_) => {}
+            _ => return Ok(()),
+        }
+        let EventMeta { id, event_id, .. } = &record.meta;
+        let case = self.cases.load(id).await?.state;
+        if let Some((opener, case_id)) = opener_of(&case)
+            && case.is_over()
+        {
+            let context = self.service.of_event(event_id.clone());
+            let release = OpenerInput::Release(case_id.clone());
+            self.step(opener, &context, &release).await?;
+        }
+        Ok(())
+    }
+
+    /// The circumstances of a step that follows from no single message.
+    fn ordered(&self, what: &str) -> Context {
+        let now = self.service.ports.now();
+        let cause = MessageId::derived(&format!("{what}/{now}"));
+        self.service.of_message(cause)
+    }
+
+    /// One step of an opener: the fault, where it was refused.
+    async fn step(
+        &self,
+        opener: &AgentId,
+        context: &Context,
+        input: &OpenerInput,
+    ) -> Result<Option<Fault>, step::Error> {
+        let outcome = self
+            .held
+            .step(&opener.token(), context, input, None)
+            .await?;
+        self.service.count_step::<OpenerMachine>(&outcome);
+        Ok(match outcome {
+            Outcome::Rejected(fault) => Some(fault),
+            Outcome::Appended { .. } | Outcome::Ignored(_) => None,
+        })
+    }
+}
+
+/// Who opened the case, unless it is of an earlier version, which had no quotas.
+fn opener_of(case: &CaseState) -> Option<(&AgentId, &CaseId)> {
+    let opened = case.opened.as_ref()?;
+    opened.policy_version?;
+    Some((&opened.opened_by, case.case_id.as_ref()?))
+}
+
+/// Who has a place for the case. Cases of operators have none.
+fn place_of(case: &CaseState) -> Option<(&AgentId, &CaseId)> {
+    let by_operator = case.opened.as_ref()?.by_operator;
+    opener_of(case).filter(|_| !by_operator)
+}
+
+/// Whether the opener needs the place of the case.
+fn is_needed(case: &CaseState, opener: &AgentId) -> bool {
+    place_of(case).is_some_and(|(holder, _)| holder == opener) && !case.is_over()
+}

@@ -1,0 +1,129 @@
+//! Events of an opener: what one sender holds of the quotas of the installation.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::events;
+use crate::Aggregate;
+use concord_wire::id::{AgentId, CaseId, MessageId};
+
+events! {
+    /// What can happen to an opener. Who is no operator has one, from the first case on.
+    OpenerEvent of Aggregate::Opener;
+    Admitted(Admitted) = "admitted", effects: false, deadlines: false,
+        "There is room for another case of the opener, which is opened next.";
+    Challenged(ChallengeAdmitted) = "challenged", effects: false, deadlines: false,
+        "There is room for another challenge in the open cases of the opener.";
+    Released(CaseReleased) = "released", effects: false, deadlines: false,
+        "A case has ended for good, or was not opened after all: it counts no more.";
+    QuotaReached(QuotaReached) = "quota_reached", effects: false, deadlines: false,
+        "Something was refused because a quota is used up. At most one an hour for each quota.";
+}
+
+/// How much one opener may have at a time; 0 is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Quotas {
+    /// Open cases of one opener: those that are not decided, and those that people still have to review. 0 for no limit.
+    pub open_cases: u32,
+    /// Gates of the open cases of one opener. 0 for no limit.
+    pub gates: u32,
+    /// Challenges in the open cases of one opener, whoever challenges. 0 for no limit.
+    pub challenges: u32,
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self {
+            open_cases: 1_000,
+            gates: 4_000,
+            challenges: 1_000,
+        }
+    }
+}
+
+/// What a quota counts.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum QuotaKind {
+    /// Open cases.
+    OpenCases,
+    /// Gates of open cases.
+    Gates,
+    /// Challenges in open cases.
+    Challenges,
+}
+
+impl QuotaKind {
+    /// The name, as in the settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenCases => "open_cases",
+            Self::Gates => "gates",
+            Self::Challenges => "challenges",
+        }
+    }
+
+    /// What it counts, in words.
+    pub fn counted(self) -> &'static str {
+        match self {
+            Self::OpenCases => "open cases",
+            Self::Gates => "gates in open cases",
+            Self::Challenges => "challenges in open cases",
+        }
+    }
+}
+
+impl fmt::Display for QuotaKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Contents of `admitted`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Admitted {
+    /// The opener.
+    pub opener: AgentId,
+    /// The case.
+    pub case_id: CaseId,
+    /// How many gates it has.
+    pub gates: u32,
+    /// The quotas at that time.
+    pub quotas: Quotas,
+}
+
+/// Contents of `challenged`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChallengeAdmitted {
+    /// The case.
+    pub case_id: CaseId,
+    /// The challenge's message.
+    pub message_id: MessageId,
+    /// The quota of challenges at that time; 0 for no limit.
+    pub quota: u32,
+}
+
+/// Contents of `released`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseReleased {
+    /// The case.
+    pub case_id: CaseId,
+}
+
+/// Contents of `quota_reached`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QuotaReached {
+    /// The opener.
+    pub opener: AgentId,
+    /// Which quota.
+    pub quota: QuotaKind,
+    /// Its number.
+    pub limit: u32,
+    /// The case that was not opened, or in which nothing was challenged.
+    pub case_id: CaseId,
+}
