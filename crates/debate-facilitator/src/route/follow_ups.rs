@@ -109,6 +109,8 @@ fn enqueue(debate_id: DebateId, escalated: &Escalated, meta: &EventMeta) -> Opti
             debate_id,
             case_id: escalated.case_id.clone(),
             priority: entry.priority,
+            opened_by: entry.opened_by.clone(),
+            opener_waiting_max: 0,
             domain: entry.domain.clone(),
             excluded: entry.excluded.clone(),
             entered_at: meta.at,

@@ -31,9 +31,11 @@
 //! happened: what follows from an event earlier than the last one that was heard is ignored, and an
 //! expert whom the queue has not heard of yet leaves it all the same.
 //!
-//! **Order.** By priority, then by waiting time, then by debate id. A debate on the critical path
-//! is assigned before all others as soon as an expert has room; no debate is taken away from an
-//! expert for it.
+//! **Order.** By priority. Within a priority openers take turns: the next debate is of the opener
+//! who was served longest ago in this priority, and of theirs the one that has waited longest (then
+//! by debate id). So a thousand debates of one opener delay another's by one assignment. A debate on
+//! the critical path is assigned before all others as soon as an expert has room; no debate is taken
+//! away from an expert for it.
 //!
 //! **Choice of the expert.** Experts with room who are not excluded. Where the debate has a domain
 //! and any registered expert who is not excluded has it too, only such experts: others wait for
@@ -41,8 +43,11 @@
 //! longest ago, then the lower id.
 //!
 //! **A full queue.** When nobody who may be given a debate has room, a supporting debate overflows
-//! at once, and another when `queue_max` wait already. While no expert is registered at all
-//! everything waits: one may register in time.
+//! at once, and another when `queue_max` wait already and its opener has an equal share of these
+//! places (`queue_max` by the number of openers who wait): so one opener cannot fill the queue for
+//! others. A setting of the installation bounds the debates of one opener that wait beside it; what
+//! exceeds it overflows too, and the events say the number that was in force. While no expert is
+//! registered at all everything waits: one may register in time.
 //!
 //! **Duties of the caller.** It sends [`QueueInput::Advance`] after *every* event of the queue,
 //! with that event as the cause; an assignment is such an event, so this goes on until there is
@@ -65,10 +70,12 @@ mod order;
 mod recent;
 mod state;
 mod verify;
+mod waiting;
 
 pub use recent::Recent;
-pub use state::{Holder, Place, QueueState, QueuedDebate, RegisteredExpert};
+pub use state::{Holder, QueueState, QueuedDebate, RegisteredExpert};
 pub use verify::{decide_again, over_capacity};
+pub use waiting::{Place, Waiting};
 
 use crate::machine::{Context, Decision, Machine};
 
@@ -145,7 +152,7 @@ pub struct Enqueue {
     pub entry: Enqueued,
     /// What happens to it when the queue is full.
     pub overflow: Overflow,
-    /// How many debates may wait before others overflow. Supporting debates never wait while
+    /// How many debates may wait before others overflow. `entry` has the bound for one opener. Supporting debates never wait while
     /// experts have no room.
     pub queue_max: u32,
 }

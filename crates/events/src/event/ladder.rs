@@ -164,6 +164,9 @@ pub struct MediatorAsked {
 pub struct QueueEntry {
     /// The priority in the review queue.
     pub priority: DebatePriority,
+    /// Who opened its case; none for cases of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_by: Option<AgentId>,
     /// The expertise that it needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,

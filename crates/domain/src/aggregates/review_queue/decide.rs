@@ -1,8 +1,8 @@
 //! What to do about an input of the review queue. The tables are in the module above.
 
 use concord_events::{
-    Assigned, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason, Released,
-    ReviewQueueEvent,
+    Assigned, ExpertLeft, ExpertRegistered, OverflowReason, Overflowed, Reassigned, ReleaseReason,
+    Released, ReviewQueueEvent,
 };
 use concord_wire::payload::{Contact, DebatePriority};
 use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::over_capacity;
 use super::state::{QueueState, QueuedDebate};
-use super::{EXPERTS_MAX, Enqueue, QueueInput, event_id_of, order};
+use super::{EXPERTS_MAX, Enqueue, QueueInput, event_id_of, order, verify};
 use crate::aggregates::case::reused_message_id;
 use crate::digest;
 use crate::machine::{Context, Decision, Ignored};
@@ -164,18 +164,41 @@ fn enqueue_debate(state: &QueueState, enqueue: &Enqueue) -> QueueDecision {
     }
     let debate = QueuedDebate::waiting(entry.clone());
     let must_wait = !state.experts.is_empty() && !order::is_room_for(state, &debate);
-    let is_full = entry.priority == DebatePriority::Supporting
-        || state.waiting.len() >= enqueue.queue_max as usize;
-    if must_wait && is_full {
-        let (debate_id, case_id) = (entry.debate_id.clone(), entry.case_id.clone());
-        let overflowed = Overflowed {
-            debate_id,
-            case_id,
-            handling: enqueue.overflow,
-        };
-        return Decision::Append(ReviewQueueEvent::Overflowed(overflowed));
+    let no_place = if must_wait {
+        no_place(state, enqueue)
+    } else {
+        None
+    };
+    let Some(reason) = no_place else {
+        return Decision::Append(ReviewQueueEvent::Enqueued(debate.entry));
+    };
+    Decision::Append(ReviewQueueEvent::Overflowed(Overflowed {
+        debate_id: entry.debate_id.clone(),
+        case_id: entry.case_id.clone(),
+        handling: enqueue.overflow,
+        reason,
+    }))
+}
+
+/// Why a debate that must wait may not; `None` if it may.
+fn no_place(state: &QueueState, enqueue: &Enqueue) -> Option<OverflowReason> {
+    let entry = &enqueue.entry;
+    let opener = entry.opened_by.as_ref();
+    let waiting = &state.waiting;
+    let own = waiting.of_opener(opener);
+    let queue_max = enqueue.queue_max as usize;
+    // One opener cannot fill the queue for others: each has an equal share of its places.
+    let share = queue_max.div_ceil(waiting.openers_with(opener));
+    if entry.priority == DebatePriority::Supporting || (waiting.len() >= queue_max && own >= share)
+    {
+        return Some(OverflowReason::QueueFull);
     }
-    Decision::Append(ReviewQueueEvent::Enqueued(debate.entry))
+    opener
+        .filter(|_| verify::is_quota_reached(own, entry.opener_waiting_max))
+        .map(|opener| OverflowReason::OpenerQuota {
+            opened_by: opener.clone(),
+            waiting_max: entry.opener_waiting_max,
+        })
 }
 
 fn advance(state: &QueueState, context: &Context) -> QueueDecision {

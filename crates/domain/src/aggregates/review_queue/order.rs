@@ -13,8 +13,11 @@ pub(super) fn next(state: &QueueState) -> Option<(&QueuedDebate, &AgentId)> {
     if candidates.with_room.is_empty() {
         return None;
     }
-    state
-        .in_order()
+    // Where nobody can take the first debate of a line, the line's turn goes to its next one.
+    let lines = state.waiting.in_turn().into_iter();
+    lines
+        .flat_map(|(_, places)| places)
+        .filter_map(|place| state.debates.get(&place.debate_id))
         .find_map(|debate| Some((debate, candidates.choose(debate)?)))
 }
 

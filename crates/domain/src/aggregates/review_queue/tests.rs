@@ -5,6 +5,7 @@ use super::*;
 use crate::fixtures::*;
 
 mod experts;
+mod openers;
 mod properties;
 mod rules;
 
@@ -58,6 +59,8 @@ fn entry(name: &str, priority: DebatePriority, entered: u64) -> Enqueued {
         debate_id: debate(name),
         case_id: case_id(),
         priority,
+        opened_by: None,
+        opener_waiting_max: 0,
         domain: None,
         excluded: Vec::new(),
         entered_at: after(entered),

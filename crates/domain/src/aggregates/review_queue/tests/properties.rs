@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::aggregates::review_queue::state::Place;
 use crate::assurance::replay;
 
 const EXPERTS: [&str; 4] = ["eva", "finn", "gil", "hana"];
 const DOMAINS: [&str; 3] = ["tax", "law", "audit"];
+const OPENERS: [&str; 3] = ["ada", "bob", "cleo"];
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -39,16 +39,22 @@ fn enqueueing() -> impl Strategy<Value = QueueInput> {
         priority,
         domain,
         some_of(&EXPERTS),
-        0u64..4,
+        (
+            0u64..4,
+            proptest::option::of(proptest::sample::select(&OPENERS)),
+            0u32..3,
+        ),
         overflow,
         0u32..4,
     )
         .prop_map(
-            |(name, priority, domain, excluded, entered, overflow, queue_max)| {
+            |(name, priority, domain, excluded, (entered, opener, most), overflow, queue_max)| {
                 let excluded = excluded.into_iter().map(agent).collect();
                 let entry = Enqueued {
                     domain: domain.map(|d| (*d).to_owned()),
                     excluded,
+                    opened_by: opener.map(|opener| agent(opener)),
+                    opener_waiting_max: most,
                     ..entry(&name, priority, entered)
                 };
                 QueueInput::Enqueue(Box::new(Enqueue {
@@ -81,6 +87,8 @@ struct Account {
     waiting: BTreeMap<DebateId, Enqueued>,
     assigned: BTreeMap<DebateId, (Enqueued, AgentId)>,
     finished: Vec<DebateId>,
+    /// When the debates of a priority and an opener had their last turn.
+    turns: BTreeMap<(DebatePriority, Option<AgentId>), u64>,
 }
 
 impl Account {
@@ -128,7 +136,26 @@ impl Account {
     /// What ought to be assigned next, and to whom.
     fn next(&self) -> Option<(DebateId, AgentId)> {
         let mut waiting: Vec<&Enqueued> = self.waiting.values().collect();
-        waiting.sort_by_key(|entry| (entry.priority, entry.entered_at, entry.debate_id.clone()));
+        // The line with the longest wait for its turn; of lines that never had one, that of the first to come.
+        let turn = |entry: &Enqueued| {
+            self.turns
+                .get(&(entry.priority, entry.opened_by.clone()))
+                .copied()
+                .unwrap_or(0)
+        };
+        let place = |entry: &Enqueued| (entry.entered_at, entry.debate_id.clone());
+        waiting.sort_by_key(|entry| {
+            let own = self
+                .waiting
+                .values()
+                .filter(|one| (one.priority, &one.opened_by) == (entry.priority, &entry.opened_by));
+            (
+                entry.priority,
+                turn(entry),
+                own.map(place).min(),
+                place(entry),
+            )
+        });
         waiting.into_iter().find_map(|entry| {
             let mut experts = self.with_room(entry);
             experts.sort_by(|a, b| {
@@ -181,6 +208,15 @@ impl Account {
                     room || entry.priority != MINOR,
                     "{entry:?} does not wait while experts are full"
                 );
+                let own = self
+                    .waiting
+                    .values()
+                    .filter(|one| one.opened_by == entry.opened_by);
+                let most = entry.opener_waiting_max as usize;
+                assert!(
+                    room || entry.opened_by.is_none() || most == 0 || own.count() < most,
+                    "{entry:?} is one too many of its opener"
+                );
                 self.waiting.insert(entry.debate_id.clone(), entry.clone());
             }
             ReviewQueueEvent::Overflowed(overflowed) => {
@@ -193,6 +229,9 @@ impl Account {
                     self.next(),
                     Some((given.debate_id.clone(), given.expert.clone()))
                 );
+                let entry = &self.waiting[&given.debate_id];
+                let line = (entry.priority, entry.opened_by.clone());
+                self.turns.insert(line, record.sequence);
                 self.assign(&given.debate_id, &given.expert, record.sequence);
             }
             ReviewQueueEvent::Reassigned(given) => {
@@ -239,8 +278,9 @@ impl Account {
                 .map(|(debate, _)| debate);
             assert!(entry.held.iter().eq(held), "{entry:?}");
         }
-        let places = self.waiting.values().map(Place::of).collect();
-        assert_eq!(state.waiting, places);
+        let mut waiting: Vec<_> = state.waiting.in_order().collect();
+        waiting.sort();
+        assert!(waiting.into_iter().eq(self.waiting.keys()));
         let holders: Vec<_> = state
             .debates
             .iter()
