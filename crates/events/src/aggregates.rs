@@ -38,7 +38,7 @@ macro_rules! aggregates {
                 event: DebateEvent, machine: DebateMachine, owner: DebateFacilitator,
                 readers: [
                     Coordinator: ["resolved", "fell_back"],
-                    DebateFacilitator: ["escalated", "fell_back", "resolved", "outcome_known"]
+                    DebateFacilitator: ["escalated", "reminded", "fell_back", "resolved", "outcome_known"]
                 ],
                 notices: ["assigned", "reminded", "fell_back", "awaits_gate"], completions: [],
             }

@@ -40,7 +40,7 @@ pub use policy::{PolicyEvent, PolicyPut};
 pub use precedent::{PrecedentEvent, PrecedentRecorded};
 pub use queue::{
     Assigned, Enqueued, ExpertLeft, ExpertRegistered, OverflowReason, Overflowed, Reassigned,
-    ReleaseReason, Released, ReviewQueueEvent,
+    ReleaseReason, Released, Returned, ReviewQueueEvent,
 };
 pub use record::{ImportOrigin, Observed, TrackRecordEvent};
 pub use request::{

@@ -8,15 +8,16 @@
 //!
 //! Inputs about a debate:
 //!
-//! | debate   | Enqueue                 | Advance                | Release  | Reassign                            |
-//! |----------|-------------------------|------------------------|----------|-------------------------------------|
-//! | unknown  | enqueued, or overflowed | -                      | released | refused: not in the queue           |
-//! | waiting  | ignored                 | assigned, if first [1] | released | reassigned, or refused [2]          |
-//! | assigned | ignored                 | -                      | released | reassigned, or refused [2]          |
-//! | finished | ignored                 | -                      | ignored  | refused: not in the queue           |
+//! | debate   | Enqueue                 | Advance                | GiveBack      | Release  | Reassign                   |
+//! |----------|-------------------------|------------------------|---------------|----------|----------------------------|
+//! | unknown  | enqueued, or overflowed | -                      | ignored       | released | refused: not in the queue  |
+//! | waiting  | ignored                 | assigned, if first [1] | ignored       | released | reassigned, or refused [2] |
+//! | assigned | ignored                 | -                      | returned, [3] | released | reassigned, or refused [2] |
+//! | finished | ignored                 | -                      | ignored       | ignored  | refused: not in the queue  |
 //!
 //! [1] The first debate that some expert can take; ignored when there is none. [2] Refused when the
-//! expert is not registered, is excluded, has it already, or has no room. *Finished* are debates
+//! expert is not registered, is excluded, has it already, or has no room. [3] When the
+//! expert has it and somebody else can take it, who has not let it lie; else ignored. *Finished* are debates
 //! that were released or have overflowed; the last [`FINISHED_MAX`] are remembered, and an unknown
 //! debate can be released, so that an Enqueue that comes late finds it finished.
 //!
@@ -40,7 +41,7 @@
 //! **Choice of the expert.** Experts with room who are not excluded. Where the debate has a domain
 //! and any registered expert who is not excluded has it too, only such experts: others wait for
 //! them. Among these the least loaded (debates to capacity), then the one whose last assignment is
-//! longest ago, then the lower id.
+//! longest ago, then the lower id. Those who have let the debate lie are asked when nobody else can.
 //!
 //! **A full queue.** When nobody who may be given a debate has room, a supporting debate overflows
 //! at once, and another when `queue_max` wait already and its opener has an equal share of these
@@ -123,6 +124,13 @@ pub enum QueueInput {
     Enqueue(Box<Enqueue>),
     /// Assigns the first debate that some expert can take.
     Advance,
+    /// Takes a debate from an expert who lets it lie, where somebody else can take it.
+    GiveBack {
+        /// The debate.
+        debate_id: DebateId,
+        /// The expert.
+        expert: AgentId,
+    },
     /// Releases a debate that needs no person any more.
     Release {
         /// The debate.

@@ -20,6 +20,8 @@ events! {
         "A debate waits for a person.";
     Assigned(Assigned) = "assigned", effects: false, deadlines: false,
         "An expert has room, and has been given the first debate in the queue that they can take.";
+    Returned(Returned) = "returned", effects: false, deadlines: false,
+        "An expert has let a debate lie while somebody else can take it; it waits again.";
     Overflowed(Overflowed) = "overflowed", effects: false, deadlines: false,
         "The queue has no place for a debate; the policy of its case says what becomes of it.";
     Released(Released) = "released", effects: false, deadlines: false,
@@ -110,6 +112,17 @@ pub struct Assigned {
     pub contact: Contact,
     /// How long after it entered the queue, in milliseconds.
     pub waited_ms: u64,
+}
+
+/// Contents of `returned`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Returned {
+    /// The debate. It waits again at the place that it had.
+    pub debate_id: DebateId,
+    /// Its case.
+    pub case_id: CaseId,
+    /// The expert that had it. It is not given to them again while somebody else can take it.
+    pub expert: AgentId,
 }
 
 /// Contents of `overflowed`.

@@ -2,7 +2,7 @@
 
 use concord_events::{
     Assigned, ExpertLeft, ExpertRegistered, OverflowReason, Overflowed, Reassigned, ReleaseReason,
-    Released, ReviewQueueEvent,
+    Released, Returned, ReviewQueueEvent,
 };
 use concord_wire::payload::{Contact, DebatePriority};
 use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
@@ -42,6 +42,7 @@ pub(super) fn decide(state: &QueueState, context: &Context, input: &QueueInput) 
         QueueInput::Leave { .. } => leave(state, input),
         QueueInput::Enqueue(enqueue) => enqueue_debate(state, enqueue),
         QueueInput::Advance => advance(state, context),
+        QueueInput::GiveBack { debate_id, expert } => give_back(state, debate_id, expert),
         QueueInput::Release { debate_id, reason } => release(state, debate_id, *reason),
         QueueInput::Reassign {
             debate_id,
@@ -61,6 +62,7 @@ fn digest_of_input(input: &QueueInput) -> String {
         } => request_digest("leave", (agent_id, by, why)),
         QueueInput::Enqueue(enqueue) => request_digest("enqueue", &enqueue.entry.debate_id),
         QueueInput::Advance => request_digest("advance", ()),
+        QueueInput::GiveBack { debate_id, .. } => request_digest("give_back", debate_id),
         QueueInput::Release { debate_id, .. } => request_digest("release", debate_id),
         QueueInput::Reassign {
             debate_id,
@@ -83,6 +85,7 @@ pub(super) fn digest_of_event(event: &ReviewQueueEvent) -> String {
             request_digest("enqueue", &overflowed.debate_id)
         }
         ReviewQueueEvent::Assigned(_) => request_digest("advance", ()),
+        ReviewQueueEvent::Returned(returned) => request_digest("give_back", &returned.debate_id),
         ReviewQueueEvent::Released(released) => request_digest("release", &released.debate_id),
         ReviewQueueEvent::Reassigned(Reassigned {
             debate_id,
@@ -227,6 +230,23 @@ fn contact_of(state: &QueueState, expert: &AgentId) -> Contact {
         .get(expert)
         .map(|entry| entry.expert.contact.clone())
         .unwrap_or_default()
+}
+
+/// An expert has let a debate lie. It stays where it is while nobody else can take it.
+fn give_back(state: &QueueState, debate_id: &DebateId, expert: &AgentId) -> QueueDecision {
+    let known = state.debates.get(debate_id);
+    let held = known.filter(|debate| {
+        let holder = debate.holder.as_ref();
+        holder.is_some_and(|holder| holder.expert == *expert)
+    });
+    let Some(debate) = held.filter(|debate| order::is_room_elsewhere(state, debate, expert)) else {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    };
+    Decision::Append(ReviewQueueEvent::Returned(Returned {
+        debate_id: debate_id.clone(),
+        case_id: debate.entry.case_id.clone(),
+        expert: expert.clone(),
+    }))
 }
 
 fn release(state: &QueueState, debate_id: &DebateId, reason: ReleaseReason) -> QueueDecision {

@@ -71,6 +71,8 @@ pub struct QueuedDebate {
     pub domain: Option<String>,
     /// The expert who has it; `None` while it waits.
     pub holder: Option<Holder>,
+    /// Experts who have let it lie. It is given to others first.
+    pub passed_over: Vec<AgentId>,
 }
 
 impl QueuedDebate {
@@ -81,6 +83,7 @@ impl QueuedDebate {
             entry,
             domain,
             holder: None,
+            passed_over: Vec::new(),
         }
     }
 }
@@ -169,6 +172,13 @@ impl QueueState {
                     },
                     sequence,
                 );
+            }
+            ReviewQueueEvent::Returned(returned) => {
+                self.take_back(&returned.debate_id);
+                if let Some(debate) = self.debates.get_mut(&returned.debate_id) {
+                    debate.passed_over.push(returned.expert);
+                    self.waiting.insert(&debate.entry);
+                }
             }
             ReviewQueueEvent::Overflowed(overflowed) => {
                 self.finished.insert(overflowed.debate_id, ())

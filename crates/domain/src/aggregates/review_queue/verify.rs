@@ -93,6 +93,10 @@ fn input(record: &StoredEvent<ReviewQueueEvent>) -> Option<QueueInput> {
         ReviewQueueEvent::Assigned(_) => QueueInput::Advance,
         // The input is not in the event, only its result.
         ReviewQueueEvent::Overflowed(_) => return None,
+        ReviewQueueEvent::Returned(returned) => QueueInput::GiveBack {
+            debate_id: returned.debate_id,
+            expert: returned.expert,
+        },
         ReviewQueueEvent::Released(released) => QueueInput::Release {
             debate_id: released.debate_id,
             reason: released.reason,

@@ -74,6 +74,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => name().prop_map(|name| Step::Hears(leave(name))),
         8 => enqueueing().prop_map(Step::Hears),
         3 => debate_name().prop_map(|name| Step::Hears(release(&name))),
+        3 => (debate_name(), name()).prop_map(|(debate, expert)| Step::Hears(give_back(&debate, expert))),
         2 => (debate_name(), name()).prop_map(|(debate, to)| Step::Hears(reassign(&debate, to))),
         6 => Just(Step::Advance),
     ]
@@ -87,6 +88,8 @@ struct Account {
     waiting: BTreeMap<DebateId, Enqueued>,
     assigned: BTreeMap<DebateId, (Enqueued, AgentId)>,
     finished: Vec<DebateId>,
+    /// Who has let a debate lie.
+    passed_over: BTreeMap<DebateId, Vec<AgentId>>,
     /// When the debates of a priority and an opener had their last turn.
     turns: BTreeMap<(DebatePriority, Option<AgentId>), u64>,
 }
@@ -158,6 +161,11 @@ impl Account {
         });
         waiting.into_iter().find_map(|entry| {
             let mut experts = self.with_room(entry);
+            let passed = self.passed_over.get(&entry.debate_id);
+            let is_other = |expert: &&AgentId| passed.is_none_or(|all| !all.contains(expert));
+            if experts.iter().any(is_other) {
+                experts.retain(is_other);
+            }
             experts.sort_by(|a, b| {
                 let load =
                     |id: &AgentId| self.held(id) as f64 / f64::from(self.experts[id].0.capacity);
@@ -233,6 +241,18 @@ impl Account {
                 let line = (entry.priority, entry.opened_by.clone());
                 self.turns.insert(line, record.sequence);
                 self.assign(&given.debate_id, &given.expert, record.sequence);
+            }
+            ReviewQueueEvent::Returned(returned) => {
+                let id = &returned.debate_id;
+                let (entry, holder) = self.assigned[id].clone();
+                assert_eq!(holder, returned.expert);
+                let passed = self.passed_over.entry(id.clone()).or_default();
+                passed.push(holder);
+                let passed = passed.clone();
+                let mut others = self.with_room(&entry).into_iter();
+                assert!(others.any(|other| !passed.contains(other)));
+                self.assigned.remove(id);
+                self.waiting.insert(id.clone(), entry);
             }
             ReviewQueueEvent::Reassigned(given) => {
                 let from = self
