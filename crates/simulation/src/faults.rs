@@ -138,6 +138,8 @@ pub enum InjectedBug {
     EarlyFire,
     /// The queue of people does not look at how many debates an expert has.
     QueueIgnoresLoad,
+    /// The queue of people does not look at who opened a case.
+    QueueUnfair,
     /// A ruling counts whatever brief it is on.
     RulingOnOldBrief,
     /// A ruling counts although its time has run out.
@@ -170,7 +172,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -181,6 +183,7 @@ impl InjectedBug {
         Self::NoWatchdog,
         Self::EarlyFire,
         Self::QueueIgnoresLoad,
+        Self::QueueUnfair,
         Self::RulingOnOldBrief,
         Self::RulingOutOfTime,
         Self::DecisionNotChanged,
@@ -202,6 +205,7 @@ impl InjectedBug {
         matches!(
             self,
             Self::QueueIgnoresLoad
+                | Self::QueueUnfair
                 | Self::RulingOnOldBrief
                 | Self::RulingOutOfTime
                 | Self::DecisionNotChanged
@@ -238,6 +242,7 @@ impl InjectedBug {
             Self::NoWatchdog => "no_watchdog",
             Self::EarlyFire => "early_fire",
             Self::QueueIgnoresLoad => "queue_ignores_load",
+            Self::QueueUnfair => "queue_unfair",
             Self::RulingOnOldBrief => "ruling_on_old_brief",
             Self::RulingOutOfTime => "ruling_out_of_time",
             Self::DecisionNotChanged => "decision_not_changed",

@@ -30,7 +30,7 @@ use crate::ports::SimPorts;
 /// How long the watchdog leaves an overdue deadline to the broker.
 const WATCHDOG_GRACE_MS: u64 = 5_000;
 /// Debates of one opener that may wait for a person: few, so that openers exceed it.
-const OPENER_WAITING_MAX: u32 = 2;
+const OPENER_WAITING_MAX: u32 = 3;
 
 /// One delivery of a consumer.
 pub(crate) struct Assignment {

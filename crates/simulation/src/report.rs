@@ -5,8 +5,8 @@ use serde::Serialize;
 /// The version of the simulated worlds. The same seed gives the same world within one version; a seed of another version
 /// means another world. It grows whenever what a seed leads to changes for other reasons than a change of the services:
 /// 1 was a world with copies of some handlers, 2 runs the services' own, 3 has people with roles, 4 policies that are stored, 5 people
-/// who sign.
-pub const WORLD_VERSION: u32 = 5;
+/// who sign, 6 several openers.
+pub const WORLD_VERSION: u32 = 6;
 
 /// How much of everything there was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -68,6 +68,10 @@ pub struct LadderCounts {
     pub to_people: u64,
     /// Debates that an expert was given.
     pub assigned: u64,
+    /// Assignments while debates of several openers waited.
+    pub contended: u64,
+    /// Debates that were taken from an expert who let them lie.
+    pub returned: u64,
     /// Debates for which the queue had no place.
     pub overflowed: u64,
     /// Rulings that counted.
@@ -94,7 +98,7 @@ pub struct LadderCounts {
 
 impl LadderCounts {
     /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 14] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 16] {
         [
             (
                 "challenges",
@@ -112,6 +116,16 @@ impl LadderCounts {
                 "debates that came before a person",
             ),
             ("assigned", self.assigned, "assignments to experts"),
+            (
+                "contended",
+                self.contended,
+                "of them while several openers waited",
+            ),
+            (
+                "returned",
+                self.returned,
+                "debates taken from experts who let them lie",
+            ),
             (
                 "overflowed",
                 self.overflowed,
@@ -153,6 +167,8 @@ impl LadderCounts {
         self.challenges += other.challenges;
         self.to_people += other.to_people;
         self.assigned += other.assigned;
+        self.contended += other.contended;
+        self.returned += other.returned;
         self.overflowed += other.overflowed;
         self.rulings += other.rulings;
         self.rulings_refused += other.rulings_refused;
