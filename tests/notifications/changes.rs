@@ -85,7 +85,7 @@ async fn people_are_told_when_what_they_answer_for_changes() {
 async fn an_expert_who_does_not_act_is_told_that_somebody_else_was_given_the_debate() {
     let (stage, servers) = Servers::start("200").await;
     stage.register_eve(&webhook_url(servers.webhook_port)).await;
-    stage.challenge("Margin", 6_000, HOUR).await;
+    stage.challenge("Margin", 20_000, HOUR).await;
     stage.event("debate", "assigned").await;
     let fay = unique("fay");
     let expert = json!({ "agent_id": fay, "contact": { "email": "fay@example.org" } });
