@@ -199,7 +199,7 @@ impl Content {
 
     /// None where the expert has left: whoever leaves knows that.
     fn unassigned(unassigned: Unassigned) -> Option<Self> {
-        (unassigned.reason == UnassignedReason::DidNotAct).then(|| Self {
+        Some(Self {
             case_id: unassigned.case_id,
             topic: unassigned.topic,
             what: What::TakenBack,
@@ -209,6 +209,7 @@ impl Content {
             },
             until: None,
         })
+        .filter(|_| unassigned.reason == UnassignedReason::DidNotAct)
     }
 
     fn reminded(reminded: Reminded) -> Self {

@@ -53,7 +53,7 @@ fn enqueueing() -> impl Strategy<Value = QueueInput> {
                 let entry = Enqueued {
                     domain: domain.map(|d| (*d).to_owned()),
                     excluded,
-                    opened_by: opener.map(|opener| agent(opener)),
+                    opened_by: opener.map(agent),
                     opener_waiting_max: most,
                     ..entry(&name, priority, entered)
                 };
