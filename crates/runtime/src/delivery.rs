@@ -63,12 +63,8 @@ pub trait Handler: Send + Sync + 'static {
 
     /// How long a delivery that fails is tried again.
     fn patience(&self, work: &WorkSettings) -> RetryPolicy {
-        RetryPolicy {
-            tries_max: work.deliveries_max,
-            age_min: Duration::ZERO,
-            wait_first: Duration::from_millis(50),
-            wait_max: Duration::from_millis(6_400),
-        }
+        let (first, max) = (Duration::from_millis(50), Duration::from_millis(6_400));
+        RetryPolicy::spread(work.deliveries_max, first, max)
     }
 }
 

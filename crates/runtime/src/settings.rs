@@ -215,7 +215,8 @@ pub struct WorkSettings {
     pub in_flight_max: usize,
     /// How long one delivery may take before the broker gives it to another process, in milliseconds.
     pub ack_wait_ms: u64,
-    /// Deliveries of one message before it is given up and kept under `dead`.
+    /// Deliveries of one message before it is given up and kept under `dead`. It is given up when the waits between as many
+    /// tries are over, too: the broker counts deliveries that no process had time for.
     pub deliveries_max: u64,
     /// Messages a second of one agent that this process works on; what is more is refused. 0 for no limit. An agent
     /// that takes part in 300 cases a second sends half as many.

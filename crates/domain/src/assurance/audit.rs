@@ -14,13 +14,14 @@ use concord_events::{
     PolicyEvent, ReviewQueueEvent, StoredEvent, event_id,
 };
 use concord_wire::subject::{Lane, Service, Subject, SubjectSpace};
-use concord_wire::{Dialect, Envelope, Fault, MessageId, MessageType, Timestamp, Token, dialect};
+use concord_wire::{Fault, MessageType, Timestamp, Token, dialect};
 
 mod capacity;
 mod dead;
 mod decisions;
 mod effects;
 mod findings;
+mod input;
 mod lifecycle;
 mod log;
 mod no_message_lost;
@@ -33,6 +34,7 @@ use dead::{DeadLetters, Position};
 use decisions::Decisions;
 use effects::Effects;
 use findings::Findings;
+pub use input::{Content, Dead, Ending, RawEvent, StoredMessage};
 use lifecycle::Aggregates;
 use log::Logs;
 use no_message_lost::UnusedMessages;
@@ -48,90 +50,6 @@ use crate::aggregates::debate::DebateMachine;
 use crate::aggregates::review_queue::ReviewQueueMachine;
 use crate::aggregates::table::{MachineVisitor, visit_machine};
 use crate::machine::Machine;
-
-/// An event as its stream holds it.
-#[derive(Debug, Clone, Copy)]
-pub struct RawEvent<'a> {
-    /// Its sequence in the stream.
-    pub sequence: u64,
-    /// The kind of aggregate that its subject names.
-    pub aggregate: Aggregate,
-    /// The id of the aggregate that its subject names.
-    pub id: &'a Token,
-    /// The name of the event that its subject names.
-    pub event: &'a Token,
-    /// The stored bytes.
-    pub bytes: &'a [u8],
-}
-
-/// The content of a stored message.
-#[derive(Debug, Clone, Copy)]
-pub enum Content<'a> {
-    /// An envelope that was read already, and fits its subject.
-    Envelope(&'a Envelope),
-    /// The stored bytes.
-    Bytes(&'a [u8]),
-}
-
-/// A message as the stream of its lane holds it.
-#[derive(Debug, Clone, Copy)]
-pub struct StoredMessage<'a> {
-    /// Its sequence in the stream of its lane.
-    pub sequence: u64,
-    /// Its subject.
-    pub subject: &'a Subject,
-    /// The dialect that its header declares.
-    pub declared: Option<Dialect>,
-    /// Its content.
-    pub content: Content<'a>,
-}
-
-/// A dead letter, with what it says about its original.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Dead<'a> {
-    /// The original's subject, where it follows the grammar.
-    pub subject: Option<&'a Subject>,
-    /// The original's lane and its sequence there, where it was a message and the letter names
-    /// them.
-    pub position: Option<(Lane, u64)>,
-    /// The original's `message_id`, where it could be read.
-    pub message_id: Option<&'a MessageId>,
-}
-
-/// The circumstances under which an audit is judged.
-#[derive(Debug, Clone, Copy)]
-pub struct Ending {
-    /// The present.
-    pub now: Timestamp,
-    /// How long after it is due a deadline may still be open, in milliseconds.
-    pub grace_ms: u64,
-    /// Whether nothing is in flight: no message is still to be handled, and no effect is still to
-    /// be published. Only then the audit can say that something is missing.
-    pub quiescent: bool,
-    /// The time from which on messages are kept: effects of older events may have been deleted by
-    /// age. `None` when all are kept.
-    pub messages_since: Option<Timestamp>,
-}
-
-impl Ending {
-    /// Judges with nothing in flight, no message deleted by age, and no grace.
-    pub fn quiescent(now: Timestamp) -> Self {
-        Self {
-            now,
-            grace_ms: 0,
-            quiescent: true,
-            messages_since: None,
-        }
-    }
-
-    /// Judges under load: what may still be in flight is no violation.
-    pub fn under_load(now: Timestamp) -> Self {
-        Self {
-            quiescent: false,
-            ..Self::quiescent(now)
-        }
-    }
-}
 
 /// Checks the invariants over what is stored.
 #[derive(Debug, Default)]

@@ -165,11 +165,10 @@ pub(super) async fn run(
         options.open_debates
     ));
     let deadlines = deadlines::measure(options).await?;
-    let limited = rounds.iter().map(|round| round.limited).sum::<u64>()
-        + cases.iter().map(|cases| cases.limited).sum::<u64>()
-        + lone.limited
-        + memory.limited
-        + deadlines.limited;
+    let limited_rounds = rounds.iter().map(|round| round.limited);
+    let limited_cases = cases.iter().chain([&lone]).map(|cases| cases.limited);
+    let limited =
+        limited_rounds.chain(limited_cases).sum::<u64>() + memory.limited + deadlines.limited;
     Ok(Report {
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         in_flight: options.in_flight,

@@ -1,6 +1,7 @@
 use concord_events::subject::SystemSubject;
 use concord_events::{CaseEvent, Deadline, DeadlineEvent, DebateEvent};
 use concord_wire::payload::Status;
+use concord_wire::{Envelope, MessageId};
 use serde_json::json;
 
 use super::*;

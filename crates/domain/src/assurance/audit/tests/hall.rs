@@ -5,6 +5,7 @@ use concord_events::subject::SystemSubject;
 use concord_events::{
     AggregateEvent, CaseOpened, Deadline, DeadlineEvent, FiredBy, ReceivedFinding, StoredEvent,
 };
+use concord_wire::Envelope;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Extensions, Metadata, Priority, Recipient};
 use serde_json::{Value, json};
