@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use concord_events::Returned;
 use proptest::prelude::*;
 
 use super::*;
@@ -209,24 +210,7 @@ impl Account {
                 }
                 assert_eq!(self.held(&left.agent_id), 0);
             }
-            ReviewQueueEvent::Enqueued(entry) => {
-                self.comes(&entry.debate_id);
-                let room = self.experts.is_empty() || !self.with_room(entry).is_empty();
-                assert!(
-                    room || entry.priority != MINOR,
-                    "{entry:?} does not wait while experts are full"
-                );
-                let own = self
-                    .waiting
-                    .values()
-                    .filter(|one| one.opened_by == entry.opened_by);
-                let most = entry.opener_waiting_max as usize;
-                assert!(
-                    room || entry.opened_by.is_none() || most == 0 || own.count() < most,
-                    "{entry:?} is one too many of its opener"
-                );
-                self.waiting.insert(entry.debate_id.clone(), entry.clone());
-            }
+            ReviewQueueEvent::Enqueued(entry) => self.enters(entry),
             ReviewQueueEvent::Overflowed(overflowed) => {
                 self.comes(&overflowed.debate_id);
                 assert!(!self.experts.is_empty());
@@ -242,18 +226,7 @@ impl Account {
                 self.turns.insert(line, record.sequence);
                 self.assign(&given.debate_id, &given.expert, record.sequence);
             }
-            ReviewQueueEvent::Returned(returned) => {
-                let id = &returned.debate_id;
-                let (entry, holder) = self.assigned[id].clone();
-                assert_eq!(holder, returned.expert);
-                let passed = self.passed_over.entry(id.clone()).or_default();
-                passed.push(holder);
-                let passed = passed.clone();
-                let mut others = self.with_room(&entry).into_iter();
-                assert!(others.any(|other| !passed.contains(other)));
-                self.assigned.remove(id);
-                self.waiting.insert(id.clone(), entry);
-            }
+            ReviewQueueEvent::Returned(returned) => self.gives_back(returned),
             ReviewQueueEvent::Reassigned(given) => {
                 let from = self
                     .assigned
@@ -273,6 +246,38 @@ impl Account {
                 self.finished.push(released.debate_id.clone());
             }
         }
+    }
+
+    fn enters(&mut self, entry: &Enqueued) {
+        self.comes(&entry.debate_id);
+        let room = self.experts.is_empty() || !self.with_room(entry).is_empty();
+        assert!(
+            room || entry.priority != MINOR,
+            "{entry:?} does not wait while experts are full"
+        );
+        let own = self
+            .waiting
+            .values()
+            .filter(|one| one.opened_by == entry.opened_by);
+        let most = entry.opener_waiting_max as usize;
+        assert!(
+            room || entry.opened_by.is_none() || most == 0 || own.count() < most,
+            "{entry:?} is one too many of its opener"
+        );
+        self.waiting.insert(entry.debate_id.clone(), entry.clone());
+    }
+
+    /// Somebody else could take it, who has not let it lie.
+    fn gives_back(&mut self, returned: &Returned) {
+        let id = &returned.debate_id;
+        let (entry, holder) = self.assigned.remove(id).unwrap();
+        assert_eq!(holder, returned.expert);
+        let passed = self.passed_over.entry(id.clone()).or_default();
+        passed.push(holder);
+        let passed = passed.clone();
+        let mut others = self.with_room(&entry).into_iter();
+        assert!(others.any(|other| !passed.contains(other)));
+        self.waiting.insert(id.clone(), entry);
     }
 
     /// A debate comes into the queue once.
