@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 mod callback;
+mod changes;
 mod failures;
 mod gate;
 mod reminders;

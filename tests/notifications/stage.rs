@@ -143,6 +143,29 @@ impl Stage {
             .await;
     }
 
+    /// Rules on a debate that this expert has, with a value of their own.
+    pub(crate) async fn rule(&self, expert: &str, value: u32) -> String {
+        let filter = "concord.v1.event.debate.*.assigned";
+        let is_theirs = |one: &Stored| one.json()["data"]["briefed"]["expert"] == expert;
+        let assigned = self
+            .wait_for_stored(StreamKind::Events, filter, is_theirs)
+            .await
+            .json();
+        let debate = assigned["id"].as_str().expect("an id").to_owned();
+        let ruling = json!({
+            "debate_id": debate, "digest": assigned["data"]["briefed"]["digest"], "value": value,
+            "position": format!("{value} %"), "rationale": "The filing says so.",
+        });
+        self.say(expert, "ruling", ruling).await;
+        debate
+    }
+
+    /// Sends a message to the facilitator in the case.
+    pub(crate) async fn say(&self, from: &str, kind: &str, payload: Value) {
+        let message = Message::new(&self.case, from, "debate-facilitator", kind, payload);
+        message.store(self.installation.client()).await;
+    }
+
     /// Waits for a stored message for which `is_it` is true.
     async fn wait_for_stored(
         &self,

@@ -1,12 +1,14 @@
 //! The contents of `docs/configuration.md`: every setting of every service.
 
 use concord_agent_adapter::{AdapterSettings, BudgetSettings, HostedAgent, HttpAgent, OpenAiAgent};
+use concord_debate_facilitator::FacilitatorSettings;
 use concord_escalation_timer::TimerSettings;
 use concord_runtime::service::settings::reference;
 
-/// The page: the settings that all services share, then those of the timer and of the adapter.
+/// The page: the settings that all services share, then those of single services.
 pub fn configuration() -> String {
     // A service's own settings stand under `service` in the settings of all.
+    let facilitator = reference::own_rows::<FacilitatorSettings>();
     let timer = reference::own_rows::<TimerSettings>();
     let mut adapter = reference::own_rows::<AdapterSettings>();
     adapter.extend(reference::element_rows::<HostedAgent>("service.agents"));
@@ -16,6 +18,11 @@ pub fn configuration() -> String {
         "service.budgets.<provider>",
     ));
     reference::page(&[
+        (
+            "debate-facilitator",
+            "The debate facilitator alone.",
+            facilitator,
+        ),
         ("escalation-timer", "The escalation timer alone.", timer),
         (
             "agent-adapter",

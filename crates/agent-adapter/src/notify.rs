@@ -1,5 +1,5 @@
-//! Notifications: people are told by email and webhook when a debate waits for them, when its time runs out, and of
-//! provisional decisions before a gate (`docs/adr/0018`).
+//! Notifications: people are told by email and webhook when a debate waits for them, when its time runs out, of provisional
+//! decisions before a gate, and when what they answer for changes (`docs/adr/0018`, `docs/adr/0046`).
 //!
 //! Each channel reads the events by consumers of its own. So nothing here can hold up a debate, and a notice that one channel
 //! fails to deliver is not repeated by the other. A notice is delivered at least once, under an id that is the same each time.
@@ -8,9 +8,9 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concord_events::StoredEvent;
 use concord_events::topology::{Channel, ConsumerKind};
 use concord_runtime::Ports;
+use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
 use concord_runtime::service::settings::WorkSettings;
 use concord_runtime::service::{Binder, ServiceContext, ServiceRunner};
@@ -22,12 +22,14 @@ use crate::metrics::{AdapterMetrics, NoticeLabels};
 use crate::settings::{EmailConfig, NotifySettings, WebhookConfig};
 
 mod completion;
+mod concerned;
 mod email;
 mod notice;
 mod resend;
 mod text;
 mod webhook;
 
+use concerned::Concerned;
 use notice::Notice;
 
 /// Recipients whose results are remembered.
@@ -106,7 +108,7 @@ impl Sender {
     }
 }
 
-/// The failures of one notice, as `recipient: reason`.
+/// The failures of the notices of one event, as `recipient: reason`.
 #[derive(Default)]
 struct Failures {
     passing: Vec<String>,
@@ -124,11 +126,15 @@ struct Notifier<P> {
     settings: NotifySettings,
     /// Bounds the tries under way at once.
     tries: Semaphore,
-    /// The results by sequence of the event and recipient, so that the failure of one recipient does not repeat the notice of
+    /// The results by notice and recipient, so that the failure of one recipient does not repeat the notice of
     /// another. The results of another process, or of an earlier life of this one, are not known here: then a notice is
     /// repeated, under the same id.
-    results: Mutex<LruCache<(u64, String), Result<(), Failure>>>,
+    results: Mutex<LruCache<ResultKey, Result<(), Failure>>>,
+    concerned: Concerned<P>,
 }
+
+/// The notice by its id, and the recipient.
+type ResultKey = (String, String);
 
 impl<P: Ports> Notifier<P> {
     fn new(
@@ -147,6 +153,7 @@ impl<P: Ports> Notifier<P> {
             settings: settings.clone(),
             tries: Semaphore::new(settings.concurrency),
             results: Mutex::new(results),
+            concerned: Concerned::new(&adapter.service),
         }
     }
 }
@@ -160,17 +167,22 @@ impl<P> Notifier<P> {
         self.metrics.notifications.get_or_create(&labels).inc();
     }
 
-    fn results(&self) -> MutexGuard<'_, LruCache<(u64, String), Result<(), Failure>>> {
+    fn results(&self) -> MutexGuard<'_, LruCache<ResultKey, Result<(), Failure>>> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn key(&self, notice: &Notice, recipient: &str) -> ResultKey {
+        let id = notice.id(&self.prefix, self.channel.as_str());
+        (id, recipient.to_owned())
+    }
+
     fn result(&self, notice: &Notice, recipient: &str) -> Option<Result<(), Failure>> {
-        let key = (notice.sequence, recipient.to_owned());
+        let key = self.key(notice, recipient);
         self.results().get(&key).cloned()
     }
 
     /// Skips a notice that is of no use any more. If a recipient was tried in vain before, the notice becomes a dead letter.
-    fn skip(&self, notice: &Notice, recipients: &[String], why: &str) -> Result<Ack, HandleError> {
+    fn skip(&self, notice: &Notice, recipients: &[String], why: &str) -> Result<(), HandleError> {
         let failed = |recipient: &String| {
             let failure = self.result(notice, recipient)?.err()?;
             Some(format!("{}: {failure}", shown(self.channel, recipient)))
@@ -185,18 +197,23 @@ impl<P> Notifier<P> {
         let kind = notice.kind();
         let debate = &notice.debate_id;
         tracing::info!(channel, kind, %debate, why, "Skipped a notice.");
-        Ok(Ack::Acknowledge)
+        Ok(())
     }
 
     /// Tells all recipients who have not been told.
-    async fn tell_all(&self, sender: &Sender, notice: &Notice, recipients: &[String]) -> Failures {
-        let mut failures = Failures::default();
+    async fn tell_all(
+        &self,
+        sender: &Sender,
+        notice: &Notice,
+        recipients: &[String],
+        failures: &mut Failures,
+    ) {
         for recipient in recipients {
             let result = match self.result(notice, recipient) {
                 Some(result @ (Ok(()) | Err(Failure::Lasting(_)))) => result,
                 Some(Err(Failure::Passing(_))) | None => self.tell(sender, notice, recipient).await,
             };
-            let key = (notice.sequence, recipient.clone());
+            let key = self.key(notice, recipient);
             self.results().put(key, result.clone());
             let shown = shown(self.channel, recipient);
             match result {
@@ -205,11 +222,29 @@ impl<P> Notifier<P> {
                 Err(Failure::Lasting(why)) => failures.lasting.push(format!("{shown}: {why}")),
             }
         }
-        debug_assert!(
-            failures.passing.len() + failures.lasting.len() <= recipients.len(),
-            "a recipient has failed twice"
-        );
-        failures
+    }
+
+    /// Delivers a notice to those of its recipients who do not have it yet.
+    async fn deliver(
+        &self,
+        sender: &Sender,
+        notice: &Notice,
+        failures: &mut Failures,
+    ) -> Result<(), HandleError>
+    where
+        P: Ports,
+    {
+        let recipients = sender.recipients(notice);
+        if recipients.is_empty() {
+            self.count("nobody");
+            return Ok(());
+        }
+        let now = self.context.ports.now();
+        if let Some(why) = notice.stale(now, self.settings.age_max_ms) {
+            return self.skip(notice, &recipients, why);
+        }
+        self.tell_all(sender, notice, &recipients, failures).await;
+        Ok(())
     }
 
     /// Tries once to tell one recipient.
@@ -271,21 +306,17 @@ impl<P: Ports> Handler for NoticeHandler<P> {
             notifier.count("off");
             return Ok(Ack::Acknowledge);
         };
-        let event = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
-        let Some(notice) = Notice::of(event) else {
+        let (aggregate, _) = handlers::aggregate_of(&notifier.context, delivery)?;
+        let (bytes, sequence) = (&delivery.payload, delivery.sequence);
+        let notices = notifier.concerned.notices(aggregate, bytes, sequence);
+        let notices = notices.await?;
+        if notices.is_empty() {
             notifier.count("nobody");
-            return Ok(Ack::Acknowledge);
-        };
-        let recipients = sender.recipients(&notice);
-        if recipients.is_empty() {
-            notifier.count("nobody");
-            return Ok(Ack::Acknowledge);
         }
-        let now = notifier.context.ports.now();
-        if let Some(why) = notice.stale(now, notifier.settings.age_max_ms) {
-            return notifier.skip(&notice, &recipients, why);
+        let mut failures = Failures::default();
+        for notice in &notices {
+            notifier.deliver(sender, notice, &mut failures).await?;
         }
-        let failures = notifier.tell_all(sender, &notice, &recipients).await;
         if !failures.passing.is_empty() {
             return Err(HandleError::retry(failures.passing.join("; ")));
         }

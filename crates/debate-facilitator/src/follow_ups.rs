@@ -4,13 +4,14 @@
 //! effect, when the process is killed between two of them and the event is delivered again.
 
 use concord_domain::Context;
-use concord_domain::aggregates::review_queue;
+use concord_domain::aggregates::review_queue::{self, QueueInput};
 use concord_events::EventMeta;
 use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Ports, Trace};
 
+use crate::QuotaSettings;
 use crate::route::{self, FollowUp};
 use crate::stores::Stores;
 use crate::verdicts;
@@ -19,13 +20,30 @@ use crate::verdicts;
 pub(crate) struct FollowUpHandler<P> {
     service: ServiceContext<P>,
     stores: Stores<P>,
+    quota: QuotaSettings,
 }
 
 impl<P: Ports> FollowUpHandler<P> {
-    pub(crate) fn new(service: &ServiceContext<P>, stores: &Stores<P>) -> Self {
+    pub(crate) fn new(
+        service: &ServiceContext<P>,
+        stores: &Stores<P>,
+        quota: &QuotaSettings,
+    ) -> Self {
         Self {
             service: service.clone(),
             stores: stores.clone(),
+            quota: quota.clone(),
+        }
+    }
+
+    /// A debate that is to wait, with how many of its opener may.
+    fn bounded(&self, input: QueueInput) -> QueueInput {
+        match input {
+            QueueInput::Enqueue(mut enqueue) => {
+                enqueue.entry.opener_waiting_max = self.quota.waiting_debates;
+                QueueInput::Enqueue(enqueue)
+            }
+            other => other,
         }
     }
 
@@ -51,7 +69,7 @@ impl<P: Ports> FollowUpHandler<P> {
                     &stores.queue,
                     review_queue::id(),
                     context,
-                    &input,
+                    &self.bounded(input),
                     trace,
                 )
                 .await,

@@ -4,7 +4,6 @@
 use concord_domain::aggregates::debate::DebateMachine;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::delivery::handlers::{EffectHandler, MessageHandler};
-use concord_runtime::service::settings::NoSettings;
 use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
 use concord_runtime::{Directory, Ports};
 use concord_wire::subject::Service;
@@ -13,10 +12,13 @@ mod brief_sources;
 mod follow_ups;
 mod operator_verbs;
 pub mod route;
+mod settings;
 mod stores;
 mod verdicts;
 
 use follow_ups::FollowUpHandler;
+pub use settings::{FacilitatorSettings, QuotaSettings};
+
 use stores::Stores;
 
 /// The service.
@@ -25,22 +27,26 @@ pub struct DebateFacilitator;
 impl Run for DebateFacilitator {
     const SERVICE: Service = Service::DebateFacilitator;
     const ABOUT: &'static str = "Conducts discussions, votes, mediation and the queue of people";
-    type Own = NoSettings;
+    type Own = FacilitatorSettings;
 
     async fn start(
         mut runner: ServiceRunner,
-        _: NoSettings,
+        settings: FacilitatorSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         // Parties are asked in the dialects of their cards.
         Directory::follow(&runner).loaded().await;
         let service = runner.context().clone();
-        bind(&service, &mut runner);
+        bind(&service, &settings.quota, &mut runner);
         Ok(())
     }
 }
 
 /// Binds the service's handlers to its consumers, and its verbs to its API.
-pub fn bind<P: Ports>(service: &ServiceContext<P>, binder: &mut impl Binder) {
+pub fn bind<P: Ports>(
+    service: &ServiceContext<P>,
+    quota: &QuotaSettings,
+    binder: &mut impl Binder,
+) {
     const SERVICE: Service = Service::DebateFacilitator;
     let stores = Stores::new(service);
     let messages = || {
@@ -51,7 +57,7 @@ pub fn bind<P: Ports>(service: &ServiceContext<P>, binder: &mut impl Binder) {
     binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
     binder.handle(
         ConsumerKind::Events(SERVICE),
-        FollowUpHandler::new(service, &stores),
+        FollowUpHandler::new(service, &stores, quota),
     );
     binder.handle(
         ConsumerKind::Effects(SERVICE),

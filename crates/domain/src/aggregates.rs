@@ -2,6 +2,7 @@
 //! changes the state, and the effects of its events.
 
 pub mod agent;
+pub mod answerable;
 pub mod case;
 pub mod deadline;
 pub mod debate;

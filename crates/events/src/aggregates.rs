@@ -25,7 +25,7 @@ macro_rules! aggregates {
             Case = "case" {
                 event: CaseEvent, machine: CaseMachine, owner: Coordinator,
                 readers: [ConflictDetector: ["findings_closed"], DebateFacilitator: ["gate_reviewed", "cancelled"]],
-                notices: [], completions: [],
+                notices: ["decision_changed"], completions: [],
             }
             /// The conflicts found among a case's findings; owned by the conflict detector.
             Detection = "detection" {
@@ -38,9 +38,9 @@ macro_rules! aggregates {
                 event: DebateEvent, machine: DebateMachine, owner: DebateFacilitator,
                 readers: [
                     Coordinator: ["resolved", "fell_back"],
-                    DebateFacilitator: ["escalated", "fell_back", "resolved", "outcome_known"]
+                    DebateFacilitator: ["escalated", "reminded", "fell_back", "resolved", "outcome_known"]
                 ],
-                notices: ["assigned", "reminded", "fell_back", "awaits_gate"], completions: [],
+                notices: ["assigned", "unassigned", "reminded", "fell_back", "awaits_gate", "outcome_known"], completions: [],
             }
             /// A point in time that somebody waits for; owned by the escalation timer.
             Deadline = "deadline" {

@@ -43,8 +43,8 @@ pub use person::{PersonEvent, PersonRegistered, PersonResumed, PersonSuspended};
 pub use policy::{PolicyEvent, PolicyPut};
 pub use precedent::{PrecedentEvent, PrecedentRecorded};
 pub use queue::{
-    Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason,
-    Released, ReviewQueueEvent,
+    Assigned, Enqueued, ExpertLeft, ExpertRegistered, OverflowReason, Overflowed, Reassigned,
+    ReleaseReason, Released, Returned, ReviewQueueEvent,
 };
 pub use record::{ImportOrigin, Observed, TrackRecordEvent};
 pub use request::{

@@ -39,6 +39,8 @@ const STRANGER: &str = "mallory";
 const OPENER: &str = "olga";
 /// Opens cases, and is no operator.
 const OTHER_OPENER: &str = "otto";
+/// Whoever opens a case: one of them floods.
+const OPENERS: [&str; 5] = [OPENER, OPENER, OPENER, OTHER_OPENER, "oona"];
 
 /// Something to publish.
 #[derive(Debug, Clone)]
@@ -84,8 +86,16 @@ impl Agents {
     /// How many cases somebody wanted to open.
     pub(crate) fn begin(&mut self, world: &mut World) {
         // What climbs takes longer, so that there are fewer cases.
-        let cases_max = if self.ladder.is_some() { 3 } else { 6 };
-        for number in 1..=self.random.between(2, cases_max) {
+        let busy = self.ladder.is_some() && self.random.chance(0.3);
+        if let Some(ladder) = &mut self.ladder {
+            ladder.busy = busy;
+        }
+        let (cases_min, cases_max) = match (self.ladder.is_some(), busy) {
+            (true, true) => (4, 6),
+            (true, false) => (2, 3),
+            (false, _) => (2, 6),
+        };
+        for number in 1..=self.random.between(cases_min, cases_max) {
             self.open(world, number);
         }
         for _ in 0..self.random.between(0, 8) {

@@ -138,6 +138,8 @@ pub enum InjectedBug {
     EarlyFire,
     /// The queue of people does not look at how many debates an expert has.
     QueueIgnoresLoad,
+    /// The queue of people does not look at who opened a case.
+    QueueUnfair,
     /// A ruling counts whatever brief it is on.
     RulingOnOldBrief,
     /// A ruling counts although its time has run out.
@@ -183,6 +185,7 @@ impl InjectedBug {
         Self::NoWatchdog,
         Self::EarlyFire,
         Self::QueueIgnoresLoad,
+        Self::QueueUnfair,
         Self::RulingOnOldBrief,
         Self::RulingOutOfTime,
         Self::DecisionNotChanged,
@@ -205,6 +208,7 @@ impl InjectedBug {
         matches!(
             self,
             Self::QueueIgnoresLoad
+                | Self::QueueUnfair
                 | Self::RulingOnOldBrief
                 | Self::RulingOutOfTime
                 | Self::DecisionNotChanged
@@ -241,6 +245,7 @@ impl InjectedBug {
             Self::NoWatchdog => "no_watchdog",
             Self::EarlyFire => "early_fire",
             Self::QueueIgnoresLoad => "queue_ignores_load",
+            Self::QueueUnfair => "queue_unfair",
             Self::RulingOnOldBrief => "ruling_on_old_brief",
             Self::RulingOutOfTime => "ruling_out_of_time",
             Self::DecisionNotChanged => "decision_not_changed",

@@ -11,7 +11,8 @@ use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
 use concord_events::subject::SystemSubject;
 use concord_events::{
-    Aggregate, CaseEvent, DebateEvent, DebateSettled, EARLIER_MAX, EventMeta, StoredEvent,
+    Aggregate, CaseEvent, DebateEvent, DebateSettled, EARLIER_MAX, EventMeta, ReviewQueueEvent,
+    StoredEvent,
 };
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
@@ -42,7 +43,9 @@ pub(crate) async fn before(
         return Ok(());
     }
     match bug {
-        Some(InjectedBug::QueueIgnoresLoad) => assign_badly(service, delivery).await,
+        Some(bug @ (InjectedBug::QueueIgnoresLoad | InjectedBug::QueueUnfair)) => {
+            assign_badly(service, delivery, bug).await
+        }
         Some(
             bug @ (InjectedBug::RulingOutOfTime
             | InjectedBug::RulingOnOldBrief
@@ -52,10 +55,11 @@ pub(crate) async fn before(
     }
 }
 
-/// The queue is asked for the next assignment as if nobody had a debate.
+/// The queue is asked for the next assignment as if nobody had a debate, or as if one opener had opened all cases.
 async fn assign_badly(
     service: &ServiceContext<SimPorts>,
     delivery: &Delivery,
+    bug: InjectedBug,
 ) -> Result<(), HandleError> {
     let subject = service.ports.subjects().parse(&delivery.subject);
     let Ok(SystemSubject::Event { aggregate, .. }) = subject else {
@@ -76,7 +80,32 @@ async fn assign_badly(
     };
     let id = review_queue::id();
     let advance = QueueInput::Advance;
+    if bug == InjectedBug::QueueUnfair {
+        return assign_unfairly(&service.ports, &id, &context, &advance).await;
+    }
     decided_on(&service.ports, &id, &context, &advance, |_| true, forget).await
+}
+
+async fn assign_unfairly(
+    ports: &SimPorts,
+    id: &Token,
+    context: &Context,
+    advance: &QueueInput,
+) -> Result<(), HandleError> {
+    let loaded = ports.load::<ReviewQueueEvent>(id, 0, Consistency::Leader);
+    let Loaded { records, head } = loaded.await?;
+    let mut known = Versioned::<ReviewQueueMachine>::default();
+    for mut record in records {
+        if let ReviewQueueEvent::Enqueued(entry) = &mut record.event {
+            entry.opened_by = None;
+        }
+        known.apply(record);
+    }
+    if let Decision::Append(event) = ReviewQueueMachine::decide(&known.state, context, advance) {
+        let record = known.record(id, context, event);
+        ports.append(&record, head, None).await?;
+    }
+    Ok(())
 }
 
 /// What a gate overrides is recorded by the case like the outcome of any debate, and its decision stays as it is.

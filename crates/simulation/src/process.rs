@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use concord_debate_facilitator::QuotaSettings;
 use concord_escalation_timer::Watchdog;
 use concord_events::topology::{ConsumerKind, StreamKind};
 use concord_events::{AgentEvent, Quotas, StoredEvent};
@@ -28,6 +29,8 @@ use crate::ports::SimPorts;
 
 /// How long the watchdog leaves an overdue deadline to the broker.
 const WATCHDOG_GRACE_MS: u64 = 5_000;
+/// Debates of one opener that may wait for a person: few, so that openers exceed it.
+const OPENER_WAITING_MAX: u32 = 3;
 
 /// What openers who are no operators may have: so little that some are refused.
 const QUOTAS: Quotas = Quotas {
@@ -128,7 +131,12 @@ impl Process {
                 concord_coordinator::bind(&context, &directory, quotas, &mut bound);
             }
             Service::ConflictDetector => concord_conflict_detector::bind(&context, &mut bound),
-            Service::DebateFacilitator => concord_debate_facilitator::bind(&context, &mut bound),
+            Service::DebateFacilitator => {
+                let quota = QuotaSettings {
+                    waiting_debates: OPENER_WAITING_MAX,
+                };
+                concord_debate_facilitator::bind(&context, &quota, &mut bound);
+            }
             Service::EscalationTimer => {
                 let bound = &mut bound;
                 let timer = concord_escalation_timer::bind(&context, WATCHDOG_GRACE_MS, bound);

@@ -2,11 +2,15 @@
 
 use serde::Serialize;
 
+mod ladder;
+
+pub use ladder::LadderCounts;
+
 /// The version of the simulated worlds. The same seed gives the same world within one version; a seed of another version
 /// means another world. It grows whenever what a seed leads to changes for other reasons than a change of the services:
 /// 1 was a world with copies of some handlers, 2 runs the services' own, 3 has people with roles, 4 policies that are stored, 5 people
-/// who sign.
-pub const WORLD_VERSION: u32 = 5;
+/// who sign, 6 several openers.
+pub const WORLD_VERSION: u32 = 6;
 
 /// How much of everything there was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -57,114 +61,6 @@ pub struct Counts {
     pub ladder: LadderCounts,
     /// What came of messages to a hosted agent.
     pub hosted: HostedCounts,
-}
-
-/// What came of disagreements that climbed the ladder.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct LadderCounts {
-    /// Challenges that were accepted.
-    pub challenges: u64,
-    /// Debates that came before a person.
-    pub to_people: u64,
-    /// Debates that an expert was given.
-    pub assigned: u64,
-    /// Debates for which the queue had no place.
-    pub overflowed: u64,
-    /// Rulings that counted.
-    pub rulings: u64,
-    /// Rulings that did not.
-    pub rulings_refused: u64,
-    /// Provisional decisions.
-    pub provisional: u64,
-    /// Reviews at gates.
-    pub reviews: u64,
-    /// Debates taken up again.
-    pub debated_again: u64,
-    /// Gates that were passed.
-    pub gates: u64,
-    /// Challenges that the agents settled themselves.
-    pub accepted: u64,
-    /// Times an operator has moved deadlines, or given a debate to another expert.
-    pub operated: u64,
-    /// Cases and debates that were cancelled.
-    pub cancelled: u64,
-    /// Debates that wait at a gate at the end.
-    pub waiting: u64,
-}
-
-impl LadderCounts {
-    /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 14] {
-        [
-            (
-                "challenges",
-                self.challenges,
-                "challenges that were accepted",
-            ),
-            (
-                "accepted",
-                self.accepted,
-                "challenges that the agents settled themselves",
-            ),
-            (
-                "to_people",
-                self.to_people,
-                "debates that came before a person",
-            ),
-            ("assigned", self.assigned, "assignments to experts"),
-            (
-                "overflowed",
-                self.overflowed,
-                "debates for which the queue had no place",
-            ),
-            ("rulings", self.rulings, "rulings that counted"),
-            (
-                "rulings_refused",
-                self.rulings_refused,
-                "rulings recorded that did not count",
-            ),
-            ("provisional", self.provisional, "provisional decisions"),
-            ("reviews", self.reviews, "reviews at gates"),
-            (
-                "debated_again",
-                self.debated_again,
-                "debates taken up again",
-            ),
-            ("gates", self.gates, "gates that were passed"),
-            (
-                "operated",
-                self.operated,
-                "times an operator moved deadlines or a debate",
-            ),
-            (
-                "cancelled",
-                self.cancelled,
-                "cases and debates that were cancelled",
-            ),
-            (
-                "waiting",
-                self.waiting,
-                "debates that wait at a gate at the end",
-            ),
-        ]
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.challenges += other.challenges;
-        self.to_people += other.to_people;
-        self.assigned += other.assigned;
-        self.overflowed += other.overflowed;
-        self.rulings += other.rulings;
-        self.rulings_refused += other.rulings_refused;
-        self.provisional += other.provisional;
-        self.reviews += other.reviews;
-        self.debated_again += other.debated_again;
-        self.gates += other.gates;
-        self.accepted += other.accepted;
-        self.operated += other.operated;
-        self.cancelled += other.cancelled;
-        self.waiting += other.waiting;
-    }
 }
 
 /// What came of messages to a hosted agent.

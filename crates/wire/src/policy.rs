@@ -242,8 +242,11 @@ impl Policy {
             fields.insert("decide".into(), json!(self.decide));
             fields.insert("hear_answers".into(), json!(self.hear_answers));
             let mut ladder = json!(self.ladder);
-            ladder["signed"] = json!(self.ladder.signed);
-            ladder["digest_required"] = json!(self.ladder.digest_required);
+            if let Some(ladder) = ladder.as_object_mut() {
+                ladder.insert("signed".into(), json!(self.ladder.signed));
+                let required = json!(self.ladder.digest_required);
+                ladder.insert("digest_required".into(), required);
+            }
             fields.insert("ladder".into(), ladder);
         }
         let mut leaves = BTreeMap::new();

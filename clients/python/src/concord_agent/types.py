@@ -525,10 +525,14 @@ class DebateResolved(TypedDict):
     topic: str
 
 
+UnassignedReason = Literal["left", "did_not_act"]
+
+
 class DebateUnassigned(TypedDict):
     """The data of `debate_unassigned`."""
 
     debate_id: DebateId
+    reason: NotRequired[UnassignedReason]
     topic: str
 
 

@@ -41,7 +41,9 @@ impl Mailer {
     /// The mailboxes for a notice.
     pub(crate) fn recipients(&self, notice: &Notice) -> Vec<String> {
         match &notice.to {
-            Audience::Expert { contact, .. } => contact.email.iter().cloned().collect(),
+            Audience::Expert { contact, .. } | Audience::Person { contact, .. } => {
+                contact.email.iter().cloned().collect()
+            }
             Audience::Gate(_) => self.gate_to.clone(),
         }
     }

@@ -1,7 +1,10 @@
 //! The notices that people are sent, made from the events of debates.
 
-use concord_events::{AwaitsGate, DebateAssigned, DebateEvent, FellBack, Reminded, StoredEvent};
-use concord_wire::payload::{Background, BriefedPosition, Contact, DebatePriority};
+use concord_events::{
+    AwaitsGate, DebateAssigned, DebateEvent, FellBack, Reminded, StoredEvent, Unassigned,
+};
+use concord_wire::payload::notification::UnassignedReason;
+use concord_wire::payload::{Background, BriefedPosition, Contact, DebatePriority, DecisionChange};
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
@@ -37,6 +40,13 @@ pub(crate) enum Audience {
         /// The addresses of the expert.
         contact: Contact,
     },
+    /// Somebody who answers for what was decided.
+    Person {
+        /// The name of the person.
+        name: AgentId,
+        /// The addresses of the person.
+        contact: Contact,
+    },
     /// The people who review at this gate.
     Gate(String),
 }
@@ -61,6 +71,24 @@ pub(crate) enum What {
     FellBack(Option<Position>),
     /// The gate must review the provisional decision.
     AwaitsGate,
+    /// The debate was taken back from the expert, who had let it lie.
+    TakenBack,
+    /// The decision of the case has a new version.
+    Changed {
+        /// What is different, and why.
+        change: Box<DecisionChange>,
+        /// Whether the recipient's own ruling is what does not stand any more.
+        overridden: bool,
+    },
+    /// Something else proved right than what the recipient had ruled.
+    Disproved {
+        /// What proved right.
+        right: Position,
+        /// Who says so.
+        by: AgentId,
+        /// How that is known, which strangers wrote.
+        explanation: String,
+    },
 }
 
 /// What the case is about and what depends on the ruling, which strangers wrote.
@@ -127,6 +155,7 @@ impl Content {
     fn of(event: DebateEvent) -> Option<Self> {
         match event {
             DebateEvent::Assigned(assigned) => Some(Self::assigned(*assigned)),
+            DebateEvent::Unassigned(unassigned) => Self::unassigned(unassigned),
             DebateEvent::Reminded(reminded) => Some(Self::reminded(reminded)),
             DebateEvent::FellBack(fell_back) => Self::fell_back(*fell_back),
             DebateEvent::AwaitsGate(AwaitsGate {
@@ -166,6 +195,21 @@ impl Content {
             },
             until: Some(briefed.due),
         }
+    }
+
+    /// None where the expert has left: whoever leaves knows that.
+    fn unassigned(unassigned: Unassigned) -> Option<Self> {
+        Some(Self {
+            case_id: unassigned.case_id,
+            topic: unassigned.topic,
+            what: What::TakenBack,
+            to: Audience::Expert {
+                expert: Some(unassigned.expert),
+                contact: unassigned.contact,
+            },
+            until: None,
+        })
+        .filter(|_| unassigned.reason == UnassignedReason::DidNotAct)
     }
 
     fn reminded(reminded: Reminded) -> Self {
@@ -232,13 +276,28 @@ impl Notice {
             What::Reminded(_) => "debate.reminded",
             What::FellBack(_) => "debate.fell_back",
             What::AwaitsGate => "debate.awaits_gate",
+            What::TakenBack => "debate.unassigned",
+            What::Changed {
+                overridden: false, ..
+            } => "case.decision_changed",
+            What::Changed {
+                overridden: true, ..
+            } => "case.ruling_overridden",
+            What::Disproved { .. } => "debate.ruling_disproved",
         }
     }
 
     /// An id that is the same each time the notice is delivered, so that recipients recognize a repetition. It has no dot,
     /// because a dot ends the id in signatures.
     pub(crate) fn id(&self, prefix: &str, channel: &str) -> String {
-        format!("{prefix}-{}-{}-{channel}", self.debate_id, self.sequence)
+        let (debate, sequence) = (&self.debate_id, self.sequence);
+        match &self.to {
+            // One event concerns several people.
+            Audience::Person { name, .. } => {
+                format!("{prefix}-{debate}-{sequence}-{name}-{channel}")
+            }
+            _ => format!("{prefix}-{debate}-{sequence}-{channel}"),
+        }
     }
 
     /// Why the notice is of no use now. None where it is of use.

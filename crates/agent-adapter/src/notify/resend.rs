@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_events::StoredEvent;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{Channel, StreamKind};
 use concord_runtime::Ports;
@@ -15,7 +14,6 @@ use concord_wire::{ErrorCode, Fault};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::notice::Notice;
 use super::{Notifier, shown};
 
 /// How long a request may take. The operator waits a little longer for the answer.
@@ -70,7 +68,7 @@ fn failed(why: impl std::fmt::Display) -> Fault {
     )
 }
 
-async fn resend<P>(
+async fn resend<P: Ports>(
     runner: &ServiceRunner,
     notifier: &Notifier<P>,
     sequence: u64,
@@ -104,19 +102,30 @@ async fn resend<P>(
     if !aggregate.notifies(event.as_str()) {
         return Err(none());
     }
-    let event = StoredEvent::decode(&stored.payload, sequence)
-        .map_err(|error| failed(ErrorChain(&error)))?;
-    let notice = Notice::of(event).ok_or_else(none)?;
-    let recipients = sender.recipients(&notice);
-    for recipient in &recipients {
-        if notifier.result(&notice, recipient) == Some(Ok(())) {
-            continue;
+    let notices = notifier
+        .concerned
+        .notices(aggregate, &stored.payload, sequence);
+    let notices = notices
+        .await
+        .map_err(|error| failed(format!("{error:?}")))?;
+    let mut recipients = Vec::new();
+    for notice in &notices {
+        for recipient in sender.recipients(notice) {
+            if notifier.result(notice, &recipient) != Some(Ok(())) {
+                // The operator knows of the earlier tries, so a stale notice is sent all the same.
+                let told = notifier.tell(sender, notice, &recipient).await;
+                told.map_err(|failure| {
+                    failed(format!(
+                        "{}: {failure}",
+                        shown(notifier.channel, &recipient)
+                    ))
+                })?;
+            }
+            recipients.push(recipient);
         }
-        // The operator knows of the earlier tries, so a stale notice is sent all the same.
-        let told = notifier.tell(sender, &notice, recipient).await;
-        told.map_err(|failure| {
-            failed(format!("{}: {failure}", shown(notifier.channel, recipient)))
-        })?;
+    }
+    if notices.is_empty() {
+        return Err(none());
     }
     let shown: Vec<String> = recipients
         .iter()

@@ -3,6 +3,7 @@
 
 use concord_domain::text::{command_word, one_line};
 use concord_wire::AgentId;
+use concord_wire::payload::{ChangedPart, DecisionChange};
 
 use super::notice::{Audience, Matter, Notice, Position, What};
 
@@ -24,8 +25,21 @@ pub(crate) fn subject(notice: &Notice) -> String {
         (What::FellBack(_), Audience::Gate(gate)) => {
             format!("[Concord] Provisional before the gate {gate}: {topic}")
         }
-        (_, Audience::Gate(gate)) => format!("[Concord] The gate {gate} must review: {topic}"),
-        (What::FellBack(_) | What::AwaitsGate, Audience::Expert { .. }) => {
+        (What::AwaitsGate, Audience::Gate(gate)) => {
+            format!("[Concord] The gate {gate} must review: {topic}")
+        }
+        (What::TakenBack, _) => format!("[Concord] Taken back from you: {topic}"),
+        (
+            What::Changed {
+                overridden: true, ..
+            },
+            _,
+        ) => format!("[Concord] Your ruling was overridden: {topic}"),
+        (What::Changed { .. }, _) => format!("[Concord] A decision has changed: {topic}"),
+        (What::Disproved { .. }, _) => {
+            format!("[Concord] Something else proved right: {topic}")
+        }
+        (What::FellBack(_) | What::AwaitsGate, _) => {
             format!("[Concord] To be reviewed: {topic}")
         }
     };
@@ -59,7 +73,17 @@ pub(crate) fn body(notice: &Notice) -> String {
             lines.extend(matter.iter().flat_map(depends));
         }
         What::FellBack(Some(position)) => lines.push(format!("Provisionally: {}", held(position))),
-        What::FellBack(None) | What::Reminded(_) | What::AwaitsGate => {}
+        What::Changed { change, .. } => lines.extend(differences(change)),
+        What::Disproved {
+            right,
+            by,
+            explanation,
+        } => {
+            lines.push(format!("Proved right: {}", held(right)));
+            lines.push(format!("Said by: {by}"));
+            lines.push(format!("Because: {}", one_line(explanation, LINE_MAX)));
+        }
+        What::FellBack(None) | What::Reminded(_) | What::AwaitsGate | What::TakenBack => {}
     }
     if let Some(until) = notice.until {
         lines.push(format!("Until: {until}"));
@@ -71,6 +95,27 @@ pub(crate) fn body(notice: &Notice) -> String {
     lines.push(String::new());
     lines.extend(answer(notice));
     lines.join("\n") + "\n"
+}
+
+/// What a new version says otherwise than the one before, and by whom it came about.
+fn differences(change: &DecisionChange) -> Vec<String> {
+    let mut lines = vec![format!(
+        "Version {} replaces version {}.",
+        change.version, change.replaces
+    )];
+    let by = change.by.as_ref().map(|by| format!(", by {by}"));
+    lines.push(format!(
+        "Ended: {}{}, on level {}",
+        change.status,
+        by.unwrap_or_default(),
+        change.level
+    ));
+    let part = |part: &ChangedPart| {
+        let text = format!("  {}: {} -> {}", part.part, part.before, part.after);
+        one_line(&text, LINE_MAX)
+    };
+    lines.extend(change.changed.iter().map(part));
+    lines
 }
 
 fn about(matter: &Matter) -> String {
@@ -132,10 +177,14 @@ fn sentence(notice: &Notice) -> String {
                 "No person has ruled on a debate. What is decided stands provisionally, until the gate {gate} reviews it."
             )
         }
-        (_, Audience::Gate(gate)) => {
+        (What::AwaitsGate, Audience::Gate(gate)) => {
             format!("A provisional decision waits for its review at the gate {gate}.")
         }
-        (What::FellBack(_) | What::AwaitsGate, Audience::Expert { .. }) => {
+        (What::TakenBack, _) => "Half of the time has passed without your ruling, so the debate goes to somebody else. A ruling of yours does not count any more.".into(),
+        (What::Changed { overridden: true, .. }, _) => "Something else stands now than what you had ruled.".into(),
+        (What::Changed { .. }, _) => "The decision of a case in which you ruled or reviewed has changed.".into(),
+        (What::Disproved { .. }, _) => "Something else proved right than what you had ruled.".into(),
+        (What::FellBack(_) | What::AwaitsGate, _) => {
             "A provisional decision stands.".into()
         }
     }
@@ -145,6 +194,11 @@ fn sentence(notice: &Notice) -> String {
 fn answer(notice: &Notice) -> Vec<String> {
     let (debate, case) = (&notice.debate_id, &notice.case_id);
     match &notice.to {
+        Audience::Person { .. } => vec![
+            "What stands now, and how it came to be:".into(),
+            format!("  concord case show {case}"),
+        ],
+        Audience::Expert { .. } if notice.what == What::TakenBack => Vec::new(),
         Audience::Expert { expert, .. } => {
             let expert = expert.as_ref().map_or("YOU", AgentId::as_str);
             vec![

@@ -49,6 +49,10 @@ impl Caller {
             Audience::Expert {
                 contact: Contact { webhook, .. },
                 ..
+            }
+            | Audience::Person {
+                contact: Contact { webhook, .. },
+                ..
             } => webhook.iter().cloned().collect(),
             Audience::Gate(_) => self.gate_url.iter().cloned().collect(),
         }
@@ -147,6 +151,7 @@ fn body(notice: &Notice) -> Value {
     add("sequence", json!(notice.sequence));
     match &notice.to {
         Audience::Expert { expert, .. } => add("expert", json!(expert)),
+        Audience::Person { name, .. } => add("person", json!(name)),
         Audience::Gate(gate) => add("gate", json!(gate)),
     }
     if let Some(until) = notice.until {
@@ -168,7 +173,17 @@ fn body(notice: &Notice) -> Value {
         }
         What::Reminded(percent) => add("percent", json!(percent)),
         What::FellBack(position) => add("provisional", json!(position)),
-        What::AwaitsGate => {}
+        What::AwaitsGate | What::TakenBack => {}
+        What::Changed { change, .. } => add("change", json!(change)),
+        What::Disproved {
+            right,
+            by,
+            explanation,
+        } => {
+            add("proved_right", json!(right));
+            add("by", json!(by));
+            add("explanation", json!(explanation));
+        }
     }
     json!({ "type": notice.kind(), "timestamp": notice.at, "data": data })
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 
-/// Notifications of people: when a debate waits for an expert, at half and at 90 % of the time, and of provisional
-/// decisions before a gate.
+/// Notifications of people: when a debate waits for an expert, at half and at 90 % of the time, of provisional decisions
+/// before a gate, and when what somebody answers for changes.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NotifySettings {

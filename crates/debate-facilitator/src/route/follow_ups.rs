@@ -10,6 +10,7 @@ use concord_events::{
     ExpertRegistered, GateReviewed, OutcomeKnown, PersonEvent, PersonRegistered, PersonResumed,
     PersonSuspended, ReleaseReason, ReviewQueueEvent, StoredEvent,
 };
+use concord_wire::payload::notification::UnassignedReason;
 use concord_wire::payload::{Contact, Level, Status};
 use concord_wire::{AgentId, DebateId, Token};
 
@@ -85,6 +86,12 @@ fn of_debate(record: StoredEvent<DebateEvent>) -> Vec<FollowUp> {
                 .into_iter()
                 .collect()
         }
+        DebateEvent::Reminded(reminded) => reminded
+            .expert
+            .filter(|_| reminded.returns)
+            .map(|expert| FollowUp::Queue(QueueInput::GiveBack { debate_id, expert }))
+            .into_iter()
+            .collect(),
         DebateEvent::FellBack(_) => vec![released(ReleaseReason::TimedOut)],
         DebateEvent::Resolved(resolved) => {
             // Without a level it never was on the ladder.
@@ -110,6 +117,8 @@ fn enqueue(debate_id: DebateId, escalated: &Escalated, meta: &EventMeta) -> Opti
             debate_id,
             case_id: escalated.case_id.clone(),
             priority: entry.priority,
+            opened_by: entry.opened_by.clone(),
+            opener_waiting_max: 0,
             domain: entry.domain.clone(),
             excluded: entry.excluded.clone(),
             entered_at: meta.at,
@@ -156,11 +165,19 @@ fn of_queue(event: ReviewQueueEvent) -> Vec<FollowUp> {
         ReviewQueueEvent::ExpertLeft(left) => {
             let order = || Command::Unassigned {
                 expert: left.agent_id.clone(),
+                reason: UnassignedReason::Left,
             };
             left.returned
                 .iter()
                 .map(|debate| FollowUp::order(debate, order()))
                 .collect()
+        }
+        ReviewQueueEvent::Returned(returned) => {
+            let order = Command::Unassigned {
+                expert: returned.expert,
+                reason: UnassignedReason::DidNotAct,
+            };
+            vec![FollowUp::order(&returned.debate_id, order)]
         }
         ReviewQueueEvent::ExpertRegistered(_)
         | ReviewQueueEvent::Enqueued(_)

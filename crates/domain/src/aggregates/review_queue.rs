@@ -8,15 +8,16 @@
 //!
 //! Inputs about a debate:
 //!
-//! | debate   | Enqueue                 | Advance                | Release  | Reassign                            |
-//! |----------|-------------------------|------------------------|----------|-------------------------------------|
-//! | unknown  | enqueued, or overflowed | -                      | released | refused: not in the queue           |
-//! | waiting  | ignored                 | assigned, if first [1] | released | reassigned, or refused [2]          |
-//! | assigned | ignored                 | -                      | released | reassigned, or refused [2]          |
-//! | finished | ignored                 | -                      | ignored  | refused: not in the queue           |
+//! | debate   | Enqueue                 | Advance                | GiveBack      | Release  | Reassign                   |
+//! |----------|-------------------------|------------------------|---------------|----------|----------------------------|
+//! | unknown  | enqueued, or overflowed | -                      | ignored       | released | refused: not in the queue  |
+//! | waiting  | ignored                 | assigned, if first [1] | ignored       | released | reassigned, or refused [2] |
+//! | assigned | ignored                 | -                      | returned, [3] | released | reassigned, or refused [2] |
+//! | finished | ignored                 | -                      | ignored       | ignored  | refused: not in the queue  |
 //!
 //! [1] The first debate that some expert can take; ignored when there is none. [2] Refused when the
-//! expert is not registered, is excluded, has it already, or has no room. *Finished* are debates
+//! expert is not registered, is excluded, has it already, or has no room. [3] When the
+//! expert has it and somebody else can take it, who has not let it lie; else ignored. *Finished* are debates
 //! that were released or have overflowed; the last [`FINISHED_MAX`] are remembered, and an unknown
 //! debate can be released, so that an Enqueue that comes late finds it finished.
 //!
@@ -31,18 +32,23 @@
 //! happened: what follows from an event earlier than the last one that was heard is ignored, and an
 //! expert whom the queue has not heard of yet leaves it all the same.
 //!
-//! **Order.** By priority, then by waiting time, then by debate id. A debate on the critical path
-//! is assigned before all others as soon as an expert has room; no debate is taken away from an
-//! expert for it.
+//! **Order.** By priority. Within a priority openers take turns: the next debate is of the opener
+//! who was served longest ago in this priority, and of theirs the one that has waited longest (then
+//! by debate id). So a thousand debates of one opener delay another's by one assignment. A debate on
+//! the critical path is assigned before all others as soon as an expert has room; no debate is taken
+//! away from an expert for it.
 //!
 //! **Choice of the expert.** Experts with room who are not excluded. Where the debate has a domain
 //! and any registered expert who is not excluded has it too, only such experts: others wait for
 //! them. Among these the least loaded (debates to capacity), then the one whose last assignment is
-//! longest ago, then the lower id.
+//! longest ago, then the lower id. Those who have let the debate lie are asked when nobody else can.
 //!
 //! **A full queue.** When nobody who may be given a debate has room, a supporting debate overflows
-//! at once, and another when `queue_max` wait already. While no expert is registered at all
-//! everything waits: one may register in time.
+//! at once, and another when `queue_max` wait already and its opener has an equal share of these
+//! places (`queue_max` by the number of openers who wait): so one opener cannot fill the queue for
+//! others. A setting of the installation bounds the debates of one opener that wait beside it; what
+//! exceeds it overflows too, and the events say the number that was in force. While no expert is
+//! registered at all everything waits: one may register in time.
 //!
 //! **Duties of the caller.** It sends [`QueueInput::Advance`] after *every* event of the queue,
 //! with that event as the cause; an assignment is such an event, so this goes on until there is
@@ -65,10 +71,12 @@ mod order;
 mod recent;
 mod state;
 mod verify;
+mod waiting;
 
 pub use recent::Recent;
-pub use state::{Holder, Place, QueueState, QueuedDebate, RegisteredExpert};
+pub use state::{Holder, QueueState, QueuedDebate, RegisteredExpert};
 pub use verify::{decide_again, over_capacity};
+pub use waiting::{Place, Waiting};
 
 use crate::machine::{Context, Decision, Machine};
 
@@ -116,6 +124,13 @@ pub enum QueueInput {
     Enqueue(Box<Enqueue>),
     /// Assigns the first debate that some expert can take.
     Advance,
+    /// Takes a debate from an expert who lets it lie, where somebody else can take it.
+    GiveBack {
+        /// The debate.
+        debate_id: DebateId,
+        /// The expert.
+        expert: AgentId,
+    },
     /// Releases a debate that needs no person any more.
     Release {
         /// The debate.
@@ -145,7 +160,7 @@ pub struct Enqueue {
     pub entry: Enqueued,
     /// What happens to it when the queue is full.
     pub overflow: Overflow,
-    /// How many debates may wait before others overflow. Supporting debates never wait while
+    /// How many debates may wait before others overflow. `entry` has the bound for one opener. Supporting debates never wait while
     /// experts have no room.
     pub queue_max: u32,
 }

@@ -47,7 +47,7 @@ events! {
     Assigned(Box<DebateAssigned>) = "assigned", effects: true, deadlines: false,
         "Level 3: an expert has been given the debate, and is sent a brief.";
     Unassigned(Unassigned) = "unassigned", effects: true, deadlines: false,
-        "Level 3: the expert who had the debate has left; it waits in the queue again, and the expert is told.";
+        "Level 3: the expert who had the debate has left, or has let it lie; it waits in the queue again, and the expert is told.";
     Reminded(Reminded) = "reminded", effects: true, deadlines: true,
         "Level 3: half or nine tenths of the time have passed; the expert is told.";
     RulingSetAside(Box<RulingSetAside>) = "ruling_set_aside", effects: true, deadlines: false,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{CloseReason, ReceivedAnswer};
 use crate::Deadline;
 use concord_wire::id::{AgentId, CaseId, MessageId};
+use concord_wire::payload::notification::UnassignedReason;
 use concord_wire::payload::{
     Brief, ConflictOutcome, Contact, DebatePriority, EscalationReason, Evidence, Level, Mediation,
     Overflow, Position, Question, RoundRecord, Tally,
@@ -164,6 +165,9 @@ pub struct MediatorAsked {
 pub struct QueueEntry {
     /// The priority in the review queue.
     pub priority: DebatePriority,
+    /// Who opened its case; none for cases of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_by: Option<AgentId>,
     /// The expertise that it needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
@@ -216,6 +220,12 @@ pub struct Unassigned {
     pub topic: String,
     /// The expert that had it.
     pub expert: AgentId,
+    /// The addresses at which the expert is notified, as registered then. Empty in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Contact::is_empty")]
+    pub contact: Contact,
+    /// The reason why it was taken back.
+    #[serde(default, skip_serializing_if = "UnassignedReason::is_left")]
+    pub reason: UnassignedReason,
 }
 
 /// Contents of `reminded`.
@@ -233,6 +243,9 @@ pub struct Reminded {
     pub contact: Contact,
     /// How much of the time has passed, in percent.
     pub percent: u8,
+    /// Whether the expert has let it lie for so long that the queue may give it to somebody else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub returns: bool,
     /// The time until which a ruling counts.
     pub due: Timestamp,
     /// All open deadlines of the debate.

@@ -20,6 +20,8 @@ events! {
         "A debate waits for a person.";
     Assigned(Assigned) = "assigned", effects: false, deadlines: false,
         "An expert has room, and has been given the first debate in the queue that they can take.";
+    Returned(Returned) = "returned", effects: false, deadlines: false,
+        "An expert has let a debate lie while somebody else can take it; it waits again.";
     Overflowed(Overflowed) = "overflowed", effects: false, deadlines: false,
         "The queue has no place for a debate; the policy of its case says what becomes of it.";
     Released(Released) = "released", effects: false, deadlines: false,
@@ -63,6 +65,11 @@ fn is_zero(sequence: &u64) -> bool {
     *sequence == 0
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // The serialiser gives a reference.
+fn is_no_limit(most: &u32) -> bool {
+    *most == 0
+}
+
 /// Contents of `enqueued`: a debate as it waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Enqueued {
@@ -72,6 +79,12 @@ pub struct Enqueued {
     pub case_id: CaseId,
     /// The priority.
     pub priority: DebatePriority,
+    /// Who opened its case; none for cases of earlier versions, which count as those of one opener.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_by: Option<AgentId>,
+    /// How many debates of one opener could wait then; 0 for no limit.
+    #[serde(default, skip_serializing_if = "is_no_limit")]
+    pub opener_waiting_max: u32,
     /// What it is about. Only experts who have this domain are given it, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
@@ -101,6 +114,17 @@ pub struct Assigned {
     pub waited_ms: u64,
 }
 
+/// Contents of `returned`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Returned {
+    /// The debate. It waits again at the place that it had.
+    pub debate_id: DebateId,
+    /// Its case.
+    pub case_id: CaseId,
+    /// The expert that had it. It is not given to them again while somebody else can take it.
+    pub expert: AgentId,
+}
+
 /// Contents of `overflowed`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Overflowed {
@@ -110,6 +134,31 @@ pub struct Overflowed {
     pub case_id: CaseId,
     /// What happens to the debate.
     pub handling: Overflow,
+    /// The reason why there is no place for it.
+    #[serde(default, skip_serializing_if = "OverflowReason::is_queue_full")]
+    pub reason: OverflowReason,
+}
+
+/// The reason why the queue has no place for a debate.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum OverflowReason {
+    /// As many debates wait as may, or a supporting one would have to wait.
+    #[default]
+    QueueFull,
+    /// As many debates of its opener wait as may, by the settings of the installation.
+    OpenerQuota {
+        /// The opener.
+        opened_by: AgentId,
+        /// How many debates of one opener could wait then.
+        waiting_max: u32,
+    },
+}
+
+impl OverflowReason {
+    fn is_queue_full(&self) -> bool {
+        *self == Self::QueueFull
+    }
 }
 
 /// The reason why a debate needs no person any more.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::experts::with;
 use super::{Agents, text};
 use crate::world::World;
 
@@ -14,6 +15,8 @@ pub(crate) struct Ladder {
     pub(super) briefs: BTreeMap<String, Vec<String>>,
     /// Experts who have disappeared without a word.
     pub(super) gone: BTreeSet<String>,
+    /// More comes before people than they can do: openers wait for each other.
+    pub(super) busy: bool,
     /// Debates that somebody has heard of.
     pub(super) debates: BTreeSet<String>,
     /// Orders of operators.
@@ -54,7 +57,10 @@ impl Agents {
             return;
         }
         let handling = ["vote", "ladder", "ladder", "vote_then_ladder"];
-        let handling = self.random.pick(&handling).copied();
+        let handling = match self.is_busy() {
+            true => Some("ladder"),
+            false => self.random.pick(&handling).copied(),
+        };
         let ladder = self.ladder_policy();
         if let Some(fields) = policy.as_object_mut() {
             fields.insert("conflict_handling".into(), json!(handling));
@@ -78,12 +84,13 @@ impl Agents {
             "priority": self.priority(),
         });
         let mediator = self.random.pick(&mediators).copied().flatten();
-        let domain = self
-            .random
-            .chance(0.4)
+        let domain = (!self.is_busy() && self.random.chance(0.4))
             .then(|| self.random.pick(&DOMAINS).copied())
             .flatten();
         let (times, scale) = self.times();
+        if self.is_busy() {
+            policy = crowded(policy);
+        }
         if let Some(fields) = policy.as_object_mut() {
             fields.insert("times".into(), times);
             fields.insert("time_scale".into(), scale.into());
@@ -93,9 +100,13 @@ impl Agents {
         policy
     }
 
+    pub(super) fn is_busy(&self) -> bool {
+        self.ladder.as_ref().is_some_and(|ladder| ladder.busy)
+    }
+
     /// The times of the levels: those of the specification, scaled; or some at random.
     fn times(&mut self) -> (Value, u64) {
-        if self.random.chance(0.3) {
+        if !self.is_busy() && self.random.chance(0.3) {
             return (
                 json!({}),
                 *self.random.pick(&[3_600, 7_200, 14_400]).unwrap_or(&3_600),
@@ -108,7 +119,7 @@ impl Agents {
             "evaluation_ms": self.random.between(30, 3_000),
             "opinion_ms": self.random.between(1, mediation),
             "mediation_ms": mediation,
-            "person_ms": self.random.between(100, 9_000),
+            "person_ms": self.random.between(if self.is_busy() { 6_000 } else { 100 }, 9_000),
             "provisional_ms": self.random.between(10, 6_000),
         });
         (times, 1)
@@ -189,4 +200,10 @@ impl Agents {
             self.resume(world, 10, debate);
         }
     }
+}
+
+/// A policy by which much waits for the same people.
+fn crowded(policy: Value) -> Value {
+    let policy = with(policy, "queue_max", json!(8));
+    with(policy, "priority", json!("valuation"))
 }

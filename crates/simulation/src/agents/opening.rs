@@ -3,7 +3,7 @@
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use super::{Agents, Draft, NAMES, OPENER, OTHER_OPENER};
+use super::{Agents, Draft, NAMES, OPENER, OPENERS, OTHER_OPENER};
 use crate::policies::SIMULATED;
 use crate::world::World;
 
@@ -53,8 +53,9 @@ impl Agents {
     }
 
     fn request(&mut self, parameters: Value) -> Draft {
+        let opener = self.random.pick(&OPENERS).copied();
         Draft {
-            from: OPENER.into(),
+            from: opener.unwrap_or(OPENER).into(),
             to: Service::Coordinator,
             kind: "request",
             case: None,

@@ -137,7 +137,10 @@ impl Agents {
                 self.suspend(world, leaves, name);
             }
         }
-        let many = self.random.place(EXPERTS.len());
+        let many = match self.is_busy() {
+            true => 1 + self.random.place(2),
+            false => self.random.place(EXPERTS.len()),
+        };
         for name in EXPERTS.iter().take(many) {
             let comes = self.random.between(0, 6_000);
             self.arbiter(world, comes, name);

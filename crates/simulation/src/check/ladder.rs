@@ -13,6 +13,7 @@ use concord_wire::payload::{Level, Status};
 use concord_wire::{DebateId, Token};
 
 use super::archive::Archive;
+use super::queue;
 use crate::report::LadderCounts;
 use crate::world::World;
 
@@ -321,11 +322,13 @@ pub(super) fn counts(archive: &Archive) -> LadderCounts {
     for record in archive.queues.values().flatten() {
         match &record.event {
             ReviewQueueEvent::Assigned(_) => counts.assigned += 1,
+            ReviewQueueEvent::Returned(_) => counts.returned += 1,
             ReviewQueueEvent::Overflowed(_) => counts.overflowed += 1,
             ReviewQueueEvent::Reassigned(_) => counts.operated += 1,
             _ => {}
         }
     }
+    counts.contended = queue::contended(archive);
     for records in archive.debates.values() {
         records
             .iter()

@@ -16,7 +16,7 @@ pub use case::{
 };
 pub use debate::{
     ChallengeAcknowledged, DebateAwaitsGate, DebateEscalated, DebateProvisional, DebateResolved,
-    DebateUnassigned, OutcomeKnown, RulingDue,
+    DebateUnassigned, OutcomeKnown, RulingDue, UnassignedReason,
 };
 pub use exchange::{AnsweredLate, LoopBroken, RequestCompleted, Woken};
 

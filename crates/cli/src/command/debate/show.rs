@@ -6,6 +6,7 @@ use clap::Args;
 use concord_domain::aggregates::debate::DebateState;
 use concord_events::{AggregateEvent, Deadline, DebateEvent, StoredEvent};
 use concord_runtime::service::clock;
+use concord_wire::payload::notification::UnassignedReason;
 use concord_wire::payload::{ConflictOutcome, DebateTerms, Level, Position};
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 use serde::Serialize;
@@ -275,7 +276,13 @@ fn event_text(event: &DebateEvent) -> String {
         }
         DebateEvent::OpinionGiven(given) => format!("{}: {}", given.heard.agent_id, given.text),
         DebateEvent::Assigned(assigned) => format!("to {}", assigned.briefed.expert),
-        DebateEvent::Unassigned(unassigned) => format!("{} has left", unassigned.expert),
+        DebateEvent::Unassigned(unassigned) => {
+            let why = match unassigned.reason {
+                UnassignedReason::Left => "has left",
+                UnassignedReason::DidNotAct => "has let it lie",
+            };
+            format!("{} {why}", unassigned.expert)
+        }
         DebateEvent::Reminded(reminded) => format!("at {} % of the time", reminded.percent),
         DebateEvent::RulingSetAside(aside) => {
             format!(

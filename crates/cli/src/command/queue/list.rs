@@ -36,6 +36,9 @@ struct Row {
     priority: DebatePriority,
     #[serde(skip_serializing_if = "Option::is_none")]
     domain: Option<String>,
+    /// Who opened its case; openers take turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opened_by: Option<AgentId>,
     topic: String,
     /// The expert that has it; none while it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +119,7 @@ fn new_row(debate: &QueuedDebate, state: &DebateState) -> Row {
         case_id: entry.case_id,
         priority: entry.priority,
         domain: entry.domain,
+        opened_by: entry.opened_by,
         topic: state
             .opened
             .as_ref()
@@ -142,7 +146,7 @@ fn text(shown: &Shown) -> String {
     let mut text = String::new();
     if !shown.assigned.is_empty() {
         let mut table = Table::new([
-            "EXPERT", "DEBATE", "PRIORITY", "SINCE", "UNTIL", "LEFT", "CASE", "TOPIC",
+            "EXPERT", "DEBATE", "PRIORITY", "SINCE", "UNTIL", "LEFT", "OPENER", "CASE", "TOPIC",
         ])
         .indented("  ");
         for row in &shown.assigned {
@@ -162,7 +166,7 @@ fn text(shown: &Shown) -> String {
     }
     if !shown.waiting.is_empty() {
         let mut table = Table::new([
-            "NO", "DEBATE", "PRIORITY", "SINCE", "UNTIL", "LEFT", "CASE", "TOPIC",
+            "NO", "DEBATE", "PRIORITY", "SINCE", "UNTIL", "LEFT", "OPENER", "CASE", "TOPIC",
         ])
         .indented("  ");
         for (place, row) in shown.waiting.iter().enumerate() {
@@ -189,7 +193,7 @@ fn text(shown: &Shown) -> String {
     text
 }
 
-fn cells(row: &Row, first: Cell, since: Cell) -> [Cell; 8] {
+fn cells(row: &Row, first: Cell, since: Cell) -> [Cell; 9] {
     let left = row.due.millis_since(clock::now());
     let (left, style) = match (row.held, left) {
         (true, _) => ("held".to_owned(), DOUBTFUL),
@@ -203,6 +207,11 @@ fn cells(row: &Row, first: Cell, since: Cell) -> [Cell; 8] {
         since,
         Cell::text(row.due),
         Cell::text(left).with(style),
+        Cell::text(
+            row.opened_by
+                .as_ref()
+                .map_or("-".into(), ToString::to_string),
+        ),
         Cell::text(&row.case_id),
         Cell::text(one_line(&row.topic, 50)),
     ]
@@ -226,6 +235,7 @@ mod tests {
             case_id: CaseId::new("c-1").unwrap(),
             priority: DebatePriority::CriticalPath,
             domain: None,
+            opened_by: None,
             topic: "Price target".into(),
             expert: expert.map(|expert| AgentId::new(expert).unwrap()),
             entered_at: clock::now(),

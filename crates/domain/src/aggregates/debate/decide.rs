@@ -91,7 +91,7 @@ fn decide_command(
             contact,
             background,
         } => escalation::assigned(&on, expert, contact, background.as_deref()),
-        Command::Unassigned { expert } => escalation::unassigned(&on, expert),
+        Command::Unassigned { expert, reason } => escalation::unassigned(&on, expert, *reason),
         Command::Overflowed { handling } => escalation::overflowed(&on, *handling),
         Command::Reviewed { by, review, again } => {
             escalation::reviewed(&on, by, review, again.as_ref())

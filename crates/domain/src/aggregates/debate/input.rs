@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use concord_events::{DeadlineControl, DeadlineElapsed, Heard};
 use concord_wire::payload::{
     Answer, Background, Contact, Credibility, Evidence, OpenDebate, OutcomeReport, Overflow,
-    Precedent, Review, Ruling,
+    Precedent, Review, Ruling, notification::UnassignedReason,
 };
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 
@@ -154,10 +154,12 @@ pub enum Command {
         /// What the expert is shown beside the positions; `None` where the case is not known.
         background: Option<Box<Background>>,
     },
-    /// The expert has left; the debate waits in the review queue again.
+    /// The expert has left or has let it lie; the debate waits in the review queue again.
     Unassigned {
         /// The expert who had it.
         expert: AgentId,
+        /// Which of the two.
+        reason: UnassignedReason,
     },
     /// The review queue is full.
     Overflowed {

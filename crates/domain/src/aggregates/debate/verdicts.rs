@@ -25,7 +25,7 @@ pub fn domain_of(terms: &DebateTerms, conflict: &Conflict) -> String {
 
 /// Whether `held` is the same as the position with these words and this value, as the vote compares
 /// positions.
-pub(super) fn holds(
+pub(in crate::aggregates) fn holds(
     opened: &DebateOpened,
     held: &Position,
     position: &str,

@@ -1,8 +1,8 @@
 //! What to do about an input of the review queue. The tables are in the module above.
 
 use concord_events::{
-    Assigned, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason, Released,
-    ReviewQueueEvent,
+    Assigned, ExpertLeft, ExpertRegistered, OverflowReason, Overflowed, Reassigned, ReleaseReason,
+    Released, Returned, ReviewQueueEvent,
 };
 use concord_wire::payload::{Contact, DebatePriority};
 use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::over_capacity;
 use super::state::{QueueState, QueuedDebate};
-use super::{EXPERTS_MAX, Enqueue, QueueInput, event_id_of, order};
+use super::{EXPERTS_MAX, Enqueue, QueueInput, event_id_of, order, verify};
 use crate::aggregates::case::reused_message_id;
 use crate::digest;
 use crate::machine::{Context, Decision, Ignored};
@@ -42,6 +42,7 @@ pub(super) fn decide(state: &QueueState, context: &Context, input: &QueueInput) 
         QueueInput::Leave { .. } => leave(state, input),
         QueueInput::Enqueue(enqueue) => enqueue_debate(state, enqueue),
         QueueInput::Advance => advance(state, context),
+        QueueInput::GiveBack { debate_id, expert } => give_back(state, debate_id, expert),
         QueueInput::Release { debate_id, reason } => release(state, debate_id, *reason),
         QueueInput::Reassign {
             debate_id,
@@ -61,6 +62,7 @@ fn digest_of_input(input: &QueueInput) -> String {
         } => request_digest("leave", (agent_id, by, why)),
         QueueInput::Enqueue(enqueue) => request_digest("enqueue", &enqueue.entry.debate_id),
         QueueInput::Advance => request_digest("advance", ()),
+        QueueInput::GiveBack { debate_id, .. } => request_digest("give_back", debate_id),
         QueueInput::Release { debate_id, .. } => request_digest("release", debate_id),
         QueueInput::Reassign {
             debate_id,
@@ -83,6 +85,7 @@ pub(super) fn digest_of_event(event: &ReviewQueueEvent) -> String {
             request_digest("enqueue", &overflowed.debate_id)
         }
         ReviewQueueEvent::Assigned(_) => request_digest("advance", ()),
+        ReviewQueueEvent::Returned(returned) => request_digest("give_back", &returned.debate_id),
         ReviewQueueEvent::Released(released) => request_digest("release", &released.debate_id),
         ReviewQueueEvent::Reassigned(Reassigned {
             debate_id,
@@ -164,18 +167,41 @@ fn enqueue_debate(state: &QueueState, enqueue: &Enqueue) -> QueueDecision {
     }
     let debate = QueuedDebate::waiting(entry.clone());
     let must_wait = !state.experts.is_empty() && !order::is_room_for(state, &debate);
-    let is_full = entry.priority == DebatePriority::Supporting
-        || state.waiting.len() >= enqueue.queue_max as usize;
-    if must_wait && is_full {
-        let (debate_id, case_id) = (entry.debate_id.clone(), entry.case_id.clone());
-        let overflowed = Overflowed {
-            debate_id,
-            case_id,
-            handling: enqueue.overflow,
-        };
-        return Decision::Append(ReviewQueueEvent::Overflowed(overflowed));
+    let no_place = if must_wait {
+        no_place(state, enqueue)
+    } else {
+        None
+    };
+    let Some(reason) = no_place else {
+        return Decision::Append(ReviewQueueEvent::Enqueued(debate.entry));
+    };
+    Decision::Append(ReviewQueueEvent::Overflowed(Overflowed {
+        debate_id: entry.debate_id.clone(),
+        case_id: entry.case_id.clone(),
+        handling: enqueue.overflow,
+        reason,
+    }))
+}
+
+/// Why a debate that must wait may not; `None` if it may.
+fn no_place(state: &QueueState, enqueue: &Enqueue) -> Option<OverflowReason> {
+    let entry = &enqueue.entry;
+    let opener = entry.opened_by.as_ref();
+    let waiting = &state.waiting;
+    let own = waiting.of_opener(opener);
+    let queue_max = enqueue.queue_max as usize;
+    // One opener cannot fill the queue for others: each has an equal share of its places.
+    let share = queue_max.div_ceil(waiting.openers_with(opener));
+    if entry.priority == DebatePriority::Supporting || (waiting.len() >= queue_max && own >= share)
+    {
+        return Some(OverflowReason::QueueFull);
     }
-    Decision::Append(ReviewQueueEvent::Enqueued(debate.entry))
+    opener
+        .filter(|_| verify::is_quota_reached(own, entry.opener_waiting_max))
+        .map(|opener| OverflowReason::OpenerQuota {
+            opened_by: opener.clone(),
+            waiting_max: entry.opener_waiting_max,
+        })
 }
 
 fn advance(state: &QueueState, context: &Context) -> QueueDecision {
@@ -204,6 +230,23 @@ fn contact_of(state: &QueueState, expert: &AgentId) -> Contact {
         .get(expert)
         .map(|entry| entry.expert.contact.clone())
         .unwrap_or_default()
+}
+
+/// An expert has let a debate lie. It stays where it is while nobody else can take it.
+fn give_back(state: &QueueState, debate_id: &DebateId, expert: &AgentId) -> QueueDecision {
+    let known = state.debates.get(debate_id);
+    let held = known.filter(|debate| {
+        let holder = debate.holder.as_ref();
+        holder.is_some_and(|holder| holder.expert == *expert)
+    });
+    let Some(debate) = held.filter(|debate| order::is_room_elsewhere(state, debate, expert)) else {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    };
+    Decision::Append(ReviewQueueEvent::Returned(Returned {
+        debate_id: debate_id.clone(),
+        case_id: debate.entry.case_id.clone(),
+        expert: expert.clone(),
+    }))
 }
 
 fn release(state: &QueueState, debate_id: &DebateId, reason: ReleaseReason) -> QueueDecision {

@@ -13,14 +13,33 @@ pub(super) fn next(state: &QueueState) -> Option<(&QueuedDebate, &AgentId)> {
     if candidates.with_room.is_empty() {
         return None;
     }
-    state
-        .in_order()
+    // Where nobody can take the first debate of a line, the line's turn goes to its next one.
+    let lines = state.waiting.in_turn().into_iter();
+    lines
+        .flat_map(|(_, places)| places)
+        .filter_map(|place| state.debates.get(&place.debate_id))
         .find_map(|debate| Some((debate, candidates.choose(debate)?)))
 }
 
 /// Whether some expert could take the debate now if it were the first.
 pub(super) fn is_room_for(state: &QueueState, debate: &QueuedDebate) -> bool {
     Candidates::of(state).choose(debate).is_some()
+}
+
+/// Whether somebody else than its expert, and than those who have let it lie, could take the debate
+/// now.
+pub(super) fn is_room_elsewhere(
+    state: &QueueState,
+    debate: &QueuedDebate,
+    expert: &AgentId,
+) -> bool {
+    let mut candidates = Candidates::of(state);
+    let not = [
+        &debate.entry.excluded[..],
+        &debate.passed_over,
+        std::slice::from_ref(expert),
+    ];
+    first(candidates.eligible(debate), &not).is_some()
 }
 
 type Named<'a> = (&'a AgentId, &'a RegisteredExpert);
@@ -57,23 +76,30 @@ impl<'a> Candidates<'a> {
     /// The expert to whom the debate is assigned, of those with room.
     fn choose(&mut self, debate: &'a QueuedDebate) -> Option<&'a AgentId> {
         let excluded = &debate.entry.excluded;
+        let eligible = self.eligible(debate);
+        self::first(eligible, &[excluded, &debate.passed_over])
+            .or_else(|| self::first(eligible, &[excluded]))
+    }
+
+    /// The experts with room who may be given the debate, but for those who are excluded.
+    fn eligible(&mut self, debate: &'a QueuedDebate) -> &[Named<'a>] {
+        let Self {
+            state,
+            with_room,
+            by_domain,
+        } = self;
         if let Some(domain) = &debate.domain {
-            let Self {
-                state, by_domain, ..
-            } = self;
             let by_domain = by_domain
                 .entry(domain)
                 .or_insert_with(|| DomainExperts::about(state, domain));
-            if by_domain
-                .all
-                .iter()
-                .any(|expert| !excluded.contains(expert))
-            {
+            let excluded = &debate.entry.excluded;
+            let mut all = by_domain.all.iter();
+            if all.any(|expert| !excluded.contains(expert)) {
                 // The debate waits for them when they have no room.
-                return first(&by_domain.with_room, excluded);
+                return &by_domain.with_room;
             }
         }
-        first(&self.with_room, excluded)
+        with_room
     }
 }
 
@@ -92,9 +118,10 @@ impl<'a> DomainExperts<'a> {
     }
 }
 
-/// The first of these experts, in the order of [`by_turn`], who is not excluded.
-fn first<'a>(of: &[Named<'a>], excluded: &[AgentId]) -> Option<&'a AgentId> {
-    let can = of.iter().filter(|(expert, _)| !excluded.contains(expert));
+/// The first of these experts, in the order of [`by_turn`], who is in none of the lists.
+fn first<'a>(of: &[Named<'a>], not: &[&[AgentId]]) -> Option<&'a AgentId> {
+    let is_in = |expert: &AgentId| not.iter().any(|list| list.contains(expert));
+    let can = of.iter().filter(|(expert, _)| !is_in(expert));
     can.min_by(|a, b| by_turn(a, b)).map(|(expert, _)| *expert)
 }
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::{Enqueued, ReviewQueueEvent, StoredEvent};
-use concord_wire::payload::{DebatePriority, Expert};
+use concord_wire::payload::Expert;
 use concord_wire::{AgentId, DebateId, MessageId, Timestamp};
 
 use super::decide::digest_of_event;
+use super::waiting::{Place, Waiting};
 use super::{CAUSES_MAX, FINISHED_MAX, Recent};
 use crate::rules::canonical::normalise;
 
@@ -17,8 +18,8 @@ pub struct QueueState {
     pub experts: BTreeMap<AgentId, RegisteredExpert>,
     /// Debates that wait or are assigned.
     pub debates: BTreeMap<DebateId, QueuedDebate>,
-    /// The places of the debates that wait, in the order of the queue.
-    pub waiting: BTreeSet<Place>,
+    /// The places of the debates that wait.
+    pub waiting: Waiting,
     /// Debates that were released or have overflowed; the last of them.
     pub finished: Recent<DebateId, ()>,
     /// The sequence of the last event of each person that was followed.
@@ -32,7 +33,7 @@ impl Default for QueueState {
         Self {
             experts: BTreeMap::new(),
             debates: BTreeMap::new(),
-            waiting: BTreeSet::new(),
+            waiting: Waiting::default(),
             finished: Recent::new(FINISHED_MAX),
             followed: BTreeMap::new(),
             causes: Recent::new(CAUSES_MAX),
@@ -70,6 +71,8 @@ pub struct QueuedDebate {
     pub domain: Option<String>,
     /// The expert who has it; `None` while it waits.
     pub holder: Option<Holder>,
+    /// Experts who have let it lie. It is given to others first.
+    pub passed_over: Vec<AgentId>,
 }
 
 impl QueuedDebate {
@@ -80,6 +83,7 @@ impl QueuedDebate {
             entry,
             domain,
             holder: None,
+            passed_over: Vec::new(),
         }
     }
 }
@@ -93,28 +97,6 @@ pub struct Holder {
     pub since: Timestamp,
 }
 
-/// A place in the queue. The lesser place comes first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
-    /// The most urgent priority comes first.
-    pub priority: DebatePriority,
-    /// Then the debate that has waited longest.
-    pub entered_at: Timestamp,
-    /// Then the lower id.
-    pub debate_id: DebateId,
-}
-
-impl Place {
-    /// The place of a debate.
-    pub fn of(entry: &Enqueued) -> Self {
-        Self {
-            priority: entry.priority,
-            entered_at: entry.entered_at,
-            debate_id: entry.debate_id.clone(),
-        }
-    }
-}
-
 /// A domain in the form in which domains are compared; `None` for an empty one.
 fn comparable(domain: &str) -> Option<String> {
     Some(normalise(domain)).filter(|domain| !domain.is_empty())
@@ -124,8 +106,8 @@ impl QueueState {
     /// The debates that wait, in the order of the queue.
     pub fn in_order(&self) -> impl Iterator<Item = &QueuedDebate> {
         self.waiting
-            .iter()
-            .filter_map(|place| self.debates.get(&place.debate_id))
+            .in_order()
+            .filter_map(|debate_id| self.debates.get(debate_id))
     }
 
     /// The debates that an expert has, in the order of the queue.
@@ -137,7 +119,7 @@ impl QueueState {
             .flat_map(|entry| &entry.held);
         let mut held: Vec<&QueuedDebate> =
             held.filter_map(|debate| self.debates.get(debate)).collect();
-        held.sort_by_key(|debate| Place::of(&debate.entry));
+        held.sort_by_key(|debate| (debate.entry.priority, Place::of(&debate.entry)));
         held
     }
 
@@ -159,16 +141,19 @@ impl QueueState {
                 for id in &left.returned {
                     if let Some(debate) = self.debates.get_mut(id) {
                         debate.holder = None;
-                        self.waiting.insert(Place::of(&debate.entry));
+                        self.waiting.insert(&debate.entry);
                     }
                 }
             }
             ReviewQueueEvent::Enqueued(entry) => {
-                self.waiting.insert(Place::of(&entry));
+                self.waiting.insert(&entry);
                 self.debates
                     .insert(entry.debate_id.clone(), QueuedDebate::waiting(entry));
             }
             ReviewQueueEvent::Assigned(given) => {
+                if let Some(debate) = self.debates.get(&given.debate_id) {
+                    self.waiting.served(&debate.entry, sequence);
+                }
                 self.assign(
                     &given.debate_id,
                     Holder {
@@ -187,6 +172,13 @@ impl QueueState {
                     },
                     sequence,
                 );
+            }
+            ReviewQueueEvent::Returned(returned) => {
+                self.take_back(&returned.debate_id);
+                if let Some(debate) = self.debates.get_mut(&returned.debate_id) {
+                    debate.passed_over.push(returned.expert);
+                    self.waiting.insert(&debate.entry);
+                }
             }
             ReviewQueueEvent::Overflowed(overflowed) => {
                 self.finished.insert(overflowed.debate_id, ())
@@ -239,7 +231,7 @@ impl QueueState {
         };
         match debate.holder.take() {
             None => {
-                self.waiting.remove(&Place::of(&debate.entry));
+                self.waiting.remove(&debate.entry);
             }
             Some(holder) => {
                 if let Some(entry) = self.experts.get_mut(&holder.expert) {
@@ -252,10 +244,7 @@ impl QueueState {
     fn assign(&mut self, debate_id: &DebateId, holder: Holder, sequence: u64) {
         self.take_back(debate_id);
         debug_assert!(
-            !self
-                .waiting
-                .iter()
-                .any(|place| place.debate_id == *debate_id),
+            !self.waiting.has(debate_id),
             "a debate that is assigned does not wait"
         );
         if let Some(entry) = self.experts.get_mut(&holder.expert) {

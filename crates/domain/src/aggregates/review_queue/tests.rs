@@ -5,6 +5,8 @@ use super::*;
 use crate::fixtures::*;
 
 mod experts;
+mod giving_back;
+mod openers;
 mod properties;
 mod rules;
 
@@ -58,6 +60,8 @@ fn entry(name: &str, priority: DebatePriority, entered: u64) -> Enqueued {
         debate_id: debate(name),
         case_id: case_id(),
         priority,
+        opened_by: None,
+        opener_waiting_max: 0,
         domain: None,
         excluded: Vec::new(),
         entered_at: after(entered),
@@ -81,6 +85,13 @@ fn release(name: &str) -> QueueInput {
     QueueInput::Release {
         debate_id: debate(name),
         reason: ReleaseReason::Ruled,
+    }
+}
+
+fn give_back(name: &str, expert: &str) -> QueueInput {
+    QueueInput::GiveBack {
+        debate_id: debate(name),
+        expert: agent(expert),
     }
 }
 
@@ -171,6 +182,7 @@ fn every_cell_of_the_table_of_debates() {
         [
             enqueue(name, USUAL, 5),
             QueueInput::Advance,
+            give_back(name, "eva"),
             release(name),
             // finn gets room for it.
             reassign(name, "gil"),
@@ -181,15 +193,18 @@ fn every_cell_of_the_table_of_debates() {
         "refused: /payload/parameters/debate_id",
     );
     for (name, row) in [
-        ("d-9", ["enqueued", done, "released", not_there]),
-        ("d-3", [done, done, "released", "reassigned"]),
-        ("d-1", [done, done, "released", "reassigned"]),
-        ("d-4", [done, done, done, not_there]),
+        ("d-9", ["enqueued", done, done, "released", not_there]),
+        ("d-3", [done, done, done, "released", "reassigned"]),
+        ("d-1", [done, done, "returned", "released", "reassigned"]),
+        ("d-4", [done, done, done, done, not_there]),
     ] {
         for (input, expected) in inputs(name).into_iter().zip(row) {
             let mut story = busy();
             let context = said("m-9", 9);
-            if matches!(input, QueueInput::Reassign { .. }) {
+            if matches!(
+                input,
+                QueueInput::Reassign { .. } | QueueInput::GiveBack { .. }
+            ) {
                 // Without advancing, so that there is room.
                 story.hears(&said("m-gil", 8), &register("gil", 1, &[]));
             }

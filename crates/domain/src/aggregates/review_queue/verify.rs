@@ -1,6 +1,6 @@
 //! Checks of the review queue's events after they are stored.
 
-use concord_events::{Origin, Reassigned, ReviewQueueEvent, StoredEvent};
+use concord_events::{Origin, OverflowReason, Reassigned, ReviewQueueEvent, StoredEvent};
 
 use super::{Enqueue, QueueInput, QueueState, ReviewQueueMachine, event_id_of};
 use crate::machine::{Context, Decision, Machine};
@@ -31,7 +31,7 @@ pub fn decide_again(
     record: &StoredEvent<ReviewQueueEvent>,
 ) -> Result<bool, String> {
     let Some(input) = input(record) else {
-        return Ok(false);
+        return overflowed(before, &record.event);
     };
     let (now, cause) = (record.meta.at, record.meta.cause.clone());
     let said = record.meta.event_id == event_id_of(Origin::Message, &cause);
@@ -45,6 +45,29 @@ pub fn decide_again(
         )),
         Decision::Reject(fault) => Err(format!("decided again it would be refused: {fault}")),
     }
+}
+
+/// Whether as many debates of an opener wait as may.
+pub(super) fn is_quota_reached(waiting: usize, waiting_max: u32) -> bool {
+    waiting_max > 0 && waiting >= waiting_max as usize
+}
+
+/// Checks what an overflow says about its reason. The debate itself is not in the event.
+fn overflowed(before: &QueueState, event: &ReviewQueueEvent) -> Result<bool, String> {
+    if let ReviewQueueEvent::Overflowed(overflowed) = event
+        && let OverflowReason::OpenerQuota {
+            opened_by,
+            waiting_max,
+        } = &overflowed.reason
+    {
+        let waiting = before.waiting.of_opener(Some(opened_by));
+        if !is_quota_reached(waiting, *waiting_max) {
+            return Err(format!(
+                "it overflows because {waiting_max} debates of {opened_by} waited; {waiting} did"
+            ));
+        }
+    }
+    Ok(false)
 }
 
 /// The input that must have led to this event.
@@ -70,6 +93,10 @@ fn input(record: &StoredEvent<ReviewQueueEvent>) -> Option<QueueInput> {
         ReviewQueueEvent::Assigned(_) => QueueInput::Advance,
         // The input is not in the event, only its result.
         ReviewQueueEvent::Overflowed(_) => return None,
+        ReviewQueueEvent::Returned(returned) => QueueInput::GiveBack {
+            debate_id: returned.debate_id,
+            expert: returned.expert,
+        },
         ReviewQueueEvent::Released(released) => QueueInput::Release {
             debate_id: released.debate_id,
             reason: released.reason,

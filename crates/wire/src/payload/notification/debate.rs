@@ -47,6 +47,24 @@ pub struct DebateEscalated {
     pub mediation: Option<Mediation>,
 }
 
+/// Why a debate was taken back from its expert.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UnassignedReason {
+    /// The expert has left.
+    #[default]
+    Left,
+    /// The expert has not ruled for half of the time that was left, and somebody else can.
+    DidNotAct,
+}
+
+impl UnassignedReason {
+    /// Whether the expert has left, as in events of earlier versions.
+    pub fn is_left(&self) -> bool {
+        *self == Self::Left
+    }
+}
+
 /// The data of `debate_unassigned`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DebateUnassigned {
@@ -54,6 +72,9 @@ pub struct DebateUnassigned {
     pub debate_id: DebateId,
     /// The disputed subject, for a reader.
     pub topic: String,
+    /// The reason why it was taken back.
+    #[serde(default, skip_serializing_if = "UnassignedReason::is_left")]
+    pub reason: UnassignedReason,
 }
 
 /// The data of `ruling_due`.

@@ -3,7 +3,10 @@
 use concord_wire::payload::{Decision, Level, Resolution, RuledBy};
 use concord_wire::policy::Decide;
 
+use std::collections::BTreeMap;
+
 use super::*;
+use crate::aggregates::answerable::{self, Concern};
 use crate::aggregates::case::FINAL_GATE;
 use concord_wire::payload::ConflictOutcome;
 
@@ -218,4 +221,44 @@ fn a_challenge_that_succeeds_after_the_vote_replaces_it_and_one_that_fails_does_
     let found = [json!({"risk_score": 30}), json!({"risk_score": 80})];
     assert_eq!(after_challenge(found.clone(), 30, 55), Some(55.0));
     assert_eq!(after_challenge(found, 30, 30), Some(80.0), "it failed");
+}
+
+/// Whom the last event concerns, by what was before it.
+fn concerned(story: &CaseStory) -> BTreeMap<AgentId, Concern> {
+    let (last, before) = story.records.split_last().unwrap();
+    let CaseEvent::DecisionChanged(changed) = &last.event else {
+        panic!("{last:?}")
+    };
+    answerable::of_change(before, changed)
+}
+
+#[test]
+fn whoever_answers_for_a_decision_is_concerned_by_its_change_but_not_who_brought_it_about() {
+    let mut story = decided_in_time();
+    settle(&mut story, "e-1", ruling(20));
+    assert_eq!(concerned(&story), BTreeMap::new(), "eva has ruled herself");
+    let advised = crate::fixtures::outcome(&advice(), Status::Vote, Some(json!("sign")));
+    assert_eq!(settle(&mut story, "e-2", advised), "decision_changed");
+    let answers = BTreeMap::from([(agent("eva"), Concern::Answers)]);
+    assert_eq!(concerned(&story), answers);
+}
+
+#[test]
+fn whoever_ruled_on_the_very_subject_is_overridden_by_another_result() {
+    let mut story = decided_in_time();
+    settle(&mut story, "e-1", ruling(20));
+    let CaseEvent::DecisionChanged(changed) = &story.last().event else {
+        panic!()
+    };
+    let later = |value: u32, by: Option<&str>| {
+        let mut changed = changed.clone();
+        changed.outcome.resolution = risk_is(Status::Vote, value, 0).resolution;
+        changed.change.by = by.map(agent);
+        answerable::of_change(&story.records, &changed)
+    };
+    let eva = |concern| BTreeMap::from([(agent("eva"), concern)]);
+    assert_eq!(later(10, Some("finn")), eva(Concern::Overridden));
+    assert_eq!(later(10, None), eva(Concern::Overridden));
+    assert_eq!(later(20, Some("finn")), eva(Concern::Answers));
+    assert_eq!(later(10, Some("eva")), BTreeMap::new());
 }

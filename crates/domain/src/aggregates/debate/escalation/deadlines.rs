@@ -10,6 +10,7 @@ use super::fallback::{self, FallbackReason};
 use super::{OnLadder, levels, mediation};
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
 use crate::machine::{Decision, Ignored};
+use crate::rules::calendar;
 
 /// What to do about a deadline that has passed.
 pub(in crate::aggregates::debate) fn elapsed(
@@ -62,9 +63,25 @@ fn reminded(on: &OnLadder<'_>, percent: u8) -> DebateEvent {
         expert: on.ladder.expert.clone(),
         contact: on.ladder.contact.clone(),
         percent,
+        returns: lies(on),
         due: on.ladder.due(PERSON).unwrap_or_default(),
         waits_for: on.ladder.without(passed),
     })
+}
+
+/// Whether the expert has let the debate lie for about as long as is left for it: half of the time
+/// that there was when they were given it. A tenth less counts, because they are given it a moment
+/// after its time has begun. Cases of earlier versions, which name no opener, keep their experts.
+fn lies(on: &OnLadder<'_>) -> bool {
+    let (Some(since), Some(due)) = (on.ladder.expert_since, on.ladder.due(PERSON)) else {
+        return false;
+    };
+    let hours = on.opened.policy.ladder.working_hours();
+    let had = calendar::open_millis(since, on.context.now, hours);
+    let left = calendar::open_millis(on.context.now, due, hours);
+    on.opened.terms.opened_by.is_some()
+        && on.ladder.expert.is_some()
+        && had.saturating_mul(10) >= left.saturating_mul(9)
 }
 
 /// The provisional decision has stood for its time: the gate reviews it, and where there is none it

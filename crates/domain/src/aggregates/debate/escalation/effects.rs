@@ -47,6 +47,7 @@ pub(in crate::aggregates::debate) fn effects(
             let data = DebateUnassigned {
                 debate_id: debate_id.clone(),
                 topic: unassigned.topic.clone(),
+                reason: unassigned.reason,
             };
             vec![Effect::tell(unassigned.expert.clone(), data)]
         }

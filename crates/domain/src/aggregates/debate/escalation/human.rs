@@ -6,6 +6,7 @@ use concord_events::{
 use concord_wire::AgentId;
 use concord_wire::payload::{
     Background, Contact, Level, Overflow, Position, Resolution, RuledBy, Ruling, Signature, Status,
+    notification::UnassignedReason,
 };
 use concord_wire::{ErrorCode, Fault};
 
@@ -51,10 +52,11 @@ pub(in crate::aggregates::debate) fn assigned(
     }
 }
 
-/// The expert who has the debate has left.
+/// The queue has taken the debate back from the expert who has it.
 pub(in crate::aggregates::debate) fn unassigned(
     on: &OnLadder<'_>,
     expert: &AgentId,
+    reason: UnassignedReason,
 ) -> DebateDecision {
     if !waits_for_person(on) || on.ladder.expert.as_ref() != Some(expert) {
         return Decision::Ignore(Ignored::AlreadyDone);
@@ -63,6 +65,8 @@ pub(in crate::aggregates::debate) fn unassigned(
         case_id: on.opened.case_id.clone(),
         topic: on.opened.conflict.topic.clone(),
         expert: expert.clone(),
+        contact: on.ladder.contact.clone(),
+        reason,
     }))
 }
 

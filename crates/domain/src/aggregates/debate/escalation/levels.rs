@@ -112,6 +112,7 @@ fn enter_person(opened: &DebateOpened, context: &Context) -> (QueueEntry, Vec<De
     );
     let entry = QueueEntry {
         priority: opened.terms.priority,
+        opened_by: opened.terms.opened_by.clone(),
         domain: opened.terms.domain.clone(),
         excluded: parties(opened),
         due,

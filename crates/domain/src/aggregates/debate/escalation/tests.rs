@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use concord_events::Aggregate;
 use concord_events::{DeadlineControl, DebateEvent, EscalationReason};
 use concord_wire::Timestamp;
+use concord_wire::payload::notification::UnassignedReason;
 use concord_wire::payload::{
     ChallengeTerms, ConflictType, Contact, Credibility, DebatePriority, DebateTerms, Evidence,
     Level, OpenDebate, Overflow, Review, ReviewAction, Role, Ruling, Status,
@@ -30,6 +31,7 @@ mod operators;
 mod outcome;
 mod people;
 mod random;
+mod returning;
 mod settling;
 
 pub(crate) use random::stories;

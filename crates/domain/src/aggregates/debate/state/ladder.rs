@@ -36,6 +36,9 @@ pub struct Ladder {
     pub mediation: Option<Mediation>,
     /// The expert who has the debate, or had it last.
     pub expert: Option<AgentId>,
+    /// Since when that expert could rule and has not: since the assignment, a ruling of theirs that
+    /// was set aside, or the end of a hold.
+    pub expert_since: Option<Timestamp>,
     /// Where that expert is notified.
     pub contact: Contact,
     /// Digest of the brief that the expert was given last.
@@ -64,6 +67,7 @@ impl Ladder {
             opinion: None,
             mediation: None,
             expert: None,
+            expert_since: None,
             contact: Contact::default(),
             digest: None,
             background: None,
@@ -122,7 +126,10 @@ impl Ladder {
         self.waits_for = moved.waits_for;
         self.held = match moved.control {
             DeadlineControl::Hold => Some((moved.held, at)),
-            DeadlineControl::Resume => None,
+            DeadlineControl::Resume => {
+                self.expert_since = self.expert_since.map(|_| at);
+                None
+            }
             DeadlineControl::Extend => self.held.take().map(|(_, since)| (moved.held, since)),
         };
     }
@@ -162,6 +169,7 @@ impl DebateState {
             }
             DebateEvent::Assigned(assigned) => self.change_ladder(|ladder| {
                 ladder.expert = Some(assigned.briefed.expert);
+                ladder.expert_since = Some(at);
                 ladder.background = assigned.briefed.brief.background.map(Arc::from);
                 ladder.contact = assigned.contact;
                 ladder.digest = Some(assigned.briefed.digest);
@@ -176,7 +184,10 @@ impl DebateState {
             DebateEvent::Reminded(reminded) => {
                 self.change_ladder(|ladder| ladder.waits_for = reminded.waits_for);
             }
-            DebateEvent::RulingSetAside(aside) => self.remember(aside.heard),
+            DebateEvent::RulingSetAside(aside) => {
+                self.remember(aside.heard);
+                self.change_ladder(|ladder| ladder.expert_since = Some(at));
+            }
             DebateEvent::FellBack(fell) => self.change_ladder(|ladder| {
                 ladder.enter(Level::Fallback, fell.waits_for);
                 ladder.held = None;

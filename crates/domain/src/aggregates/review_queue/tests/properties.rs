@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use concord_events::Returned;
 use proptest::prelude::*;
 
 use super::*;
-use crate::aggregates::review_queue::state::Place;
 use crate::assurance::replay;
 
 const EXPERTS: [&str; 4] = ["eva", "finn", "gil", "hana"];
 const DOMAINS: [&str; 3] = ["tax", "law", "audit"];
+const OPENERS: [&str; 3] = ["ada", "bob", "cleo"];
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -39,16 +40,22 @@ fn enqueueing() -> impl Strategy<Value = QueueInput> {
         priority,
         domain,
         some_of(&EXPERTS),
-        0u64..4,
+        (
+            0u64..4,
+            proptest::option::of(proptest::sample::select(&OPENERS)),
+            0u32..3,
+        ),
         overflow,
         0u32..4,
     )
         .prop_map(
-            |(name, priority, domain, excluded, entered, overflow, queue_max)| {
+            |(name, priority, domain, excluded, (entered, opener, most), overflow, queue_max)| {
                 let excluded = excluded.into_iter().map(agent).collect();
                 let entry = Enqueued {
                     domain: domain.map(|d| (*d).to_owned()),
                     excluded,
+                    opened_by: opener.map(agent),
+                    opener_waiting_max: most,
                     ..entry(&name, priority, entered)
                 };
                 QueueInput::Enqueue(Box::new(Enqueue {
@@ -68,6 +75,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => name().prop_map(|name| Step::Hears(leave(name))),
         8 => enqueueing().prop_map(Step::Hears),
         3 => debate_name().prop_map(|name| Step::Hears(release(&name))),
+        3 => (debate_name(), name()).prop_map(|(debate, expert)| Step::Hears(give_back(&debate, expert))),
         2 => (debate_name(), name()).prop_map(|(debate, to)| Step::Hears(reassign(&debate, to))),
         6 => Just(Step::Advance),
     ]
@@ -81,6 +89,10 @@ struct Account {
     waiting: BTreeMap<DebateId, Enqueued>,
     assigned: BTreeMap<DebateId, (Enqueued, AgentId)>,
     finished: Vec<DebateId>,
+    /// Who has let a debate lie.
+    passed_over: BTreeMap<DebateId, Vec<AgentId>>,
+    /// When the debates of a priority and an opener had their last turn.
+    turns: BTreeMap<(DebatePriority, Option<AgentId>), u64>,
 }
 
 impl Account {
@@ -128,9 +140,33 @@ impl Account {
     /// What ought to be assigned next, and to whom.
     fn next(&self) -> Option<(DebateId, AgentId)> {
         let mut waiting: Vec<&Enqueued> = self.waiting.values().collect();
-        waiting.sort_by_key(|entry| (entry.priority, entry.entered_at, entry.debate_id.clone()));
+        // The line with the longest wait for its turn; of lines that never had one, that of the first to come.
+        let turn = |entry: &Enqueued| {
+            self.turns
+                .get(&(entry.priority, entry.opened_by.clone()))
+                .copied()
+                .unwrap_or(0)
+        };
+        let place = |entry: &Enqueued| (entry.entered_at, entry.debate_id.clone());
+        waiting.sort_by_key(|entry| {
+            let own = self
+                .waiting
+                .values()
+                .filter(|one| (one.priority, &one.opened_by) == (entry.priority, &entry.opened_by));
+            (
+                entry.priority,
+                turn(entry),
+                own.map(place).min(),
+                place(entry),
+            )
+        });
         waiting.into_iter().find_map(|entry| {
             let mut experts = self.with_room(entry);
+            let passed = self.passed_over.get(&entry.debate_id);
+            let is_other = |expert: &&AgentId| passed.is_none_or(|all| !all.contains(expert));
+            if experts.iter().any(is_other) {
+                experts.retain(is_other);
+            }
             experts.sort_by(|a, b| {
                 let load =
                     |id: &AgentId| self.held(id) as f64 / f64::from(self.experts[id].0.capacity);
@@ -174,15 +210,7 @@ impl Account {
                 }
                 assert_eq!(self.held(&left.agent_id), 0);
             }
-            ReviewQueueEvent::Enqueued(entry) => {
-                self.comes(&entry.debate_id);
-                let room = self.experts.is_empty() || !self.with_room(entry).is_empty();
-                assert!(
-                    room || entry.priority != MINOR,
-                    "{entry:?} does not wait while experts are full"
-                );
-                self.waiting.insert(entry.debate_id.clone(), entry.clone());
-            }
+            ReviewQueueEvent::Enqueued(entry) => self.enters(entry),
             ReviewQueueEvent::Overflowed(overflowed) => {
                 self.comes(&overflowed.debate_id);
                 assert!(!self.experts.is_empty());
@@ -193,8 +221,12 @@ impl Account {
                     self.next(),
                     Some((given.debate_id.clone(), given.expert.clone()))
                 );
+                let entry = &self.waiting[&given.debate_id];
+                let line = (entry.priority, entry.opened_by.clone());
+                self.turns.insert(line, record.sequence);
                 self.assign(&given.debate_id, &given.expert, record.sequence);
             }
+            ReviewQueueEvent::Returned(returned) => self.gives_back(returned),
             ReviewQueueEvent::Reassigned(given) => {
                 let from = self
                     .assigned
@@ -214,6 +246,38 @@ impl Account {
                 self.finished.push(released.debate_id.clone());
             }
         }
+    }
+
+    fn enters(&mut self, entry: &Enqueued) {
+        self.comes(&entry.debate_id);
+        let room = self.experts.is_empty() || !self.with_room(entry).is_empty();
+        assert!(
+            room || entry.priority != MINOR,
+            "{entry:?} does not wait while experts are full"
+        );
+        let own = self
+            .waiting
+            .values()
+            .filter(|one| one.opened_by == entry.opened_by);
+        let most = entry.opener_waiting_max as usize;
+        assert!(
+            room || entry.opened_by.is_none() || most == 0 || own.count() < most,
+            "{entry:?} is one too many of its opener"
+        );
+        self.waiting.insert(entry.debate_id.clone(), entry.clone());
+    }
+
+    /// Somebody else could take it, who has not let it lie.
+    fn gives_back(&mut self, returned: &Returned) {
+        let id = &returned.debate_id;
+        let (entry, holder) = self.assigned.remove(id).unwrap();
+        assert_eq!(holder, returned.expert);
+        let passed = self.passed_over.entry(id.clone()).or_default();
+        passed.push(holder);
+        let passed = passed.clone();
+        let mut others = self.with_room(&entry).into_iter();
+        assert!(others.any(|other| !passed.contains(other)));
+        self.waiting.insert(id.clone(), entry);
     }
 
     /// A debate comes into the queue once.
@@ -239,8 +303,9 @@ impl Account {
                 .map(|(debate, _)| debate);
             assert!(entry.held.iter().eq(held), "{entry:?}");
         }
-        let places = self.waiting.values().map(Place::of).collect();
-        assert_eq!(state.waiting, places);
+        let mut waiting: Vec<_> = state.waiting.in_order().collect();
+        waiting.sort();
+        assert!(waiting.into_iter().eq(self.waiting.keys()));
         let holders: Vec<_> = state
             .debates
             .iter()

@@ -32,6 +32,8 @@ fn told() -> Story<ReviewQueueMachine> {
             debate_id: DebateId::new(name).unwrap(),
             case_id: case_id(),
             priority: DebatePriority::CriticalPath,
+            opened_by: None,
+            opener_waiting_max: 0,
             domain: None,
             excluded: vec![],
             entered_at: start(),

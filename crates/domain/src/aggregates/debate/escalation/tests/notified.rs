@@ -40,6 +40,7 @@ fn nobody_is_reminded_of_a_debate_that_was_taken_back() {
     let (mut story, _) = with_eve();
     let leaves = command(Command::Unassigned {
         expert: agent("eve"),
+        reason: UnassignedReason::Left,
     });
     assert_eq!(
         story.hears(&happened("q-2", 17 * MINUTE), &leaves),

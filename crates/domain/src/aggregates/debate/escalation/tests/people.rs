@@ -96,6 +96,7 @@ fn an_expert_who_disappears_stops_nothing_and_another_can_be_given_the_debate() 
     let leaves = |expert: &str| {
         command(Command::Unassigned {
             expert: agent(expert),
+            reason: UnassignedReason::Left,
         })
     };
     assert_eq!(

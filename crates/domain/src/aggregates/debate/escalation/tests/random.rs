@@ -48,7 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (who.clone(), id.clone()).prop_map(move |(who, id)| Step::Input(joins(who, &name(id), "finance"))),
         1 => (who, id).prop_map(move |(who, id)| Step::Input(moves_to(who, &name(id), json!(26)))),
         2 => expert.clone().prop_map(|expert| Step::Input(assigned_to(expert))),
-        1 => expert.clone().prop_map(|expert| Step::Input(command(Command::Unassigned { expert: agent(expert) }))),
+        1 => expert.clone().prop_map(|expert| Step::Input(command(Command::Unassigned { expert: agent(expert), reason: UnassignedReason::Left }))),
         1 => any::<bool>().prop_map(|defer| {
             let handling = if defer { Overflow::Defer } else { Overflow::Escalate };
             Step::Input(command(Command::Overflowed { handling }))

@@ -1,0 +1,146 @@
+//! Who is told of an event: whom it names, and the people who answer for what it changes.
+//!
+//! Those are found in what is stored before the event, and their addresses in the register of people as it is when the notice
+//! is sent. A further kind of notice for people who are only named begins with [`Concerned::person`].
+
+use concord_domain::aggregates::answerable::{self, Concern};
+use concord_domain::aggregates::debate::DebateMachine;
+use concord_domain::assurance::replay::rebuild;
+use concord_events::{
+    Aggregate, AggregateEvent, CaseEvent, DebateEvent, DecisionChanged, EventMeta, OutcomeKnown,
+    StoredEvent,
+};
+use concord_runtime::delivery::HandleError;
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Consistency, People, Ports};
+use concord_wire::{AgentId, CaseId, DebateId, Token};
+
+use super::notice::{Audience, Notice, Position, What};
+
+/// Finds whom an event concerns.
+pub(super) struct Concerned<P> {
+    ports: P,
+    people: People<P>,
+}
+
+impl<P: Ports> Concerned<P> {
+    pub(super) fn new(service: &ServiceContext<P>) -> Self {
+        Self {
+            ports: service.ports.clone(),
+            people: People::new(service),
+        }
+    }
+
+    /// The notices of an event, one for each person or gate. None where nobody is told of it.
+    pub(super) async fn notices(
+        &self,
+        aggregate: Aggregate,
+        bytes: &[u8],
+        sequence: u64,
+    ) -> Result<Vec<Notice>, HandleError> {
+        if aggregate == Aggregate::Case {
+            let stored = StoredEvent::<CaseEvent>::decode(bytes, sequence)?;
+            return match stored.event {
+                CaseEvent::DecisionChanged(changed) => {
+                    self.changed(&stored.meta, sequence, *changed).await
+                }
+                _ => Ok(Vec::new()),
+            };
+        }
+        let stored = StoredEvent::<DebateEvent>::decode(bytes, sequence)?;
+        match stored.event {
+            DebateEvent::OutcomeKnown(known) => self.known(&stored.meta, sequence, *known).await,
+            _ => Ok(Notice::of(stored).into_iter().collect()),
+        }
+    }
+
+    async fn changed(
+        &self,
+        meta: &EventMeta,
+        sequence: u64,
+        changed: DecisionChanged,
+    ) -> Result<Vec<Notice>, HandleError> {
+        let Ok(case_id) = CaseId::new(meta.id.as_str()) else {
+            return Ok(Vec::new());
+        };
+        let before = self.before::<CaseEvent>(&meta.id, sequence).await?;
+        let mut notices = Vec::new();
+        for (name, concern) in answerable::of_change(&before, &changed) {
+            let Some(to) = self.person(&name).await? else {
+                continue;
+            };
+            notices.push(Notice {
+                sequence,
+                at: meta.at,
+                debate_id: changed.change.debate_id.clone(),
+                case_id: case_id.clone(),
+                topic: changed.change.topic.clone(),
+                what: What::Changed {
+                    change: Box::new(changed.change.clone()),
+                    overridden: concern == Concern::Overridden,
+                },
+                to,
+                until: None,
+            });
+        }
+        Ok(notices)
+    }
+
+    async fn known(
+        &self,
+        meta: &EventMeta,
+        sequence: u64,
+        known: OutcomeKnown,
+    ) -> Result<Vec<Notice>, HandleError> {
+        let Ok(debate_id) = DebateId::new(meta.id.as_str()) else {
+            return Ok(Vec::new());
+        };
+        let before = self.before::<DebateEvent>(&meta.id, sequence).await?;
+        let debate = rebuild::<DebateMachine>(&before).0.state;
+        let to = match answerable::of_outcome(&debate, &known) {
+            Some(name) => self.person(name).await?,
+            None => None,
+        };
+        let notice = to.map(|to| Notice {
+            sequence,
+            at: meta.at,
+            debate_id,
+            case_id: known.case_id,
+            topic: known.topic,
+            what: What::Disproved {
+                right: Position {
+                    position_id: None,
+                    position: known.position,
+                    value: known.value,
+                },
+                by: known.heard.agent_id,
+                explanation: known.explanation,
+            },
+            to,
+            until: None,
+        });
+        Ok(notice.into_iter().collect())
+    }
+
+    /// The events of an aggregate before this one.
+    async fn before<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        sequence: u64,
+    ) -> Result<Vec<StoredEvent<E>>, HandleError> {
+        let loaded = self.ports.load::<E>(id, 0, Consistency::Leader).await?;
+        let mut records = loaded.records;
+        records.retain(|record| record.sequence < sequence);
+        Ok(records)
+    }
+
+    /// Somebody as a recipient. None for somebody who is not registered, or is suspended.
+    async fn person(&self, name: &AgentId) -> Result<Option<Audience>, HandleError> {
+        let known = self.people.authority(name).await?;
+        let active = known.person.filter(|_| known.suspended.is_none());
+        Ok(active.map(|person| Audience::Person {
+            name: person.name,
+            contact: person.contact,
+        }))
+    }
+}

@@ -1,0 +1,120 @@
+//! The people who answer for what a case has decided, and are told when it changes.
+//!
+//! All of it follows from events that are stored anyway, so nothing is added to them: neither names
+//! nor addresses are in the events of a case, which its opener may read.
+
+use std::collections::BTreeMap;
+
+use concord_events::{CaseEvent, DecisionChanged, OutcomeKnown, StoredEvent};
+use concord_wire::payload::{ConflictOutcome, Position, Resolution, Status};
+use concord_wire::{AgentId, DebateId};
+
+use super::case::{CaseMachine, CaseState};
+use super::debate::DebateState;
+use super::debate::verdicts::holds;
+use crate::machine::Machine;
+use crate::rules::canonical::normalise;
+
+/// What a new version of a decision means for somebody who answers for the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Concern {
+    /// They have ruled or reviewed in the case.
+    Answers,
+    /// They have ruled on the very subject, and something else stands now.
+    Overridden,
+}
+
+/// Whom a new version of a decision concerns, given the events of its case before it. Whoever
+/// brought it about is not among them.
+pub fn of_change(
+    before: &[StoredEvent<CaseEvent>],
+    changed: &DecisionChanged,
+) -> BTreeMap<AgentId, Concern> {
+    let debate_id = &changed.outcome.conflict_id;
+    let mut concerned = BTreeMap::new();
+    let mut state = CaseState::default();
+    for record in before {
+        if let Some(name) = behind(&record.event, debate_id) {
+            concerned.insert(name.clone(), Concern::Answers);
+        }
+        CaseMachine::apply(&mut state, record.clone());
+    }
+    if let Some(stood) = stood(&state, debate_id)
+        && let Some(ruled) = &stood.ruled_by
+        && !is_same(
+            stood.resolution.as_ref(),
+            changed.outcome.resolution.as_ref(),
+        )
+    {
+        concerned.insert(ruled.expert.clone(), Concern::Overridden);
+    }
+    if let Some(by) = &changed.change.by {
+        concerned.remove(by);
+    }
+    concerned
+}
+
+/// Who answers for what this event decides. Reviews of the debate that has changed the decision are
+/// what changed it.
+fn behind<'a>(event: &'a CaseEvent, changed_by: &DebateId) -> Option<&'a AgentId> {
+    match event {
+        CaseEvent::DebateSettled(settled) => ruled_by(&settled.outcome),
+        CaseEvent::Decided(decided) => decided.last.as_ref().and_then(ruled_by),
+        CaseEvent::DecisionChanged(changed) => ruled_by(&changed.outcome),
+        CaseEvent::ReviewRecorded(recorded) => Some(&recorded.heard.agent_id)
+            .filter(|_| recorded.review.debate_id.as_ref() != Some(changed_by)),
+        CaseEvent::GateReviewed(reviewed) => {
+            Some(&reviewed.heard.agent_id).filter(|_| reviewed.debate_id != *changed_by)
+        }
+        CaseEvent::GatePassed(passed) => Some(&passed.heard.agent_id),
+        _ => None,
+    }
+}
+
+/// Who has ruled. An operator who cancels decides nothing.
+fn ruled_by(outcome: &ConflictOutcome) -> Option<&AgentId> {
+    let ruled = outcome.ruled_by.as_ref();
+    ruled
+        .filter(|_| outcome.status != Status::Cancelled)
+        .map(|ruled| &ruled.expert)
+}
+
+/// The latest outcome about the subject of this debate.
+fn stood<'a>(state: &'a CaseState, debate_id: &DebateId) -> Option<&'a ConflictOutcome> {
+    let subject = |id: &DebateId| {
+        let mut debated = state.debated.iter();
+        let conflict = debated.find(|conflict| conflict.conflict_id == *id)?;
+        Some(normalise(&conflict.subject))
+    };
+    let about = subject(debate_id)?;
+    let outcomes = state.outcomes.values();
+    outcomes
+        .filter(|outcome| outcome.resolution.is_some() && outcome.status != Status::Cancelled)
+        .filter(|outcome| subject(&outcome.conflict_id).as_ref() == Some(&about))
+        .max_by_key(|outcome| outcome.resolved_at)
+}
+
+fn is_same(one: Option<&Resolution>, other: Option<&Resolution>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else {
+        // A debate that ended without a result leaves standing what was before it.
+        return true;
+    };
+    match (&one.value, &other.value) {
+        (None, None) => normalise(&one.position) == normalise(&other.position),
+        (one, other) => one == other,
+    }
+}
+
+/// Whose ruling in this debate was another than what proved right; `None` where nobody ruled, or
+/// rightly, or where it is they who say so.
+pub fn of_outcome<'a>(debate: &'a DebateState, known: &OutcomeKnown) -> Option<&'a AgentId> {
+    let (opened, outcome) = (debate.opened.as_ref()?, debate.outcome.as_ref()?);
+    let (name, resolution) = (ruled_by(outcome)?, outcome.resolution.as_ref()?);
+    let ruled = Position {
+        position: resolution.position.clone(),
+        value: resolution.value.clone(),
+        ..debate.positions.first()?.clone()
+    };
+    let was_right = holds(opened, &ruled, &known.position, known.value.as_ref());
+    Some(name).filter(|name| !was_right && **name != known.heard.agent_id)
+}

@@ -1,0 +1,103 @@
+//! People are told when what they answer for changes: their ruling was overridden, a decision that they ruled in has changed,
+//! something else proved right, or a debate that they let lie was taken from them.
+
+use concord_testkit::{Message, unique};
+use serde_json::{Value, json};
+
+use crate::HOUR;
+use crate::stage::{Servers, Stage, webhook_url};
+
+/// The second debate about the margin: the one who was challenged challenges back.
+async fn challenge_back(stage: &Stage) {
+    let first = stage.event("case", "challenged").await["asked"]["terms"]["challenge"].clone();
+    let challenge = json!({
+        "challenge_id": "CH-002", "challenger": first["challenged"], "challenged": first["challenger"],
+        "disputed_finding": "Margin again", "challenge_basis": "The forecast is old", "required_evidence": ["Forecast"],
+        "priority": "critical-path", "metric": "operating margin", "challenged_value": 30, "position": "22 %", "value": 22,
+    });
+    let from = first["challenged"].as_str().expect("a name");
+    Message::new(&stage.case, from, "coordinator", "challenge", challenge)
+        .store(stage.installation.client())
+        .await;
+}
+
+async fn register(stage: &Stage, name: &str, role: &str, mailbox: &str) {
+    let person =
+        json!({ "name": name, "roles": [{ "role": role }], "contact": { "email": mailbox } });
+    stage.installation.register_person(&person).await;
+}
+
+fn text(mail: &Value) -> &str {
+    mail["text"].as_str().expect("a text")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_are_told_when_what_they_answer_for_changes() {
+    let (stage, servers) = Servers::start("200").await;
+    stage.register_eve(&webhook_url(servers.webhook_port)).await;
+    stage.challenge("Margin", HOUR, HOUR).await;
+    stage.rule(&stage.expert, 30).await;
+    stage.event("case", "decision_changed").await;
+    let fay = unique("fay");
+    let expert = json!({ "agent_id": fay, "contact": { "email": "fay@example.org" } });
+    stage.installation.register_expert(&expert).await;
+    challenge_back(&stage).await;
+    let debate = stage.rule(&fay, 24).await;
+    let mail = servers
+        .smtp
+        .mail("[Concord] Your ruling was overridden: Margin again")
+        .await;
+    assert_eq!(mail["recipients"], json!(["eve@example.org"]));
+    for part in [
+        "Version 3 replaces version 2.".to_owned(),
+        format!("Ended: ruling, by {fay}, on level 3\n"),
+        format!("  concord case show {}\n", stage.case),
+    ] {
+        assert!(text(&mail).contains(&part), "{part}\n{}", text(&mail));
+    }
+    let call = servers.webhook.call("case.ruling_overridden", 200).await;
+    let data = &call["body"]["data"];
+    assert_eq!(
+        (&data["person"], &data["change"]["version"]),
+        (&json!(stage.expert), &json!(3))
+    );
+    let otto = unique("otto");
+    register(&stage, &otto, "outcome_source", "otto@example.org").await;
+    let right = json!({ "debate_id": debate, "position": "30 %", "value": 30, "explanation": "The year is over." });
+    stage.say(&otto, "outcome", right).await;
+    let mail = servers
+        .smtp
+        .mail("[Concord] Something else proved right: Margin again")
+        .await;
+    assert_eq!(mail["recipients"], json!(["fay@example.org"]));
+    assert!(
+        text(&mail).contains("Because: The year is over."),
+        "{}",
+        text(&mail)
+    );
+    stage.wait_until_all_are_told().await;
+    // Two that they were given, and the two above; whoever brought a change about is not told of it.
+    assert_eq!(servers.smtp.received().len(), 4);
+    stage.holds().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expert_who_does_not_act_is_told_that_somebody_else_was_given_the_debate() {
+    let (stage, servers) = Servers::start("200").await;
+    stage.register_eve(&webhook_url(servers.webhook_port)).await;
+    stage.challenge("Margin", 20_000, HOUR).await;
+    stage.event("debate", "assigned").await;
+    let fay = unique("fay");
+    let expert = json!({ "agent_id": fay, "contact": { "email": "fay@example.org" } });
+    stage.installation.register_expert(&expert).await;
+    let mail = servers
+        .smtp
+        .mail("[Concord] Taken back from you: Margin")
+        .await;
+    assert_eq!(mail["recipients"], json!(["eve@example.org"]));
+    servers.webhook.call("debate.unassigned", 200).await;
+    stage.rule(&fay, 24).await;
+    let resolved = stage.event("debate", "resolved").await;
+    assert_eq!(resolved["outcome"]["ruled_by"]["expert"], json!(fay));
+    stage.holds().await;
+}
