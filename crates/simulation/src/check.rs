@@ -34,6 +34,7 @@ pub(crate) mod hosted;
 mod kept;
 mod ladder;
 mod queue;
+mod records;
 mod wake;
 
 pub(crate) use archive::Archive;
@@ -54,6 +55,7 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     kept::check(&archive, &mut violations);
     ladder::check(&archive, &mut violations);
     queue::check(&archive, &mut violations);
+    records::check(&archive, &mut violations);
     exchange::check(&archive, &mut violations);
     wake::check(&archive, &mut violations);
     effects::check(&archive, &mut violations);

@@ -10,10 +10,11 @@ pub(crate) fn held_back(one: &HeldBack) -> String {
         points,
         held,
     } = one;
+    let whose = opened_by.as_ref().map_or("one opener", |who| who.as_str());
     let tenths = |points: &f64| (points * 10.0).round() / 10.0;
     let (held, points) = (tenths(held), tenths(points));
     format!(
-        "{held} of {points} points of {opened_by}'s cases are held back: above {FREE_POINTS} points, no opener's cases \
+        "{held} of {points} points of {whose}'s cases are held back: above {FREE_POINTS} points, no opener's cases \
          weigh more than all others together"
     )
 }

@@ -9,7 +9,7 @@ use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{
     AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, EventMeta, PersonEvent,
-    PolicyEvent, RequestEvent, ReviewQueueEvent, StoredEvent, WakeEvent,
+    PolicyEvent, RequestEvent, ReviewQueueEvent, StoredEvent, TrackRecordEvent, WakeEvent,
 };
 use concord_wire::{MessageId, Token, dialect};
 
@@ -32,6 +32,7 @@ pub(crate) struct Archive {
     pub(crate) debates: Histories<DebateEvent>,
     pub(crate) deadlines: Histories<DeadlineEvent>,
     pub(crate) queues: Histories<ReviewQueueEvent>,
+    pub(crate) records: Histories<TrackRecordEvent>,
     pub(crate) people: Histories<PersonEvent>,
     pub(crate) policies: Histories<PolicyEvent>,
     pub(crate) requests: Histories<RequestEvent>,
@@ -69,6 +70,7 @@ impl Archive {
         archive.debates = archive.histories();
         archive.deadlines = archive.histories();
         archive.queues = archive.histories();
+        archive.records = archive.histories();
         archive.people = archive.histories();
         archive.policies = archive.histories();
         archive.requests = archive.histories();

@@ -355,8 +355,9 @@ pub struct Credibility {
 /// What one opener's cases would weigh in a track record, and how much of it does not count.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldBack {
-    /// Who opened the cases.
-    pub opened_by: AgentId,
+    /// Who opened the cases; absent in a brief, which others than the readers of track records may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_by: Option<AgentId>,
     /// The sum of the weights of the observations from these cases.
     pub points: f64,
     /// How much of that sum does not count.

@@ -67,7 +67,7 @@ pub(super) fn hold_back(weighed: &mut [Weighed<'_>]) -> Option<HeldBack> {
         "{opener} is held back to {counting} of {points} points"
     );
     Some(HeldBack {
-        opened_by: opener.clone(),
+        opened_by: Some(opener.clone()),
         points,
         held: points - counting,
     })
