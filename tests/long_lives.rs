@@ -200,6 +200,7 @@ async fn a_track_record_of_years() {
         },
         debate_id: None,
         case_id: None,
+        opened_by: None,
         by: AgentId::fixed("back_office"),
         imported: None,
     })

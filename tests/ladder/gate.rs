@@ -72,6 +72,13 @@ async fn check_override_is_recorded(stage: &Stage) {
         (&observed["id"], &observed["data"]["by"]),
         (&json!(stage.finance), &json!("gail"))
     );
+    // Whose case it was: no opener's cases make up more than a share of a record.
+    let opened = stage.event("case", "opened", |_| true).await;
+    let opener = &opened["data"]["opened_by"];
+    assert!(
+        opener.is_string() && observed["data"]["opened_by"] == *opener,
+        "{observed} is of a case of {opener}"
+    );
     stage
         .event("precedent", "recorded", |data| {
             data["precedent"]["status"] == "overridden"

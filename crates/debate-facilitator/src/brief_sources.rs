@@ -69,7 +69,11 @@ impl<P: Ports> Stores<P> {
         let version = opened.policy.ladder.credibility;
         for agent in debate::believed(opened) {
             let record = self.records.load(&agent.token()).await?;
-            let credibility = credibility_of(&record.state, version, &query);
+            let mut credibility = credibility_of(&record.state, version, &query);
+            // The brief is among the debate's events, which the opener of the case reads: who other openers are is not for them.
+            if let Some(held_back) = &mut credibility.held_back {
+                held_back.opened_by = None;
+            }
             sources.credibility.insert(agent, credibility);
         }
         for precedent in &opened.precedents {

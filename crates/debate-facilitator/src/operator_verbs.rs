@@ -101,6 +101,7 @@ fn import(request: &[u8]) -> Result<(Token, Observe), Fault> {
         observation: record.observation(),
         debate_id: None,
         case_id: None,
+        opened_by: None,
         by,
         imported: Some(ImportOrigin {
             id: record.id,

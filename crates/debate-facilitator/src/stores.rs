@@ -102,6 +102,7 @@ impl<P: Ports> Stores<P> {
             // Why it is so is told by `concord record show`; a debate keeps what decides.
             let decisive = Credibility {
                 factors: Vec::new(),
+                held_back: None,
                 ..credibility
             };
             known

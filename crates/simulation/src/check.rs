@@ -35,6 +35,7 @@ mod kept;
 mod ladder;
 mod openers;
 mod queue;
+mod records;
 mod wake;
 
 pub(crate) use archive::Archive;
@@ -56,6 +57,7 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     ladder::check(&archive, &mut violations);
     queue::check(&archive, &mut violations);
     openers::check(&archive, &mut violations);
+    records::check(&archive, &mut violations);
     exchange::check(&archive, &mut violations);
     wake::check(&archive, &mut violations);
     effects::check(&archive, &mut violations);

@@ -9,6 +9,7 @@ pub mod connection;
 pub(crate) mod debate_file;
 pub(crate) mod event_source;
 pub mod failure;
+pub(crate) mod held_back;
 pub(crate) mod input;
 pub mod output;
 pub mod program;

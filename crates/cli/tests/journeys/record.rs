@@ -33,7 +33,12 @@ fn observation(days_ago: i64, correct: bool, domain: &str) -> Observation {
 }
 
 /// Records what an agent was seen to do, as the debate facilitator does: one step an observation.
-async fn fill(broker: &TestBroker, agent: &str, observations: Vec<Observation>) {
+async fn fill(
+    broker: &TestBroker,
+    agent: &str,
+    observations: Vec<Observation>,
+    opener: impl Fn(usize) -> Option<AgentId>,
+) {
     let settings = BrokerSettings {
         servers: broker.url(),
         ..BrokerSettings::default()
@@ -51,6 +56,7 @@ async fn fill(broker: &TestBroker, agent: &str, observations: Vec<Observation>) 
             observation,
             debate_id: Some(DebateId::new(format!("d-{id}")).unwrap()),
             case_id: None,
+            opened_by: opener(place),
             by: AgentId::new("back_office").unwrap(),
             imported: None,
         };
@@ -82,7 +88,7 @@ async fn a_track_record_is_explained_factor_by_factor() {
         observation(900, true, "Credit Risk"),
         observation(0, false, "credit risk"),
     ]);
-    fill(&broker, "ann", observations).await;
+    fill(&broker, "ann", observations, |_| None).await;
     simple(&session).await;
     comprehensive(&session).await;
     let unknown = "nothing is recorded of the agent ben";
@@ -171,6 +177,34 @@ async fn comprehensive(session: &Session) {
     let text = session.good("record show ann --sector software").await;
     let unused = "only the comprehensive and the specialised version take that into account";
     assert!(text.contains(unused), "{text}");
+}
+
+/// Sixty observations of olga's cases and 29 of otto's: olga's weigh as much as those of otto, and no more.
+#[tokio::test]
+async fn a_record_says_what_of_one_openers_cases_is_held_back() {
+    let broker = TestBroker::start().await;
+    let session = Session::new(broker.url());
+    let all: Vec<_> = (0..89).map(|n| observation(0, n < 60, "legal")).collect();
+    let opener = |n| AgentId::new(if n < 60 { "olga" } else { "otto" }).ok();
+    fill(&broker, "dan", all, opener).await;
+    let text = session.good("record show dan").await;
+    for seen in [
+        "record dan  89 observations",
+        "29.0 of 58.0 observations in the domain were correct: 0.500.",
+        "31 of 60 points of olga's cases are held back: above 20 points, no opener's cases weigh more than all others \
+         together",
+        "58.0 data points: enough",
+    ] {
+        assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
+    }
+    let shown = session.json("record show dan").await;
+    let credibility = &shown["domains"][0]["credibility"];
+    assert_eq!(
+        credibility["held_back"],
+        json!({"opened_by": "olga", "points": 60.0, "held": 31.0})
+    );
+    let score = credibility["score"].as_f64().unwrap();
+    assert!((score - 0.5).abs() < 1e-9, "{credibility}");
 }
 
 /// A file of records decides nothing less than what was observed here: fifteen rows reach level 2.

@@ -49,6 +49,8 @@ pub struct Observe {
     pub debate_id: Option<DebateId>,
     /// The case of that debate.
     pub case_id: Option<CaseId>,
+    /// Who opened that case, where it is known.
+    pub opened_by: Option<AgentId>,
     /// The agent or person that reports it.
     pub by: AgentId,
     /// Where it is brought in from, where it is.
@@ -101,6 +103,7 @@ impl Machine for TrackRecordMachine {
             observation,
             debate_id,
             case_id,
+            opened_by,
             by,
             imported,
         } = input.clone();
@@ -108,6 +111,7 @@ impl Machine for TrackRecordMachine {
             observation,
             debate_id,
             case_id,
+            opened_by,
             by,
             imported,
         }))
@@ -120,7 +124,8 @@ impl Machine for TrackRecordMachine {
             observed.debate_id.as_ref(),
             &record.meta.cause,
         );
-        state.keep(origin, observed.observation, OBSERVATIONS_MAX);
+        let (observation, opened_by) = (observed.observation, observed.opened_by);
+        state.keep(origin, observation, opened_by, OBSERVATIONS_MAX);
     }
 
     fn case_of(record: &StoredEvent<TrackRecordEvent>) -> Option<CaseId> {
@@ -131,7 +136,7 @@ impl Machine for TrackRecordMachine {
 
 /// The credibility that follows from a track record.
 pub fn credibility_of(state: &TrackRecordState, version: Version, query: &Query) -> Credibility {
-    credibility::score(version, state.observations(), query)
+    credibility::score(version, state.attributed(), query)
 }
 
 #[cfg(test)]

@@ -27,6 +27,10 @@
 //!   score by the factor by which the adjustments changed it, and widened by that factor when it is above 1, never
 //!   narrowed when it is below: adjusting makes nobody more certain. For the same reason an interval that would pass 0
 //!   or 1 is moved back, not cut.
+//! - *Openers.* The cases of one opener weigh at most as much as all others together, once they weigh more than 20 points
+//!   ([`opener`](self::opener)). Whatever counts data points counts what is left. Besides the whole, this holds in each
+//!   part that is blended in: the domain itself, the regime, the context. Otherwise an opener with half of the record could
+//!   be all of a part.
 //! - *No record.* An agent without observations has the score one half, with the interval from 0 to 1 and no data points.
 //!
 //! Sums run over the observations in their own order ([`Observation`]: oldest first), whatever the
@@ -37,23 +41,28 @@ mod decay;
 mod domain;
 mod factors;
 mod log_odds;
+mod opener;
 mod settle;
 mod trend;
 mod wilson;
 
+use concord_wire::AgentId;
 use concord_wire::payload::Observation;
-use concord_wire::payload::track_record::{Credibility, Factor, Interval, Query, Version};
+use concord_wire::payload::track_record::{
+    Credibility, Factor, HeldBack, Interval, Query, Version,
+};
 
 use crate::rules::canonical::normalise;
 
 pub use domain::{SEPARATOR, SHARE_PER_LEVEL, share_for};
 
-pub use decay::{HALF_LIFE_DAYS, Sample, age_days, decay_weight};
+pub use decay::{HALF_LIFE_DAYS, Item, Sample, age_days, decay_weight};
 pub use factors::{
     BLEND, CONTEXT_POINTS_MIN, EXPERTISE_POINTS_MIN, OVERRIDE_RATE_MAX, REGIME_POINTS_MIN,
     override_penalty, similarity,
 };
 pub use log_odds::{LOG_ODDS_P_MAX, log_odds};
+pub use opener::{Attributed, FREE_POINTS};
 pub use settle::{DATA_POINTS_MIN, GAP_MIN, settle};
 pub use trend::{Line, Point, QUARTER_DAYS, R_SQUARED_MIN, fit};
 pub use wilson::{Z, wilson};
@@ -62,11 +71,25 @@ pub use wilson::{Z, wilson};
 #[derive(Debug, Clone, Copy)]
 struct Weighed<'a> {
     observation: &'a Observation,
+    opened_by: Option<&'a AgentId>,
     age_days: f64,
     /// How much an observation of its domain counts for the queried one, 0 to 1.
     share: f64,
     /// By age and share.
     weight: f64,
+    /// As what part of an observation it counts: less than 1 where its opener is held back.
+    count: f64,
+}
+
+impl Weighed<'_> {
+    /// An item of a sample: whether the observation is a hit.
+    fn item(&self, hit: bool) -> Item {
+        Item {
+            weight: self.weight,
+            count: self.count,
+            hit,
+        }
+    }
 }
 
 /// The credibility of an agent without observations: that of a coin.
@@ -81,17 +104,19 @@ pub fn unknown() -> Credibility {
         effective_size: 0.0,
         observations: 0,
         factors: Vec::new(),
+        held_back: None,
     }
 }
 
 /// The credibility that follows from observations for a query, by one version of the formula.
 pub fn score<'a>(
     version: Version,
-    record: impl IntoIterator<Item = &'a Observation>,
+    record: impl IntoIterator<Item = impl Into<Attributed<'a>>>,
     query: &Query,
 ) -> Credibility {
-    let weighed = in_domain(version, record, query);
-    let overall = Sample::of(weighed.iter().map(|w| (w.weight, w.observation.correct)));
+    let mut weighed = in_domain(version, record, query);
+    let held_back = opener::hold_back(&mut weighed);
+    let overall = Sample::of(weighed.iter().map(|w| w.item(w.observation.correct)));
     let mut product = Product::default();
     let mut size_share = 1.0;
     product.multiply(factors::base(&weighed));
@@ -142,13 +167,18 @@ pub fn score<'a>(
         effective_size: rounded(overall.as_ref().map_or(0.0, |sample| sample.effective_size)),
         observations: u32::try_from(weighed.len()).unwrap_or(u32::MAX),
         factors: product.factors,
+        held_back: held_back.map(|one| HeldBack {
+            points: rounded(one.points),
+            held: rounded(one.held),
+            ..one
+        }),
     }
 }
 
 /// The observations that count for the queried domain, oldest first.
 fn in_domain<'a>(
     version: Version,
-    record: impl IntoIterator<Item = &'a Observation>,
+    record: impl IntoIterator<Item = impl Into<Attributed<'a>>>,
     query: &Query,
 ) -> Vec<Weighed<'a>> {
     let asked = normalise(&query.domain);
@@ -160,18 +190,21 @@ fn in_domain<'a>(
             (seen == asked).then_some(1.0)
         }
     };
-    let mut observations: Vec<(&Observation, f64)> = record
+    let mut observations: Vec<(Attributed<'a>, f64)> = record
         .into_iter()
-        .filter_map(|observation| Some((observation, share(observation)?)))
+        .map(Into::into)
+        .filter_map(|one| Some((one, share(one.observation)?)))
         .collect();
-    observations.sort_by_key(|(observation, _)| *observation);
-    let weigh = |(observation, share): (&'a Observation, f64)| {
-        let age_days = age_days(observation.at, query.now);
+    observations.sort_by_key(|(one, _)| *one);
+    let weigh = |(one, share): (Attributed<'a>, f64)| {
+        let age_days = age_days(one.observation.at, query.now);
         Weighed {
-            observation,
+            observation: one.observation,
+            opened_by: one.opened_by,
             age_days,
             share,
             weight: decay_weight(age_days) * share,
+            count: 1.0,
         }
     };
     observations.into_iter().map(weigh).collect()

@@ -26,6 +26,10 @@ pub struct Observed {
     /// The case in which it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case_id: Option<CaseId>,
+    /// Who opened that case: one opener's cases weigh at most a share of a record. Absent where no case is known, and in events of
+    /// earlier builds; such observations belong to nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_by: Option<AgentId>,
     /// The person or agent that reported it.
     pub by: AgentId,
     /// Where it was brought in from, where it was.

@@ -7,6 +7,7 @@ use concord_debate_facilitator::route::FollowUp;
 use concord_domain::aggregates::case::{CaseMachine, CaseState};
 use concord_domain::aggregates::debate::{Command, DebateInput, DebateMachine};
 use concord_domain::aggregates::detection::DetectionMachine;
+use concord_domain::aggregates::track_record::TrackRecordMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
 use concord_events::{AggregateEvent, DebateEvent, DetectionEvent, Origin, StoredEvent, event_id};
@@ -14,7 +15,7 @@ use concord_runtime::Routed;
 use concord_wire::{CaseId, Envelope};
 
 use super::archive::{Archive, Histories};
-use super::authority;
+use super::{authority, records};
 use crate::agents::operators::Verb;
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
@@ -75,6 +76,10 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             .map(|input| with_background(record, input))
             .collect(),
         }
+    });
+    decided_again::<TrackRecordMachine>(&archive.records, violations, |record| {
+        let verdicts = records::causes(archive, record).into_iter();
+        verdicts.map(|(_, observe)| observe).collect()
     });
     decided_again::<DetectionMachine>(&archive.detections, violations, |record| {
         let Ok(case) = CaseId::new(record.meta.id.as_str()) else {

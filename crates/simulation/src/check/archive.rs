@@ -9,7 +9,8 @@ use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{
     AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, EventMeta, OpenerEvent,
-    PersonEvent, PolicyEvent, RequestEvent, ReviewQueueEvent, StoredEvent, WakeEvent,
+    PersonEvent, PolicyEvent, RequestEvent, ReviewQueueEvent, StoredEvent, TrackRecordEvent,
+    WakeEvent,
 };
 use concord_wire::{MessageId, Token, dialect};
 
@@ -32,6 +33,7 @@ pub(crate) struct Archive {
     pub(crate) debates: Histories<DebateEvent>,
     pub(crate) deadlines: Histories<DeadlineEvent>,
     pub(crate) queues: Histories<ReviewQueueEvent>,
+    pub(crate) records: Histories<TrackRecordEvent>,
     pub(crate) people: Histories<PersonEvent>,
     pub(crate) policies: Histories<PolicyEvent>,
     pub(crate) openers: Histories<OpenerEvent>,
@@ -70,6 +72,7 @@ impl Archive {
         archive.debates = archive.histories();
         archive.deadlines = archive.histories();
         archive.queues = archive.histories();
+        archive.records = archive.histories();
         archive.people = archive.histories();
         archive.policies = archive.histories();
         archive.openers = archive.histories();

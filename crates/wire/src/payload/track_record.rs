@@ -347,6 +347,21 @@ pub struct Credibility {
     pub observations: u32,
     /// Every factor that this version knows, applied or not, in the order in which they are multiplied.
     pub factors: Vec<Factor>,
+    /// What does not count because one opener's cases would outweigh all others; absent where everything counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
+}
+
+/// What one opener's cases would weigh in a track record, and how much of it does not count.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldBack {
+    /// Who opened the cases; absent in a brief, which others than the readers of track records may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_by: Option<AgentId>,
+    /// The sum of the weights of the observations from these cases.
+    pub points: f64,
+    /// How much of that sum does not count.
+    pub held: f64,
 }
 
 #[cfg(test)]

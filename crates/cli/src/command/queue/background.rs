@@ -10,6 +10,7 @@ use concord_wire::payload::{
 
 use super::brief::TEXT;
 use crate::shared::debate_file::value_text;
+use crate::shared::held_back::held_back;
 use crate::shared::output::{DOUBTFUL, FAINT, NAMED, STRONG, count, one_line, styled};
 
 /// At most so many lines of the matter are shown; the JSON has all that was sent.
@@ -158,6 +159,7 @@ fn write_credibility(out: &mut String, background: &Background) -> Result {
             interval,
             data_points,
             factors,
+            held_back: above,
             ..
         } = known;
         let figures = format!(
@@ -173,6 +175,9 @@ fn write_credibility(out: &mut String, background: &Background) -> Result {
                 factor.name.as_str(),
                 one_line(&factor.explanation, TEXT)
             )?;
+        }
+        if let Some(above) = above {
+            writeln!(out, "      {}", styled(DOUBTFUL, held_back(above)))?;
         }
     }
     Ok(())

@@ -250,6 +250,7 @@ pub(crate) mod tests {
                     "name": "base_accuracy", "value": 0.8, "data_points": 20.0, "applied": true,
                     "explanation": "16 of 20 were correct.",
                 }],
+                "held_back": { "points": 60.0, "held": 31.04 },
             } },
             "proved": { "d-0": {
                 "position": "95", "value": 95, "explanation": "The year's report.", "at": "2026-02-01T00:00:00.000Z",
@@ -327,6 +328,7 @@ pub(crate) mod tests {
             "and 3 earlier statements\n  before ben says: Which margins?\n  round 1 ann stays with 120: They hold.\n",
             "round 2 ben now holds 100: Half of it.",
             "ann 0.750 (0.600 to 0.900), 20.0 data points\n      x 0.800 base_accuracy: 16 of 20 were correct.",
+            "      31 of 60 points of one opener's cases are held back: above 20 points, no opener's cases weigh more than",
             "the case is decided, version 1; a ruling that changes something gives the next",
             "without a ruling the gate valuation reviews what stands\n  rests on it: dcf\n  about the same: d-2 The same (vote: 80)",
             "proved right: 95  [95]: The year's report.",

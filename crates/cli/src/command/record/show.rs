@@ -31,7 +31,8 @@ Examples:
   concord record show risk_assessor --json
 
 The score is the product of the factors. It decides a debate only from 15 data points on. Regime and circumstances
-count in the comprehensive and the specialised version.")]
+count in the comprehensive and the specialised version. What of one opener's cases is held back, so that they do not outweigh
+all others, is said below the factors.")]
 pub(crate) struct ShowArgs {
     /// The agent.
     #[arg(value_parser = |text: &str| AgentId::new(text).map_err(|error| error.to_string()))]

@@ -7,6 +7,7 @@ use concord_wire::payload::Credibility;
 use concord_wire::payload::track_record::{Context, Version};
 
 use crate::command::record::show::{InDomain, Shown};
+use crate::shared::held_back::held_back;
 use crate::shared::output::{
     Cell, DOUBTFUL, FAINT, GOOD, NAMED, PLAIN, STRONG, Table, count, one_line, styled,
 };
@@ -105,6 +106,9 @@ fn write_domain(
         ]);
     }
     write!(out, "{table}")?;
+    if let Some(one) = &credibility.held_back {
+        writeln!(out, "  {}", styled(DOUBTFUL, held_back(one)))?;
+    }
     // Never rounded up to what is needed.
     let tenths = (data_points * 10.0).floor() / 10.0;
     let verdict = if *data_points >= DATA_POINTS_MIN {

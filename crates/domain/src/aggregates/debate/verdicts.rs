@@ -117,6 +117,7 @@ impl Judged<'_> {
             observation,
             debate_id: Some(conflict.conflict_id.clone()),
             case_id: Some(self.opened.case_id.clone()),
+            opened_by: self.opened.terms.opened_by.clone(),
             by: self.by.clone(),
             imported: None,
         };

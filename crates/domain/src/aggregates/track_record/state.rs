@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use concord_events::ImportOrigin;
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::Source;
-use concord_wire::{DebateId, MessageId, Timestamp};
+use concord_wire::{AgentId, DebateId, MessageId, Timestamp};
+
+use crate::rules::credibility::Attributed;
 
 /// Most observations of one agent; beyond that the oldest are forgotten.
 pub const OBSERVATIONS_MAX: usize = 5_000;
@@ -41,6 +43,8 @@ impl Origin {
 struct Entry {
     origin: Origin,
     observation: Observation,
+    /// Who opened the case that it comes from, where that is known.
+    opened_by: Option<AgentId>,
 }
 
 /// The state of a track record.
@@ -56,6 +60,14 @@ impl TrackRecordState {
     /// The observations, the oldest first.
     pub fn observations(&self) -> impl ExactSizeIterator<Item = &Observation> + Clone {
         self.entries.iter().map(|entry| &entry.observation)
+    }
+
+    /// The observations, each with who opened the case that it comes from; the oldest first.
+    pub fn attributed(&self) -> impl Iterator<Item = Attributed<'_>> {
+        self.entries.iter().map(|entry| Attributed {
+            observation: &entry.observation,
+            opened_by: entry.opened_by.as_ref(),
+        })
     }
 
     /// How many older observations were forgotten.
@@ -83,7 +95,13 @@ impl TrackRecordState {
     }
 
     /// Adds an observation and forgets the oldest beyond `most`.
-    pub(super) fn keep(&mut self, origin: Origin, observation: Observation, most: usize) {
+    pub(super) fn keep(
+        &mut self,
+        origin: Origin,
+        observation: Observation,
+        opened_by: Option<AgentId>,
+        most: usize,
+    ) {
         let place = self
             .entries
             .partition_point(|entry| entry.observation.at <= observation.at);
@@ -92,6 +110,7 @@ impl TrackRecordState {
             Entry {
                 origin,
                 observation,
+                opened_by,
             },
         );
         while self.entries.len() > most {

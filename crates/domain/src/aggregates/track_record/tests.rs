@@ -29,6 +29,7 @@ fn observe(debate: Option<&str>, observation: Observation) -> Observe {
         observation,
         debate_id: debate.map(|id| DebateId::new(id).unwrap()),
         case_id: Some(case_id()),
+        opened_by: None,
         by: agent("olga"),
         imported: None,
     }
@@ -43,6 +44,7 @@ fn an_imported_observation_counts_once_for_its_id() {
             source: "back-test".into(),
         }),
         case_id: None,
+        opened_by: None,
         ..observe(None, observation(at, Source::Import))
     };
     for (cause, id, at, expected) in [
@@ -192,7 +194,12 @@ fn of_more_than_five_thousand_observations_the_oldest_is_forgotten() {
     let mut state = TrackRecordState::default();
     let cause = |n: u64| Origin::Cause(MessageId::new(format!("m-{n}")).unwrap());
     for n in 0..OBSERVATIONS_MAX as u64 + 3 {
-        state.keep(cause(n), observation(n, Source::Outcome), OBSERVATIONS_MAX);
+        state.keep(
+            cause(n),
+            observation(n, Source::Outcome),
+            None,
+            OBSERVATIONS_MAX,
+        );
     }
     assert_eq!(
         (state.observations().len(), state.forgotten()),
@@ -278,7 +285,7 @@ proptest! {
         let mut state = TrackRecordState::default();
         let cause = |place: usize| Origin::Cause(MessageId::new(format!("m-{place}")).unwrap());
         for (place, at) in times.iter().enumerate() {
-            state.keep(cause(place), observation(*at, Source::Outcome), most);
+            state.keep(cause(place), observation(*at, Source::Outcome), None, most);
         }
         let mut expected: Vec<(u64, usize)> = times.iter().copied().zip(0..).collect();
         expected.sort_unstable();

@@ -19,6 +19,27 @@ pub fn decay_weight(age_days: f64) -> f64 {
     (-age_days / HALF_LIFE_DAYS).exp2()
 }
 
+/// One of those of which a proportion is taken.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Item {
+    /// Its weight.
+    pub weight: f64,
+    /// As what part of an item it counts, 0 to 1.
+    pub count: f64,
+    /// Whether it is a hit.
+    pub hit: bool,
+}
+
+impl From<(f64, bool)> for Item {
+    fn from((weight, hit): (f64, bool)) -> Self {
+        Self {
+            weight,
+            count: 1.0,
+            hit,
+        }
+    }
+}
+
 /// A weighted proportion, and how much data it rests on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
@@ -26,29 +47,32 @@ pub struct Sample {
     pub proportion: f64,
     /// The sum of the weights.
     pub weight: f64,
-    /// Kish's effective sample size, (sum w)² / sum w² (Kish 1965, Survey Sampling, 11.7).
+    /// Kish's effective sample size, (sum w)² / sum w² (Kish 1965, Survey Sampling, 11.7). Both sums are over what counts: a
+    /// part of an item adds the same part of its weight, and of the square of its weight.
     pub effective_size: f64,
 }
 
 impl Sample {
     /// The proportion of hits among weighted items, summed in the order given. `None` where no item
     /// has any weight.
-    pub fn of(items: impl Iterator<Item = (f64, bool)> + Clone) -> Option<Self> {
-        let heaviest = items.clone().map(|(weight, _)| weight).fold(0.0, f64::max);
+    pub fn of(items: impl Iterator<Item = impl Into<Item>> + Clone) -> Option<Self> {
+        let items = items.map(Into::<Item>::into);
+        let heaviest = items.clone().map(|item| item.weight).fold(0.0, f64::max);
         if heaviest <= 0.0 {
             return None;
         }
         // Relative to the heaviest: the squares of very old weights would otherwise vanish.
         let (mut sum, mut squares, mut hits) = (0.0, 0.0, 0.0);
-        for (weight, hit) in items {
+        for Item { weight, count, hit } in items {
             debug_assert!(
                 weight.is_finite() && weight >= 0.0,
                 "an observation has a weight, not {weight}"
             );
             let relative = weight / heaviest;
-            sum += relative;
-            squares += relative * relative;
-            hits += if hit { relative } else { 0.0 };
+            let counting = relative * count;
+            sum += counting;
+            squares += relative * counting;
+            hits += if hit { counting } else { 0.0 };
         }
         Some(Self {
             proportion: hits / sum,

@@ -4,7 +4,8 @@
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{Context, Factor, FactorName, Query};
 
-use super::{HALF_LIFE_DAYS, R_SQUARED_MIN, Sample, Weighed, Z, fit, trend, wilson};
+use super::opener::hold_back;
+use super::{HALF_LIFE_DAYS, Item, R_SQUARED_MIN, Sample, Weighed, Z, fit, trend, wilson};
 use crate::rules::canonical::normalise;
 
 /// The share of the score for which the accuracy in the domain itself stands, the one in the regime, and the one in the
@@ -51,16 +52,27 @@ fn not_applied(name: FactorName, basis: Option<&Sample>, reason: &str) -> Factor
 pub(super) fn base(weighed: &[Weighed<'_>]) -> Factor {
     let name = FactorName::BaseAccuracy;
     let living = weighed.iter().filter(|w| w.weight > 0.0);
-    match Sample::of(living.map(|w| (w.share, w.observation.correct))) {
+    let plainly = living.map(|w| Item {
+        weight: w.share,
+        ..w.item(w.observation.correct)
+    });
+    match Sample::of(plainly) {
         Some(plain) => {
             let correct: f64 = weighed
                 .iter()
                 .filter(|w| w.weight > 0.0 && w.observation.correct)
-                .map(|w| w.share)
+                .map(|w| w.share * w.count)
                 .sum();
+            // Parts of observations have many decimals.
+            let number = |points: f64| match weighed.iter().all(|w| w.count >= 1.0) {
+                true => points.to_string(),
+                false => format!("{points:.1}"),
+            };
             let explanation = format!(
-                "{correct} of {} observations in the domain were correct: {:.3}",
-                plain.weight, plain.proportion
+                "{} of {} observations in the domain were correct: {:.3}",
+                number(correct),
+                number(plain.weight),
+                plain.proportion
             );
             applied(name, plain.proportion, &plain, explanation)
         }
@@ -102,8 +114,7 @@ pub(super) fn expertise(weighed: &[Weighed<'_>], overall: Option<&Sample>) -> Fa
     if weighed.iter().all(|w| w.share >= 1.0) {
         return not_applied(name, overall, "all observations are from the domain itself");
     }
-    let own = weighed.iter().filter(|w| w.share >= 1.0);
-    let part = Sample::of(own.map(|w| (w.weight, w.observation.correct)));
+    let part = part(weighed, |w| if w.share >= 1.0 { 1.0 } else { 0.0 });
     blend(
         name,
         "the domain itself",
@@ -125,8 +136,7 @@ pub(super) fn regime(weighed: &[Weighed<'_>], overall: Option<&Sample>, query: &
             .as_deref()
             .is_some_and(|other| normalise(other) == regime)
     };
-    let share = |o: &Observation| if same(o) { 1.0 } else { 0.0 };
-    let part = Sample::of(shared(weighed, share).into_iter());
+    let part = part(weighed, |w| if same(w.observation) { 1.0 } else { 0.0 });
     blend(
         name,
         "the present regime",
@@ -147,7 +157,9 @@ pub(super) fn context(weighed: &[Weighed<'_>], overall: Option<&Sample>, query: 
     {
         return not_applied(name, None, "no dimension of the context is given");
     }
-    let part = Sample::of(shared(weighed, |o| similarity(&query.context, &o.context)).into_iter());
+    let part = part(weighed, |w| {
+        similarity(&query.context, &w.observation.context)
+    });
     blend(
         name,
         "like circumstances",
@@ -157,12 +169,15 @@ pub(super) fn context(weighed: &[Weighed<'_>], overall: Option<&Sample>, query: 
     )
 }
 
-/// The observations with a share above 0, their weights multiplied by it.
-fn shared(weighed: &[Weighed<'_>], share: impl Fn(&Observation) -> f64) -> Vec<(f64, bool)> {
-    let items = weighed
-        .iter()
-        .map(|w| (w.weight * share(w.observation), w.observation.correct));
-    items.filter(|(weight, _)| *weight > 0.0).collect()
+/// What the observations say to which `share` gives a part of their weight, 0 to 1. Here too nobody's cases outweigh all others.
+fn part(weighed: &[Weighed<'_>], share: impl Fn(&Weighed<'_>) -> f64) -> Option<Sample> {
+    let shared = weighed.iter().map(|w| Weighed {
+        weight: w.weight * share(w),
+        ..*w
+    });
+    let mut shared: Vec<Weighed<'_>> = shared.filter(|w| w.weight > 0.0).collect();
+    hold_back(&mut shared);
+    Sample::of(shared.iter().map(|w| w.item(w.observation.correct)))
 }
 
 /// The share of the dimensions that `asked` states in which `seen` is the same; 0 where none is
@@ -271,8 +286,7 @@ pub fn override_penalty(rate: f64, effective_size: f64) -> Option<f64> {
 /// The penalty for frequent overrides.
 pub(super) fn overrides(weighed: &[Weighed<'_>]) -> Factor {
     let name = FactorName::OverridePenalty;
-    let Some(rate) = Sample::of(weighed.iter().map(|w| (w.weight, w.observation.overridden)))
-    else {
+    let Some(rate) = Sample::of(weighed.iter().map(|w| w.item(w.observation.overridden))) else {
         return not_applied(name, None, NOTHING_KNOWN);
     };
     let low = wilson(rate.proportion, rate.effective_size, Z).low;

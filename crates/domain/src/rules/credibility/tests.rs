@@ -2,6 +2,7 @@
 //! hand.
 
 mod factors;
+mod openers;
 mod properties;
 
 use concord_wire::Timestamp;

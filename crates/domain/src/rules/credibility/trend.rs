@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Sample, Weighed};
+use super::{Item, Sample, Weighed};
 
 /// A trend counts when its weighted R² is above this.
 pub const R_SQUARED_MIN: f64 = 0.3;
@@ -100,15 +100,15 @@ pub fn fit(points: &[Point]) -> Option<Line> {
 /// The accuracy by quarter, oldest first. The time of a quarter is its middle, in quarters from
 /// now, so that the present is 0.
 pub(super) fn quarters(weighed: &[Weighed<'_>]) -> Vec<Point> {
-    let mut quarters: BTreeMap<u64, Vec<(f64, bool)>> = BTreeMap::new();
+    let mut quarters: BTreeMap<u64, Vec<Item>> = BTreeMap::new();
     for w in weighed {
         let ago = (w.age_days / QUARTER_DAYS).floor() as u64;
         quarters
             .entry(ago)
             .or_default()
-            .push((w.weight, w.observation.correct));
+            .push(w.item(w.observation.correct));
     }
-    let point = |(ago, items): (&u64, &Vec<(f64, bool)>)| {
+    let point = |(ago, items): (&u64, &Vec<Item>)| {
         let sample = Sample::of(items.iter().copied())?;
         Some(Point {
             x: -(*ago as f64 + 0.5),

@@ -26,6 +26,7 @@ fn life() -> Story<TrackRecordMachine> {
             observation,
             debate_id: None,
             case_id: None,
+            opened_by: None,
             by: agent("olga"),
             imported: None,
         };

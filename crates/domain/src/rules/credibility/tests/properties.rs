@@ -54,7 +54,7 @@ fn any_observation() -> impl Strategy<Value = Observation> {
 
 /// Records of a few observations, and of many that are mostly alike, so that every factor comes to
 /// be applied.
-fn any_record() -> impl Strategy<Value = Vec<Observation>> {
+pub(super) fn any_record() -> impl Strategy<Value = Vec<Observation>> {
     prop_oneof![
         proptest::collection::vec(any_observation(), 0..40),
         (
@@ -70,7 +70,7 @@ fn any_record() -> impl Strategy<Value = Vec<Observation>> {
     ]
 }
 
-fn any_query() -> impl Strategy<Value = Query> {
+pub(super) fn any_query() -> impl Strategy<Value = Query> {
     let domain = proptest::sample::select(vec!["valuation", "valuation.revenue"]);
     (maybe(&["bull"]), any_context(), domain).prop_map(|(regime, context, domain)| Query {
         domain: domain.into(),
@@ -80,7 +80,7 @@ fn any_query() -> impl Strategy<Value = Query> {
     })
 }
 
-fn any_version() -> impl Strategy<Value = Version> {
+pub(super) fn any_version() -> impl Strategy<Value = Version> {
     proptest::sample::select(vec![
         Version::Simple,
         Version::Comprehensive,

@@ -1,0 +1,109 @@
+//! Track records: that a debate was opened with the credibility that its parties' records give, openers and all.
+
+use concord_domain::aggregates::debate::verdicts::{self, Verdict, domain_of};
+use concord_domain::aggregates::debate::{DebateMachine, DebateState};
+use concord_domain::aggregates::track_record::{TrackRecordMachine, credibility_of};
+use concord_domain::machine::Versioned;
+use concord_events::{Aggregate, DebateEvent, DebateOpened, StoredEvent, TrackRecordEvent};
+use concord_wire::payload::Credibility;
+use concord_wire::payload::track_record::Query;
+use concord_wire::{AgentId, Timestamp, Token};
+
+use super::archive::Archive;
+
+/// What the debate's end, or what proved right later, says of the agent whose record this is: decided by every state in which
+/// the debate may have been read.
+pub(super) fn causes(archive: &Archive, record: &StoredEvent<TrackRecordEvent>) -> Vec<Verdict> {
+    let Some((Aggregate::Debate, sequence, bytes)) = archive.events.get(&record.meta.cause) else {
+        return Vec::new();
+    };
+    let Ok(cause) = StoredEvent::<DebateEvent>::decode(bytes, *sequence) else {
+        return Vec::new();
+    };
+    let states = read_after(archive, &cause.meta.id, *sequence);
+    let verdicts = states.iter().flat_map(|state| {
+        let Some(opened) = &state.opened else {
+            return Vec::new();
+        };
+        match &cause.event {
+            DebateEvent::Resolved(resolved) => {
+                let ladder = state.ladder.as_ref();
+                let provisional = ladder.and_then(|ladder| ladder.provisional.as_ref());
+                verdicts::of_resolution(opened, provisional, resolved, record.meta.at)
+            }
+            DebateEvent::OutcomeKnown(known) => verdicts::of_outcome(opened, known),
+            _ => Vec::new(),
+        }
+    });
+    verdicts
+        .filter(|(agent, _)| agent.token() == record.meta.id)
+        .collect()
+}
+
+/// The states of a debate from this event on.
+fn read_after(archive: &Archive, id: &Token, sequence: u64) -> Vec<DebateState> {
+    let mut known = Versioned::<DebateMachine>::default();
+    let mut states = Vec::new();
+    for record in archive.debates.get(id).into_iter().flatten() {
+        known.apply(record.clone());
+        if record.sequence >= sequence {
+            states.push(known.state.clone());
+        }
+    }
+    states
+}
+
+pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
+    for (id, records) in &archive.debates {
+        for record in records {
+            let DebateEvent::Opened(opened) = &record.event else {
+                continue;
+            };
+            for (agent, kept) in &opened.credibility {
+                if !is_of_the_record(archive, opened, record, agent, kept) {
+                    violations.push(format!(
+                        "records: debate/{id} was opened with a credibility of {agent} that their record does not give: {kept:?}"
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// Whether some beginning of the agent's record, of what was stored before the debate, gives this credibility.
+fn is_of_the_record(
+    archive: &Archive,
+    opened: &DebateOpened,
+    record: &StoredEvent<DebateEvent>,
+    agent: &AgentId,
+    kept: &Credibility,
+) -> bool {
+    let mut known = Versioned::<TrackRecordMachine>::default();
+    let given = |known: &Versioned<TrackRecordMachine>, now| {
+        let query = Query {
+            now,
+            domain: domain_of(&opened.terms, &opened.conflict),
+            regime: opened.terms.circumstances.regime.clone(),
+            context: opened.terms.circumstances.judging(&opened.conflict.subject),
+        };
+        let credibility = credibility_of(&known.state, opened.policy.ladder.credibility, &query);
+        // A debate keeps what decides.
+        Credibility {
+            factors: Vec::new(),
+            held_back: None,
+            ..credibility
+        }
+    };
+    let now: Timestamp = record.meta.at;
+    if given(&known, now) == *kept {
+        return true;
+    }
+    let observed = archive.records.get(&agent.token()).into_iter().flatten();
+    for observation in observed.take_while(|one| one.sequence < record.sequence) {
+        known.apply(observation.clone());
+        if given(&known, now) == *kept {
+            return true;
+        }
+    }
+    false
+}
