@@ -139,6 +139,10 @@ impl Run {
             "debate.assigned" if data["briefed"]["expert"] == "ida" => {
                 self.shown.insert(id, data["briefed"]["digest"].clone());
             }
+            // Somebody else has it now, and a ruling of hers would be refused.
+            "debate.unassigned" if data["expert"] == "ida" => {
+                self.shown.remove(&id);
+            }
             "debate.fell_back" => {
                 if let Some(digest) = self.shown.get(&id) {
                     self.store(&parties::late_ruling(

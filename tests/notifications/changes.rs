@@ -101,3 +101,38 @@ async fn an_expert_who_does_not_act_is_told_that_somebody_else_was_given_the_deb
     assert_eq!(resolved["outcome"]["ruled_by"]["expert"], json!(fay));
     stage.holds().await;
 }
+
+/// Asks for another case, as somebody who is no operator.
+async fn open(stage: &Stage, opener: &str) {
+    let parameters = json!({ "participants": ["ann"], "task": { "type": "test" } });
+    let request = json!({ "action": "open_case", "parameters": parameters });
+    Message::new("_", opener, "coordinator", "request", request)
+        .store(stage.installation.client())
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_opener_and_the_operators_are_told_that_a_quota_stopped_the_opener() {
+    let (stage, servers) = Servers::start("200").await;
+    let (opal, olga) = (unique("opal"), unique("olga"));
+    register(&stage, &opal, "opener", "opal@example.org").await;
+    register(&stage, &olga, "operator", "olga@example.org").await;
+    for _ in 0..3 {
+        open(&stage, &opal).await;
+    }
+    let subject = format!("[Concord] A quota is used up: open cases of {opal}");
+    let mail = servers.smtp.mail(&subject).await;
+    assert!(
+        text(&mail).contains("Quota: 1 open cases"),
+        "{}",
+        text(&mail)
+    );
+    assert!(text(&mail).contains("  concord quota"), "{}", text(&mail));
+    stage.wait_until_all_are_told().await;
+    let mut told: Vec<Value> = servers.smtp.received();
+    told.sort_by_key(|mail| mail["recipients"].to_string());
+    let told: Vec<&Value> = told.iter().map(|mail| &mail["recipients"]).collect();
+    // Twice refused, told once.
+    let both = [json!(["olga@example.org"]), json!(["opal@example.org"])];
+    assert_eq!(told, both.iter().collect::<Vec<_>>());
+}

@@ -94,8 +94,12 @@ impl Channels {
 
 impl Stage {
     pub(crate) async fn start(channels: &Channels) -> Self {
-        let installation =
-            TestInstallation::start_with(|plan| with_adapter_settings(plan, &channels.toml()));
+        // Whoever is no operator may have one open case.
+        let quota = "service.quota.open_cases=1";
+        let installation = TestInstallation::start_with(|plan| {
+            with_adapter_settings(plan, &channels.toml())
+                .with_service_setting(Service::Coordinator, quota)
+        });
         Self {
             installation: installation.await,
             case: unique("case"),

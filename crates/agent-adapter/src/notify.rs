@@ -195,8 +195,8 @@ impl<P> Notifier<P> {
         self.count("stale");
         let channel = self.channel.as_str();
         let kind = notice.kind();
-        let debate = &notice.debate_id;
-        tracing::info!(channel, kind, %debate, why, "Skipped a notice.");
+        let about = notice.about();
+        tracing::info!(channel, kind, about, why, "Skipped a notice.");
         Ok(())
     }
 
@@ -264,19 +264,19 @@ impl<P> Notifier<P> {
         let channel = self.channel.as_str();
         let to = shown(self.channel, recipient);
         let kind = notice.kind();
-        let debate = &notice.debate_id;
+        let about = notice.about();
         match &result {
             Ok(()) => {
                 self.count("delivered");
-                tracing::info!(channel, %to, kind, %debate, "Notified.");
+                tracing::info!(channel, %to, kind, about, "Notified.");
             }
             Err(Failure::Passing(why)) => {
                 self.count("failed");
-                tracing::warn!(channel, %to, kind, %debate, why, "Not notified; to be tried again.");
+                tracing::warn!(channel, %to, kind, about, why, "Not notified; to be tried again.");
             }
             Err(Failure::Lasting(why)) => {
                 self.count("undeliverable");
-                tracing::error!(channel, %to, kind, %debate, why, "Not notified, and not to be tried again.");
+                tracing::error!(channel, %to, kind, about, why, "Not notified, and not to be tried again.");
             }
         }
         result

@@ -7,12 +7,13 @@ use concord_domain::aggregates::answerable::{self, Concern};
 use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::assurance::replay::rebuild;
 use concord_events::{
-    Aggregate, AggregateEvent, CaseEvent, DebateEvent, DecisionChanged, EventMeta, OutcomeKnown,
-    StoredEvent,
+    Aggregate, AggregateEvent, CaseEvent, DebateEvent, DecisionChanged, EventMeta, OpenerEvent,
+    OutcomeKnown, QuotaReached, StoredEvent,
 };
 use concord_runtime::delivery::HandleError;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Consistency, People, Ports};
+use concord_wire::payload::Role;
 use concord_wire::{AgentId, CaseId, DebateId, Token};
 
 use super::notice::{Audience, Notice, Position, What};
@@ -47,11 +48,52 @@ impl<P: Ports> Concerned<P> {
                 _ => Ok(Vec::new()),
             };
         }
+        if aggregate == Aggregate::Opener {
+            let stored = StoredEvent::<OpenerEvent>::decode(bytes, sequence)?;
+            return match stored.event {
+                OpenerEvent::QuotaReached(reached) => {
+                    self.quota(&stored.meta, sequence, reached).await
+                }
+                _ => Ok(Vec::new()),
+            };
+        }
         let stored = StoredEvent::<DebateEvent>::decode(bytes, sequence)?;
         match stored.event {
             DebateEvent::OutcomeKnown(known) => self.known(&stored.meta, sequence, *known).await,
             _ => Ok(Notice::of(stored).into_iter().collect()),
         }
+    }
+
+    /// Told are the opener, where that is a person, and everybody who can raise the quota.
+    async fn quota(
+        &self,
+        meta: &EventMeta,
+        sequence: u64,
+        reached: QuotaReached,
+    ) -> Result<Vec<Notice>, HandleError> {
+        let ids = self.ports.ids(Aggregate::Person).await?;
+        let names = ids.iter().filter_map(|id| AgentId::new(id.as_str()).ok());
+        let mut notices = Vec::new();
+        for name in names {
+            let known = self.people.authority(&name).await?;
+            if name != reached.opener && !known.holds(Role::Operator) {
+                continue;
+            }
+            let Some(to) = self.person(&name).await? else {
+                continue;
+            };
+            notices.push(Notice {
+                sequence,
+                at: meta.at,
+                debate_id: None,
+                case_id: reached.case_id.clone(),
+                topic: format!("{} of {}", reached.quota.counted(), reached.opener),
+                what: What::QuotaReached(reached.clone()),
+                to,
+                until: None,
+            });
+        }
+        Ok(notices)
     }
 
     async fn changed(
@@ -72,7 +114,7 @@ impl<P: Ports> Concerned<P> {
             notices.push(Notice {
                 sequence,
                 at: meta.at,
-                debate_id: changed.change.debate_id.clone(),
+                debate_id: Some(changed.change.debate_id.clone()),
                 case_id: case_id.clone(),
                 topic: changed.change.topic.clone(),
                 what: What::Changed {
@@ -104,7 +146,7 @@ impl<P: Ports> Concerned<P> {
         let notice = to.map(|to| Notice {
             sequence,
             at: meta.at,
-            debate_id,
+            debate_id: Some(debate_id),
             case_id: known.case_id,
             topic: known.topic,
             what: What::Disproved {

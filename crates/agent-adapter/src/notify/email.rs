@@ -87,7 +87,7 @@ fn message(notice: &Notice, from: &Mailbox, to: &str, prefix: &str) -> Result<Me
         .subject(text::subject(notice))
         .message_id(Some(format!("<{}@{domain}>", notice.id(prefix, "email"))))
         // Mail programs show the mails of one debate as one thread.
-        .references(format!("<{prefix}-{}@{domain}>", notice.debate_id))
+        .references(format!("<{prefix}-{}@{domain}>", notice.about()))
         .raw_header(HeaderValue::new(AUTO_SUBMITTED, "auto-generated".into()))
         .header(ContentType::TEXT_PLAIN);
     builder

@@ -1,7 +1,8 @@
 //! The notices that people are sent, made from the events of debates.
 
 use concord_events::{
-    AwaitsGate, DebateAssigned, DebateEvent, FellBack, Reminded, StoredEvent, Unassigned,
+    AwaitsGate, DebateAssigned, DebateEvent, FellBack, QuotaReached, Reminded, StoredEvent,
+    Unassigned,
 };
 use concord_wire::payload::notification::UnassignedReason;
 use concord_wire::payload::{Background, BriefedPosition, Contact, DebatePriority, DecisionChange};
@@ -16,11 +17,11 @@ pub(crate) struct Notice {
     pub(crate) sequence: u64,
     /// When the event was decided.
     pub(crate) at: Timestamp,
-    /// The debate that the notice is about.
-    pub(crate) debate_id: DebateId,
-    /// The case of the debate.
+    /// The debate that the notice is about, where it is about one.
+    pub(crate) debate_id: Option<DebateId>,
+    /// The case that the notice is about.
     pub(crate) case_id: CaseId,
-    /// The topic of the debate, which strangers wrote.
+    /// The topic of the debate, which strangers wrote; the quota where the notice is about one.
     pub(crate) topic: String,
     /// What happened.
     pub(crate) what: What,
@@ -80,6 +81,8 @@ pub(crate) enum What {
         /// Whether the recipient's own ruling is what does not stand any more.
         overridden: bool,
     },
+    /// An opener was refused something, because a quota is used up.
+    QuotaReached(QuotaReached),
     /// Something else proved right than what the recipient had ruled.
     Disproved {
         /// What proved right.
@@ -260,13 +263,19 @@ impl Notice {
         Some(Self {
             sequence: event.sequence,
             at: event.meta.at,
-            debate_id,
+            debate_id: Some(debate_id),
             case_id,
             topic,
             what,
             to,
             until,
         })
+    }
+
+    /// The id of what the notice is about: the debate, else the case.
+    pub(crate) fn about(&self) -> &str {
+        let case = self.case_id.as_str();
+        self.debate_id.as_ref().map_or(case, DebateId::as_str)
     }
 
     /// The type of the notice, as recipients read it.
@@ -284,19 +293,20 @@ impl Notice {
                 overridden: true, ..
             } => "case.ruling_overridden",
             What::Disproved { .. } => "debate.ruling_disproved",
+            What::QuotaReached(_) => "opener.quota_reached",
         }
     }
 
     /// An id that is the same each time the notice is delivered, so that recipients recognize a repetition. It has no dot,
     /// because a dot ends the id in signatures.
     pub(crate) fn id(&self, prefix: &str, channel: &str) -> String {
-        let (debate, sequence) = (&self.debate_id, self.sequence);
+        let (about, sequence) = (self.about(), self.sequence);
         match &self.to {
             // One event concerns several people.
             Audience::Person { name, .. } => {
-                format!("{prefix}-{debate}-{sequence}-{name}-{channel}")
+                format!("{prefix}-{about}-{sequence}-{name}-{channel}")
             }
-            _ => format!("{prefix}-{debate}-{sequence}-{channel}"),
+            _ => format!("{prefix}-{about}-{sequence}-{channel}"),
         }
     }
 

@@ -36,6 +36,7 @@ pub(crate) fn subject(notice: &Notice) -> String {
             _,
         ) => format!("[Concord] Your ruling was overridden: {topic}"),
         (What::Changed { .. }, _) => format!("[Concord] A decision has changed: {topic}"),
+        (What::QuotaReached(_), _) => format!("[Concord] A quota is used up: {topic}"),
         (What::Disproved { .. }, _) => {
             format!("[Concord] Something else proved right: {topic}")
         }
@@ -48,11 +49,10 @@ pub(crate) fn subject(notice: &Notice) -> String {
 
 /// The text.
 pub(crate) fn body(notice: &Notice) -> String {
-    let mut lines = vec![
-        happened(notice),
-        String::new(),
-        format!("Disputed: {}", one_line(&notice.topic, LINE_MAX)),
-    ];
+    let mut lines = vec![happened(notice), String::new()];
+    if notice.debate_id.is_some() {
+        lines.push(format!("Disputed: {}", one_line(&notice.topic, LINE_MAX)));
+    }
     match &notice.what {
         What::Assigned {
             priority,
@@ -73,6 +73,11 @@ pub(crate) fn body(notice: &Notice) -> String {
             lines.extend(matter.iter().flat_map(depends));
         }
         What::FellBack(Some(position)) => lines.push(format!("Provisionally: {}", held(position))),
+        What::QuotaReached(reached) => {
+            let (opener, counted) = (&reached.opener, reached.quota.counted());
+            lines.push(format!("Opener: {opener}"));
+            lines.push(format!("Quota: {} {counted}", reached.limit));
+        }
         What::Changed { change, .. } => lines.extend(differences(change)),
         What::Disproved {
             right,
@@ -88,10 +93,11 @@ pub(crate) fn body(notice: &Notice) -> String {
     if let Some(until) = notice.until {
         lines.push(format!("Until: {until}"));
     }
-    lines.push(format!(
-        "Debate: {} of the case {}",
-        notice.debate_id, notice.case_id
-    ));
+    let case = &notice.case_id;
+    lines.push(match &notice.debate_id {
+        Some(debate) => format!("Debate: {debate} of the case {case}"),
+        None => format!("Case: {case}"),
+    });
     lines.push(String::new());
     lines.extend(answer(notice));
     lines.join("\n") + "\n"
@@ -183,6 +189,7 @@ fn sentence(notice: &Notice) -> String {
         (What::TakenBack, _) => "Half of the time has passed without your ruling, so the debate goes to somebody else. A ruling of yours does not count any more.".into(),
         (What::Changed { overridden: true, .. }, _) => "Something else stands now than what you had ruled.".into(),
         (What::Changed { .. }, _) => "The decision of a case in which you ruled or reviewed has changed.".into(),
+        (What::QuotaReached(_), _) => "Something was refused because a quota is used up. Nobody is told again of it within an hour.".into(),
         (What::Disproved { .. }, _) => "Something else proved right than what you had ruled.".into(),
         (What::FellBack(_) | What::AwaitsGate, _) => {
             "A provisional decision stands.".into()
@@ -192,8 +199,14 @@ fn sentence(notice: &Notice) -> String {
 
 /// The lines that say how to answer.
 fn answer(notice: &Notice) -> Vec<String> {
-    let (debate, case) = (&notice.debate_id, &notice.case_id);
+    let (debate, case) = (notice.about(), &notice.case_id);
     match &notice.to {
+        Audience::Person { .. } if notice.debate_id.is_none() => vec![
+            "What is used, and what one of the cases holds:".into(),
+            "  concord quota".into(),
+            "  concord case list".into(),
+            "A place is free when a case ends or is cancelled. Operators can raise the coordinator's settings service.quota.".into(),
+        ],
         Audience::Person { .. } => vec![
             "What stands now, and how it came to be:".into(),
             format!("  concord case show {case}"),

@@ -145,7 +145,9 @@ fn body(notice: &Notice) -> Value {
     let mut add = |name: &str, value: Value| {
         data.insert(name.to_owned(), value);
     };
-    add("debate_id", json!(notice.debate_id));
+    if let Some(debate_id) = &notice.debate_id {
+        add("debate_id", json!(debate_id));
+    }
     add("case_id", json!(notice.case_id));
     add("topic", json!(notice.topic));
     add("sequence", json!(notice.sequence));
@@ -175,6 +177,11 @@ fn body(notice: &Notice) -> Value {
         What::FellBack(position) => add("provisional", json!(position)),
         What::AwaitsGate | What::TakenBack => {}
         What::Changed { change, .. } => add("change", json!(change)),
+        What::QuotaReached(reached) => {
+            add("opener", json!(reached.opener));
+            add("quota", json!(reached.quota));
+            add("limit", json!(reached.limit));
+        }
         What::Disproved {
             right,
             by,

@@ -77,6 +77,11 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             .collect(),
         }
     });
+    of_one_cause(archive, violations);
+}
+
+/// What follows from one event of another aggregate.
+fn of_one_cause(archive: &Archive, violations: &mut Vec<String>) {
     decided_again::<TrackRecordMachine>(&archive.records, violations, |record| {
         let verdicts = records::causes(archive, record).into_iter();
         verdicts.map(|(_, observe)| observe).collect()

@@ -8,7 +8,7 @@ fn notice(topic: &str) -> Notice {
     Notice {
         sequence: 42,
         at: Timestamp::from_unix_millis(1_700_000_000_000),
-        debate_id: DebateId::new("d-1").unwrap(),
+        debate_id: DebateId::new("d-1").ok(),
         case_id: CaseId::new("c-1").unwrap(),
         topic: topic.into(),
         what: What::Assigned {
