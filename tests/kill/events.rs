@@ -188,7 +188,7 @@ impl EventLog {
                     let most = most.entry(expert.to_owned()).or_default();
                     *most = now.len().max(*most);
                 }
-                "queue.released" => held
+                "queue.released" | "queue.returned" => held
                     .values_mut()
                     .for_each(|held| held.retain(|one| *one != debate)),
                 "queue.reassigned" | "queue.expert_left" => {

@@ -276,10 +276,9 @@ impl Run {
             .expect("the streams can be read");
         let violations: Vec<_> = report.violations().collect();
         assert!(report.holds(), "{violations:#?}");
-        assert!(
-            report.invariants.iter().all(|checked| checked.examined > 0),
-            "{report:?}"
-        );
+        let unexamined = report.invariants.iter().filter(|one| one.examined == 0);
+        let unexamined: Vec<_> = unexamined.map(|one| one.name).collect();
+        assert_eq!(unexamined, ["signatures"], "nobody signs here: {report:?}");
         assert!(
             self.installation.exited().is_empty(),
             "{:?}",
