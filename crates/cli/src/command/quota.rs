@@ -15,8 +15,10 @@ use crate::shared::output::{Cell, DOUBTFUL, NAMED, PLAIN, Table, ago};
 /// Arguments of `concord quota`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A place is taken when a case is opened, and given back when it has ended for good: cancelled, or decided with nothing left to
-review. The numbers are the coordinator's settings service.quota.open_cases, service.quota.gates and service.quota.challenges. Operators have no quota.
+A place is taken when a case is opened, and given back when it has ended for good: it was
+cancelled, or nothing of it is left to review. The numbers are the coordinator's settings
+service.quota.open_cases, service.quota.gates and service.quota.challenges. Operators have
+no quota.
 
 Examples:
   concord quota

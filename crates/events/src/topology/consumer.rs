@@ -338,7 +338,7 @@ mod tests {
                 .iter()
                 .filter(|name| name.contains("-email-") || name.contains("-webhook-"))
                 .count(),
-            14
+            16
         );
         assert!(
             names.contains(&"agent-adapter-email-debate-assigned".to_owned()),
