@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::{AckPolicy, pull};
@@ -72,6 +73,21 @@ async fn next_to(stage: &mut Stage, to: &str) -> (String, Value) {
                 message,
             );
         }
+    }
+}
+
+/// Asks until there is an answer: without a durable inbox nothing says when the broker has read the subscriptions of an agent that
+/// has just connected, and what is sent before that is lost to it.
+async fn ask_until_heard(stage: &mut Stage, action: &str) -> (String, Value) {
+    let mut number = 0;
+    loop {
+        number += 1;
+        ask(stage, &format!("r-{number}"), action).await;
+        let answer = tokio::time::timeout(Duration::from_secs(3), next_to(stage, "zoe")).await;
+        if let Ok(answer) = answer {
+            return answer;
+        }
+        assert!(number < 20, "nobody answers");
     }
 }
 
@@ -260,15 +276,15 @@ async fn a_handler_that_panics_is_told_of_and_the_others_go_on() {
             .connect(&stage.broker.url())
             .await
             .expect("it connects");
-        ask(&stage, "r-1", "panic").await;
-        let (kind, error) = next_to(&mut stage, "zoe").await;
+        let (kind, error) = ask_until_heard(&mut stage, "panic").await;
         assert_eq!(
             (kind.as_str(), &error["payload"]["error_code"]),
             ("error", &json!("INTERNAL_ERROR")),
             "{error:#}"
         );
-        ask(&stage, "r-2", "think").await;
-        assert_eq!(next_to(&mut stage, "zoe").await.0, "response");
+        ask(&stage, "r-think", "think").await;
+        // A request from before may have been heard late.
+        while next_to(&mut stage, "zoe").await.0 != "response" {}
         agent.close().await.expect("it is closed");
     }
 }

@@ -35,7 +35,8 @@ const ACK_WAIT: Duration = Duration::from_secs(30);
 const DELIVERIES_MAX: i64 = 5;
 
 impl Agent {
-    /// Begins to receive messages. Every message that is sent after this returns is received.
+    /// Begins to receive messages. With a durable inbox, every message that is stored after this returns is received; without one, every
+    /// message that the broker reads after the subscriptions, which are sent when this returns.
     pub(crate) async fn listen(&self, durable: bool) -> Result<(), Error> {
         let subjects = &self.inner.subjects;
         let agent_id = &self.inner.agent_id;
