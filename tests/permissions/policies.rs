@@ -186,14 +186,9 @@ async fn check_stored(stage: &Stage, opal: &User) {
         again,
         "house rules has this content already, as version 1\n"
     );
+    let three_rounds = json!({ "preset": "house rules", "rounds_max": 3 });
     let case = unique("house");
-    open(
-        opal,
-        &stage.opal,
-        &case,
-        json!({ "preset": "house rules", "rounds_max": 3 }),
-    )
-    .await;
+    open(opal, &stage.opal, &case, three_rounds.clone()).await;
     let opened = stage.opened(&case).await;
     assert_eq!(opened["policy_version"], 1);
     assert_eq!(
@@ -210,14 +205,7 @@ async fn check_stored(stage: &Stage, opal: &User) {
     let done: Value = serde_json::from_str(&stage.command(&stage.olga, &put)).expect("JSON");
     assert_eq!(done["version"], 2);
     // The bounds are those of the version that stands now.
-    let case = unique("house");
-    open(
-        opal,
-        &stage.opal,
-        &case,
-        json!({ "preset": "house rules", "rounds_max": 3 }),
-    )
-    .await;
+    open(opal, &stage.opal, &unique("house"), three_rounds).await;
     stage
         .error("/payload/parameters/policy/rounds_max", 2)
         .await;

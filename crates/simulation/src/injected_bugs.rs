@@ -19,7 +19,7 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Consistency, EventStore, Loaded, Ports, Routed};
 use concord_wire::payload::{PersonRecord, Role, RoleGrant, Status};
 use concord_wire::subject::{Service, Subject};
-use concord_wire::{Token, dialect};
+use concord_wire::{Envelope, Token, dialect};
 
 use crate::faults::InjectedBug;
 use crate::ports::SimPorts;
@@ -204,22 +204,25 @@ async fn rule_badly(
     decided_on::<DebateMachine>(ports, &id, &context, &input, |_| true, |_| {}).await
 }
 
+/// What a message to the coordinator is for its case: the message, the case, and the input.
+fn input_of_case(
+    service: &ServiceContext<SimPorts>,
+    delivery: &Delivery,
+) -> Option<(Envelope, Token, CaseInput)> {
+    let subject = service.ports.subjects().parse::<Subject>(&delivery.subject);
+    let (envelope, _) = dialect::read(&delivery.payload, None, &subject.ok()?).ok()?;
+    match concord_coordinator::route::from_message(&envelope) {
+        Ok(Routed::Step { id, input }) => Some((envelope, id, input)),
+        _ => None,
+    }
+}
+
 /// A case is opened as if its opener were an operator.
 async fn open_unchecked(
     service: &ServiceContext<SimPorts>,
     delivery: &Delivery,
 ) -> Result<(), HandleError> {
-    let Ok(subject) = service.ports.subjects().parse::<Subject>(&delivery.subject) else {
-        return Ok(());
-    };
-    let Ok((envelope, _)) = dialect::read(&delivery.payload, None, &subject) else {
-        return Ok(());
-    };
-    let Ok(Routed::Step {
-        id,
-        input: CaseInput::Open(mut asked),
-    }) = concord_coordinator::route::from_message(&envelope)
-    else {
+    let Some((envelope, id, CaseInput::Open(mut asked))) = input_of_case(service, delivery) else {
         return Ok(());
     };
     asked.sender = Authority::of_installation();
@@ -233,16 +236,7 @@ async fn review_unchecked(
     service: &ServiceContext<SimPorts>,
     delivery: &Delivery,
 ) -> Result<(), HandleError> {
-    let Ok(subject) = service.ports.subjects().parse::<Subject>(&delivery.subject) else {
-        return Ok(());
-    };
-    let Ok((envelope, _)) = dialect::read(&delivery.payload, None, &subject) else {
-        return Ok(());
-    };
-    let Ok(Routed::Step {
-        id,
-        input: CaseInput::Review(mut received),
-    }) = concord_coordinator::route::from_message(&envelope)
+    let Some((envelope, id, CaseInput::Review(mut received))) = input_of_case(service, delivery)
     else {
         return Ok(());
     };
