@@ -1,4 +1,5 @@
-//! Events: those of others become steps, the coordinator's own become effects.
+//! Events: those of others become steps, the coordinator's own give places of openers back, and become effects where an order
+//! has brought them about.
 
 use std::sync::Arc;
 
@@ -15,24 +16,27 @@ use concord_runtime::{Aggregates, Directory, Ports};
 use crate::openers::Openers;
 use crate::{exchange, route};
 
-/// Events of others.
-pub(crate) struct OthersEvents<P> {
+/// Events of others, and the ends of cases.
+pub(crate) struct Followed<P> {
     service: ServiceContext<P>,
     cases: EventHandler<P, CaseMachine>,
     requests: Arc<Aggregates<RequestMachine, P>>,
+    openers: Openers<P>,
 }
 
-impl<P: Ports> OthersEvents<P> {
+impl<P: Ports> Followed<P> {
     pub(crate) fn new(
         service: &ServiceContext<P>,
         cases: &Arc<Aggregates<CaseMachine, P>>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
+        openers: &Openers<P>,
     ) -> Self {
         let cases = EventHandler::new(service, cases, route::from_event);
         Self {
             service: service.clone(),
             cases,
             requests: Arc::clone(requests),
+            openers: openers.clone(),
         }
     }
 
@@ -66,66 +70,57 @@ impl<P: Ports> OthersEvents<P> {
     }
 }
 
-impl<P: Ports> Handler for OthersEvents<P> {
+impl<P: Ports> Handler for Followed<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        if let (Aggregate::Deadline, _) = handlers::aggregate_of(&self.service, delivery)? {
-            let elapsed =
-                StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
-                    .event
-                    .into_elapsed();
-            if elapsed.aggregate == Aggregate::Request {
-                return self.request_elapsed(delivery, elapsed).await;
+        match handlers::aggregate_of(&self.service, delivery)? {
+            (Aggregate::Case, _) => {
+                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                self.openers.heard(&record).await?;
+                return Ok(Ack::Acknowledge);
             }
+            (Aggregate::Deadline, _) => {
+                let record =
+                    StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?;
+                let elapsed = record.event.into_elapsed();
+                if elapsed.aggregate == Aggregate::Request {
+                    return self.request_elapsed(delivery, elapsed).await;
+                }
+            }
+            _ => {}
         }
         self.cases.handle(delivery).await
     }
 }
 
-/// The coordinator's own events.
-pub(crate) struct OwnEvents<P> {
+/// The coordinator's own events that orders may bring about.
+pub(crate) struct Ordered<P> {
     service: ServiceContext<P>,
     directory: Arc<Directory>,
     cases: EffectHandler<P, CaseMachine>,
     agents: EffectHandler<P, AgentMachine>,
-    requests: EffectHandler<P, RequestMachine>,
-    openers: Openers<P>,
 }
 
-impl<P: Ports> OwnEvents<P> {
-    pub(crate) fn new(
-        service: &ServiceContext<P>,
-        directory: &Arc<Directory>,
-        openers: &Openers<P>,
-    ) -> Self {
+impl<P: Ports> Ordered<P> {
+    pub(crate) fn new(service: &ServiceContext<P>, directory: &Arc<Directory>) -> Self {
         Self {
             service: service.clone(),
             directory: Arc::clone(directory),
-            cases: EffectHandler::new(service),
-            agents: EffectHandler::new(service),
-            requests: EffectHandler::new(service),
-            openers: openers.clone(),
+            cases: EffectHandler::of_orders(service),
+            agents: EffectHandler::of_all(service),
         }
     }
 }
 
-impl<P: Ports> Handler for OwnEvents<P> {
+impl<P: Ports> Handler for Ordered<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        match handlers::aggregate_of(&self.service, delivery)? {
-            (Aggregate::Agent, _) => {
-                // Who registers is answered in the dialect that it has just declared.
-                self.directory.apply(StoredEvent::<AgentEvent>::decode(
-                    &delivery.payload,
-                    delivery.sequence,
-                )?);
-                self.agents.handle(delivery).await
-            }
-            (Aggregate::Request, _) => self.requests.handle(delivery).await,
-            _ => {
-                let done = self.cases.handle(delivery).await?;
-                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
-                self.openers.heard(&record).await?;
-                Ok(done)
-            }
+        if let (Aggregate::Agent, _) = handlers::aggregate_of(&self.service, delivery)? {
+            // Who registers is answered in the dialect that it has just declared.
+            self.directory.apply(StoredEvent::<AgentEvent>::decode(
+                &delivery.payload,
+                delivery.sequence,
+            )?);
+            return self.agents.handle(delivery).await;
         }
+        self.cases.handle(delivery).await
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A row says, in this order: the variant of [`Aggregate`] and its token on the wire, the enum of its events, the state
 //! machine that decides on them, the service that owns it, which services act on which of its events, of which of its events
-//! people are notified, and which of its events end a request.
+//! people are notified, which of its events end a request, and which of its events with effects an order may bring about.
 //!
 //! This crate makes [`Aggregate`] from the table, `concord-domain` the visitor of all state machines. Another crate can expand
 //! [`aggregates!`](crate::aggregates) with a macro of its own; the names of event enums and machines are looked up where the
@@ -24,14 +24,18 @@ macro_rules! aggregates {
             /// One matter under deliberation; owned by the coordinator.
             Case = "case" {
                 event: CaseEvent, machine: CaseMachine, owner: Coordinator,
-                readers: [ConflictDetector: ["findings_closed"], DebateFacilitator: ["gate_reviewed", "cancelled"]],
-                notices: ["decision_changed"], completions: [],
+                readers: [
+                    Coordinator: ["decided", "decision_changed", "gate_reviewed", "gate_passed", "cancelled"],
+                    ConflictDetector: ["findings_closed"],
+                    DebateFacilitator: ["gate_reviewed", "cancelled"]
+                ],
+                notices: ["decision_changed"], completions: [], orders: ["opened", "cancelled"],
             }
             /// The conflicts found among a case's findings; owned by the conflict detector.
             Detection = "detection" {
                 event: DetectionEvent, machine: DetectionMachine, owner: ConflictDetector,
                 readers: [Coordinator: ["completed"]],
-                notices: [], completions: [],
+                notices: [], completions: [], orders: [],
             }
             /// The life of one conflict; owned by the debate facilitator.
             Debate = "debate" {
@@ -41,6 +45,7 @@ macro_rules! aggregates {
                     DebateFacilitator: ["escalated", "reminded", "fell_back", "resolved", "outcome_known"]
                 ],
                 notices: ["assigned", "unassigned", "reminded", "fell_back", "awaits_gate", "outcome_known"], completions: [],
+                orders: ["resolved"],
             }
             /// A point in time that somebody waits for; owned by the escalation timer.
             Deadline = "deadline" {
@@ -49,59 +54,59 @@ macro_rules! aggregates {
                     Coordinator: ["case_elapsed", "request_elapsed"],
                     DebateFacilitator: ["debate_elapsed"]
                 ],
-                notices: [], completions: [],
+                notices: [], completions: [], orders: [],
             }
             /// What is known of how often an agent was right; owned by the debate facilitator.
             TrackRecord = "record" {
                 event: TrackRecordEvent, machine: TrackRecordMachine, owner: DebateFacilitator,
-                readers: [], notices: [], completions: [],
+                readers: [], notices: [], completions: [], orders: [],
             }
             /// How debates of one kind about one subject turned out; owned by the debate facilitator.
             Precedent = "precedent" {
                 event: PrecedentEvent, machine: PrecedentMachine, owner: DebateFacilitator,
-                readers: [], notices: [], completions: [],
+                readers: [], notices: [], completions: [], orders: [],
             }
             /// Who can rule, and which debates wait for a person; one in an installation, owned by the debate facilitator.
             ReviewQueue = "queue" {
                 event: ReviewQueueEvent, machine: ReviewQueueMachine, owner: DebateFacilitator,
                 readers: [DebateFacilitator: [*]],
-                notices: [], completions: [],
+                notices: [], completions: [], orders: [],
             }
             /// Who is registered and how they are; owned by the coordinator.
             Agent = "agent" {
                 event: AgentEvent, machine: AgentMachine, owner: Coordinator,
-                readers: [], notices: [], completions: [],
+                readers: [], notices: [], completions: [], orders: ["registered", "deregistered", "status_changed"],
             }
             /// A person, or an agent with a role, and what they may do; owned by the coordinator.
             Person = "person" {
                 event: PersonEvent, machine: PersonMachine, owner: Coordinator,
                 readers: [DebateFacilitator: [*]],
-                notices: [], completions: [],
+                notices: [], completions: [], orders: [],
             }
             /// A policy that operators have stored under a name, with its versions; owned by the coordinator.
             Policy = "policy" {
                 event: PolicyEvent, machine: PolicyMachine, owner: Coordinator,
-                readers: [], notices: [], completions: [],
+                readers: [], notices: [], completions: [], orders: [],
             }
             /// What one opener holds of the quotas: cases, gates, challenges; owned by the coordinator.
             Opener = "opener" {
                 event: OpenerEvent, machine: OpenerMachine, owner: Coordinator,
-                readers: [], notices: ["quota_reached"], completions: [],
+                readers: [], notices: ["quota_reached"], completions: [], orders: [],
             }
             /// What one agent asked another for; owned by the coordinator.
             Request = "request" {
                 event: RequestEvent, machine: RequestMachine, owner: Coordinator,
-                readers: [], notices: [], completions: ["answered", "failed"],
+                readers: [], notices: [], completions: ["answered", "failed"], orders: [],
             }
             /// A conversation, and whom its messages wake; owned by the agent adapter.
             Wake = "wake" {
                 event: WakeEvent, machine: WakeMachine, owner: AgentAdapter,
-                readers: [], notices: [], completions: [],
+                readers: [], notices: [], completions: [], orders: [],
             }
             /// The running digest of everything that is stored; one in an installation, owned by the escalation timer.
             Head = "head" {
                 event: HeadEvent, machine: HeadMachine, owner: EscalationTimer,
-                readers: [], notices: [], completions: [],
+                readers: [], notices: [], completions: [], orders: [],
             }
         }
     };
@@ -122,6 +127,7 @@ struct Row {
     readers: &'static [Reader],
     notices: &'static [&'static str],
     completions: &'static [&'static str],
+    orders: &'static [&'static str],
 }
 
 /// An operation that is generic over the enum of an aggregate's events; see [`Aggregate::visit_event`].
@@ -148,6 +154,7 @@ macro_rules! define_aggregates {
             event: $event:ident, machine: $machine:ident, owner: $owner:ident,
             readers: [$($reader:ident: [$($read:tt)*]),*],
             notices: [$($notice:literal),*], completions: [$($completion:literal),*],
+            orders: [$($order:literal),*],
         }
     )+) => {
         /// A kind of aggregate; each has exactly one owning service.
@@ -183,6 +190,7 @@ macro_rules! define_aggregates {
                         readers: &[$(Reader { service: Service::$reader, events: named_events!($($read)*) }),*],
                         notices: &[$($notice),*],
                         completions: &[$($completion),*],
+                        orders: &[$($order),*],
                     }),+
                 }
             }
@@ -232,6 +240,12 @@ impl Aggregate {
         self.row().completions.contains(&event)
     }
 
+    /// Whether an order may bring the event called `event` about, so that a consumer publishes what follows from it; see
+    /// [`Origin::Order`](crate::Origin::Order).
+    pub fn may_be_ordered(self, event: &str) -> bool {
+        self.row().orders.contains(&event)
+    }
+
     /// Whether the open deadlines are the same after the event called `event` as before it; `false` for an event that this
     /// build does not know.
     pub fn leaves_deadlines(self, event: &str) -> bool {
@@ -255,7 +269,8 @@ mod tests {
         for aggregate in Aggregate::ALL {
             let row = aggregate.row();
             let read = row.readers.iter().filter_map(|reader| reader.events);
-            let named = read.flatten().chain(row.notices).chain(row.completions);
+            let named = read.flatten().chain(row.notices);
+            let named = named.chain(row.completions).chain(row.orders);
             for name in named {
                 assert!(
                     row.events.iter().any(|info| info.name == *name),
