@@ -1,11 +1,10 @@
 //! Counts how well agents help each other, for `/metrics`. The tracker that counts is the one of the domain, as for
 //! `concord metrics`.
 //!
-//! Every replica receives every message and every decision whom messages wake, because an answer means nothing without its
-//! question. A message counts only in the replica that the broker gives it to in a queue group, so the replicas' counters can be
-//! added up. Nothing is stored and nothing is acknowledged: messages that are published while a replica has no connection are
-//! missing from its counters; `concord metrics` has them. A message that its sender publishes again may count twice, where the
-//! broker gives the copy to another replica.
+//! One replica counts, because an answer means nothing without its question; another begins when that one goes. The counters of
+//! all replicas can be added up. Nothing is stored and nothing is acknowledged: what is published while nobody counts, or while
+//! the one that counts has no connection, is missing from the counters; `concord metrics` has it. For a moment after a replica
+//! has come or gone, two may count.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,26 +16,26 @@ use concord_domain::coordination_metrics::{
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::{StoredEvent, WakeEvent};
+use concord_runtime::broker::Unavailable;
 use concord_runtime::codec::ObservedMessage;
 use concord_runtime::service::ServiceRunner;
 use concord_runtime::{Directory, service::clock};
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Envelope, dialect};
 use futures::{Stream, StreamExt};
+use tokio_util::sync::CancellationToken;
 
 use crate::AnyError;
 use crate::settings::CoordinationSettings;
 
 mod metrics;
-mod ownership;
 
 use metrics::CoordinationMetrics;
-use ownership::Ownership;
 
 /// How often the requests are settled whose time for an answer is over.
 const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
-/// The queue group in which each message counts once.
-const GROUP: &str = "agent-adapter-coordination";
+/// The duty of counting.
+const DUTY: &str = "coordination";
 
 /// Begins to count.
 pub(crate) async fn start(
@@ -54,53 +53,63 @@ pub(crate) async fn start(
     let leads: BTreeSet<AgentId> = settings.leads.iter().cloned().collect();
     let follow_cards = leads.is_empty();
     let counter = Arc::new(CoordinationCounter {
-        state: Mutex::new((Tracker::new(limits, leads), Ownership::default())),
+        tracker: Mutex::new(Tracker::new(limits, leads.clone())),
         metrics: CoordinationMetrics::registered(&runner.metrics),
     });
-    counter.listen(runner).await?;
-    counter.settle_regularly(runner);
-    if follow_cards {
-        counter.follow_leads(runner, directory);
-    }
+    let (shared, directory) = (runner.clone(), Arc::clone(directory));
+    runner.spawn(async move {
+        let runner = shared;
+        while !runner.stop.is_cancelled() {
+            let own = runner.replicas.until_duty(DUTY, true);
+            if runner.stop.run_until_cancelled(own).await.is_none() {
+                return;
+            }
+            counter.with(|tracker| *tracker = Tracker::new(limits, leads.clone()));
+            let over = runner.stop.child_token();
+            let counting = counter.count_until(&runner, &over);
+            if let Err(error) = counting.await {
+                tracing::warn!(%error, "Coordination is not counted; trying again.");
+                over.cancel();
+                tokio::time::sleep(SETTLE_INTERVAL).await;
+                continue;
+            }
+            if follow_cards {
+                counter.follow_leads(&runner, &directory, &over);
+            }
+            let lost = runner.replicas.until_duty(DUTY, false);
+            over.run_until_cancelled(lost).await;
+            over.cancel();
+        }
+    });
     Ok(())
 }
 
 struct CoordinationCounter {
-    state: Mutex<(Tracker, Ownership)>,
+    tracker: Mutex<Tracker>,
     metrics: CoordinationMetrics,
 }
 
 impl CoordinationCounter {
-    /// Receives the messages of both lanes, and the decisions whom they wake.
-    async fn listen(self: &Arc<Self>, runner: &ServiceRunner) -> Result<(), AnyError> {
+    /// Receives the messages of both lanes, and the decisions whom they wake, and settles what was not answered in time.
+    async fn count_until(
+        self: &Arc<Self>,
+        runner: &ServiceRunner,
+        over: &CancellationToken,
+    ) -> Result<(), Unavailable> {
         let broker = &runner.broker;
         let subjects = broker.subjects();
         for lane in [Lane::Urgent, Lane::Normal] {
-            let all = broker.listen(subjects.all(lane.as_str()), None).await?;
-            let own = broker
-                .listen(subjects.all(lane.as_str()), Some(GROUP))
-                .await?;
-            self.each(runner, all, |counter, runner, message| {
-                let Some(envelope) = envelope(runner, message) else {
-                    return;
-                };
-                let said = TrackedMessage::of(&envelope, clock::now());
-                counter.change(|follow, _| follow.message(&said));
-            });
-            self.each(runner, own, |counter, runner, message| {
-                let Some(envelope) = envelope(runner, message) else {
-                    return;
-                };
-                let counted = counter.with(|_, ownership| ownership.own(&envelope.message_id));
-                counted
-                    .into_iter()
-                    .for_each(|what| counter.metrics.count(what));
+            let all = broker.listen(subjects.all(lane.as_str())).await?;
+            self.each((runner, over), all, |counter, runner, message| {
+                if let Some(envelope) = envelope(runner, message) {
+                    let said = TrackedMessage::of(&envelope, clock::now());
+                    counter.change(|tracker| tracker.message(&said));
+                }
             });
         }
-        let decided = broker
-            .listen(subjects.event_of_kind(Aggregate::Wake, "decided"), None)
-            .await?;
-        self.each(runner, decided, |counter, _, message| {
+        let decided = subjects.event_of_kind(Aggregate::Wake, "decided");
+        let decided = broker.listen(decided).await?;
+        self.each((runner, over), decided, |counter, _, message| {
             // Its sequence is not known before it is stored, and does not matter here.
             if let Ok(StoredEvent {
                 event: WakeEvent::Decided(mut decided),
@@ -109,50 +118,54 @@ impl CoordinationCounter {
             {
                 // A message that is received as it is published has no sequence either.
                 decided.said.message_id = decided.said.message_id.without_sequence();
-                counter.change(|follow, _| follow.woken(&decided));
+                counter.change(|tracker| tracker.woken(&decided));
             }
         });
+        self.settle_regularly(runner, over);
         Ok(())
     }
 
     fn each(
         self: &Arc<Self>,
-        runner: &ServiceRunner,
+        (runner, over): (&ServiceRunner, &CancellationToken),
         mut messages: impl Stream<Item = ObservedMessage> + Send + Unpin + 'static,
         take: impl Fn(&Self, &ServiceRunner, &ObservedMessage) + Send + 'static,
     ) {
-        let (counter, shared) = (Arc::clone(self), runner.clone());
+        let (counter, shared, over) = (Arc::clone(self), runner.clone(), over.clone());
         runner.spawn(async move {
-            let stop = shared.stop.clone();
-            while let Some(Some(message)) = stop.run_until_cancelled(messages.next()).await {
+            while let Some(Some(message)) = over.run_until_cancelled(messages.next()).await {
                 take(&counter, &shared, &message);
             }
         });
     }
 
     /// Settles the requests that were not answered in time.
-    fn settle_regularly(self: &Arc<Self>, runner: &ServiceRunner) {
-        let (counter, stop) = (Arc::clone(self), runner.stop.clone());
+    fn settle_regularly(self: &Arc<Self>, runner: &ServiceRunner, over: &CancellationToken) {
+        let (counter, over) = (Arc::clone(self), over.clone());
         runner.spawn(async move {
             let mut due = tokio::time::interval(SETTLE_INTERVAL);
             due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-            while stop.run_until_cancelled(due.tick()).await.is_some() {
-                counter.change(|follow, _| follow.close_expired(clock::now()));
+            while over.run_until_cancelled(due.tick()).await.is_some() {
+                counter.change(|tracker| tracker.close_expired(clock::now()));
             }
         });
     }
 
     /// Follows the cards, which say whose agents lead.
-    fn follow_leads(self: &Arc<Self>, runner: &ServiceRunner, directory: &Arc<Directory>) {
-        let (counter, directory, stop) =
-            (Arc::clone(self), Arc::clone(directory), runner.stop.clone());
+    fn follow_leads(
+        self: &Arc<Self>,
+        runner: &ServiceRunner,
+        directory: &Arc<Directory>,
+        over: &CancellationToken,
+    ) {
+        let (counter, directory, over) = (Arc::clone(self), Arc::clone(directory), over.clone());
         let mut changes = directory.changes();
         runner.spawn(async move {
             loop {
                 let mut leads = BTreeSet::new();
                 directory.each(|_, state| leads.extend(leads_by_card(&state.card)));
-                counter.with(|follow, _| follow.set_leads(leads));
-                match stop.run_until_cancelled(changes.changed()).await {
+                counter.with(|tracker| tracker.set_leads(leads));
+                match over.run_until_cancelled(changes.changed()).await {
                     Some(Ok(())) => {}
                     Some(Err(_)) | None => return,
                 }
@@ -160,22 +173,16 @@ impl CoordinationCounter {
         });
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Tracker, &mut Ownership) -> T) -> T {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (follow, ownership) = &mut *state;
-        change(follow, ownership)
+    fn with<T>(&self, change: impl FnOnce(&mut Tracker) -> T) -> T {
+        change(&mut self.tracker.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Changes the tracker. Countable follows from the change is counted here if its message belongs to this replica.
-    fn change(&self, change: impl FnOnce(&mut Tracker, &mut Ownership) -> Vec<Counted>) {
-        let here = self.with(|follow, ownership| {
-            let counted = change(follow, ownership);
-            counted
-                .into_iter()
-                .filter_map(|one| ownership.counted(one))
-                .collect::<Vec<_>>()
-        });
-        here.into_iter().for_each(|what| self.metrics.count(what));
+    /// Changes the tracker, and counts what follows from the change.
+    fn change(&self, change: impl FnOnce(&mut Tracker) -> Vec<Counted>) {
+        let counted = self.with(change);
+        counted
+            .into_iter()
+            .for_each(|counted| self.metrics.count(counted.what));
     }
 }
 

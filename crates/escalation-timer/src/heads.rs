@@ -1,7 +1,8 @@
 //! The head of the log: everything that is stored is digested in order, so that nobody can rewrite it unseen.
 //!
-//! A round reads what the streams have got since the last head, with consumers of its own, and stores one more head. Every
-//! replica makes rounds; the lock lets one head follow another. Nothing waits for it: a head that comes later covers more.
+//! A round reads what the streams have got since the last head, with consumers of its own, and stores one more head. One
+//! replica makes rounds; should two for a moment, the lock lets one head follow another. Nothing waits for it: a head that
+//! comes later covers more.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -30,6 +31,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 const SETTLED_AFTER: Duration = Duration::from_secs(5);
 /// Messages of one stream that one head digests, so that a long log is digested in parts that stay.
 const DIGESTED_MAX: u64 = 100_000;
+
+/// The duty of making heads.
+const DUTY: &str = "heads";
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -87,16 +91,13 @@ impl Heads {
     /// Makes rounds until the service stops.
     pub(crate) async fn run(self) {
         let stop = self.runner.stop.clone();
-        // Replicas that look at the same instant would read the same for one head.
-        let apart = u64::from(std::process::id() % 16);
         let look = self.interval.min(LOOK_INTERVAL);
-        let look = look + look * u32::try_from(apart).unwrap_or(0) / 32;
         loop {
             tokio::select! {
                 () = tokio::time::sleep(look) => {}
                 () = stop.cancelled() => return,
             }
-            loop {
+            while self.runner.replicas.has_duty(DUTY) {
                 tokio::select! {
                     () = self.runner.give_way() => {}
                     () = stop.cancelled() => return,

@@ -19,6 +19,9 @@ use crate::fire::{DeadlineState, Firing};
 /// How often a round waits for a rush of deadlines, a second at most each time.
 const WAITS_MAX: usize = 5;
 
+/// The duty of looking for deadlines that nobody fired.
+const DUTY: &str = "watchdog";
+
 type Key = (Aggregate, Token);
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -144,6 +147,11 @@ pub(crate) async fn run<P: Ports>(
         tokio::select! {
             () = tokio::time::sleep(interval) => {}
             () = stop.cancelled() => return,
+        }
+        // It reads every event, so one replica does it. Whoever takes over goes on reading where it has read last.
+        if !runner.replicas.has_duty(DUTY) {
+            runner.metrics.deadlines_open.set(0);
+            continue;
         }
         // It reads every event that was stored since the last round, and in a burst these are thousands. Whatever nobody
         // fires is late by then; the rounds do not stop for a burst that does not end.

@@ -6,7 +6,7 @@ use concord_wire::subject::{Error, Service, Subject, SubjectForm, SubjectSpace, 
 use crate::Aggregate;
 
 /// Form and purpose of each of these subjects, for the generated reference.
-pub const GRAMMAR: [(&str, &str); 4] = [
+pub const GRAMMAR: [(&str, &str); 6] = [
     (
         "event.<aggregate>.<id>.<fact>",
         "events, appended by the owner of the aggregate under an optimistic lock",
@@ -22,6 +22,14 @@ pub const GRAMMAR: [(&str, &str); 4] = [
     (
         "dead.<service>.<reason>",
         "what could not be processed: the original, and why",
+    ),
+    (
+        "replica.<service>.beat.<replica>",
+        "a replica of a service says to the others that it is there; not stored",
+    ),
+    (
+        "replica.<service>.take.<replica>",
+        "a delivery that another replica works on; not stored",
     ),
 ];
 
@@ -62,6 +70,33 @@ pub enum SystemSubject {
         /// The reason, as one token.
         reason: Token,
     },
+    /// What the replicas of a service say to each other.
+    Replica {
+        /// The service.
+        service: Service,
+        /// What is said.
+        verb: ReplicaVerb,
+        /// The replica that says or is told it; none in a filter for all of them.
+        replica: Option<Token>,
+    },
+}
+
+/// What the replicas of a service say to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReplicaVerb {
+    /// The replica that is named is there.
+    Beat,
+    /// The replica that is named is to work on this delivery.
+    Take,
+}
+
+impl ReplicaVerb {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Beat => "beat",
+            Self::Take => "take",
+        }
+    }
 }
 
 impl SubjectForm for SystemSubject {
@@ -97,6 +132,14 @@ impl SubjectForm for SystemSubject {
             Self::DeadLetter { service, reason } => {
                 space.join(&["dead", service.as_str(), reason.as_str()])
             }
+            Self::Replica {
+                service,
+                verb,
+                replica,
+            } => {
+                let replica = replica.as_ref().map_or("*", Token::as_str);
+                space.join(&["replica", service.as_str(), verb.as_str(), replica])
+            }
         }
     }
 
@@ -120,6 +163,14 @@ impl SubjectForm for SystemSubject {
             ["dead", service, reason] => Ok(Self::DeadLetter {
                 service: Service::parse(service)?,
                 reason: token("reason", reason)?,
+            }),
+            ["replica", service, verb @ ("beat" | "take"), replica] => Ok(Self::Replica {
+                service: Service::parse(service)?,
+                verb: match *verb {
+                    "beat" => ReplicaVerb::Beat,
+                    _ => ReplicaVerb::Take,
+                },
+                replica: Some(token("replica", replica)?),
             }),
             _ => Err(Error::Shape),
         }
@@ -229,8 +280,19 @@ mod tests {
                     name,
                 }
             }),
-            (service, token())
+            (service.clone(), token())
                 .prop_map(|(service, reason)| SystemSubject::DeadLetter { service, reason }),
+            (service, proptest::bool::ANY, token()).prop_map(|(service, beats, replica)| {
+                SystemSubject::Replica {
+                    service,
+                    verb: if beats {
+                        ReplicaVerb::Beat
+                    } else {
+                        ReplicaVerb::Take
+                    },
+                    replica: Some(replica),
+                }
+            }),
         ]
     }
 

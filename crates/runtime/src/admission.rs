@@ -174,14 +174,17 @@ impl Gate {
         match excess {
             Some(Excess::Skip) => Verdict::Skipped(LIMITED),
             Some(excess) => Verdict::Refused(excess),
-            None => {
-                let burst = &self.admission.burst;
-                let is_deadline = self.priority == Priority::Deadline;
-                Verdict::Admitted(Admitted {
-                    _deadline: is_deadline.then(|| burst.delivered(&delivery.consumer, waiting)),
-                })
-            }
+            None => self.take(delivery, waiting),
         }
+    }
+
+    /// Admits a delivery that another replica has admitted and handed over.
+    pub(crate) fn take(&self, delivery: &Delivery, waiting: u64) -> Verdict {
+        let burst = &self.admission.burst;
+        let is_deadline = self.priority == Priority::Deadline;
+        Verdict::Admitted(Admitted {
+            _deadline: is_deadline.then(|| burst.delivered(&delivery.consumer, waiting)),
+        })
     }
 
     /// Waits until the turn of a delivery has come. It lasts as long as the permit is held.

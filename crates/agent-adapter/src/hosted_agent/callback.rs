@@ -121,7 +121,7 @@ impl PendingAnswers {
         let filters = Lane::ALL.map(|lane| runner.broker.subjects().messages_from(lane, &agent));
         let mut heard = Vec::new();
         for filter in filters {
-            match runner.broker.listen(filter, None).await {
+            match runner.broker.listen(filter).await {
                 Ok(stream) => heard.push(stream),
                 Err(error) => {
                     tracing::error!(%agent, error = %ErrorChain(&error), "What an agent says later cannot be heard.");

@@ -19,18 +19,14 @@ pub struct ObservedMessage {
 }
 
 impl Broker {
-    /// Every message that is published from now on on subjects that match `filter`. In a group, each message is given to one
-    /// of its members. What is published while there is no connection is lost.
+    /// Every message that is published from now on on subjects that match `filter`. What is published while there is no
+    /// connection is lost.
     pub async fn listen(
         &self,
         filter: String,
-        group: Option<&'static str>,
     ) -> Result<impl Stream<Item = ObservedMessage> + Send + Unpin + use<>, Unavailable> {
-        let subscribed = match group {
-            Some(group) => self.client.queue_subscribe(filter, group.to_owned()).await,
-            None => self.client.subscribe(filter).await,
-        };
-        let heard = subscribed.map_err(|source| Operation::Subscribe.failed(source))?;
+        let heard = self.client.subscribe(filter).await;
+        let heard = heard.map_err(|source| Operation::Subscribe.failed(source))?;
         Ok(heard.map(|message| {
             let declared = message
                 .headers

@@ -61,6 +61,8 @@ pub struct Metrics {
     pub rate_limited: Family<Consumer, Counter>,
     /// Pauses in reading a consumer because a sender floods.
     pub held_back: Counter,
+    /// Deliveries that another replica has taken over.
+    pub handed_off: Counter,
     /// Messages waiting in each consumer.
     pub lag: Family<Consumer, Gauge>,
     /// Whether the broker answers: 1 or 0.
@@ -90,6 +92,7 @@ impl Default for Metrics {
             foreign: Family::default(),
             rate_limited: Family::default(),
             held_back: Counter::default(),
+            handed_off: Counter::default(),
             lag: Family::default(),
             broker_up: Gauge::default(),
             lateness_seconds: Histogram::new(seconds),
@@ -152,6 +155,11 @@ impl Metrics {
             "held_back",
             "Pauses in reading because a sender floods.",
             self.held_back.clone(),
+        );
+        registry.register(
+            "handed_off",
+            "Deliveries that another replica of the service has taken over.",
+            self.handed_off.clone(),
         );
         registry.register(
             "consumer_lag",

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{ServiceContext, ServiceRunner};
+use super::{ServiceContext, ServiceRunner, hand_off};
 use crate::broker::{Broker, Unavailable};
 use crate::context::metrics::Metrics;
 use crate::error_chain::ErrorChain;
@@ -193,6 +193,19 @@ async fn listener<S>(settings: &Settings<S>) -> std::io::Result<Option<TcpListen
     TcpListener::bind(&settings.http.address).await.map(Some)
 }
 
+/// Sees the other replicas of this service, and takes what they hand over.
+fn follow_replicas(runner: &ServiceRunner) {
+    let following = Arc::clone(&runner.replicas);
+    let following = following.follow(runner.broker.clone(), runner.stop.clone());
+    let receiving = hand_off::receive(runner.clone());
+    runner.spawn(async move {
+        // Without a connection there is nobody to see, and a connection subscribes again by itself.
+        if let (Err(error), _) | (_, Err(error)) = tokio::join!(following, receiving) {
+            tracing::error!(error = %ErrorChain(&error), "This replica works alone.");
+        }
+    });
+}
+
 async fn serve<R: Run>(
     runner: ServiceRunner,
     listener: Option<TcpListener>,
@@ -221,6 +234,7 @@ async fn serve<R: Run>(
         Arc::new(own.collect()),
         runner.stop.clone(),
     ));
+    follow_replicas(&runner);
     if let Err(error) = R::start(runner.clone(), settings.service.clone()).await {
         return fail(1, &*error);
     }

@@ -17,8 +17,10 @@ use crate::context::metrics::Consumer;
 use crate::context::restrictions::Restrictions;
 use crate::delivery::Handler;
 use crate::delivery::reject_all::RejectAll;
+use crate::ports::Ports;
+use crate::service::hand_off::Takers;
 use crate::service::health::Readiness;
-use crate::service::{ServiceContext, api};
+use crate::service::{Replicas, ServiceContext, api};
 use crate::{Directory, NatsPorts, service::poison, service::worker};
 
 /// What runs a service: its consumers, its tasks, its API and what it says of its readiness. Cheap to clone.
@@ -35,6 +37,9 @@ pub struct ServiceRunner {
     verbs: Arc<Mutex<Vec<(&'static str, api::Verb)>>>,
     ready_lag_max: u64,
     restrictions: Arc<Restrictions>,
+    /// The replicas of this service.
+    pub replicas: Arc<Replicas>,
+    pub(crate) takers: Takers,
 }
 
 #[derive(Default)]
@@ -51,6 +56,8 @@ impl ServiceRunner {
         stop: CancellationToken,
     ) -> Self {
         let restrictions = Arc::<Restrictions>::default();
+        let replicas = Replicas::new(context.service, &context.ports.unique_id());
+        let replicas = Arc::new(replicas);
         let admission = Admission::new(&context.work, Arc::clone(&restrictions), stop.clone());
         Self {
             broker: context.ports.broker.clone(),
@@ -62,6 +69,8 @@ impl ServiceRunner {
             verbs: Arc::default(),
             ready_lag_max,
             restrictions,
+            replicas,
+            takers: Takers::default(),
         }
     }
 
@@ -94,7 +103,7 @@ impl ServiceRunner {
             } = definition;
             ((stream, name, filter), priority)
         });
-        self.run_consumers(consumers, in_flight_max, handler);
+        self.run_consumers(Some(kind), consumers, in_flight_max, handler);
     }
 
     /// Answers the messages to a service that acts on none.
@@ -118,6 +127,7 @@ impl ServiceRunner {
         handler: H,
     ) {
         self.run_consumers(
+            None,
             [((stream, name, filter), Priority::Independent)],
             self.work.in_flight_max,
             handler,
@@ -131,11 +141,13 @@ impl ServiceRunner {
         in_flight_max: usize,
         handler: H,
     ) {
-        self.run_consumers([(consumer, Priority::Independent)], in_flight_max, handler);
+        let consumers = [(consumer, Priority::Independent)];
+        self.run_consumers(None, consumers, in_flight_max, handler);
     }
 
     fn run_consumers<H: Handler>(
         &self,
+        kind: Option<ConsumerKind>,
         consumers: impl IntoIterator<Item = ((String, String, String), Priority)>,
         in_flight_max: usize,
         handler: H,
@@ -160,7 +172,7 @@ impl ServiceRunner {
             let (handler, permits) = (Arc::clone(&handler), Arc::clone(&permits));
             self.tasks.spawn(worker::run(
                 self.clone(),
-                consumer,
+                (kind, consumer),
                 priority,
                 handler,
                 permits,

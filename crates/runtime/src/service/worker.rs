@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::AckKind;
 use async_nats::{Message, Subject};
-use tokio::sync::Semaphore;
+use concord_events::topology::ConsumerKind;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use crate::admission::{BypassReader, Gate, Intake, Priority, Verdict};
@@ -18,6 +19,7 @@ use crate::context::metrics::DeliveryLabels;
 use crate::delivery::settle::{Settlement, settle};
 use crate::delivery::{Delivery, Handler};
 use crate::error_chain::ErrorChain;
+use crate::service::hand_off::{self, Taker};
 use crate::service::{ServiceRunner, poison};
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
@@ -32,7 +34,7 @@ const GOOD_MIN: Duration = Duration::from_secs(10);
 /// worked on at once.
 pub(crate) async fn run<H: Handler>(
     runner: ServiceRunner,
-    consumer: PullConsumer,
+    (kind, consumer): (Option<ConsumerKind>, PullConsumer),
     priority: Priority,
     handler: Arc<H>,
     permits: Arc<Semaphore>,
@@ -43,6 +45,7 @@ pub(crate) async fn run<H: Handler>(
     let worker = |gate| {
         let worker = Worker {
             runner: runner.clone(),
+            kind,
             // Both paths have one name: a delivery that is read on both is refused under one id and counted once.
             consumer: consumer.name.as_str().into(),
             gate,
@@ -60,7 +63,15 @@ pub(crate) async fn run<H: Handler>(
         tasks.spawn(watch);
         tasks.spawn(reader.run(worker(past_backlog)));
     }
-    pull_until_stopped(&worker(gate), &consumer).await;
+    let pulling = worker(gate);
+    if kind.is_some() {
+        let taker = Pulling {
+            worker: Arc::clone(&pulling.worker),
+            tasks: tasks.clone(),
+        };
+        runner.takers.add(&consumer.name, Arc::new(taker));
+    }
+    pull_until_stopped(&pulling, &consumer).await;
     tasks.close();
     tasks.wait().await;
 }
@@ -86,6 +97,8 @@ async fn pull_until_stopped<H: Handler>(pulling: &Pulling<H>, consumer: &PullCon
 /// What handles single deliveries; every task holds it.
 struct Worker<H> {
     runner: ServiceRunner,
+    /// None for a consumer whose deliveries do not go together.
+    kind: Option<ConsumerKind>,
     consumer: Arc<str>,
     gate: Gate,
     handler: Arc<H>,
@@ -122,8 +135,22 @@ impl<H: Handler> Intake for Pulling<H> {
         let worker = Arc::clone(&self.worker);
         self.tasks.spawn(async move {
             // Boxed, because a task that holds all of it is moved several times on its way to the scheduler and back.
-            Box::pin(handle_one(&worker, arrived, verdict)).await;
+            Box::pin(hand_off_or_handle(&worker, arrived, verdict)).await;
             drop(place);
+        });
+    }
+}
+
+impl<H: Handler> Taker for Pulling<H> {
+    fn take(&self, message: Message, permit: OwnedSemaphorePermit) {
+        let Some(arrived) = Arrived::new(&self.worker.consumer, message) else {
+            return;
+        };
+        let worker = Arc::clone(&self.worker);
+        self.tasks.spawn(async move {
+            let verdict = worker.gate.take(&arrived.delivery, arrived.waiting);
+            Box::pin(handle_one(&worker, arrived, verdict)).await;
+            drop(permit);
         });
     }
 }
@@ -146,6 +173,19 @@ impl<H: Handler> Pulling<H> {
         }
         messages.stop().await
     }
+}
+
+/// Handles a delivery, unless another replica does.
+async fn hand_off_or_handle<H: Handler>(worker: &Worker<H>, arrived: Arrived, verdict: Verdict) {
+    let Arrived {
+        delivery, reply, ..
+    } = &arrived;
+    if matches!(verdict, Verdict::Admitted(_))
+        && hand_off::to_owner(&worker.runner, worker.kind, delivery, reply).await
+    {
+        return;
+    }
+    handle_one(worker, arrived, verdict).await;
 }
 
 async fn handle_one<H: Handler>(worker: &Worker<H>, arrived: Arrived, verdict: Verdict) {
