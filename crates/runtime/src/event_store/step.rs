@@ -21,6 +21,7 @@ use concord_domain::{Context, Decision, Ignored, Machine, Versioned};
 use concord_events::{AggregateEvent, StoredEvent};
 use concord_wire::{Fault, Token};
 use lru::LruCache;
+use prometheus_client::metrics::counter::Counter;
 
 use crate::event_store::{self, Appended, Consistency, EventStore, Loaded};
 use crate::telemetry::trace::Trace;
@@ -63,6 +64,15 @@ pub enum Error {
     },
 }
 
+/// What steps do besides deciding and appending once. Cheap to clone: clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct StepCounters {
+    /// Appends that were not stored because another process was first.
+    pub conflicts: Counter,
+    /// Reads of an aggregate from the broker, because the process did not have it, or not for certain as it is stored.
+    pub reloads: Counter,
+}
+
 type Slot<M> = Arc<tokio::sync::Mutex<CachedAggregate<M>>>;
 
 /// An aggregate as this process has it in memory.
@@ -93,6 +103,7 @@ impl<M: Machine> CachedAggregate<M> {
 /// Work on one aggregate is serialised inside the process by its slot; across processes the event store's lock decides.
 pub struct Aggregates<M: Machine, S> {
     event_store: S,
+    counters: StepCounters,
     slots: Mutex<LruCache<Token, Slot<M>>>,
 }
 
@@ -100,6 +111,7 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
     /// Keeps up to `cached_max` aggregates in memory.
     pub fn new(event_store: S, cached_max: NonZeroUsize) -> Self {
         Self {
+            counters: event_store.step_counters(),
             event_store,
             slots: Mutex::new(LruCache::new(cached_max)),
         }
@@ -168,6 +180,7 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
                 cached.versioned.apply(record);
                 return Ok(Outcome::Appended { event, sequence });
             }
+            self.counters.conflicts.inc();
             let own = Some(&record);
             if let Refreshed::FoundOwn(stored) =
                 Box::pin(self.refresh(&mut cached, id, Consistency::Leader, own)).await?
@@ -187,6 +200,7 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
         consistency: Consistency,
         own: Option<&StoredEvent<M::Event>>,
     ) -> Result<Refreshed, Error> {
+        self.counters.reloads.inc();
         let loaded = self
             .event_store
             .load::<M::Event>(id, cached.head(), consistency)
