@@ -17,6 +17,6 @@ mod process;
 pub use discover::{Instance, instances};
 pub use error::Error;
 pub use installation::Installation;
-pub use nats_server::NatsServer;
+pub use nats_server::{MONITORING, NatsServer};
 pub use plan::{Plan, Progress, SERVICES, binary_name};
 pub use process::{Process, Program};

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use crate::Error;
+use crate::discover::get;
 use crate::process::{Process, Program};
 
 /// Largest message: above Concord's own limit, so that the service can say that a message is too large.
@@ -32,7 +33,13 @@ pub struct NatsServer {
 #[derive(Deserialize)]
 struct Ports {
     nats: Vec<String>,
+    /// Where it answers HTTP, if its configuration lets it.
+    #[serde(default)]
+    monitoring: Vec<String>,
 }
+
+/// A line of configuration with which a server answers HTTP on any free port; see [`NatsServer::monitoring`].
+pub const MONITORING: &str = "http: \"127.0.0.1:-1\"";
 
 impl NatsServer {
     /// A nats-server on this machine: `$CONCORD_NATS_SERVER`, the `PATH`, or `.tools/bin` of this directory or one above.
@@ -168,15 +175,34 @@ impl NatsServer {
             .collect()
     }
 
-    /// The port that the server says it listens on.
-    fn listening(&self) -> Option<u16> {
+    fn ports(&self) -> Option<Ports> {
         let text = self
             .port_files()
             .into_iter()
             .find_map(|path| std::fs::read(path).ok())?;
         // A file that is still being written is read again.
-        let ports: Ports = serde_json::from_slice(&text).ok()?;
-        ports
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// What the server says about itself over HTTP, as JSON; `path` for example `/varz`. It needs [`MONITORING`].
+    pub async fn monitoring(&self, path: &str) -> Result<serde_json::Value, Error> {
+        let unread = |why: String| Error::Metrics {
+            name: path.to_owned(),
+            why,
+        };
+        let ports = self.ports().map(|ports| ports.monitoring);
+        let url = ports.and_then(|urls| urls.into_iter().next());
+        let url = url.ok_or_else(|| unread("the server was started without monitoring".into()))?;
+        let address = url.trim_start_matches("http://");
+        let (_, body) = get(address, path)
+            .await
+            .map_err(|error| unread(format!("{address} does not answer: {error}")))?;
+        serde_json::from_str(&body).map_err(|error| unread(error.to_string()))
+    }
+
+    /// The port that the server says it listens on.
+    fn listening(&self) -> Option<u16> {
+        self.ports()?
             .nats
             .iter()
             .find_map(|url| url.rsplit(':').next()?.parse().ok())

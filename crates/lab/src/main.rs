@@ -11,6 +11,7 @@ mod bench;
 mod demo;
 mod eval;
 mod panel;
+mod python;
 
 /// concord-lab: try Concord with a sample panel of agents, and measure it.
 #[derive(Debug, Parser)]
@@ -35,6 +36,9 @@ enum Verb {
     Eval(eval::EvalVerb),
     /// Measure steps, whole cases, latency and memory beside the raw broker.
     Bench(bench::BenchArgs),
+    /// One agent of a measurement: `bench` starts it.
+    #[command(hide = true)]
+    BenchAgent(bench::AgentArgs),
 }
 
 fn main() -> ExitCode {
@@ -49,5 +53,6 @@ async fn run(connection: ConnectionArgs, verb: Verb) -> Result<u8, Failure> {
         Verb::Panel(verb) => panel::run(&connection, verb).await,
         Verb::Eval(verb) => eval::run(&verb),
         Verb::Bench(args) => bench::run(args).await,
+        Verb::BenchAgent(args) => bench::run_agent(args).await,
     }
 }

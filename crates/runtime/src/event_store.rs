@@ -13,6 +13,7 @@ use concord_wire::{Dialect, Envelope, Token};
 use futures::future::try_join_all;
 
 use crate::broker::Unavailable;
+use crate::event_store::step::StepCounters;
 use crate::telemetry::trace::Trace;
 
 /// From where to read.
@@ -111,6 +112,11 @@ pub struct ScannedEvent {
 
 /// Where events are kept.
 pub trait EventStore: Send + Sync + 'static {
+    /// Where steps on this store are counted; by default nobody reads it.
+    fn step_counters(&self) -> StepCounters {
+        StepCounters::default()
+    }
+
     /// The events of an aggregate after the sequence `after`, in order; 0 for all. What is no event is passed over.
     fn load<E: AggregateEvent>(
         &self,

@@ -1,49 +1,69 @@
-//! Whole cases: five agents, two conflicts, one round of discussion, a vote each; every service its own process.
+//! Whole cases: five agents, two conflicts, one round of discussion, a vote each; every service and agent its own process.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::fmt;
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use async_nats::Client;
 use concord_events::topology::StreamKind;
-use concord_wire::subject::{Service, Subject, SubjectSpace};
-use futures::StreamExt;
+use concord_installation::{Installation, SERVICES};
 use serde::Serialize;
-use serde_json::json;
+use tempfile::TempDir;
 
-use super::installation::{self, processor_times};
-use super::measurements::{Options, round};
-use super::{agents, subjects};
+use super::agents::{AgentKind, AgentProgram, Agents};
+use super::driver::{self, Batch, Concord, drive};
+use super::installation;
+use super::measurements::Options;
+use super::meter::{AGENTS, Meter, Usage};
+use super::numbers::{percentile_ms, round};
+use super::subjects;
 
-/// The measurement of whole cases at one concurrency.
+/// The cases that warm caches and connections before a measurement, and are not counted.
+const WARMING: usize = 40;
+
+/// Counters of the services: appends that lost the lock, and reads of aggregates by steps.
+const CONFLICTS: &str = "concord_step_conflicts_total";
+const RELOADS: &str = "concord_step_reloads_total";
+
+/// The measurement of whole cases.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct CasesReport {
+    /// Processes of each service.
+    pub(super) replicas: usize,
+    /// What the agents are written in.
+    pub(super) agents: AgentKind,
     /// Cases under way at once.
     pub(super) concurrency: usize,
     /// Whether the parties of a debate hear each other's answers.
     pub(super) hear_answers: bool,
     /// The number of decided cases.
     pub(super) cases: usize,
-    /// Cases decided a second.
-    pub(super) per_second: f64,
     /// From request to decision, 50th percentile, in milliseconds.
     pub(super) p50_ms: f64,
     /// The same, 99th percentile.
     pub(super) p99_ms: f64,
     /// Messages and events stored for one case.
     pub(super) stored_per_case: f64,
-    /// The processor time of a case in milliseconds, by process.
-    pub(super) cpu_ms_per_case: BTreeMap<String, f64>,
+    /// What they take in the streams, in bytes.
+    pub(super) stored_bytes_per_case: f64,
+    /// Appends for one case that lost the lock to another process.
+    pub(super) conflicts_per_case: f64,
+    /// Reads of aggregates from the broker by steps, for one case.
+    pub(super) reloads_per_case: f64,
+    /// Rate, processor time, and messages of the broker.
+    #[serde(flatten)]
+    pub(super) usage: Usage,
     /// How often a limit of the services intervened.
     pub(super) limited: u64,
 }
 
-/// A single case that takes longer than this ends the measurement.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// The cases of one measurement.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Load {
+    /// Processes of each service.
+    pub(super) replicas: usize,
+    /// The program of the agents.
+    pub(super) agents: AgentProgram,
     /// Cases under way at once.
     pub(super) concurrency: usize,
     /// All cases.
@@ -52,153 +72,144 @@ pub(super) struct Load {
     pub(super) hear_answers: bool,
 }
 
-/// Runs cases.
-pub(super) async fn measure(options: &Options, load: Load) -> anyhow::Result<CasesReport> {
-    let Load {
-        concurrency,
-        total,
-        hear_answers,
-    } = load;
-    let heard = if hear_answers { "-heard" } else { "" };
-    let plan = installation::unlimited(options, &format!("cases-{concurrency}{heard}"));
-    let installation = installation::start(options, plan).await?;
-    installation::free_openers(&installation).await?;
-    let client = async_nats::ConnectOptions::new()
-        .subscription_capacity(1 << 20)
-        .connect(installation.server_url())
-        .await?;
-    let participants = start_agents(&client).await?;
-    // The first cases warm caches and connections and are not counted.
-    let warming = Load {
-        concurrency: concurrency.min(20),
-        total: 20.min(total),
-        hear_answers,
-    };
-    drive(&client, &participants, "warm", warming).await?;
-    let before = processor_times(&installation);
-    let stored_before = stored(&client).await?;
-    let started = Instant::now();
-    let mut latencies = drive(&client, &participants, "case", load).await?;
-    let elapsed = started.elapsed().as_secs_f64();
-    let stored_per_case = (stored(&client).await? - stored_before) as f64 / total as f64;
-    let after = processor_times(&installation);
-    let cpu_ms_per_case = after
-        .into_iter()
-        .map(|(name, seconds)| {
-            let used = seconds - before.get(&name).copied().unwrap_or(0.0);
-            (name, round(used * 1_000.0 / total as f64))
-        })
-        .collect();
-    let limited =
-        installation::stop(installation, &format!("cases, {concurrency} at once")).await?;
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (total, concurrency, replicas) = (self.total, self.concurrency, self.replicas);
+        write!(
+            f,
+            "{total} cases, {concurrency} at once, processes of each service: {replicas}"
+        )
+    }
+}
+
+/// Runs cases on an installation of their own.
+pub(super) async fn measure(options: &Options, load: &Load) -> anyhow::Result<CasesReport> {
+    let running = Running::start(options, load).await?;
+    let (counts, before) = (running.counts().await?, running.meter().await?);
+    let mut latencies = running.drive("case", load.total, || {}).await?;
+    let (after, counted) = (running.meter().await?, running.counts().await?);
+    let usage = before.until(&after, load.total);
+    usage.warn_if_disturbed(&load.to_string());
+    let limited = running.stop(&load.to_string()).await?;
     latencies.sort();
+    let each =
+        |before: u64, after: u64| round(after.saturating_sub(before) as f64 / load.total as f64);
     Ok(CasesReport {
-        concurrency,
-        hear_answers,
+        replicas: load.replicas,
+        agents: load.agents.kind(),
+        concurrency: load.concurrency,
+        hear_answers: load.hear_answers,
         cases: latencies.len(),
-        per_second: round(total as f64 / elapsed),
-        p50_ms: percentile(&latencies, 0.50),
-        p99_ms: percentile(&latencies, 0.99),
-        stored_per_case: round(stored_per_case),
-        cpu_ms_per_case,
+        p50_ms: percentile_ms(&latencies, 0.50),
+        p99_ms: percentile_ms(&latencies, 0.99),
+        stored_per_case: each(counts.stored, counted.stored),
+        stored_bytes_per_case: each(counts.stored_bytes, counted.stored_bytes),
+        conflicts_per_case: each(counts.conflicts, counted.conflicts),
+        reloads_per_case: each(counts.reloads, counted.reloads),
+        usage,
         limited,
     })
 }
 
-async fn start_agents(client: &Client) -> anyhow::Result<Vec<String>> {
-    let mut participants = Vec::new();
-    for agent in agents::five() {
-        participants.push(agent.id()?.to_string());
-        agent.run(client.clone()).await?;
-    }
-    Ok(participants)
+/// An installation with its agents, warm.
+pub(super) struct Running {
+    /// Its processes.
+    pub(super) installation: Installation,
+    agents: Agents,
+    client: Client,
+    decider: Concord,
+    concurrency: usize,
+    /// Last: what is stored is removed when all processes have ended.
+    _folder: TempDir,
 }
 
-/// Opens cases so that as many as wanted are under way, until all are decided; the latency of each.
-async fn drive(
-    client: &Client,
-    participants: &[String],
-    name: &str,
-    load: Load,
-) -> anyhow::Result<Vec<Duration>> {
-    let Load {
-        concurrency, total, ..
-    } = load;
-    let mut decided = client.subscribe(subjects::inbox("_all")?).await?;
-    client.flush().await?;
-    let mut begun: BTreeMap<String, Instant> = BTreeMap::new();
-    let mut latencies = Vec::with_capacity(total);
-    let mut next = 0;
-    while latencies.len() < total {
-        while next < total && begun.len() < concurrency {
-            let case = format!("{name}-{next}");
-            open(client, participants, &case, load.hear_answers).await?;
-            begun.insert(case, Instant::now());
-            next += 1;
-        }
-        let message = tokio::time::timeout(PATIENCE, decided.next()).await;
-        let Some(message) = message.context("a case was not decided in a minute")? else {
-            bail!("no more messages")
+/// What an installation has stored and counted until now.
+struct Counts {
+    stored: u64,
+    stored_bytes: u64,
+    conflicts: u64,
+    reloads: u64,
+}
+
+impl Running {
+    /// Starts everything, and runs the first cases.
+    pub(super) async fn start(options: &Options, load: &Load) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir_in(&options.directory)?;
+        let mut plan = installation::unlimited(options, &folder.path().display().to_string());
+        plan.replicas = SERVICES.map(|service| (service, load.replicas)).into();
+        let installation = installation::start(options, plan).await?;
+        installation::free_openers(&installation).await?;
+        let url = installation.server_url();
+        let agents = Agents::start(&load.agents, url, installation.directory()).await?;
+        let client = driver::connect(url).await?;
+        let running = Self {
+            installation,
+            agents,
+            client,
+            decider: Concord {
+                hear_answers: load.hear_answers,
+            },
+            concurrency: load.concurrency,
+            _folder: folder,
         };
-        // The facilitator tells everyone too, of each debate.
-        let Ok(Subject::Message {
-            case: Some(case),
-            from,
-            ..
-        }) = SubjectSpace::default().parse(&message.subject)
-        else {
-            continue;
+        running
+            .drive("warm", WARMING.min(load.total), || {})
+            .await?;
+        Ok(running)
+    }
+
+    /// Runs cases whose names begin with `name`, and calls `decided` after each; the latency of each.
+    pub(super) async fn drive(
+        &self,
+        name: &str,
+        total: usize,
+        decided: impl FnMut(),
+    ) -> anyhow::Result<Vec<Duration>> {
+        let batch = Batch {
+            name,
+            total,
+            concurrency: self.concurrency,
         };
-        if from != Service::Coordinator.agent_id() {
-            continue;
-        }
-        let case = case.to_string();
-        if let Some(started) = begun.remove(&case) {
-            latencies.push(started.elapsed());
-        }
+        let result = drive(&self.client, &self.decider, batch, decided).await;
+        result.with_context(|| {
+            format!(
+                "the cases were not all decided; the ends of the logs:\n{}",
+                self.installation.log_tails()
+            )
+        })
     }
-    Ok(latencies)
-}
 
-async fn open(
-    client: &Client,
-    participants: &[String],
-    case: &str,
-    hear_answers: bool,
-) -> anyhow::Result<()> {
-    let policy =
-        json!({"preset": "contract-review", "rounds_max": 1, "hear_answers": hear_answers});
-    let request = json!({
-        "message_id": format!("open-{case}"), "timestamp": "2026-11-21T20:15:00.000Z", "from_agent": "bench",
-        "to_agent": "coordinator", "message_type": "request", "case_id": case,
-        "payload": {"action": "open_case", "parameters": {
-            "case_id": case, "policy": policy,
-            "participants": participants, "task": {"type": "bench", "title": "Measured", "input": {}}
-        }}
-    });
-    let subject = subjects::message(case, "bench", "coordinator", "request")?;
-    Ok(client.publish(subject, request.to_string().into()).await?)
-}
-
-async fn stored(client: &Client) -> anyhow::Result<u64> {
-    let context = async_nats::jetstream::new(client.clone());
-    let mut sum = 0;
-    for kind in [StreamKind::Messages, StreamKind::Events] {
-        sum += subjects::stream(&context, kind)
-            .await?
-            .get_info()
-            .await?
-            .state
-            .last_sequence;
+    /// What all processes have used until now.
+    pub(super) async fn meter(&self) -> anyhow::Result<Meter> {
+        let broker = self
+            .installation
+            .broker()
+            .context("the installation has no broker")?;
+        let mut processes = installation::processes(&self.installation)?;
+        processes.extend(self.agents.pids().map(|pid| (AGENTS.to_owned(), pid)));
+        Meter::read(&processes, broker).await
     }
-    Ok(sum)
-}
 
-fn percentile(sorted: &[Duration], share: f64) -> f64 {
-    let place = (sorted.len() as f64 * share) as usize;
-    let value = sorted
-        .get(place.min(sorted.len().saturating_sub(1)))
-        .copied()
-        .unwrap_or_default();
-    round(value.as_secs_f64() * 1_000.0)
+    async fn counts(&self) -> anyhow::Result<Counts> {
+        let context = async_nats::jetstream::new(self.client.clone());
+        let (mut stored, mut stored_bytes) = (0, 0);
+        for kind in [StreamKind::Messages, StreamKind::Events] {
+            let stream = subjects::stream(&context, kind).await?;
+            let state = stream.get_info().await?.state;
+            stored += state.last_sequence;
+            stored_bytes += state.bytes;
+        }
+        Ok(Counts {
+            stored,
+            stored_bytes,
+            conflicts: self.installation.counter(CONFLICTS).await?,
+            reloads: self.installation.counter(RELOADS).await?,
+        })
+    }
+
+    /// Stops everything; how often a limit has intervened.
+    pub(super) async fn stop(self, measurement: &str) -> anyhow::Result<u64> {
+        drop(self.agents);
+        installation::stop(self.installation, measurement).await
+    }
 }

@@ -27,7 +27,8 @@ use serde_json::json;
 mod lateness;
 
 use super::installation::{self, processor_times};
-use super::measurements::{Options, round};
+use super::measurements::Options;
+use super::numbers::round;
 use super::process::{peak_mb, resident_mb};
 use super::{broker_schedules, subjects};
 
@@ -81,9 +82,10 @@ pub(super) async fn measure(options: &Options) -> anyhow::Result<DeadlinesReport
     // Two deadlines each, of which one is due at the instant.
     armed(&context, debates * 2, instant).await?;
     let resident_mb = installation::memory(&installation, resident_mb);
-    let before = processor_times(&installation);
+    let processes = installation::processes(&installation)?;
+    let before = processor_times(&processes)?;
     all_escalated(&context, debates, instant).await?;
-    let after = processor_times(&installation);
+    let after = processor_times(&processes)?;
     let peak_mb = installation::memory(&installation, peak_mb);
     let measured = lateness::read(&context, debates).await?;
     let limited = installation::stop(installation, "deadlines").await?;

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::bail;
-use concord_installation::{Installation, Plan};
+use anyhow::{Context, bail};
+use concord_installation::{Installation, MONITORING, Plan};
 use concord_wire::subject::Service;
 use serde_json::json;
 
-use super::measurements::{Options, round};
+use super::measurements::Options;
+use super::meter::{BROKER, DRIVER, Processes};
+use super::numbers::round;
 use super::process::cpu_seconds;
 use super::subjects;
 
@@ -22,6 +24,8 @@ pub(super) const MEASURED: [Service; 4] = [
 /// Agents of a measurement send everything at once. With the usual limit they would be taken for a flood, and the limit
 /// would be measured.
 const UNLIMITED: &str = "work.agent_rate_max=1000000";
+/// One opener opens all cases. This many may be open at once.
+const UNBOUNDED: &str = "service.quota.open_cases=1000000";
 
 /// What the services count when they refuse a message over its sender's limit, and when they read more slowly because a
 /// sender floods.
@@ -30,13 +34,16 @@ const LIMITED: [&str; 2] = ["concord_rate_limited_total", "concord_held_back_tot
 /// An installation of the measured services, without hosted agents, with the usual limits.
 pub(super) fn limited(options: &Options, name: &str) -> Plan {
     let mut plan = Plan::new(options.directory.join(name)).with_setting("telemetry.log=warn");
+    plan.nats_config = format!("{MONITORING}\n");
     plan.replicas = MEASURED.iter().map(|service| (*service, 1)).collect();
     plan
 }
 
-/// The same without a limit on what agents send.
+/// The same without a limit on what agents send and openers open.
 pub(super) fn unlimited(options: &Options, name: &str) -> Plan {
-    limited(options, name).with_setting(UNLIMITED)
+    limited(options, name)
+        .with_setting(UNLIMITED)
+        .with_service_setting(Service::Coordinator, UNBOUNDED)
 }
 
 /// Starts an installation; the settings of the command line come last.
@@ -78,32 +85,46 @@ pub(super) async fn stop(installation: Installation, measurement: &str) -> anyho
     Ok(interventions)
 }
 
-/// Processor time of every process until now, in seconds.
-pub(super) fn processor_times(installation: &Installation) -> BTreeMap<String, f64> {
-    let services = installation.processes().filter_map(|(service, replica)| {
-        Some((
-            service.as_str().to_owned(),
-            installation.pid(service, replica)?,
-        ))
-    });
-    let broker = installation
-        .broker()
-        .and_then(|broker| broker.pid())
-        .map(|pid| ("nats-server".to_owned(), pid));
-    let driver = ("agents and driver".to_owned(), std::process::id());
-    let all = services.chain(broker).chain([driver]);
-    all.filter_map(|(name, pid)| Some((name, cpu_seconds(pid).ok()?)))
-        .collect()
+/// The processes of the services, the broker, and this one; one that has ended is an error.
+pub(super) fn processes(installation: &Installation) -> anyhow::Result<Processes> {
+    let mut processes = Processes::new();
+    for (service, replica) in installation.processes() {
+        let pid = installation.pid(service, replica);
+        let pid = pid.with_context(|| {
+            format!(
+                "{service}-{replica} has ended; the ends of the logs:\n{}",
+                installation.log_tails()
+            )
+        })?;
+        processes.push((service.to_string(), pid));
+    }
+    let broker = installation.broker().and_then(|broker| broker.pid());
+    processes.push((BROKER.to_owned(), broker.context("the broker has ended")?));
+    processes.push((DRIVER.to_owned(), std::process::id()));
+    Ok(processes)
 }
 
-/// Memory of each measured service, in megabytes, as `megabytes` reads it of a process.
+/// Processor time until now in seconds, by kind of process.
+pub(super) fn processor_times(processes: &Processes) -> anyhow::Result<BTreeMap<String, f64>> {
+    let mut times = BTreeMap::new();
+    for (kind, pid) in processes {
+        *times.entry(kind.clone()).or_default() += cpu_seconds(*pid)?;
+    }
+    Ok(times)
+}
+
+/// Memory in megabytes, as `megabytes` reads it of a process, of the largest process of each service.
 pub(super) fn memory(
     installation: &Installation,
     megabytes: fn(u32) -> anyhow::Result<f64>,
 ) -> BTreeMap<String, f64> {
-    let measured = MEASURED.iter().filter_map(|service| {
-        let megabytes = megabytes(installation.pid(*service, 0)?).ok()?;
-        Some((service.to_string(), round(megabytes)))
-    });
-    measured.collect()
+    let mut memory: BTreeMap<String, f64> = BTreeMap::new();
+    for (service, replica) in installation.processes() {
+        let pid = installation.pid(service, replica);
+        if let Some(megabytes) = pid.and_then(|pid| megabytes(pid).ok()) {
+            let largest = memory.entry(service.to_string()).or_default();
+            *largest = largest.max(round(megabytes));
+        }
+    }
+    memory
 }

@@ -1,37 +1,61 @@
 //! `concord-lab bench`: measurements beside the raw broker, in the same run.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use concord_cli::shared::args::JsonArg;
 use concord_cli::shared::failure::Failure;
 use concord_cli::shared::output;
+use serde::Serialize;
 
 mod agents;
+mod aims;
 mod broker_schedules;
+mod by_hand;
 mod cases;
 mod deadlines;
+mod driver;
 mod flood;
+mod host;
 mod installation;
+mod long;
 mod measurements;
 mod memory;
+mod meter;
+mod numbers;
 mod print;
 mod process;
 mod raw;
+mod ready_process;
 mod step;
 mod subjects;
 
+pub(crate) use agents::program::AgentArgs;
+use agents::{AgentKind, AgentProgram};
+use cases::Load;
 use measurements::Options;
+
+/// Cases of `--long`.
+const LONG_CASES: u32 = 100_000;
+/// Cases of each other measurement.
+const CASES: u32 = 2_000;
 
 /// Arguments of `concord-lab bench`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Starts brokers and services of its own on free ports. The numbers that are wanted are those of a build as it is shipped
-(cargo build --profile dist). On a busy machine only the ratio to the raw broker means something.
+Starts brokers, services and agents of its own on free ports; every one is a process of its own. The numbers that are wanted
+are those of a build as it is shipped (cargo build --profile dist), on a machine that does nothing else. On a busy machine
+only ratios of one run, processor times and counts mean something; a warning says so.
 
-The exit code is 1 when a limit of the services intervened: the numbers are those of the limit then. --flood measures the
-limits themselves.
+What is wanted stands at the end, each line with `met` or `not met`; an aim that is not met is no failure. The exit code is
+1 when a limit of the services intervened: the numbers are those of the limit then. --flood measures the limits themselves.
 
-Example:
-  target/dist/concord-lab bench --json")]
+Examples:
+  target/dist/concord-lab bench --json
+  target/dist/concord-lab bench --replicas 1,2,4 --cases 5000      one, two and four processes of each service
+  target/dist/concord-lab bench --replicas 1 --agents rust         without Python
+  target/dist/concord-lab bench --long                             100,000 cases: what grows with their number
+  target/dist/concord-lab bench --long --cases 1000000 --json      for a night")]
 pub(crate) struct BenchArgs {
     /// Messages of each measurement of the raw broker and of the step.
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..))]
@@ -42,19 +66,35 @@ pub(crate) struct BenchArgs {
     /// Deliveries under way at once, of the raw broker and of the step.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     in_flight: u32,
-    /// Whole cases of each measurement.
-    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
-    cases: u32,
+    /// Whole cases of each measurement: 2,000, and 100,000 with --long.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    cases: Option<u32>,
+    /// Cases under way at once with --replicas and --long.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    concurrency: u32,
+    /// Measure whole cases with so many processes of each service, one measurement for each number; beside them the raw broker,
+    /// the step, a lone case and an orchestrator written by hand.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=32))]
+    replicas: Vec<u8>,
+    /// What the five agents are written in; the lone case always has the fastest.
+    #[arg(long, value_enum, default_value = "python")]
+    agents: AgentKind,
+    /// Measure nothing but what grows with the number of cases.
+    #[arg(long, conflicts_with_all = ["deadlines_only", "flood"])]
+    long: bool,
     /// Debates whose deadlines are due at one instant.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..))]
     debates: u32,
     /// Measure nothing but these deadlines.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "replicas")]
     deadlines_only: bool,
     /// Measure nothing but how long ten quiet agents wait for answers alone, while as much is stored that nobody reads, and
     /// while another floods.
-    #[arg(long, conflicts_with = "deadlines_only")]
+    #[arg(long, conflicts_with_all = ["deadlines_only", "replicas"])]
     flood: bool,
+    /// The folder of the services' programs; that of this program when absent.
+    #[arg(long, value_name = "FOLDER")]
+    binaries: Option<PathBuf>,
     /// A setting for every service that is measured, in place of that of the measurement.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -62,52 +102,122 @@ pub(crate) struct BenchArgs {
     json: JsonArg,
 }
 
+impl BenchArgs {
+    fn options(&self, folder: &Path) -> Result<Options, Failure> {
+        let options = Options {
+            messages: self.messages as usize,
+            rounds: self.rounds as usize,
+            in_flight: self.in_flight as usize,
+            cases: self.cases.unwrap_or(CASES) as usize,
+            open_debates: self.debates as usize,
+            binaries: self.binaries.clone(),
+            settings: self.set.clone(),
+            replicas_concurrency: self.concurrency as usize,
+            ..Options::new(folder)
+        };
+        if self.deadlines_only || self.flood {
+            return Ok(options);
+        }
+        let options = Options {
+            agents: AgentProgram::find(self.agents)?,
+            ..options
+        };
+        let options = Options {
+            lone_cases: options.lone_cases.min(options.cases),
+            ..options
+        };
+        if self.replicas.is_empty() {
+            // The run of everything has fewer of these cases, so that it stays within minutes.
+            let replicas_cases = options.replicas_cases.min(options.cases);
+            return Ok(Options {
+                replicas_cases,
+                ..options
+            });
+        }
+        Ok(Options {
+            concurrency: Vec::new(),
+            replicas: self.replicas.iter().copied().map(usize::from).collect(),
+            replicas_cases: options.cases,
+            everything: false,
+            ..options
+        })
+    }
+
+    /// The cases of `--long`.
+    fn long(&self, options: &Options) -> Result<Load, Failure> {
+        let replicas = match *self.replicas.as_slice() {
+            [] => 1,
+            [replicas] => usize::from(replicas),
+            _ => {
+                return Err(Failure::usage(
+                    "--long runs on one installation; give --replicas one number, for example --replicas 2",
+                ));
+            }
+        };
+        let total = self.cases.unwrap_or(LONG_CASES) as usize;
+        if total < 10 {
+            return Err(Failure::usage(
+                "--long compares tenths; give --cases 10 or more",
+            ));
+        }
+        Ok(Load {
+            replicas,
+            agents: options.agents.clone(),
+            concurrency: self.concurrency as usize,
+            total,
+            hear_answers: false,
+        })
+    }
+}
+
 /// Measures, and prints the report.
 pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
     let folder = tempfile::tempdir()
         .map_err(|error| Failure::failed(format!("no temporary folder: {error}")))?;
-    let options = Options {
-        messages: args.messages as usize,
-        rounds: args.rounds as usize,
-        in_flight: args.in_flight as usize,
-        cases: args.cases as usize,
-        open_debates: args.debates as usize,
-        settings: args.set,
-        ..Options::new(folder.path())
-    };
+    let options = args.options(folder.path())?;
     if cfg!(debug_assertions) {
         eprintln!(
             "this is a debug build: the numbers are several times worse than those of `cargo build --profile dist`"
         );
     }
     let failed = |error| Failure::failed(format!("{error:#}"));
+    if args.long {
+        let load = args.long(&options)?;
+        let report = long::measure(&options, &load).await.map_err(failed)?;
+        show(args.json, &report, print::long)?;
+        return result(report.limited);
+    }
     if args.deadlines_only {
         let report = deadlines::measure(&options).await.map_err(failed)?;
-        if args.json.json {
-            output::json(&report)?;
-        } else {
-            print::deadlines(&report);
-        }
+        show(args.json, &report, print::deadlines)?;
         return result(report.limited);
     }
     if args.flood {
         let report = flood::measure(&options).await.map_err(failed)?;
-        if args.json.json {
-            output::json(&report)?;
-        } else {
-            print::flood(&report);
-        }
+        show(args.json, &report, print::flood)?;
         return Ok(0);
     }
     let report = measurements::run(&options, |what| eprintln!("measuring {what}"))
         .await
         .map_err(failed)?;
-    if args.json.json {
-        output::json(&report)?;
-    } else {
-        print::report(&report);
-    }
+    show(args.json, &report, print::report)?;
     result(report.limited)
+}
+
+/// Runs one agent of a measurement, until the broker ends.
+pub(crate) async fn run_agent(args: AgentArgs) -> Result<u8, Failure> {
+    let ran = agents::program::run(args).await;
+    ran.map_err(|error| Failure::failed(format!("{error:#}")))?;
+    Ok(0)
+}
+
+fn show<T: Serialize>(json: JsonArg, report: &T, print: impl FnOnce(&T)) -> Result<(), Failure> {
+    if json.json {
+        output::json(report)?;
+    } else {
+        print(report);
+    }
+    Ok(())
 }
 
 /// The result of a measurement in which a limit has intervened so often: only without that it is one.
@@ -123,7 +233,21 @@ fn result(limited: u64) -> Result<u8, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        bench: BenchArgs,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<BenchArgs, String> {
+        let line = ["bench"].iter().chain(arguments);
+        let parsed = Command::try_parse_from(line).map_err(|error| error.to_string());
+        parsed.map(|command| command.bench)
+    }
 
     #[test]
     fn a_measurement_of_a_limit_is_no_result() {
@@ -131,5 +255,36 @@ mod tests {
         let failure = result(7).unwrap_err();
         assert_eq!(failure.code(), 1);
         assert!(failure.to_string().contains("intervened 7 times"));
+    }
+
+    #[test]
+    fn the_replicas_are_numbers_of_processes() {
+        let rust = ["--agents", "rust", "--replicas"];
+        let args = parse(&[&rust[..], &["1,2,4", "--cases", "9"]].concat()).unwrap();
+        let options = args.options(Path::new("/nowhere")).unwrap();
+        assert_eq!(options.replicas, [1, 2, 4]);
+        assert_eq!((options.cases, options.replicas_cases), (9, 9));
+        assert!(!options.everything && options.concurrency.is_empty());
+        for wrong in ["0", "1,0", "", "two", "33", "1;2"] {
+            let error = parse(&[&rust[..], &[wrong]].concat()).unwrap_err();
+            assert!(error.contains("--replicas"), "{error}");
+        }
+    }
+
+    #[test]
+    fn many_cases_run_on_one_installation() {
+        let long = |more: &[&str]| {
+            let args = parse(&[&["--long", "--agents", "rust"], more].concat()).unwrap();
+            let options = args.options(Path::new("/nowhere")).unwrap();
+            args.long(&options)
+        };
+        let load = long(&[]).unwrap();
+        assert_eq!((load.total, load.replicas), (100_000, 1));
+        let load = long(&["--cases", "70", "--replicas", "2"]).unwrap();
+        assert_eq!((load.total, load.replicas), (70, 2));
+        assert_eq!(long(&["--replicas", "1,2"]).unwrap_err().code(), 2);
+        assert_eq!(long(&["--cases", "9"]).unwrap_err().code(), 2);
+        assert!(parse(&["--long", "--flood"]).is_err());
+        assert!(parse(&["--flood", "--replicas", "1"]).is_err());
     }
 }

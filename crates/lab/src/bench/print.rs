@@ -1,8 +1,14 @@
 //! Measurements as text.
 
+use concord_cli::shared::output::{self, Cell, Table};
+
+use super::aims::Aim;
+use super::cases::CasesReport;
 use super::deadlines::{DeadlinesReport, Lateness};
 use super::flood::{AnswerTimes, FloodReport};
-use super::measurements::Report;
+use super::long::LongReport;
+use super::measurements::{Beside, Report};
+use super::meter::{BROKER, Usage};
 
 pub(super) fn report(report: &Report) {
     anstream::println!("{} cores, {} in flight", report.cores, report.in_flight);
@@ -24,36 +30,169 @@ pub(super) fn report(report: &Report) {
             }
         }
     }
-    for cases in &report.cases {
-        anstream::println!(
-            "{:>3} cases at once     {:>9.1} cases a second, p50 {:.0} ms, p99 {:.0} ms, {:.0} stored a case{}",
-            cases.concurrency,
-            cases.per_second,
-            cases.p50_ms,
-            cases.p99_ms,
-            cases.stored_per_case,
-            if cases.hear_answers {
-                ", the parties hear each other"
-            } else {
-                ""
-            }
-        );
-        for (process, milliseconds) in &cases.cpu_ms_per_case {
-            anstream::println!("    {process:<20} {milliseconds:>6.2} ms of processor time a case");
-        }
-    }
     anstream::println!(
         "a case alone          {:>9.1} ms p50, {:.1} ms p99",
         report.lone_p50_ms,
         report.lone_p99_ms
     );
-    for (service, megabytes) in &report.memory.resident_mb {
-        anstream::println!(
-            "{service:<20}  {megabytes:>9.1} MB resident, {} cases open",
-            report.memory.open_cases
+    cases(report);
+    if let Some(memory) = &report.memory {
+        for (service, megabytes) in &memory.resident_mb {
+            anstream::println!(
+                "{service:<20}  {megabytes:>9.1} MB resident, {} cases open",
+                memory.open_cases
+            );
+        }
+    }
+    report.deadlines.iter().for_each(deadlines);
+    aims(&report.aims);
+}
+
+fn cases(report: &Report) {
+    let mut table = Table::new([
+        "whole cases",
+        "at once",
+        "replicas",
+        "a second",
+        "p50 ms",
+        "p99 ms",
+        "CPU ms",
+        "in",
+        "out",
+        "stored",
+        "KB",
+        "reloads",
+        "lost locks",
+        "others",
+        "steal",
+    ]);
+    let mut by_process = String::new();
+    let mut row =
+        |name: &str, at_once, times: (f64, f64), own: Option<&CasesReport>, usage: &Usage| {
+            let of = |value: fn(&CasesReport) -> f64| {
+                own.map_or_else(String::new, |own| format!("{:.2}", value(own)))
+            };
+            let percent = |share: f64| Cell::number(format!("{:.0}%", share * 100.0));
+            table.row([
+                Cell::text(name),
+                Cell::number(at_once),
+                Cell::number(own.map_or_else(String::new, |own| own.replicas.to_string())),
+                Cell::number(format!("{:.1}", usage.per_second)),
+                Cell::number(format!("{:.1}", times.0)),
+                Cell::number(format!("{:.1}", times.1)),
+                Cell::number(format!("{:.2}", usage.cpu_ms_per_case)),
+                Cell::number(format!("{:.1}", usage.broker_in_per_case)),
+                Cell::number(format!("{:.1}", usage.broker_out_per_case)),
+                Cell::number(of(|own| own.stored_per_case)),
+                Cell::number(of(|own| own.stored_bytes_per_case / 1_000.0)),
+                Cell::number(of(|own| own.reloads_per_case)),
+                Cell::number(of(|own| own.conflicts_per_case)),
+                percent(usage.host.others),
+                percent(usage.host.steal),
+            ]);
+            let processes = usage.cpu_ms_by_process.iter();
+            let processes: Vec<String> =
+                processes.map(|(of, ms)| format!("{of} {ms:.2}")).collect();
+            by_process.push_str(&format!(
+                "    {name}, {at_once} at once: {}\n",
+                processes.join(", ")
+            ));
+        };
+    let mut concord = |name: &str, own: &CasesReport| {
+        row(
+            name,
+            own.concurrency,
+            (own.p50_ms, own.p99_ms),
+            Some(own),
+            &own.usage,
+        );
+    };
+    for own in report.cases.iter().chain(&report.replicas) {
+        concord(
+            if own.hear_answers {
+                "they hear each other"
+            } else {
+                "Concord"
+            },
+            own,
         );
     }
-    deadlines(&report.deadlines);
+    for beside in &report.by_hand {
+        concord("Concord", &beside.concord);
+    }
+    for Beside { by_hand: own, .. } in &report.by_hand {
+        row(
+            "by hand",
+            own.concurrency,
+            (own.p50_ms, own.p99_ms),
+            None,
+            &own.usage,
+        );
+    }
+    anstream::println!(
+        "\n{table}\nEverything but rates and shares is a case's. Processor time of a case in ms, by process, replicas added up:\n\
+         {by_process}"
+    );
+}
+
+pub(super) fn long(report: &LongReport) {
+    let mut table = Table::new([
+        "cases",
+        "a second",
+        "p50 ms",
+        "p99 ms",
+        "CPU ms a case",
+        "broker MB",
+        "largest service MB",
+        "others",
+        "steal",
+    ]);
+    for tenth in &report.tenths {
+        let resident = |is_wanted: fn(&str) -> bool| {
+            let wanted = tenth
+                .resident_mb
+                .iter()
+                .filter(|(process, _)| is_wanted(process));
+            let largest = wanted.map(|(_, megabytes)| *megabytes).fold(0.0, f64::max);
+            Cell::number(format!("{largest:.1}"))
+        };
+        let percent = |share: f64| Cell::number(format!("{:.0}%", share * 100.0));
+        table.row([
+            Cell::number(tenth.cases),
+            Cell::number(format!("{:.1}", tenth.usage.per_second)),
+            Cell::number(format!("{:.1}", tenth.p50_ms)),
+            Cell::number(format!("{:.1}", tenth.p99_ms)),
+            Cell::number(format!("{:.2}", tenth.usage.cpu_ms_per_case)),
+            resident(|process| process == BROKER),
+            resident(|process| process != BROKER),
+            percent(tenth.usage.host.others),
+            percent(tenth.usage.host.steal),
+        ]);
+    }
+    anstream::println!("{table}");
+    aims(&report.aims);
+}
+
+fn aims(aims: &[Aim]) {
+    let mut table = Table::new(["aim", "value", "wanted", "", ""]);
+    for aim in aims {
+        let (result, style) = match aim.met {
+            Some(true) => ("met", output::GOOD),
+            Some(false) => ("not met", output::ERROR),
+            None => ("not measured", output::FAINT),
+        };
+        table.row([
+            Cell::text(&aim.aim),
+            Cell::number(
+                aim.value
+                    .map_or_else(String::new, |value| value.to_string()),
+            ),
+            Cell::text(&aim.wanted),
+            Cell::text(result).with(style),
+            Cell::text(aim.note.as_deref().unwrap_or_default()),
+        ]);
+    }
+    anstream::println!("{table}");
 }
 
 pub(super) fn flood(report: &FloodReport) {

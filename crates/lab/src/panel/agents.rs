@@ -13,6 +13,8 @@ use serde_json::json;
 
 use concord_cli::shared::failure::Failure;
 
+use crate::python::Python;
+
 /// The agent whose reading of clauses is compared with the deliberated result.
 pub(crate) const EXTRACTOR: &str = "clause_extractor";
 /// The agents that the adapter hosts, each with its description.
@@ -135,6 +137,7 @@ pub(crate) fn start_checker(
     prefix: &str,
     logs: &Path,
 ) -> Result<Process, Failure> {
+    let environment = python.environment();
     let script = folder.join(CHECKER_FILE).display().to_string();
     let process = Process::new(Program {
         name: CHECKER.into(),
@@ -146,11 +149,7 @@ pub(crate) fn start_checker(
             "--prefix".into(),
             prefix.into(),
         ],
-        environment: vec![
-            ("PYTHONPATH".into(), python.path),
-            ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
-            ("PYTHONUNBUFFERED".into(), "1".into()),
-        ],
+        environment,
         log: logs.join(format!("{CHECKER}.log")),
         orphaned: "KILL",
     });
@@ -185,53 +184,9 @@ pub(crate) async fn ready(broker: &Broker, checker: Option<&Process>) -> Result<
     }
 }
 
-/// A Python with nats-py.
-pub(crate) struct Python {
-    program: PathBuf,
-    path: String,
-}
-
-/// Finds python3, and nats-py in it or in `.tools` of the current folder, this program's, or one above.
+/// The Python of the compliance checker.
 pub(crate) fn python() -> Result<Python, Failure> {
-    let on_path = std::env::var_os("PATH").unwrap_or_default();
-    let program = std::env::split_paths(&on_path)
-        .map(|place| place.join("python3"))
-        .find(|path| path.is_file());
-    let program = program.ok_or_else(|| {
-        Failure::unavailable(format!("{CHECKER} needs python3, and there is none"))
-    })?;
-    let here = std::env::current_dir().unwrap_or_default();
-    let exe = std::env::current_exe().unwrap_or_default();
-    let mut places: Vec<PathBuf> = std::env::var_os("PYTHONPATH")
-        .iter()
-        .flat_map(std::env::split_paths)
-        .collect();
-    places.extend(
-        here.ancestors()
-            .chain(exe.ancestors())
-            .map(|above| above.join(".tools"))
-            .filter(|tools| tools.is_dir()),
-    );
-    let path = std::env::join_paths(places)
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    let mut probe = std::process::Command::new(&program);
-    probe
-        .args(["-c", "import nats.js"])
-        .env("PYTHONPATH", &path)
-        .env("PYTHONDONTWRITEBYTECODE", "1");
-    probe
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null());
-    if probe.status().is_ok_and(|status| status.success()) {
-        return Ok(Python { program, path });
-    }
-    Err(Failure::unavailable(format!(
-        "{CHECKER} is written in Python against nats-py, and python3 has none; run scripts/python-tools, which installs \
-         it into .tools/"
-    )))
+    Python::find(&format!("{CHECKER}, which is written in Python,"))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 use concord_testkit::{CommandOutput, finish};
 use tokio::process::Command;
 
+mod bench;
 mod eval;
 
 /// The command, without the environment of whoever runs the tests.

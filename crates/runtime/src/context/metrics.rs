@@ -7,6 +7,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::event_store::step::StepCounters;
+
 /// Labels of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct DeliveryLabels {
@@ -105,6 +107,24 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// The metrics of a process whose steps count in `counters`.
+    pub fn with_steps(counters: &StepCounters) -> Self {
+        let metrics = Self::default();
+        metrics.register_own(|registry| {
+            registry.register(
+                "step_conflicts",
+                "Appends that were not stored because another process was first.",
+                counters.conflicts.clone(),
+            );
+            registry.register(
+                "step_reloads",
+                "Reads of an aggregate from the broker by steps.",
+                counters.reloads.clone(),
+            );
+        });
+        metrics
+    }
+
     fn register(&self) {
         let mut guard = self
             .registry

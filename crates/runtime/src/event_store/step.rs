@@ -27,6 +27,7 @@ use concord_domain::{Context, Decision, Ignored, Machine, Versioned};
 use concord_events::{AggregateEvent, EARLIER_MAX, Origin, StoredEvent, event_id};
 use concord_wire::{Fault, MessageId, Token};
 use lru::LruCache;
+use prometheus_client::metrics::counter::Counter;
 
 use crate::event_store::{self, Appended, Consistency, EventStore, Loaded, Publisher, effects};
 use crate::telemetry::trace::Trace;
@@ -81,6 +82,15 @@ pub enum Error {
     },
 }
 
+/// What steps do besides deciding and appending once. Cheap to clone: clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct StepCounters {
+    /// Appends that were not stored because another process was first.
+    pub conflicts: Counter,
+    /// Reads of an aggregate from the broker, because the process did not have it, or not for certain as it is stored.
+    pub reloads: Counter,
+}
+
 type Slot<M> = Arc<tokio::sync::Mutex<CachedAggregate<M>>>;
 
 /// An aggregate as this process has it in memory.
@@ -127,6 +137,7 @@ impl<M: Machine> CachedAggregate<M> {
 /// Work on one aggregate is serialised inside the process by its slot; across processes the event store's lock decides.
 pub struct Aggregates<M: Machine, S> {
     event_store: S,
+    counters: StepCounters,
     slots: Mutex<LruCache<Token, Slot<M>>>,
     /// Whether a step publishes what follows from its event.
     publishes: bool,
@@ -136,6 +147,7 @@ impl<M: Machine, S: EventStore + Publisher> Aggregates<M, S> {
     /// Keeps up to `cached_max` aggregates in memory.
     pub fn new(event_store: S, cached_max: NonZeroUsize) -> Self {
         Self {
+            counters: event_store.step_counters(),
             event_store,
             slots: Mutex::new(LruCache::new(cached_max)),
             publishes: true,
@@ -216,6 +228,7 @@ impl<M: Machine, S: EventStore + Publisher> Aggregates<M, S> {
                 record.sequence = sequence;
                 return self.follow(&mut cached, record, context, trace).await;
             }
+            self.counters.conflicts.inc();
             let own = Some(&record);
             if let Refreshed::FoundOwn(stored) =
                 Box::pin(self.refresh(&mut cached, id, Consistency::Leader, own)).await?
@@ -311,6 +324,7 @@ impl<M: Machine, S: EventStore + Publisher> Aggregates<M, S> {
         consistency: Consistency,
         own: Option<&StoredEvent<M::Event>>,
     ) -> Result<Refreshed, Error> {
+        self.counters.reloads.inc();
         let loaded = self
             .event_store
             .load::<M::Event>(id, cached.head(), consistency)

@@ -17,6 +17,7 @@ use crate::codec::message_lookup::{self, Stored};
 use crate::codec::{self, claim_check};
 use crate::event_store::nats::NatsEventStore;
 use crate::event_store::publish::check_size;
+use crate::event_store::step::StepCounters;
 use crate::event_store::{
     Appended, Consistency, Error, EventStore, LastEvent, Loaded, Publisher, ScannedEvent,
 };
@@ -37,13 +38,19 @@ pub struct NatsPorts {
     pub broker: Broker,
     /// Events and messages on it.
     pub store: NatsEventStore,
+    /// Where the steps of this process are counted.
+    pub step_counters: StepCounters,
 }
 
 impl NatsPorts {
     /// On this connection.
     pub async fn new(broker: Broker) -> Result<Self, Error> {
         let store = NatsEventStore::new(broker.clone()).await?;
-        Ok(Self { broker, store })
+        Ok(Self {
+            broker,
+            store,
+            step_counters: StepCounters::default(),
+        })
     }
 }
 
@@ -68,6 +75,10 @@ impl Clock for NatsPorts {
 }
 
 impl EventStore for NatsPorts {
+    fn step_counters(&self) -> StepCounters {
+        self.step_counters.clone()
+    }
+
     async fn load<E: AggregateEvent>(
         &self,
         id: &Token,

@@ -160,7 +160,8 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
         Err(error) => return fail(EXIT_UNAVAILABLE, &error),
     };
     let work = Arc::new(settings.work.clone());
-    let mut context = ServiceContext::new(R::SERVICE, ports, Metrics::default(), work);
+    let metrics = Metrics::with_steps(&ports.step_counters);
+    let mut context = ServiceContext::new(R::SERVICE, ports, metrics, work);
     context.records_spans = !settings.telemetry.otlp_endpoint.is_empty();
     let runner = ServiceRunner::new(context, settings.http.ready_lag_max, stop);
     serve::<R>(runner, listener, settings).await

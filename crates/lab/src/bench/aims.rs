@@ -1,0 +1,212 @@
+//! What is wanted of the measurements, and whether it is so.
+
+use serde::Serialize;
+
+use super::cases::CasesReport;
+use super::long::LongReport;
+use super::measurements::{Beside, Report};
+use super::meter::BROKER;
+use super::numbers::round;
+
+/// Cases at once with which Concord is measured beside an orchestrator written by hand.
+pub(super) const BESIDE_BY_HAND: [usize; 2] = [32, 128];
+
+/// Something that is wanted, and what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Aim {
+    /// What is wanted.
+    pub(super) aim: String,
+    /// What was measured; none where this run did not measure it.
+    pub(super) value: Option<f64>,
+    /// The bound, for example `>= 0.8`.
+    pub(super) wanted: String,
+    /// Whether the value keeps to the bound; none without a value.
+    pub(super) met: Option<bool>,
+    /// What belongs beside the value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) note: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+enum Bound {
+    AtLeast(f64),
+    Above(f64),
+    AtMost(f64),
+}
+
+impl Aim {
+    fn new(aim: impl Into<String>, value: Option<f64>, bound: Bound) -> Self {
+        let value = value.filter(|value| value.is_finite());
+        let (sign, than) = match bound {
+            Bound::AtLeast(than) => (">=", than),
+            Bound::Above(than) => (">", than),
+            Bound::AtMost(than) => ("<=", than),
+        };
+        let met = value.map(|value| match bound {
+            Bound::AtLeast(than) => value >= than,
+            Bound::Above(than) => value > than,
+            Bound::AtMost(than) => value <= than,
+        });
+        Self {
+            aim: aim.into(),
+            // Rounded for people after it was compared.
+            value: value.map(|value| (value * 1_000.0).round() / 1_000.0),
+            wanted: format!("{sign} {than}"),
+            met,
+            note: None,
+        }
+    }
+
+    fn with_note(self, note: Option<String>) -> Self {
+        Self { note, ..self }
+    }
+}
+
+/// What is wanted of a run of everything but many cases.
+pub(super) fn of_report(report: &Report) -> Vec<Aim> {
+    let heard = report.cases.iter().find(|cases| cases.hear_answers);
+    let mut aims = of_broker(report, row(&report.replicas, 1));
+    aims.extend(BESIDE_BY_HAND.map(|concurrency| of_by_hand(&report.by_hand, concurrency)));
+    aims.extend(of_replicas(&report.replicas));
+    aims.extend(of_storage(row(&report.replicas, 1), heard));
+    aims.push(Aim::new(
+        "a lone case of instant agents, p50, ms",
+        Some(report.lone_p50_ms),
+        Bound::AtMost(10.0),
+    ));
+    aims
+}
+
+fn row(reports: &[CasesReport], replicas: usize) -> Option<&CasesReport> {
+    reports.iter().find(|report| report.replicas == replicas)
+}
+
+fn of_broker(report: &Report, single: Option<&CasesReport>) -> Vec<Aim> {
+    let of_raw = single
+        .map(|single| single.usage.per_second / (report.raw_per_second / single.stored_per_case));
+    vec![
+        Aim::new(
+            "the step's share of the raw broker's rate",
+            Some(report.step_share_of_raw),
+            Bound::AtLeast(0.8),
+        ),
+        Aim::new(
+            "cases a second / (raw steps a second / stored a case)",
+            of_raw,
+            Bound::AtLeast(0.6),
+        ),
+    ]
+}
+
+fn of_by_hand(beside: &[Beside], concurrency: usize) -> Aim {
+    let found = beside
+        .iter()
+        .find(|beside| beside.by_hand.concurrency == concurrency);
+    let rates = found
+        .map(|Beside { by_hand, concord }| (concord.usage.per_second, by_hand.usage.per_second));
+    Aim::new(
+        format!("cases a second / those of an orchestrator written by hand, {concurrency} at once"),
+        rates.map(|(concord, by_hand)| concord / by_hand),
+        Bound::Above(1.0),
+    )
+    .with_note(rates.map(|(concord, by_hand)| format!("{concord} and {by_hand} a second")))
+}
+
+fn of_replicas(reports: &[CasesReport]) -> Vec<Aim> {
+    let (one, two, four) = (row(reports, 1), row(reports, 2), row(reports, 4));
+    let ratio = |of: Option<&CasesReport>, value: fn(&CasesReport) -> f64| {
+        of.zip(one).map(|(of, one)| value(of) / value(one))
+    };
+    let rate = |report: &CasesReport| report.usage.per_second;
+    vec![
+        Aim::new(
+            "cases a second, 2 replicas / 1",
+            ratio(two, rate),
+            Bound::AtLeast(0.9),
+        ),
+        Aim::new(
+            "cases a second, 4 replicas / 1",
+            ratio(four, rate),
+            Bound::AtLeast(0.75),
+        ),
+        Aim::new(
+            "processor time a case, 4 replicas / 1",
+            ratio(four, |report| report.usage.cpu_ms_per_case),
+            Bound::AtMost(1.35),
+        ),
+        Aim::new(
+            "reloads a case, 4 replicas",
+            four.map(|four| four.reloads_per_case),
+            Bound::AtMost(0.05),
+        ),
+        Aim::new(
+            "lost locks a case, 4 replicas",
+            four.map(|four| four.conflicts_per_case),
+            Bound::AtMost(0.02),
+        ),
+    ]
+}
+
+fn of_storage(single: Option<&CasesReport>, heard: Option<&CasesReport>) -> Vec<Aim> {
+    let messages = |report: &CasesReport| report.stored_per_case;
+    let kilobytes = |report: &CasesReport| report.stored_bytes_per_case / 1_000.0;
+    let adds = |value: fn(&CasesReport) -> f64| {
+        let (single, heard) = single.zip(heard)?;
+        Some(format!(
+            "hear_answers adds {}",
+            round(value(heard) - value(single))
+        ))
+    };
+    vec![
+        Aim::new(
+            "messages stored a case",
+            single.map(messages),
+            Bound::AtMost(38.0),
+        )
+        .with_note(adds(messages)),
+        Aim::new(
+            "KB stored a case",
+            single.map(kilobytes),
+            Bound::AtMost(32.0),
+        )
+        .with_note(adds(kilobytes)),
+    ]
+}
+
+/// What is wanted of a run of many cases.
+pub(super) fn of_long(report: &LongReport) -> Vec<Aim> {
+    let (first, last) = (report.tenths.first(), report.tenths.last());
+    let cpu = first
+        .zip(last)
+        .map(|(first, last)| last.usage.cpu_ms_per_case / first.usage.cpu_ms_per_case);
+    let resident = last.map(|last| &last.resident_mb);
+    let mut aims = vec![
+        Aim::new(
+            "processor time a case, last tenth / first tenth",
+            cpu,
+            Bound::AtMost(1.1),
+        ),
+        Aim::new(
+            "broker's resident memory at the end, MB",
+            resident.and_then(|resident| resident.get(BROKER).copied()),
+            Bound::AtMost(1_536.0),
+        )
+        .with_note(Some(format!(
+            "grows by {} KB a case",
+            report.broker_kb_per_case
+        ))),
+    ];
+    for (process, megabytes) in resident.into_iter().flatten() {
+        if process != BROKER {
+            aims.push(Aim::new(
+                format!("{process}'s resident memory at the end, MB"),
+                Some(*megabytes),
+                Bound::AtMost(96.0),
+            ));
+        }
+    }
+    aims
+}
+
+#[cfg(test)]
+mod tests;

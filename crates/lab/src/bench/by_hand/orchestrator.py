@@ -1,0 +1,141 @@
+"""What an engineer writes in an afternoon instead of using Concord: one process that talks to five agents over NATS.
+
+It sends five tasks, waits for five findings, finds on which of two subjects they conflict, asks the parties of each
+conflict, waits for their answers, and publishes a decision. Only the decision is stored. What is under way is lost when
+the process ends, an answer that does not come is waited for in vain, and no second process may run beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from datetime import UTC, datetime
+from itertools import count
+from statistics import median
+from typing import Any
+
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.api import StreamConfig
+
+NAME = "by_hand"
+RISK_TOLERANCE = 15
+PARTIES = 3
+
+Json = dict[str, Any]
+
+
+class Orchestrator:
+    """Cases under way, and the answers that they wait for."""
+
+    def __init__(self, connection: Client, prefix: str, agents: list[str]) -> None:
+        self.connection, self.prefix, self.agents = connection, prefix, agents
+        self.stream = connection.jetstream()
+        self.waiting: dict[str, asyncio.Future[Json]] = {}
+        self.numbers = count()
+        self.cases: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Listen for cases and for answers."""
+        await self.stream.add_stream(StreamConfig(name="BY_HAND", subjects=["by_hand.decided.*"]))
+        await self.connection.subscribe(f"{self.prefix}.v1.msg.*.*.{NAME}.*", cb=self.answered)
+        await self.connection.subscribe("by_hand.open.*", cb=self.opened)
+        await self.connection.flush()
+
+    async def opened(self, message: Msg) -> None:
+        """A new case: all cases run beside each other."""
+        case = asyncio.create_task(self.run(message.subject.rsplit(".", 1)[1], json.loads(message.data)))
+        self.cases.add(case)
+        case.add_done_callback(self.cases.discard)
+
+    async def answered(self, message: Msg) -> None:
+        """An answer goes to whoever waits for it."""
+        answer = json.loads(message.data)
+        waiting = self.waiting.pop(answer["reply_to"], None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    async def ask(self, case: str, agent: str, kind: str, payload: Json) -> Json:
+        """Send a message to an agent; its answer."""
+        number = f"{case}-{next(self.numbers)}"
+        message = {
+            "message_id": number,
+            "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "from_agent": NAME,
+            "to_agent": agent,
+            "message_type": kind,
+            "case_id": case,
+            "requires_response": True,
+            "payload": payload,
+        }
+        waiting = self.waiting[number] = asyncio.get_running_loop().create_future()
+        subject = f"{self.prefix}.v1.msg.{case}.{NAME}.{agent}.{kind}"
+        await self.connection.publish(subject, json.dumps(message).encode())
+        return await waiting
+
+    async def run(self, case: str, task: Json) -> None:
+        """One case from its task to its decision."""
+        tasks = (self.ask(case, agent, "task_assignment", {"task": task}) for agent in self.agents)
+        findings = {finding["from_agent"]: finding["payload"] for finding in await asyncio.gather(*tasks)}
+        conflicts = conflicts_of(findings)
+        settled = await asyncio.gather(*(self.settle(case, on, positions) for on, positions in conflicts.items()))
+        decision = {
+            "case_id": case,
+            "risk_score": median(finding["risk_score"] for finding in findings.values()),
+            "findings": findings,
+            "conflicts": settled,
+        }
+        await self.stream.publish(f"by_hand.decided.{case}", json.dumps(decision).encode())
+
+    async def settle(self, case: str, on: str, positions: Json) -> Json:
+        """Ask each party of a conflict what it says to the others' positions, and count."""
+        questions = (
+            self.ask(case, agent, "question", {"subject": on, "own": position, "other_positions": positions})
+            for agent, position in positions.items()
+        )
+        answers = {answer["from_agent"]: answer["payload"] for answer in await asyncio.gather(*questions)}
+        kept = {agent: positions[agent] for agent, answer in answers.items() if not answer["agrees_with_peer"]}
+        values = list((kept or positions).values())
+        result = median(values) if on == "risk_score" else max(sorted(set(values)), key=values.count)
+        return {"subject": on, "positions": positions, "answers": answers, "result": result}
+
+
+def conflicts_of(findings: Json) -> Json:
+    """The subjects on which findings conflict, each with the positions of its three parties."""
+    conflicts: Json = {}
+    scores = sorted((finding["risk_score"], agent) for agent, finding in findings.items())
+    if scores[-1][0] - scores[0][0] > RISK_TOLERANCE:
+        lowest, middle, highest = scores[0], scores[len(scores) // 2], scores[-1]
+        conflicts["risk_score"] = {agent: score for score, agent in (lowest, middle, highest)}
+    held: Json = {}
+    for agent, finding in findings.items():
+        held.setdefault(finding["recommendation"], agent)
+    if len(held) > 1:
+        parties = list(held.items())[:PARTIES]
+        conflicts["recommendation"] = {agent: recommendation for recommendation, agent in parties}
+    return conflicts
+
+
+async def run(server: str, prefix: str, agents: list[str]) -> None:
+    """Run cases until the connection is closed for good."""
+    connection = await nats.connect(server, name=NAME)
+    await Orchestrator(connection, prefix, agents).start()
+    print("ready", flush=True)
+    while not connection.is_closed:
+        await asyncio.sleep(1)
+
+
+def main() -> None:
+    """Read the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--prefix", required=True)
+    parser.add_argument("--agents", required=True, nargs="+")
+    arguments = parser.parse_args()
+    asyncio.run(run(arguments.server, arguments.prefix, arguments.agents))
+
+
+if __name__ == "__main__":
+    main()
