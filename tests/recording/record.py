@@ -118,7 +118,7 @@ async def record(given, folder):
     program = given.programs / "concord"
     around = os.environ | {"CONCORD_NATS_SERVER": str(keeper), "TMPDIR": str(folder)}
     for demonstration in ([], ["--ladder"]):
-        subprocess.run([program, "demo", *demonstration, "--panel", given.panel], env=around, check=True)
+        subprocess.run([given.programs / "concord-lab", "demo", *demonstration, "--panel", given.panel], env=around, check=True)
     (folder / "adapter.toml").write_text(ADAPTER.format(program=HOSTED))
     up = [program, "up", "--json", "--port", "0", "--directory", folder / "data", "--adapter-config", folder / "adapter.toml"]
     installation = subprocess.Popen(up, env=around, stdout=subprocess.PIPE, text=True)

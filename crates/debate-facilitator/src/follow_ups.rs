@@ -6,7 +6,7 @@
 use concord_domain::Context;
 use concord_domain::aggregates::review_queue::{self, QueueInput};
 use concord_events::EventMeta;
-use concord_runtime::delivery::handlers;
+use concord_runtime::delivery::handlers::{self, Prepare};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Ports, Trace};
@@ -58,6 +58,7 @@ impl<P: Ports> FollowUpHandler<P> {
         let (context, trace) = (context.clone(), trace.clone());
         match follow_up {
             FollowUp::Debate(id, input) => {
+                let input = stores.prepare(&id, input).await?;
                 let input = stores.informed(&id, input).await?;
                 ignore_refusal(
                     handlers::step(service, &stores.debates, id, context, &input, trace).await,

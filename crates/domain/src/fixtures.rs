@@ -3,7 +3,8 @@
 
 use concord_events::Aggregate;
 use concord_events::{
-    AggregateEvent, Deadline, DeadlineElapsed, Detected, FiredBy, ReceivedFinding, StoredEvent,
+    AggregateEvent, Deadline, DeadlineElapsed, Detected, DetectionEvent, FiredBy, ReceivedFinding,
+    StoredEvent,
 };
 use concord_wire::payload::{
     Answer, Circumstances, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding,
@@ -261,7 +262,18 @@ pub(crate) fn detected(debated: Vec<Conflict>, deferred: Vec<Conflict>) -> CaseI
         debated,
         deferred,
         conflicts_omitted: 0,
+        opens_debates: true,
     }))
+}
+
+/// The same detection as versions stored it that had each debate opened by a request.
+pub(crate) fn opening_by_request(
+    record: &StoredEvent<DetectionEvent>,
+) -> StoredEvent<DetectionEvent> {
+    let mut record = record.clone();
+    let DetectionEvent::Completed(detected) = &mut record.event;
+    detected.opens_debates = false;
+    record
 }
 
 pub(crate) fn position(of: &str, value: Value, confidence: f64) -> Position {

@@ -34,7 +34,7 @@ macro_rules! aggregates {
             /// The conflicts found among a case's findings; owned by the conflict detector.
             Detection = "detection" {
                 event: DetectionEvent, machine: DetectionMachine, owner: ConflictDetector,
-                readers: [Coordinator: ["completed"]],
+                readers: [Coordinator: ["completed"], DebateFacilitator: ["completed"]],
                 notices: [], completions: [], orders: [],
             }
             /// The life of one conflict; owned by the debate facilitator.

@@ -31,7 +31,7 @@ pub struct EventMeta {
     /// `message_id` or `event_id` of what caused it.
     pub cause: MessageId,
     /// All deadlines that the aggregate has open after this event.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deadlines: Vec<Deadline>,
     /// Names of those that are new, or due at another time than before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

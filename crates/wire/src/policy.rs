@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::fault::Fault;
@@ -14,6 +14,7 @@ mod bounds;
 mod ladder;
 mod presets;
 mod request;
+pub mod stored;
 
 pub use bounds::{Bound, PolicyBounds};
 pub use ladder::{CautionRule, ConflictHandling, LadderPolicy, LevelTimes};
@@ -236,22 +237,28 @@ impl Policy {
     /// Every field as it is written, those of objects by names with dots, also where it has the usual value and is left out of
     /// what is stored.
     pub fn fields(&self) -> BTreeMap<String, Value> {
-        // A policy has no map with other than text keys, so writing it cannot fail.
-        let mut whole = serde_json::to_value(self).unwrap_or_default();
-        if let Some(fields) = whole.as_object_mut() {
-            fields.insert("decide".into(), json!(self.decide));
-            fields.insert("hear_answers".into(), json!(self.hear_answers));
-            let mut ladder = json!(self.ladder);
-            if let Some(ladder) = ladder.as_object_mut() {
-                ladder.insert("signed".into(), json!(self.ladder.signed));
-                let required = json!(self.ladder.digest_required);
-                ladder.insert("digest_required".into(), required);
-            }
-            fields.insert("ladder".into(), ladder);
+        let mut fields = self.every_field();
+        if let Some(Value::Object(ladder)) = fields.get_mut("ladder") {
+            ladder.insert("signed".into(), json!(self.ladder.signed));
+            let required = json!(self.ladder.digest_required);
+            ladder.insert("digest_required".into(), required);
         }
         let mut leaves = BTreeMap::new();
-        collect(&mut leaves, String::new(), whole);
+        collect(&mut leaves, String::new(), Value::Object(fields));
         leaves
+    }
+
+    /// Every field as it is written, also where it has the usual value.
+    fn every_field(&self) -> Map<String, Value> {
+        // A policy has no map with other than text keys, so writing it cannot fail.
+        let mut fields = match serde_json::to_value(self) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        fields.insert("decide".into(), json!(self.decide));
+        fields.insert("hear_answers".into(), json!(self.hear_answers));
+        fields.insert("ladder".into(), json!(self.ladder));
+        fields
     }
 
     /// SHA-256 of the policy's JSON, in hexadecimal.

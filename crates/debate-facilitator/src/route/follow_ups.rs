@@ -1,17 +1,17 @@
-//! What follows from events: a debate that needs a person enters the queue, what the queue decides reaches the debate, a
+//! What follows from events: a detection opens its debates, a debate that needs a person enters the queue, what the queue decides reaches the debate, a
 //! gate's review reaches the debate that it is about, and what a person decided enters the track records.
 
-use concord_domain::aggregates::debate::Command;
-use concord_domain::aggregates::debate::DebateInput;
+use concord_domain::aggregates::debate::{Command, DebateInput, Opening};
+use concord_domain::aggregates::detection;
 use concord_domain::aggregates::review_queue::{Enqueue, QueueInput};
 use concord_events::Aggregate;
 use concord_events::{
-    self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, Enqueued, Escalated, EventMeta,
-    ExpertRegistered, GateReviewed, OutcomeKnown, PersonEvent, PersonRegistered, PersonResumed,
-    PersonSuspended, ReleaseReason, ReviewQueueEvent, StoredEvent,
+    self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, DetectionEvent, Enqueued,
+    Escalated, EventMeta, ExpertRegistered, GateReviewed, OutcomeKnown, PersonEvent,
+    PersonRegistered, PersonResumed, PersonSuspended, ReleaseReason, ReviewQueueEvent, StoredEvent,
 };
 use concord_wire::payload::notification::UnassignedReason;
-use concord_wire::payload::{Contact, Level, Status};
+use concord_wire::payload::{Contact, Level, OpenDebate, Status};
 use concord_wire::{AgentId, DebateId, Token};
 
 /// One thing to do because of an event.
@@ -56,8 +56,10 @@ pub fn follow_ups(
         }
         Aggregate::Case => of_case(StoredEvent::<CaseEvent>::decode(bytes, sequence)?.event),
         Aggregate::Person => of_person(StoredEvent::decode(bytes, sequence)?),
-        Aggregate::Detection
-        | Aggregate::TrackRecord
+        Aggregate::Detection => {
+            of_detection(StoredEvent::<DetectionEvent>::decode(bytes, sequence)?.event)
+        }
+        Aggregate::TrackRecord
         | Aggregate::Precedent
         | Aggregate::Agent
         | Aggregate::Policy
@@ -66,6 +68,19 @@ pub fn follow_ups(
         | Aggregate::Wake
         | Aggregate::Head => Vec::new(),
     })
+}
+
+/// Because of a detection of an earlier version, each debate is opened by a request.
+fn of_detection(event: DetectionEvent) -> Vec<FollowUp> {
+    let DetectionEvent::Completed(detected) = event;
+    if !detected.opens_debates {
+        return Vec::new();
+    }
+    let open = |request: OpenDebate| {
+        let id = request.conflict.conflict_id.token();
+        FollowUp::Debate(id, DebateInput::Open(Box::new(Opening::of(request))))
+    };
+    detection::debates(&detected).map(open).collect()
 }
 
 fn of_debate(record: StoredEvent<DebateEvent>) -> Vec<FollowUp> {

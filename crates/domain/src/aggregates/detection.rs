@@ -2,7 +2,7 @@
 //! detector.
 
 use concord_events::{Detected, DetectionEvent, ReceivedFinding, StoredEvent};
-use concord_wire::payload::{Circumstances, Conflict, DebateTerms};
+use concord_wire::payload::{Circumstances, Conflict, DebateTerms, OpenDebate};
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId};
@@ -67,6 +67,7 @@ impl Machine for DetectionMachine {
             debated: found.debated,
             deferred: found.deferred,
             conflicts_omitted: found.omitted,
+            opens_debates: true,
         })))
     }
 
@@ -77,16 +78,16 @@ impl Machine for DetectionMachine {
 
     fn effects(record: &StoredEvent<DetectionEvent>) -> Vec<Effect> {
         let DetectionEvent::Completed(detected) = &record.event;
-        let open = |(place, conflict): (usize, &Conflict)| Effect::OpenDebate {
-            conflict: conflict.clone(),
-            policy: Box::new(detected.policy.clone()),
-            terms: Box::new(DebateTerms {
-                answers_per_round_max: detected.answers_per_round.get(place).copied(),
-                ..terms(detected)
-            }),
+        if detected.opens_debates {
+            return Vec::new();
+        }
+        let open = |debate: OpenDebate| Effect::OpenDebate {
+            conflict: debate.conflict,
+            policy: Box::new(debate.policy),
+            terms: Box::new(debate.terms),
             from: Service::ConflictDetector,
         };
-        detected.debated.iter().enumerate().map(open).collect()
+        debates(detected).map(open).collect()
     }
 
     fn case_of(record: &StoredEvent<DetectionEvent>) -> Option<CaseId> {
@@ -105,6 +106,20 @@ impl Machine for DetectionMachine {
     fn may_follow_end(_: &DetectionEvent) -> bool {
         false
     }
+}
+
+/// The debates that a detection leads to, in ranking order.
+pub fn debates(detected: &Detected) -> impl Iterator<Item = OpenDebate> {
+    let open = |(place, conflict): (usize, &Conflict)| OpenDebate {
+        case_id: detected.case_id.clone(),
+        conflict: conflict.clone(),
+        policy: detected.policy.clone(),
+        terms: DebateTerms {
+            answers_per_round_max: detected.answers_per_round.get(place).copied(),
+            ..terms(detected)
+        },
+    };
+    detected.debated.iter().enumerate().map(open)
 }
 
 /// How many answers each debate may have in a round; empty where all parties of all debates may answer.

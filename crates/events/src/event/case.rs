@@ -13,6 +13,10 @@ use concord_wire::payload::{
 use concord_wire::policy::Policy;
 use concord_wire::timestamp::Timestamp;
 
+mod decided;
+
+pub use decided::Decided;
+
 events! {
     /// What can happen to a case.
     CaseEvent of Aggregate::Case;
@@ -54,6 +58,8 @@ pub struct CaseOpened {
     /// The `message_id` of the message.
     pub request_id: MessageId,
     /// The policy, frozen at the opening.
+    #[serde(with = "concord_wire::policy::stored")]
+    #[schemars(schema_with = "concord_wire::policy::stored::schema")]
     pub policy: Policy,
     /// SHA-256 of the policy.
     pub policy_digest: String,
@@ -154,19 +160,6 @@ pub struct DebateSettled {
     pub entry: Option<Box<LogEntry>>,
 }
 
-/// Contents of `decided`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Decided {
-    /// The debate whose end decided the case, if one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last: Option<ConflictOutcome>,
-    /// That debate's entry in the decision log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub entry: Option<Box<LogEntry>>,
-    /// The decision.
-    pub decision: Decision,
-}
-
 /// Contents of `decision_awaited`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DecisionAwaited {
@@ -195,6 +188,8 @@ pub struct DebateAsked {
     /// The positions, in the form of a detected conflict.
     pub conflict: Conflict,
     /// The case's policy.
+    #[serde(with = "concord_wire::policy::stored")]
+    #[schemars(schema_with = "concord_wire::policy::stored::schema")]
     pub policy: Policy,
     /// The terms of the ladder for this debate.
     pub terms: DebateTerms,

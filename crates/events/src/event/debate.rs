@@ -83,6 +83,8 @@ pub struct DebateOpened {
     /// The conflict, with the positions at the start.
     pub conflict: Conflict,
     /// The case's policy.
+    #[serde(with = "concord_wire::policy::stored")]
+    #[schemars(schema_with = "concord_wire::policy::stored::schema")]
     pub policy: Policy,
     /// The agents that are asked in the first round, ordered.
     pub asked: Vec<AgentId>,

@@ -25,6 +25,8 @@ pub struct Detected {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened_by: Option<AgentId>,
     /// The case's policy, for the debates.
+    #[serde(with = "concord_wire::policy::stored")]
+    #[schemars(schema_with = "concord_wire::policy::stored::schema")]
     pub policy: Policy,
     /// The first gate of the case, for provisional decisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,4 +45,8 @@ pub struct Detected {
     /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub conflicts_omitted: u32,
+    /// Whether the facilitator opens the debates because of this event. Because of events of earlier versions it was sent a request
+    /// for each, with a copy of the conflict and the policy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub opens_debates: bool,
 }

@@ -73,7 +73,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                     })
             })
             .into_iter()
-            .map(|input| with_background(record, input))
+            .map(|input| with_known(record, with_background(record, input)))
             .collect(),
         }
     });

@@ -126,6 +126,7 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
             debated: new_conflicts(before, debated),
             deferred: deferred.to_vec(),
             conflicts_omitted,
+            opens_debates: true,
         };
         Some(CaseInput::Detected(Box::new(detected)))
     };

@@ -287,9 +287,8 @@ impl Hall {
         let completed = self.step(&mut detection, &c, closed, &input);
         let conflict = detection.state.detected.clone().unwrap().debated[0].clone();
         let id = conflict.conflict_id.token();
-        let request = said(&format!("c-1-{}-0", detection.sequence()), 0);
         let open = open_debate(conflict.clone(), policy());
-        self.step(debate, &id, &request, &open);
+        self.step(debate, &id, &completed, &open);
         self.step(case, &c, &completed, &detected(vec![conflict], vec![]));
         self.answer(debate, &id, "disagreement", &keeps("ann", "m-a1"));
         id
