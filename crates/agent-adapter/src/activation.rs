@@ -5,4 +5,4 @@ mod text;
 pub(crate) mod wake;
 
 pub use matching::Matching;
-pub use wake::WakeHandler;
+pub use wake::{WakeHandler, bind_effects};

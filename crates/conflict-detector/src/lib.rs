@@ -7,7 +7,7 @@ use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_events::EventMeta;
 use concord_events::topology::ConsumerKind;
-use concord_runtime::delivery::handlers;
+use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::settings::NoSettings;
 use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
@@ -46,6 +46,10 @@ pub fn bind<P: Ports>(service: &ServiceContext<P>, binder: &mut impl Binder) {
         detections,
     };
     binder.handle(ConsumerKind::Events(Service::ConflictDetector), closed);
+    binder.handle(
+        ConsumerKind::Effects(Service::ConflictDetector),
+        EffectHandler::<P, DetectionMachine>::new(service),
+    );
     binder.handle_no_messages(service);
 }
 

@@ -1,5 +1,4 @@
-//! Events: those of others become steps, the coordinator's own give places of openers back, and become effects where an order
-//! has brought them about.
+//! Events: those of others become steps, the coordinator's own become effects.
 
 use std::sync::Arc;
 
@@ -16,27 +15,24 @@ use concord_runtime::{Aggregates, Directory, Ports};
 use crate::openers::Openers;
 use crate::{exchange, route};
 
-/// Events of others, and the ends of cases.
-pub(crate) struct Followed<P> {
+/// Events of others.
+pub(crate) struct OthersEvents<P> {
     service: ServiceContext<P>,
     cases: EventHandler<P, CaseMachine>,
     requests: Arc<Aggregates<RequestMachine, P>>,
-    openers: Openers<P>,
 }
 
-impl<P: Ports> Followed<P> {
+impl<P: Ports> OthersEvents<P> {
     pub(crate) fn new(
         service: &ServiceContext<P>,
         cases: &Arc<Aggregates<CaseMachine, P>>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
-        openers: &Openers<P>,
     ) -> Self {
         let cases = EventHandler::new(service, cases, route::from_event);
         Self {
             service: service.clone(),
             cases,
             requests: Arc::clone(requests),
-            openers: openers.clone(),
         }
     }
 
@@ -70,57 +66,66 @@ impl<P: Ports> Followed<P> {
     }
 }
 
-impl<P: Ports> Handler for Followed<P> {
+impl<P: Ports> Handler for OthersEvents<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        match handlers::aggregate_of(&self.service, delivery)? {
-            (Aggregate::Case, _) => {
-                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
-                self.openers.heard(&record).await?;
-                return Ok(Ack::Acknowledge);
+        if let (Aggregate::Deadline, _) = handlers::aggregate_of(&self.service, delivery)? {
+            let elapsed =
+                StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
+                    .event
+                    .into_elapsed();
+            if elapsed.aggregate == Aggregate::Request {
+                return self.request_elapsed(delivery, elapsed).await;
             }
-            (Aggregate::Deadline, _) => {
-                let record =
-                    StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?;
-                let elapsed = record.event.into_elapsed();
-                if elapsed.aggregate == Aggregate::Request {
-                    return self.request_elapsed(delivery, elapsed).await;
-                }
-            }
-            _ => {}
         }
         self.cases.handle(delivery).await
     }
 }
 
-/// The coordinator's own events that orders may bring about.
-pub(crate) struct Ordered<P> {
+/// The coordinator's own events.
+pub(crate) struct OwnEvents<P> {
     service: ServiceContext<P>,
     directory: Arc<Directory>,
     cases: EffectHandler<P, CaseMachine>,
     agents: EffectHandler<P, AgentMachine>,
+    requests: EffectHandler<P, RequestMachine>,
+    openers: Openers<P>,
 }
 
-impl<P: Ports> Ordered<P> {
-    pub(crate) fn new(service: &ServiceContext<P>, directory: &Arc<Directory>) -> Self {
+impl<P: Ports> OwnEvents<P> {
+    pub(crate) fn new(
+        service: &ServiceContext<P>,
+        directory: &Arc<Directory>,
+        openers: &Openers<P>,
+    ) -> Self {
         Self {
             service: service.clone(),
             directory: Arc::clone(directory),
-            cases: EffectHandler::of_orders(service),
-            agents: EffectHandler::of_all(service),
+            cases: EffectHandler::new(service),
+            agents: EffectHandler::new(service),
+            requests: EffectHandler::new(service),
+            openers: openers.clone(),
         }
     }
 }
 
-impl<P: Ports> Handler for Ordered<P> {
+impl<P: Ports> Handler for OwnEvents<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        if let (Aggregate::Agent, _) = handlers::aggregate_of(&self.service, delivery)? {
-            // Who registers is answered in the dialect that it has just declared.
-            self.directory.apply(StoredEvent::<AgentEvent>::decode(
-                &delivery.payload,
-                delivery.sequence,
-            )?);
-            return self.agents.handle(delivery).await;
+        match handlers::aggregate_of(&self.service, delivery)? {
+            (Aggregate::Agent, _) => {
+                // Who registers is answered in the dialect that it has just declared.
+                self.directory.apply(StoredEvent::<AgentEvent>::decode(
+                    &delivery.payload,
+                    delivery.sequence,
+                )?);
+                self.agents.handle(delivery).await
+            }
+            (Aggregate::Request, _) => self.requests.handle(delivery).await,
+            _ => {
+                let done = self.cases.handle(delivery).await?;
+                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                self.openers.heard(&record).await?;
+                Ok(done)
+            }
         }
-        self.cases.handle(delivery).await
     }
 }

@@ -76,8 +76,10 @@ pub fn bind<P: Ports>(
     let ports = &service.ports;
     let cached_max = service.work.cached_max;
     let cases = Arc::new(Aggregates::<CaseMachine, P>::new(ports.clone(), cached_max));
-    let agents = Aggregates::<AgentMachine, P>::new(ports.clone(), cached_max);
-    let agents = Arc::new(agents.published_by_consumer());
+    let agents = Arc::new(Aggregates::<AgentMachine, P>::new(
+        ports.clone(),
+        cached_max,
+    ));
     let requests = Arc::new(Aggregates::<RequestMachine, P>::new(
         ports.clone(),
         cached_max,
@@ -97,11 +99,11 @@ pub fn bind<P: Ports>(
     binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
     binder.handle(
         ConsumerKind::Events(SERVICE),
-        events::Followed::new(service, &cases, &requests, &names.openers),
+        events::OthersEvents::new(service, &cases, &requests),
     );
     binder.handle(
         ConsumerKind::Effects(SERVICE),
-        events::Ordered::new(service, directory),
+        events::OwnEvents::new(service, directory, &names.openers),
     );
     binder.handle(
         ConsumerKind::Exchange,

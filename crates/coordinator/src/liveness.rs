@@ -118,7 +118,7 @@ impl Liveness {
         };
         match self
             .agents
-            .step(&id, &self.runner.of_order(cause), &input, None)
+            .step(&id, &self.runner.of_message(cause), &input, None)
             .await
         {
             Ok(outcome) => self.runner.count_step::<AgentMachine>(&outcome),

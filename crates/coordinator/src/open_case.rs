@@ -64,7 +64,7 @@ async fn open<P: Ports>(
         known,
         sender,
     };
-    let context = service.of_order(request_id);
+    let context = service.of_message(request_id);
     let id: Token = case_id.token();
     let admitted = names.openers.admit(&id, &asked).await;
     admitted.map_err(operator_api::unprepared)?;

@@ -61,7 +61,7 @@ pub fn bind<P: Ports>(
     );
     binder.handle(
         ConsumerKind::Effects(SERVICE),
-        EffectHandler::<P, DebateMachine>::of_orders(service),
+        EffectHandler::<P, DebateMachine>::new(service),
     );
     operator_verbs::bind(service, &stores, binder);
 }

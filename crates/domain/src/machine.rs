@@ -15,7 +15,7 @@ pub struct Context {
     pub now: Timestamp,
     /// The `message_id` or `event_id` of the input.
     pub cause: MessageId,
-    /// What kind of thing `cause` is.
+    /// Whether `cause` is a message or an event.
     pub origin: Origin,
 }
 
@@ -26,15 +26,6 @@ impl Context {
             now,
             cause: message_id,
             origin: Origin::Message,
-        }
-    }
-
-    /// For an input that is an order: nothing delivers it again.
-    pub fn of_order(now: Timestamp, order_id: MessageId) -> Self {
-        Self {
-            now,
-            cause: order_id,
-            origin: Origin::Order,
         }
     }
 

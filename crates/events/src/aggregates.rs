@@ -2,7 +2,7 @@
 //!
 //! A row says, in this order: the variant of [`Aggregate`] and its token on the wire, the enum of its events, the state
 //! machine that decides on them, the service that owns it, which services act on which of its events, of which of its events
-//! people are notified, which of its events end a request, and which of its events with effects an order may bring about.
+//! people are notified, and which of its events end a request.
 //!
 //! This crate makes [`Aggregate`] from the table, `concord-domain` the visitor of all state machines. Another crate can expand
 //! [`aggregates!`](crate::aggregates) with a macro of its own; the names of event enums and machines are looked up where the
@@ -24,18 +24,14 @@ macro_rules! aggregates {
             /// One matter under deliberation; owned by the coordinator.
             Case = "case" {
                 event: CaseEvent, machine: CaseMachine, owner: Coordinator,
-                readers: [
-                    Coordinator: ["decided", "decision_changed", "gate_reviewed", "gate_passed", "cancelled"],
-                    ConflictDetector: ["findings_closed"],
-                    DebateFacilitator: ["gate_reviewed", "cancelled"]
-                ],
-                notices: ["decision_changed"], completions: [], orders: ["opened", "cancelled"],
+                readers: [ConflictDetector: ["findings_closed"], DebateFacilitator: ["gate_reviewed", "cancelled"]],
+                notices: ["decision_changed"], completions: [],
             }
             /// The conflicts found among a case's findings; owned by the conflict detector.
             Detection = "detection" {
                 event: DetectionEvent, machine: DetectionMachine, owner: ConflictDetector,
                 readers: [Coordinator: ["completed"], DebateFacilitator: ["completed"]],
-                notices: [], completions: [], orders: [],
+                notices: [], completions: [],
             }
             /// The life of one conflict; owned by the debate facilitator.
             Debate = "debate" {
@@ -45,7 +41,6 @@ macro_rules! aggregates {
                     DebateFacilitator: ["escalated", "reminded", "fell_back", "resolved", "outcome_known"]
                 ],
                 notices: ["assigned", "unassigned", "reminded", "fell_back", "awaits_gate", "outcome_known"], completions: [],
-                orders: ["resolved"],
             }
             /// A point in time that somebody waits for; owned by the escalation timer.
             Deadline = "deadline" {
@@ -54,59 +49,59 @@ macro_rules! aggregates {
                     Coordinator: ["case_elapsed", "request_elapsed"],
                     DebateFacilitator: ["debate_elapsed"]
                 ],
-                notices: [], completions: [], orders: [],
+                notices: [], completions: [],
             }
             /// What is known of how often an agent was right; owned by the debate facilitator.
             TrackRecord = "record" {
                 event: TrackRecordEvent, machine: TrackRecordMachine, owner: DebateFacilitator,
-                readers: [], notices: [], completions: [], orders: [],
+                readers: [], notices: [], completions: [],
             }
             /// How debates of one kind about one subject turned out; owned by the debate facilitator.
             Precedent = "precedent" {
                 event: PrecedentEvent, machine: PrecedentMachine, owner: DebateFacilitator,
-                readers: [], notices: [], completions: [], orders: [],
+                readers: [], notices: [], completions: [],
             }
             /// Who can rule, and which debates wait for a person; one in an installation, owned by the debate facilitator.
             ReviewQueue = "queue" {
                 event: ReviewQueueEvent, machine: ReviewQueueMachine, owner: DebateFacilitator,
                 readers: [DebateFacilitator: [*]],
-                notices: [], completions: [], orders: [],
+                notices: [], completions: [],
             }
             /// Who is registered and how they are; owned by the coordinator.
             Agent = "agent" {
                 event: AgentEvent, machine: AgentMachine, owner: Coordinator,
-                readers: [], notices: [], completions: [], orders: ["registered", "deregistered", "status_changed"],
+                readers: [], notices: [], completions: [],
             }
             /// A person, or an agent with a role, and what they may do; owned by the coordinator.
             Person = "person" {
                 event: PersonEvent, machine: PersonMachine, owner: Coordinator,
                 readers: [DebateFacilitator: [*]],
-                notices: [], completions: [], orders: [],
+                notices: [], completions: [],
             }
             /// A policy that operators have stored under a name, with its versions; owned by the coordinator.
             Policy = "policy" {
                 event: PolicyEvent, machine: PolicyMachine, owner: Coordinator,
-                readers: [], notices: [], completions: [], orders: [],
+                readers: [], notices: [], completions: [],
             }
             /// What one opener holds of the quotas: cases, gates, challenges; owned by the coordinator.
             Opener = "opener" {
                 event: OpenerEvent, machine: OpenerMachine, owner: Coordinator,
-                readers: [], notices: ["quota_reached"], completions: [], orders: [],
+                readers: [], notices: ["quota_reached"], completions: [],
             }
             /// What one agent asked another for; owned by the coordinator.
             Request = "request" {
                 event: RequestEvent, machine: RequestMachine, owner: Coordinator,
-                readers: [], notices: [], completions: ["answered", "failed"], orders: [],
+                readers: [], notices: [], completions: ["answered", "failed"],
             }
             /// A conversation, and whom its messages wake; owned by the agent adapter.
             Wake = "wake" {
                 event: WakeEvent, machine: WakeMachine, owner: AgentAdapter,
-                readers: [], notices: [], completions: [], orders: [],
+                readers: [], notices: [], completions: [],
             }
             /// The running digest of everything that is stored; one in an installation, owned by the escalation timer.
             Head = "head" {
                 event: HeadEvent, machine: HeadMachine, owner: EscalationTimer,
-                readers: [], notices: [], completions: [], orders: [],
+                readers: [], notices: [], completions: [],
             }
         }
     };
@@ -127,7 +122,6 @@ struct Row {
     readers: &'static [Reader],
     notices: &'static [&'static str],
     completions: &'static [&'static str],
-    orders: &'static [&'static str],
 }
 
 /// An operation that is generic over the enum of an aggregate's events; see [`Aggregate::visit_event`].
@@ -154,7 +148,6 @@ macro_rules! define_aggregates {
             event: $event:ident, machine: $machine:ident, owner: $owner:ident,
             readers: [$($reader:ident: [$($read:tt)*]),*],
             notices: [$($notice:literal),*], completions: [$($completion:literal),*],
-            orders: [$($order:literal),*],
         }
     )+) => {
         /// A kind of aggregate; each has exactly one owning service.
@@ -190,7 +183,6 @@ macro_rules! define_aggregates {
                         readers: &[$(Reader { service: Service::$reader, events: named_events!($($read)*) }),*],
                         notices: &[$($notice),*],
                         completions: &[$($completion),*],
-                        orders: &[$($order),*],
                     }),+
                 }
             }
@@ -240,12 +232,6 @@ impl Aggregate {
         self.row().completions.contains(&event)
     }
 
-    /// Whether an order may bring the event called `event` about, so that a consumer publishes what follows from it; see
-    /// [`Origin::Order`](crate::Origin::Order).
-    pub fn may_be_ordered(self, event: &str) -> bool {
-        self.row().orders.contains(&event)
-    }
-
     /// Whether the open deadlines are the same after the event called `event` as before it; `false` for an event that this
     /// build does not know.
     pub fn leaves_deadlines(self, event: &str) -> bool {
@@ -269,8 +255,7 @@ mod tests {
         for aggregate in Aggregate::ALL {
             let row = aggregate.row();
             let read = row.readers.iter().filter_map(|reader| reader.events);
-            let named = read.flatten().chain(row.notices);
-            let named = named.chain(row.completions).chain(row.orders);
+            let named = read.flatten().chain(row.notices).chain(row.completions);
             for name in named {
                 assert!(
                     row.events.iter().any(|info| info.name == *name),

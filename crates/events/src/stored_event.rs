@@ -132,12 +132,6 @@ pub trait AggregateEvent: Serialize + Sized + Clone + Send + Sync + 'static {
             .iter()
             .any(|info| info.moves_deadlines && info.name == self.name())
     }
-    /// Whether messages are published because of it.
-    fn has_effects(&self) -> bool {
-        Self::EVENTS
-            .iter()
-            .any(|info| info.has_effects && info.name == self.name())
-    }
     /// Reads the contents of the event called `name`.
     fn decode(name: &str, data: &RawValue) -> Result<Self, Error>;
 }
@@ -234,8 +228,6 @@ pub enum Origin {
     Message,
     /// An event of another aggregate.
     Event,
-    /// An order of an operator, or what a service orders by itself: nothing delivers it again. Its id is made as that of a message.
-    Order,
 }
 
 /// The identity of the one event that `cause` can bring about in an aggregate.
@@ -244,7 +236,7 @@ pub enum Origin {
 /// process or another, therefore has the same `Nats-Msg-Id` and is stored once.
 pub fn event_id(aggregate: Aggregate, id: &Token, origin: Origin, cause: &MessageId) -> MessageId {
     let origin = match origin {
-        Origin::Message | Origin::Order => "message",
+        Origin::Message => "message",
         Origin::Event => "fact",
     };
     let name = [aggregate.as_str(), id.as_str(), origin, cause.as_str()].join("/");

@@ -49,11 +49,6 @@ impl<P: Ports> ServiceContext<P> {
         Context::of_message(self.ports.now(), message_id)
     }
 
-    /// The context of a decision that is made now because of an order, which nothing delivers again.
-    pub fn of_order(&self, order_id: MessageId) -> Context {
-        Context::of_order(self.ports.now(), order_id)
-    }
-
     /// The context of a decision that is made now because of an event.
     pub fn of_event(&self, event_id: MessageId) -> Context {
         Context::of_event(self.ports.now(), event_id)
@@ -61,14 +56,10 @@ impl<P: Ports> ServiceContext<P> {
 }
 
 impl<P> ServiceContext<P> {
-    /// Counts a step by its outcome, and what was published because of it.
+    /// Counts a step by its outcome.
     pub fn count_step<M: Machine>(&self, outcome: &Outcome) {
         let outcome = match outcome {
-            Outcome::Appended { event, effects, .. } => {
-                let count = u64::try_from(*effects).unwrap_or(0);
-                self.metrics.effects.inc_by(count);
-                (*event).into()
-            }
+            Outcome::Appended { event, .. } => (*event).into(),
             Outcome::Ignored(reason) => format!("ignored_{}", reason.as_str()).into(),
             Outcome::Rejected(_) => "rejected".into(),
         };

@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use concord_agent_adapter::AdapterContext;
-use concord_agent_adapter::activation::{Matching, WakeHandler};
+use concord_agent_adapter::activation::{Matching, WakeHandler, bind_effects};
 use concord_domain::activation::LoopBounds;
 use concord_runtime::service::{Binder, ServiceContext};
 use concord_wire::payload::Card;
@@ -48,5 +48,6 @@ pub(crate) fn bind(context: &ServiceContext<SimPorts>, binder: &mut impl Binder)
     let adapter = AdapterContext::new(context);
     let matching = Arc::clone(&MATCHING);
     WakeHandler::new(&adapter, matching, Some(BOUNDS)).bind(binder);
+    bind_effects(context, binder);
     binder.handle_no_messages(context);
 }

@@ -102,6 +102,7 @@ impl Broker {
         // Of the agent adapter its inbox, and what decides whom messages wake; people outside are notified of nothing here.
         let of_adapter = [
             ConsumerKind::Wake,
+            ConsumerKind::Effects(Service::AgentAdapter),
             ConsumerKind::Inbox(Service::AgentAdapter),
             ConsumerKind::UrgentInbox(Service::AgentAdapter),
         ];

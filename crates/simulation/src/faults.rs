@@ -128,12 +128,6 @@ pub enum InjectedBug {
     AckFirst,
     /// What follows from an event is published in part.
     EffectForgotten,
-    /// A delivery is acknowledged before it is known that what follows from its event is stored.
-    AckBeforeEffects,
-    /// What would follow from an event is published although the append has failed.
-    EffectOfLostAppend,
-    /// A delivery that leads to several aggregates is acknowledged before all of them have done their step.
-    AckAfterOne,
     /// Decisions not to append rest on reads that may be stale.
     StaleRefusal,
     /// The lock expects the last event, whatever else was stored after it.
@@ -180,15 +174,12 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 26] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
         Self::AckFirst,
         Self::EffectForgotten,
-        Self::AckBeforeEffects,
-        Self::EffectOfLostAppend,
-        Self::AckAfterOne,
         Self::StaleRefusal,
         Self::HeadForgotten,
         Self::NoWatchdog,
@@ -216,8 +207,7 @@ impl InjectedBug {
     pub fn is_on_ladder(self) -> bool {
         matches!(
             self,
-            Self::AckAfterOne
-                | Self::QueueIgnoresLoad
+            Self::QueueIgnoresLoad
                 | Self::QueueUnfair
                 | Self::RulingOnOldBrief
                 | Self::RulingOutOfTime
@@ -250,9 +240,6 @@ impl InjectedBug {
             Self::DeadlineTwice => "deadline_twice",
             Self::AckFirst => "ack_first",
             Self::EffectForgotten => "effect_forgotten",
-            Self::AckBeforeEffects => "ack_before_effects",
-            Self::EffectOfLostAppend => "effect_of_lost_append",
-            Self::AckAfterOne => "ack_after_one",
             Self::StaleRefusal => "stale_refusal",
             Self::HeadForgotten => "head_forgotten",
             Self::NoWatchdog => "no_watchdog",

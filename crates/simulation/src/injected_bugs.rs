@@ -55,16 +55,6 @@ pub(crate) async fn before(
     }
 }
 
-/// Whether a delivery of the facilitator leads to steps of several aggregates.
-pub(crate) fn leads_to_several(service: &ServiceContext<SimPorts>, delivery: &Delivery) -> bool {
-    let subject = service.ports.subjects().parse(&delivery.subject);
-    let Ok(SystemSubject::Event { aggregate, .. }) = subject else {
-        return false;
-    };
-    let follow_ups = route::follow_ups(aggregate, &delivery.payload, delivery.sequence);
-    service.service == Service::DebateFacilitator && follow_ups.is_ok_and(|all| all.len() > 1)
-}
-
 /// The queue is asked for the next assignment as if nobody had a debate, or as if one opener had opened all cases.
 async fn assign_badly(
     service: &ServiceContext<SimPorts>,

@@ -166,14 +166,7 @@ impl Process {
         } = assignment;
         let sequence = delivery.sequence;
         self.follow_agents();
-        let acknowledges_first = match self.connection().injected_bug() {
-            Some(InjectedBug::AckFirst) => true,
-            Some(InjectedBug::AckAfterOne) => {
-                injected_bugs::leads_to_several(&self.context, &delivery)
-            }
-            _ => false,
-        };
-        if acknowledges_first {
+        if self.connection().injected_bug() == Some(InjectedBug::AckFirst) {
             self.acknowledge(consumer, sequence).await;
         }
         let Some(handler) = self.bound.handlers.get(&kind) else {

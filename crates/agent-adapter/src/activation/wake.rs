@@ -16,7 +16,7 @@ use concord_domain::activation::{
 use concord_embedding::ServerSettings;
 use concord_events::Remembered;
 use concord_events::topology::{ConsumerKind, is_second_delivery};
-use concord_runtime::delivery::handlers;
+use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::{Binder, ServiceContext, ServiceRunner};
 use concord_runtime::{Aggregates, Directory, NatsPorts, Ports};
@@ -41,6 +41,7 @@ pub(crate) async fn start(
     adapter: &AdapterContext<NatsPorts>,
     bounds: Option<LoopBounds>,
 ) -> Result<(), AnyError> {
+    bind_effects(&adapter.service, &mut runner.clone());
     let matching = Matching::open(settings, server)?;
     let all_known = Matching::follow(&matching, runner, directory, &adapter.metrics);
     let handler = WakeHandler::new(adapter, matching, bounds);
@@ -56,6 +57,12 @@ pub(crate) async fn start(
         }
     });
     Ok(())
+}
+
+/// Binds the handler that tells agents that they are woken.
+pub fn bind_effects<P: Ports>(context: &ServiceContext<P>, binder: &mut impl Binder) {
+    let handler = EffectHandler::<P, WakeMachine>::new(context);
+    binder.handle(ConsumerKind::Effects(Service::AgentAdapter), handler);
 }
 
 /// Handles the messages that may concern agents besides their recipients.

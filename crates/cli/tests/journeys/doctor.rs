@@ -35,10 +35,7 @@ async fn a_missing_service_and_a_missing_consumer_are_found() {
         .unwrap();
     let jetstream = async_nats::jetstream::new(installation.client().clone());
     jetstream
-        .delete_consumer_from_stream(
-            "debate-facilitator-effects-debate-resolved",
-            "CONCORD_EVENTS",
-        )
+        .delete_consumer_from_stream("debate-facilitator-effects-debate-opened", "CONCORD_EVENTS")
         .await
         .unwrap();
     let said = run(&["doctor", "--json", "--server", url]).await;
@@ -46,7 +43,7 @@ async fn a_missing_service_and_a_missing_consumer_are_found() {
     let found = faults(&serde_json::from_str(&said.out).unwrap());
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
-        found[0].contains("debate-facilitator-effects-debate-resolved is missing")
+        found[0].contains("debate-facilitator-effects-debate-opened is missing")
             && found[0].contains("start the debate-facilitator")
     );
     assert!(

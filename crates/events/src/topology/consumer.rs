@@ -31,7 +31,7 @@ impl Layout {
                 aggregate.is_read_by(service, info.name)
             }),
             ConsumerKind::Effects(service) => self.of_events(kind, |aggregate, info| {
-                aggregate.owner() == service && aggregate.may_be_ordered(info.name)
+                aggregate.owner() == service && info.has_effects
             }),
             ConsumerKind::Deadlines => self.of_events(kind, |_, info| info.moves_deadlines),
             ConsumerKind::Due => single(StreamKind::Timers, subjects.due()),
@@ -216,8 +216,7 @@ pub enum ConsumerKind {
     UrgentInbox(Service),
     /// Events of other services that a service acts on.
     Events(Service),
-    /// A service's own events that orders may bring about, to publish what follows from them. What follows from all others is
-    /// published in the step.
+    /// A service's own events, to publish the messages that follow from them.
     Effects(Service),
     /// Every event that may move a deadline, for the escalation timer.
     Deadlines,

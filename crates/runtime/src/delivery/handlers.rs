@@ -1,5 +1,4 @@
-//! What a service does with deliveries: messages and events become steps, and events that orders have brought about become
-//! effects.
+//! What a service does with deliveries: messages and events become steps, its own events become effects.
 
 use std::sync::Arc;
 
@@ -217,11 +216,8 @@ pub async fn step<P: Ports, M: Machine>(
     context.count_step::<M>(&outcome);
     match outcome {
         Outcome::Rejected(fault) => Err(HandleError::Refused(fault)),
-        Outcome::Appended { event, begins, .. } => {
+        Outcome::Appended { event, .. } => {
             span.record("deliberation.outcome", event);
-            if begins && let Some(case) = case_named::<M>(&id) {
-                telemetry::case_opened(&case);
-            }
             Ok(Ack::Acknowledge)
         }
         Outcome::Ignored(reason) => {
@@ -231,40 +227,24 @@ pub async fn step<P: Ports, M: Machine>(
     }
 }
 
-/// Own events become effects: those that orders bring about, which nothing delivers again, and all of a kind of aggregate whose
-/// steps publish nothing.
+/// Own events become effects.
 pub struct EffectHandler<P, M> {
     context: ServiceContext<P>,
-    of_orders: bool,
     machine: std::marker::PhantomData<fn() -> M>,
 }
 
 impl<P: Ports, M: Machine> EffectHandler<P, M> {
-    /// Publishes what follows from the events of `M` that orders have brought about; the steps publish the rest.
-    pub fn of_orders(context: &ServiceContext<P>) -> Self {
+    /// Publishes what follows from the events of `M`.
+    pub fn new(context: &ServiceContext<P>) -> Self {
         Self {
             context: context.clone(),
-            of_orders: true,
             machine: std::marker::PhantomData,
-        }
-    }
-
-    /// Publishes what follows from all events of `M`, for aggregates that are
-    /// [published by a consumer](Aggregates::published_by_consumer).
-    pub fn of_all(context: &ServiceContext<P>) -> Self {
-        Self {
-            of_orders: false,
-            ..Self::of_orders(context)
         }
     }
 }
 
 impl<P: Ports, M: Machine> Handler for EffectHandler<P, M> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        // A sender may choose an id that looks like an order's. What follows is then published twice, under the same ids.
-        if self.of_orders && !EventMeta::decode(&delivery.payload)?.cause.is_order() {
-            return Ok(Ack::Acknowledge);
-        }
         let record = StoredEvent::<M::Event>::decode(&delivery.payload, delivery.sequence)?;
         let count =
             effects::deliver::<M>(&self.context.ports, &record, delivery.trace.as_ref()).await?;

@@ -10,9 +10,6 @@ use crate::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy, dead_let
 use crate::error_chain::ErrorChain;
 use crate::ports::Ports;
 
-/// How long after a refusal a delivery comes again that had been delivered before: longer than a request to the broker lasts.
-const REFUSED_AGAIN_AFTER: Duration = Duration::from_secs(10);
-
 /// What the broker is told of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settlement {
@@ -49,7 +46,7 @@ pub async fn settle<P: Ports, H: Handler>(
             pass_over(context, delivery)
         }
         Err(HandleError::Refused(fault)) => match reject::refuse(context, delivery, &fault).await {
-            Ok(()) => (refused(delivery, policy), "refused"),
+            Ok(()) => (Settlement::Terminate, "refused"),
             Err(error) => retry(delivery, &error, policy),
         },
         Err(HandleError::DeadLetter(why)) => {
@@ -63,17 +60,6 @@ pub async fn settle<P: Ports, H: Handler>(
             let why = ErrorChain(&failure).to_string();
             give_up(context, delivery, &why, DeadReason::Exhausted, policy).await
         }
-    }
-}
-
-/// A delivery that was refused comes to its end, unless it had been delivered before. Then an earlier try may still be under
-/// way, store an event after this refusal, and end before everything is published that follows from the event. So the
-/// delivery comes once more, and whoever gets it finds that event. To refuse it again changes nothing.
-fn refused(delivery: &Delivery, policy: RetryPolicy) -> Settlement {
-    if delivery.deliveries > 1 && delivery.deliveries + 1 < policy.tries_max {
-        Settlement::PutBack(REFUSED_AGAIN_AFTER)
-    } else {
-        Settlement::Terminate
     }
 }
 

@@ -194,12 +194,32 @@ fn key_of(kind: ConsumerKind, subjects: &SubjectSpace, delivery: &Delivery) -> O
             SystemSubject::Event { aggregate, id, .. } => Some(format!("{aggregate}.{id}")),
             _ => None,
         },
+        // What ends a case gives its opener's place back, for which the case is read.
+        ConsumerKind::Effects(Service::Coordinator) => {
+            match subjects.parse(&delivery.subject).ok()? {
+                SystemSubject::Event {
+                    aggregate: Aggregate::Case,
+                    id,
+                    event,
+                } => ENDS.contains(&event.as_str()).then(|| id.to_string()),
+                _ => None,
+            }
+        }
         ConsumerKind::Effects(_)
         | ConsumerKind::Due
         | ConsumerKind::Completions
         | ConsumerKind::Notices(_) => None,
     }
 }
+
+/// Events that may be the end of a case.
+const ENDS: [&str; 5] = [
+    "decided",
+    "decision_changed",
+    "gate_reviewed",
+    "gate_passed",
+    "cancelled",
+];
 
 /// All steps of the queue of people are those of one aggregate.
 const QUEUE: &str = "queue";
@@ -269,7 +289,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_one_case_is_kept_together() {
-        use ConsumerKind::{Deadlines, Due, Events, Inbox};
+        use ConsumerKind::{Deadlines, Due, Effects, Events, Inbox};
         use Service::{Coordinator, DebateFacilitator};
         for (kind, subject, payload, key) in [
             (
@@ -322,6 +342,13 @@ mod tests {
                 Some("c-1"),
             ),
             (Deadlines, "event.debate.d-1.opened", "", Some("debate.d-1")),
+            (
+                Effects(Coordinator),
+                "event.case.c-1.decided",
+                "",
+                Some("c-1"),
+            ),
+            (Effects(Coordinator), "event.case.c-1.opened", "", None),
             (Due, "timer.due.case.c-1.findings", "", None),
         ] {
             let delivery = delivery(&format!("concord.v1.{subject}"), payload);

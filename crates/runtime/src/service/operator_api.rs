@@ -101,15 +101,15 @@ async fn step<P: Ports, M: Machine>(
 ) -> Result<Bytes, Fault> {
     let cause = MessageId::of_operator_request(&context.ports.unique_id());
     let outcome = aggregates
-        .step(id, &context.of_order(cause), input, None)
+        .step(id, &context.of_message(cause), input, None)
         .await
         .map_err(|error| undone(&error))?;
     context.count_step::<M>(&outcome);
     match outcome {
         Outcome::Rejected(fault) => Err(fault),
-        Outcome::Appended {
-            event, sequence, ..
-        } => answer(&json!({ "fact": event, "sequence": sequence })),
+        Outcome::Appended { event, sequence } => {
+            answer(&json!({ "fact": event, "sequence": sequence }))
+        }
         Outcome::Ignored(_) => answer(&json!({ "fact": null })),
     }
 }

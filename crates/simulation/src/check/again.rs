@@ -20,7 +20,7 @@ use crate::agents::operators::Verb;
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     decided_again::<CaseMachine>(&archive.cases, violations, |record| match origin(record) {
-        Origin::Message | Origin::Order => {
+        Origin::Message => {
             let ordered = ordered(archive, record, |verb| match verb {
                 Verb::Case(id, input) => Some(Routed::Step {
                     id: id.clone(),
@@ -42,7 +42,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     });
     decided_again::<DebateMachine>(&archive.debates, violations, |record| {
         match origin(record) {
-            Origin::Message | Origin::Order => {
+            Origin::Message => {
                 let route = |envelope: &Envelope| {
                     concord_debate_facilitator::route::from_message(envelope).ok()
                 };

@@ -65,7 +65,7 @@ impl SimPorts {
         Ok(Some(kept))
     }
 
-    /// Two injected bugs: what would follow from the event, were it stored next, is published now.
+    /// An injected bug: what would follow from the event, were it stored next, is published now.
     async fn publish_early<E: AggregateEvent>(&self, record: &StoredEvent<E>) -> Result<(), Error> {
         let bytes = record.encode()?;
         let next = self
@@ -177,13 +177,8 @@ impl EventStore for SimPorts {
             )
             .await?
         {
-            Reply::Appended(Appended::Stored(sequence)) => Ok(Appended::Stored(sequence)),
-            _ => {
-                if self.connection.injected_bug() == Some(InjectedBug::EffectOfLostAppend) {
-                    self.publish_early(record).await?;
-                }
-                Ok(Appended::Conflict)
-            }
+            Reply::Appended(appended) => Ok(appended),
+            _ => Ok(Appended::Conflict),
         }
     }
 

@@ -107,12 +107,6 @@ impl MessageId {
         Self(format_smolstr!("operator-{}", Token::derived(unique)))
     }
 
-    /// Whether the id has the form of an order's: of [`Self::of_api_request`] or [`Self::of_operator_request`]. A sender may choose
-    /// such an id, so nothing but repeated work may depend on it.
-    pub fn is_order(&self) -> bool {
-        self.0.starts_with("api-") || self.0.starts_with("operator-")
-    }
-
     /// An id derived from any text: the same for the same text.
     pub fn derived(text: &str) -> Self {
         let id = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, text.as_bytes()).hyphenated();

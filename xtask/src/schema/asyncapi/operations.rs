@@ -208,7 +208,7 @@ fn received(consumer: &ConsumerDefinition) -> Received {
         ConsumerKind::Events(_) => ("event", "Events of others that it acts on."),
         ConsumerKind::Effects(_) => (
             "event",
-            "Its own events that orders may bring about, to publish what follows from them.",
+            "Its own events, to publish what follows from them.",
         ),
         ConsumerKind::Deadlines => ("event", "Events that may move a deadline."),
         ConsumerKind::Completions => (
