@@ -48,31 +48,33 @@ pub(super) fn report(report: &Report) {
     aims(&report.aims);
 }
 
+const HEADINGS: [&str; 15] = [
+    "whole cases",
+    "at once",
+    "replicas",
+    "a second",
+    "p50 ms",
+    "p99 ms",
+    "CPU ms",
+    "in",
+    "out",
+    "stored",
+    "KB",
+    "reloads",
+    "lost locks",
+    "others",
+    "steal",
+];
+
+/// Whole cases, a row for each measurement.
 fn cases(report: &Report) {
-    let mut table = Table::new([
-        "whole cases",
-        "at once",
-        "replicas",
-        "a second",
-        "p50 ms",
-        "p99 ms",
-        "CPU ms",
-        "in",
-        "out",
-        "stored",
-        "KB",
-        "reloads",
-        "lost locks",
-        "others",
-        "steal",
-    ]);
+    let mut table = Table::new(HEADINGS);
     let mut by_process = String::new();
     let mut row =
         |name: &str, at_once, times: (f64, f64), own: Option<&CasesReport>, usage: &Usage| {
             let of = |value: fn(&CasesReport) -> f64| {
                 own.map_or_else(String::new, |own| format!("{:.2}", value(own)))
             };
-            let percent = |share: f64| Cell::number(format!("{:.0}%", share * 100.0));
             table.row([
                 Cell::text(name),
                 Cell::number(at_once),
@@ -135,6 +137,10 @@ fn cases(report: &Report) {
     );
 }
 
+fn percent(share: f64) -> Cell {
+    Cell::number(format!("{:.0}%", share * 100.0))
+}
+
 pub(super) fn long(report: &LongReport) {
     let mut table = Table::new([
         "cases",
@@ -156,7 +162,6 @@ pub(super) fn long(report: &LongReport) {
             let largest = wanted.map(|(_, megabytes)| *megabytes).fold(0.0, f64::max);
             Cell::number(format!("{largest:.1}"))
         };
-        let percent = |share: f64| Cell::number(format!("{:.0}%", share * 100.0));
         table.row([
             Cell::number(tenth.cases),
             Cell::number(format!("{:.1}", tenth.usage.per_second)),

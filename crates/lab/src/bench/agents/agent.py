@@ -65,16 +65,9 @@ def main() -> None:
     parser.add_argument("--server", required=True)
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--name", required=True)
-    parser.add_argument("--risk-score", required=True, type=int)
-    parser.add_argument("--recommendation", required=True)
+    parser.add_argument("--finding", required=True, type=json.loads, help="the payload of its findings, as JSON")
     arguments = parser.parse_args()
-    finding = {
-        "summary": "Measured.",
-        "risk_score": arguments.risk_score,
-        "recommendation": arguments.recommendation,
-        "evidence": ["The Supplier may terminate at any time."],
-    }
-    asyncio.run(run(arguments.server, arguments.prefix, arguments.name, finding))
+    asyncio.run(run(arguments.server, arguments.prefix, arguments.name, arguments.finding))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use concord_installation::{Process, Program};
 use concord_wire::subject::SubjectSpace;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::ready_process;
 use crate::python::Python;
@@ -16,14 +17,8 @@ pub(super) mod program;
 /// The program of the Python agents.
 const SCRIPT: &str = include_str!("agent.py");
 
-/// Risk score and recommendation of each agent: all five together have two conflicts, of three parties each.
-const FINDINGS: [(u32, &str); 5] = [
-    (20, "sign"),
-    (35, "sign"),
-    (50, "negotiate"),
-    (65, "negotiate"),
-    (80, "reject"),
-];
+/// How many agents take part in a case.
+const AGENTS: usize = 5;
 
 /// What the agents are written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
@@ -76,16 +71,14 @@ impl Agents {
         folder: &Path,
     ) -> anyhow::Result<Self> {
         let mut processes = Vec::new();
-        for (name, (risk_score, recommendation)) in names().into_iter().zip(FINDINGS) {
+        for (name, finding) in names().into_iter().zip(findings()) {
             let mut command = command(program, &name, folder)?;
             let prefix = SubjectSpace::default().prefix().to_owned();
-            let (server, risk_score) = (url.to_owned(), risk_score.to_string());
             let options = [
-                ("--server", server),
+                ("--server", url.to_owned()),
                 ("--prefix", prefix),
                 ("--name", name),
-                ("--risk-score", risk_score),
-                ("--recommendation", recommendation.to_owned()),
+                ("--finding", finding.to_string()),
             ];
             for (option, value) in options {
                 command.arguments.extend([option.to_owned(), value]);
@@ -106,7 +99,29 @@ impl Agents {
 
 /// The names of the agents.
 pub(super) fn names() -> Vec<String> {
-    (0..FINDINGS.len()).map(|n| format!("bench-{n}")).collect()
+    (0..AGENTS).map(|n| format!("bench-{n}")).collect()
+}
+
+/// What each agent finds: of all five together there are two conflicts of three parties each, one about the risk score and
+/// one about the recommendation.
+fn findings() -> [Value; AGENTS] {
+    let finding = |about: Value| {
+        let mut finding = json!({
+            "summary": "Measured.", "evidence": ["The Supplier may terminate at any time."]
+        });
+        if let (Some(finding), Value::Object(about)) = (finding.as_object_mut(), about) {
+            finding.extend(about);
+        }
+        finding
+    };
+    [
+        json!({"risk_score": 20}),
+        json!({"risk_score": 50}),
+        json!({"risk_score": 80, "recommendation": "reject"}),
+        json!({"recommendation": "negotiate"}),
+        json!({"recommendation": "sign"}),
+    ]
+    .map(finding)
 }
 
 fn command(program: &AgentProgram, name: &str, folder: &Path) -> anyhow::Result<Program> {

@@ -19,12 +19,9 @@ pub(crate) struct AgentArgs {
     /// The id of the agent.
     #[arg(long)]
     name: String,
-    /// The risk score that it finds.
-    #[arg(long)]
-    risk_score: u32,
-    /// The recommendation that it finds.
-    #[arg(long)]
-    recommendation: String,
+    /// The payload of its findings, as JSON.
+    #[arg(long, value_parser = |text: &str| serde_json::from_str::<Value>(text))]
+    finding: Value,
 }
 
 /// Answers every task with a finding and every question with a disagreement, until the broker ends.
@@ -32,10 +29,7 @@ pub(crate) async fn run(args: AgentArgs) -> anyhow::Result<()> {
     let agent = Agent {
         subjects: SubjectSpace::new(&Token::new(args.prefix.as_str())?),
         id: AgentId::new(args.name.as_str())?,
-        finding: json!({
-            "summary": "Measured.", "risk_score": args.risk_score, "recommendation": args.recommendation,
-            "evidence": ["The Supplier may terminate at any time."]
-        }),
+        finding: args.finding,
     };
     let client = async_nats::connect(args.server).await?;
     let inbox = agent

@@ -22,7 +22,6 @@ from nats.js.api import StreamConfig
 
 NAME = "by_hand"
 RISK_TOLERANCE = 15
-PARTIES = 3
 
 Json = dict[str, Any]
 
@@ -83,7 +82,6 @@ class Orchestrator:
         settled = await asyncio.gather(*(self.settle(case, on, positions) for on, positions in conflicts.items()))
         decision = {
             "case_id": case,
-            "risk_score": median(finding["risk_score"] for finding in findings.values()),
             "findings": findings,
             "conflicts": settled,
         }
@@ -103,18 +101,14 @@ class Orchestrator:
 
 
 def conflicts_of(findings: Json) -> Json:
-    """The subjects on which findings conflict, each with the positions of its three parties."""
+    """The subjects on which findings conflict, each with the positions of its parties."""
     conflicts: Json = {}
-    scores = sorted((finding["risk_score"], agent) for agent, finding in findings.items())
-    if scores[-1][0] - scores[0][0] > RISK_TOLERANCE:
-        lowest, middle, highest = scores[0], scores[len(scores) // 2], scores[-1]
-        conflicts["risk_score"] = {agent: score for score, agent in (lowest, middle, highest)}
-    held: Json = {}
-    for agent, finding in findings.items():
-        held.setdefault(finding["recommendation"], agent)
-    if len(held) > 1:
-        parties = list(held.items())[:PARTIES]
-        conflicts["recommendation"] = {agent: recommendation for recommendation, agent in parties}
+    for subject in ("risk_score", "recommendation"):
+        positions = {agent: finding[subject] for agent, finding in findings.items() if subject in finding}
+        values = set(positions.values())
+        apart = max(values) - min(values) > RISK_TOLERANCE if subject == "risk_score" and values else len(values) > 1
+        if apart:
+            conflicts[subject] = positions
     return conflicts
 
 
