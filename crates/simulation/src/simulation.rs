@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use concord_runtime::delivery::Delivery;
+use concord_runtime::delivery::{Cost, Delivery};
 use concord_wire::subject::Service;
 
 use crate::agents::Agents;
@@ -324,6 +324,7 @@ impl Simulation {
             stored_at: instant(stored.at),
             consumer: definition.name.as_str().into(),
             over_limit: None,
+            cost: Cost::default(),
         };
         let assignment = Assignment {
             consumer,

@@ -6,6 +6,7 @@ use concord_cli::shared::failure::Failure;
 use concord_cli::shared::output;
 
 mod agents;
+mod attacks;
 mod broker_schedules;
 mod cases;
 mod deadlines;
