@@ -40,6 +40,12 @@ const ROOM_KB: u32 = 16 << 10;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
+/// How many bytes of messages are asked for at once: room for the largest in any case. What the broker sends beyond 64 MiB before it
+/// is read costs the connection.
+pub(crate) fn bytes_max(broker: &Broker) -> usize {
+    (broker.client.max_payload() * 2).max(ROOM_KB as usize * 1_024)
+}
+
 /// Messages of one consumer, as this process asks for them.
 pub(crate) struct Pull {
     broker: Broker,
@@ -99,7 +105,7 @@ impl Pull {
             share,
             places,
             asked: 0,
-            bytes_max: (broker.client.max_payload() * 2).max(ROOM_KB as usize * 1_024),
+            bytes_max: bytes_max(broker),
             room: Arc::new(Semaphore::new(ROOM_KB as usize)),
             received: None,
         })
