@@ -21,7 +21,7 @@ pub(super) const MEASURED: [Service; 4] = [
 
 /// Agents of a measurement send everything at once. With the usual limit they would be taken for a flood, and the limit
 /// would be measured.
-const UNLIMITED: &str = "work.agent_rate_max=1000000";
+const UNLIMITED: [&str; 2] = ["work.agent_rate_max=1000000", "work.agent_bytes_max=0"];
 
 /// What the services count when they refuse a message over its sender's limit, and when they read more slowly because a
 /// sender floods.
@@ -36,7 +36,8 @@ pub(super) fn limited(options: &Options, name: &str) -> Plan {
 
 /// The same without a limit on what agents send.
 pub(super) fn unlimited(options: &Options, name: &str) -> Plan {
-    limited(options, name).with_setting(UNLIMITED)
+    let plan = limited(options, name);
+    UNLIMITED.into_iter().fold(plan, Plan::with_setting)
 }
 
 /// Starts an installation; the settings of the command line come last.

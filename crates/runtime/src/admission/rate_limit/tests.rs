@@ -50,7 +50,7 @@ async fn a_burst_is_admitted_and_then_the_rate_and_nobody_pays_for_another() {
     assert_eq!(answered, 10, "answers are bounded too, and by themselves");
     assert!(
         limits
-            .count(ConsumerKind::Wake, &agent("ann"), at(0))
+            .count(ConsumerKind::Wake, &agent("ann"), 1, at(0))
             .admitted,
         "each kind of consumer counts by itself"
     );
