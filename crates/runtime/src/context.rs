@@ -15,6 +15,7 @@ use concord_wire::subject::Service;
 
 use crate::context::large_payloads::LargePayloads;
 use crate::context::metrics::{Metrics, Reason, StepLabels};
+use crate::event_store::cache::Cache;
 use crate::event_store::step::Outcome;
 use crate::ports::Ports;
 use crate::settings::WorkSettings;
@@ -30,6 +31,8 @@ pub struct ServiceContext<P> {
     pub metrics: Metrics,
     /// Settings of how work is done.
     pub work: Arc<WorkSettings>,
+    /// The aggregates that the service has in memory.
+    pub cache: Cache,
     /// The room for large payloads that are worked on at once.
     pub(crate) large_payloads: LargePayloads,
     /// Whether spans are sent to a collector.
@@ -43,6 +46,7 @@ impl<P: Ports> ServiceContext<P> {
             service,
             ports,
             metrics,
+            cache: Cache::new(work.cached_bytes_max),
             work,
             large_payloads: LargePayloads::default(),
             records_spans: false,
