@@ -2,7 +2,6 @@
 //! finds all of them, whether it knows none, a few or almost all.
 
 use std::marker::PhantomData;
-use std::num::NonZeroUsize;
 
 use concord_domain::aggregates::deadline::{DeadlineMachine, Fire};
 use concord_domain::aggregates::track_record::{Observe, TrackRecordMachine};
@@ -10,6 +9,7 @@ use concord_domain::assurance::replay;
 use concord_domain::{Context, Machine, Versioned};
 use concord_events::{Aggregate, Deadline, EARLIER_MAX, FiredBy, StoredEvent};
 use concord_runtime::broker::provision;
+use concord_runtime::event_store::cache::Cache;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Consistency, EventStore, Outcome};
@@ -56,7 +56,7 @@ struct Life<M: Machine, F> {
 impl<M: Machine, F: Fn(u64) -> M::Input> Life<M, F> {
     /// A process that has nothing in memory.
     fn process(&self) -> Aggregates<M, NatsEventStore> {
-        Aggregates::new(self.store.clone(), NonZeroUsize::new(8).unwrap())
+        Aggregates::new(self.store.clone(), &Cache::new(1 << 20))
     }
 
     async fn step(&self, process: &Aggregates<M, NatsEventStore>, step: u64) -> Outcome {

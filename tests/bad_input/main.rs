@@ -2,6 +2,7 @@
 //! that could not be used is kept; and the services go on.
 
 mod answers;
+mod bounds;
 mod findings;
 mod form;
 mod identity;

@@ -1,24 +1,24 @@
 //! The opening events of cases, kept in memory: who takes part, and the task, which an agent without memory is given beside a
 //! question.
 
-use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use concord_domain::rules::size_budget::json_bytes;
 use concord_events::{AggregateEvent, CaseEvent, CaseOpened};
 use concord_runtime::Ports;
 use concord_runtime::delivery::HandleError;
+use concord_runtime::event_store::ByteLru;
 use concord_wire::CaseId;
-use lru::LruCache;
 
-/// Cases kept in memory.
-const CACHED_MAX: usize = 512;
+/// Bytes of the opening events that are kept in memory: a task may have more than half a megabyte.
+const CACHED_BYTES_MAX: usize = 4 << 20;
 /// The name of the event that opens a case.
 const OPENED: &str = "opened";
 
 /// The opening events of the cases that were read last.
 pub struct CaseCache<P> {
     ports: P,
-    cached: Mutex<LruCache<CaseId, Arc<CaseOpened>>>,
+    cached: Mutex<ByteLru<CaseId, Arc<CaseOpened>>>,
 }
 
 impl<P: Ports> CaseCache<P> {
@@ -28,14 +28,13 @@ impl<P: Ports> CaseCache<P> {
             CaseEvent::EVENTS.iter().any(|info| info.name == OPENED),
             "no event of a case has the name \"{OPENED}\""
         );
-        let cached = LruCache::new(NonZeroUsize::new(CACHED_MAX).unwrap_or(NonZeroUsize::MIN));
         Self {
             ports,
-            cached: Mutex::new(cached),
+            cached: Mutex::new(ByteLru::new(CACHED_BYTES_MAX)),
         }
     }
 
-    fn cached(&self) -> MutexGuard<'_, LruCache<CaseId, Arc<CaseOpened>>> {
+    fn cached(&self) -> MutexGuard<'_, ByteLru<CaseId, Arc<CaseOpened>>> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -53,7 +52,8 @@ impl<P: Ports> CaseCache<P> {
             return Ok(None);
         };
         let opened = Arc::new(opened);
-        self.cached().put(case.clone(), Arc::clone(&opened));
+        let bytes = json_bytes(&*opened);
+        self.cached().put(case.clone(), Arc::clone(&opened), bytes);
         Ok(Some(opened))
     }
 }

@@ -26,11 +26,11 @@ impl<P: Ports> AdapterContext<P> {
     /// Registers the adapter's metrics. To be called once in a process.
     pub fn new(service: &ServiceContext<P>) -> Self {
         let ports = &service.ports;
-        let cached_max = service.work.cached_max;
+        let cache = &service.cache;
         Self {
             metrics: AdapterMetrics::registered(&service.metrics),
             cases: Arc::new(CaseCache::new(ports.clone())),
-            conversations: Arc::new(Aggregates::new(ports.clone(), cached_max)),
+            conversations: Arc::new(Aggregates::new(ports.clone(), cache)),
             service: service.clone(),
         }
     }

@@ -37,10 +37,7 @@ impl Run for ConflictDetector {
 
 /// Binds the service's handlers to its consumers.
 pub fn bind<P: Ports>(service: &ServiceContext<P>, binder: &mut impl Binder) {
-    let detections = Arc::new(Aggregates::new(
-        service.ports.clone(),
-        service.work.cached_max,
-    ));
+    let detections = Arc::new(Aggregates::new(service.ports.clone(), &service.cache));
     let closed = FindingsClosed {
         service: service.clone(),
         detections,

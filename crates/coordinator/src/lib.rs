@@ -74,16 +74,10 @@ pub fn bind<P: Ports>(
 ) -> Arc<Aggregates<AgentMachine, P>> {
     const SERVICE: Service = Service::Coordinator;
     let ports = &service.ports;
-    let cached_max = service.work.cached_max;
-    let cases = Arc::new(Aggregates::<CaseMachine, P>::new(ports.clone(), cached_max));
-    let agents = Arc::new(Aggregates::<AgentMachine, P>::new(
-        ports.clone(),
-        cached_max,
-    ));
-    let requests = Arc::new(Aggregates::<RequestMachine, P>::new(
-        ports.clone(),
-        cached_max,
-    ));
+    let cache = &service.cache;
+    let cases = Arc::new(Aggregates::<CaseMachine, P>::new(ports.clone(), cache));
+    let agents = Arc::new(Aggregates::<AgentMachine, P>::new(ports.clone(), cache));
+    let requests = Arc::new(Aggregates::<RequestMachine, P>::new(ports.clone(), cache));
     let names = Names {
         people: People::new(service),
         agents: Arc::clone(&agents),

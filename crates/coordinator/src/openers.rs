@@ -46,7 +46,7 @@ impl<P: Ports> Openers<P> {
         cases: &Arc<Aggregates<CaseMachine, P>>,
         quotas: Quotas,
     ) -> Self {
-        let held = Aggregates::new(service.ports.clone(), service.work.cached_max);
+        let held = Aggregates::new(service.ports.clone(), &service.cache);
         Self {
             service: service.clone(),
             cases: Arc::clone(cases),

@@ -35,7 +35,7 @@ impl<P: Clone> Clone for Policies<P> {
 impl<P: Ports> Policies<P> {
     pub(crate) fn new(context: &ServiceContext<P>) -> Self {
         let ports = context.ports.clone();
-        let stored = Aggregates::new(ports.clone(), context.work.cached_max);
+        let stored = Aggregates::new(ports.clone(), &context.cache);
         Self {
             ports,
             stored: Arc::new(stored),

@@ -1,6 +1,5 @@
 //! The aggregates of the facilitator, and what is read of them before a debate is opened.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use concord_domain::aggregates::case::CaseMachine;
@@ -20,10 +19,6 @@ use concord_runtime::{Aggregates, People, Ports, event_store::step};
 use concord_wire::payload::OpenDebate;
 use concord_wire::payload::track_record::{Credibility, Query};
 use concord_wire::{AgentId, Timestamp, Token};
-
-/// Debates kept in memory for each other aggregate. Thousands may have a deadline at one instant, in the order in which
-/// they were opened; of as many as do not fit, each would have been let go just before its turn, and be read again then.
-const DEBATES_KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
 
 /// Earlier debates that are shown to those who decide.
 const PRECEDENTS_SHOWN: usize = 5;
@@ -59,18 +54,15 @@ impl<P: Clone> Clone for Stores<P> {
 
 impl<P: Ports> Stores<P> {
     pub(crate) fn new(context: &ServiceContext<P>) -> Self {
-        let cached_max = context.work.cached_max;
+        let cache = &context.cache;
         let ports = &context.ports;
         Self {
             ports: ports.clone(),
-            debates: Arc::new(Aggregates::new(
-                ports.clone(),
-                cached_max.saturating_mul(DEBATES_KEPT),
-            )),
-            queue: Arc::new(Aggregates::new(ports.clone(), cached_max)),
-            records: Arc::new(Aggregates::new(ports.clone(), cached_max)),
-            precedents: Arc::new(Aggregates::new(ports.clone(), cached_max)),
-            cases: Arc::new(Aggregates::new(ports.clone(), cached_max)),
+            debates: Arc::new(Aggregates::new(ports.clone(), cache)),
+            queue: Arc::new(Aggregates::new(ports.clone(), cache)),
+            records: Arc::new(Aggregates::new(ports.clone(), cache)),
+            precedents: Arc::new(Aggregates::new(ports.clone(), cache)),
+            cases: Arc::new(Aggregates::new(ports.clone(), cache)),
             people: People::new(context),
         }
     }

@@ -12,6 +12,8 @@ mod id;
 mod notify;
 mod round;
 
+use std::sync::Arc;
+
 use concord_events::{Briefed, MediatorAsked, RulingRefusal};
 use concord_wire::payload::{
     AgentJoined, Answer, Challenge, Clarification, Conflict, DebateTerms, ErrorReport,
@@ -22,7 +24,7 @@ use concord_wire::subject::Service;
 use concord_wire::{AgentId, DebateId, Fault, MessageId, Recipient, Timestamp};
 use serde_json::Value;
 
-pub use draft::messages;
+pub use draft::{each_message, messages};
 pub use id::{debate_of, effect_id, question_of, source_of};
 pub(crate) use round::Round;
 
@@ -69,8 +71,8 @@ pub enum Effect {
     AssignTask {
         /// The participant.
         to: AgentId,
-        /// The task.
-        assignment: TaskAssignment,
+        /// The task: one for all participants, however large it is.
+        assignment: Arc<TaskAssignment>,
     },
     /// An `error` to a sender: its message was recorded and is not used.
     ReportSetAside {

@@ -116,6 +116,11 @@ pub trait Machine: Sized + 'static {
         false
     }
 
+    /// About how many bytes of messages follow from an input that is granted, beyond its own: what its sender causes.
+    fn fan_out_bytes(_input: &Self::Input) -> usize {
+        0
+    }
+
     /// Whether every such aggregate must end some day.
     const MUST_END: bool = false;
     /// Whether the event that begins such an aggregate may also come after others.

@@ -69,6 +69,14 @@ fn a_body_that_expands_beyond_an_envelope_is_refused_and_one_as_large_is_not() {
         );
         refused(&compressed, encoding, "more than 1048576 bytes");
     }
+    let noise: Vec<u8> = (0..COMPRESSED_BYTES_MAX)
+        .map(|place| (place * place) as u8)
+        .collect();
+    refused(
+        &[&noise, b"!".as_slice()].concat(),
+        "gzip",
+        "more than 1048576 bytes",
+    );
     // In parts that are each small enough.
     let parts = gzip(&most).unwrap().repeat(50);
     refused(&parts, "gzip", "more than 1048576 bytes");
@@ -102,6 +110,36 @@ fn a_frame_that_asks_for_a_large_window_is_refused_before_it_is_expanded() {
     // All the content in one segment: 2^40 bytes, as it says.
     let single = [0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 0, 1, 0, 0];
     refused(&single, "zstd", "a window of 1099511627776 bytes");
+}
+
+/// Each part of a body costs something, also where nothing is in it.
+#[test]
+fn a_body_of_more_parts_than_one_needs_is_refused_before_they_are_expanded() {
+    let empty = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0];
+    assert_eq!(
+        plain(&empty.repeat(FRAMES_MAX), Some("zstd")).unwrap(),
+        b"".as_slice()
+    );
+    refused(&empty.repeat(60_000), "zstd", "more than 64 frames");
+    let none = gzip(b"").unwrap();
+    assert_eq!(
+        plain(&none.repeat(FRAMES_MAX), Some("gzip")).unwrap(),
+        b"".as_slice()
+    );
+    refused(&none.repeat(50_000), "gzip", "more than 64 members");
+    let frame = |blocks: usize| {
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0];
+        frame.extend([0, 0, 0].repeat(blocks - 1));
+        frame.extend([1, 0, 0]);
+        frame
+    };
+    assert_eq!(
+        plain(&frame(BLOCKS_MAX), Some("zstd")).unwrap(),
+        b"".as_slice()
+    );
+    refused(&frame(300_000), "zstd", "more than 1024 blocks");
+    let half = frame(BLOCKS_MAX / 2);
+    refused(&half.repeat(3), "zstd", "more than 1024 blocks");
 }
 
 #[test]

@@ -77,7 +77,7 @@ impl Heads {
             );
         });
         Ok(Self {
-            aggregates: Aggregates::new(runner.ports.clone(), runner.work.cached_max),
+            aggregates: Aggregates::new(runner.ports.clone(), &runner.cache),
             key,
             interval: Duration::from_millis(own.head_interval_ms),
             messages: own.head_messages.max(1),

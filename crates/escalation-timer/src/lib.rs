@@ -88,8 +88,7 @@ pub fn bind<P: Ports>(
     watchdog_grace_ms: u64,
     binder: &mut impl Binder,
 ) -> Watchdog<P> {
-    let deadlines =
-        Aggregates::<DeadlineMachine, P>::new(service.ports.clone(), service.work.cached_max);
+    let deadlines = Aggregates::<DeadlineMachine, P>::new(service.ports.clone(), &service.cache);
     let firing = Arc::new(fire::Firing {
         service: service.clone(),
         deadlines,

@@ -31,15 +31,20 @@ use rate_limit::{Assessment, Excess, GATHERED, LIMITED, RateLimit, RateLimits};
 pub(crate) use backlog_bypass::reader::{BypassReader, Intake};
 pub(crate) use deadline_burst::Priority;
 
+/// A message with more bytes is large.
+const LARGE_BYTES: usize = 64 << 10;
+
 /// Lists the agents that are registered, as far as the service knows.
 pub(crate) type RegisteredAgents = Box<dyn Fn() -> Vec<AgentId> + Send + Sync>;
 
 /// What the gates of one process share.
 pub(crate) struct Admission {
-    limits: RateLimits,
+    limits: Arc<RateLimits>,
     burst: Arc<DeadlineBurst>,
     registered: OnceLock<RegisteredAgents>,
     restrictions: Arc<Restrictions>,
+    /// Large messages keep a processor busy for long: one thread stays free of them, where there are several.
+    large: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
@@ -51,10 +56,11 @@ impl Admission {
         stop: CancellationToken,
     ) -> Self {
         Self {
-            limits: RateLimits::new(work),
+            limits: Arc::new(RateLimits::new(work)),
             burst: Arc::default(),
             registered: OnceLock::new(),
             restrictions,
+            large: Arc::new(Semaphore::new((work.threads.get() - 1).max(1))),
             stop,
         }
     }
@@ -90,6 +96,12 @@ pub(crate) enum Verdict {
 /// Kept for as long as an admitted delivery is under way.
 pub(crate) struct Admitted {
     _deadline: Option<DeadlineUnderWay>,
+}
+
+/// The turn of a delivery, which lasts as long as this is held.
+pub(crate) struct Turn {
+    _permit: OwnedSemaphorePermit,
+    _large: Option<OwnedSemaphorePermit>,
 }
 
 /// How a process reads a consumer whose senders have a limit.
@@ -187,9 +199,17 @@ impl Gate {
         })
     }
 
-    /// Waits until the turn of a delivery has come. It lasts as long as the permit is held.
-    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
-        self.queue.wait(&self.admission.burst).await
+    /// Waits until the turn of a delivery has come. Of large ones, few are worked on at once in the process.
+    pub(crate) async fn turn(&self, delivery: &Delivery) -> Result<Turn, AcquireError> {
+        let large = if delivery.payload.len() > LARGE_BYTES {
+            Some(Arc::clone(&self.admission.large).acquire_owned().await?)
+        } else {
+            None
+        };
+        Ok(Turn {
+            _permit: self.queue.wait(&self.admission.burst).await?,
+            _large: large,
+        })
     }
 
     /// Tells the sender of a delivery that it sends too much. Returns what the broker is to be told, and a word for the
@@ -199,13 +219,13 @@ impl Gate {
         context: &ServiceContext<P>,
         excess: Excess,
         delivery: &Delivery,
-        permit: OwnedSemaphorePermit,
+        turn: Turn,
     ) -> (Settlement, &'static str) {
         let Admission { limits, stop, .. } = &*self.admission;
         let told = match &self.limited {
             Some(Limited { limit, .. }) => {
                 limit
-                    .refuse((context, limits, stop), excess, delivery, permit)
+                    .refuse((context, limits, stop), excess, delivery, turn)
                     .await
             }
             None => Ok(()),
@@ -249,7 +269,7 @@ impl Limited {
     fn assess<P: Ports>(
         &self,
         context: &ServiceContext<P>,
-        limits: &RateLimits,
+        limits: &Arc<RateLimits>,
         delivery: &mut Delivery,
         waiting: u64,
     ) -> Result<Option<Excess>, &'static str> {

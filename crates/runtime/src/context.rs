@@ -1,5 +1,6 @@
 //! What the handlers of a service share.
 
+pub(crate) mod large_payloads;
 pub mod metrics;
 pub(crate) mod restrictions;
 pub mod trace_context;
@@ -12,7 +13,9 @@ use concord_events::dead_letter::DeadReason;
 use concord_wire::MessageId;
 use concord_wire::subject::Service;
 
+use crate::context::large_payloads::LargePayloads;
 use crate::context::metrics::{Metrics, Reason, StepLabels};
+use crate::event_store::cache::Cache;
 use crate::event_store::step::Outcome;
 use crate::ports::Ports;
 use crate::settings::WorkSettings;
@@ -28,6 +31,10 @@ pub struct ServiceContext<P> {
     pub metrics: Metrics,
     /// Settings of how work is done.
     pub work: Arc<WorkSettings>,
+    /// The aggregates that the service has in memory.
+    pub cache: Cache,
+    /// The room for large payloads that are worked on at once.
+    pub(crate) large_payloads: LargePayloads,
     /// Whether spans are sent to a collector.
     pub(crate) records_spans: bool,
 }
@@ -39,7 +46,9 @@ impl<P: Ports> ServiceContext<P> {
             service,
             ports,
             metrics,
+            cache: Cache::new(work.cached_bytes_max),
             work,
+            large_payloads: LargePayloads::default(),
             records_spans: false,
         }
     }

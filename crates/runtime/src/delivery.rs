@@ -1,5 +1,6 @@
 //! Deliveries: what a delivery carries, who handles it, and what becomes of it. The service's worker pulls them.
 
+mod cost;
 pub mod dead_letter;
 mod failure;
 pub mod handlers;
@@ -21,6 +22,7 @@ use crate::settings::WorkSettings;
 use crate::telemetry::trace::Trace;
 
 pub use crate::error_chain::ErrorChain;
+pub use cost::{Budget, Cost};
 pub use failure::{Failure, HandleError};
 
 /// A message or event as it was delivered.
@@ -45,6 +47,8 @@ pub struct Delivery {
     pub consumer: Arc<str>,
     /// Why it is over its sender's limit, where its handler has to end what it begins.
     pub over_limit: Option<Box<Fault>>,
+    /// What it costs beyond its own bytes, and who pays for it.
+    pub cost: Cost,
 }
 
 /// A delivery that was handled.

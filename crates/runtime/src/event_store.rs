@@ -1,5 +1,7 @@
 //! What the one step needs of the world: reading and appending events, publishing messages.
 
+mod byte_lru;
+pub mod cache;
 pub mod effects;
 pub mod nats;
 pub(crate) mod publish;
@@ -15,6 +17,8 @@ use futures::future::try_join_all;
 use crate::broker::Unavailable;
 use crate::event_store::step::StepCounters;
 use crate::telemetry::trace::Trace;
+
+pub use byte_lru::ByteLru;
 
 /// From where to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

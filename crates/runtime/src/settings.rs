@@ -223,10 +223,16 @@ pub struct WorkSettings {
     pub agent_rate_max: u32,
     /// Messages of one agent at once, after a pause, before `agent_rate_max` counts.
     pub agent_burst_max: u32,
+    /// Bytes a second that one agent may cause this process to work on: what it sends, what that expands to, the large payloads that
+    /// it refers to, and what is sent on because of it to each participant of a case. 0 for no limit.
+    pub agent_bytes_max: u32,
+    /// Such bytes of one agent at once, after a pause, before `agent_bytes_max` counts.
+    pub agent_bytes_burst_max: u32,
     /// How long work under way may take to end after SIGTERM, in milliseconds.
     pub drain_ms: u64,
-    /// Aggregates of each kind kept in memory; of debates, which take some ten kilobytes each, four times as many.
-    pub cached_max: NonZeroUsize,
+    /// Bytes of the aggregates that are kept in memory, of all kinds together, counted as the events that they were made from; in
+    /// memory they take about twice as much. What is not kept is read from the broker when it is needed.
+    pub cached_bytes_max: usize,
     /// Threads of this process that work at once. A service grows by replicas rather than by threads.
     pub threads: NonZeroUsize,
 }
@@ -239,8 +245,10 @@ impl Default for WorkSettings {
             deliveries_max: 20,
             agent_rate_max: 2_000,
             agent_burst_max: 20_000,
+            agent_bytes_max: 16 << 20,
+            agent_bytes_burst_max: 64 << 20,
             drain_ms: 10_000,
-            cached_max: NonZeroUsize::new(4_096).unwrap_or(NonZeroUsize::MIN),
+            cached_bytes_max: 16 << 20,
             threads: NonZeroUsize::new(2).unwrap_or(NonZeroUsize::MIN),
         }
     }

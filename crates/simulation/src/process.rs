@@ -1,7 +1,6 @@
 //! A service's process: its handlers as the service's own crate binds them, on the ports of this world.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -113,10 +112,10 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// A process with room for `cached_max` aggregates of each kind: few, so that some are let go while in use.
-    pub(crate) fn new(service: Service, connection: Connection, cached_max: NonZeroUsize) -> Self {
+    /// A process with room for `cached_bytes_max` bytes of aggregates: few, so that some are let go while in use.
+    pub(crate) fn new(service: Service, connection: Connection, cached_bytes_max: usize) -> Self {
         let work = WorkSettings {
-            cached_max,
+            cached_bytes_max,
             ..WorkSettings::default()
         };
         let metrics = Metrics::default();

@@ -1,10 +1,9 @@
 //! One seed: a world, its processes and its people, from the first request until nothing moves any more.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use concord_runtime::delivery::Delivery;
+use concord_runtime::delivery::{Cost, Delivery};
 use concord_wire::subject::Service;
 
 use crate::agents::Agents;
@@ -133,15 +132,13 @@ impl Simulation {
             world: self.world.clone(),
             incarnation: place.incarnation,
         };
-        let cached_max = self.world.lock().random.between(1, 6);
-        let cached_max = usize::try_from(cached_max)
-            .ok()
-            .and_then(NonZeroUsize::new)
-            .unwrap_or(NonZeroUsize::MIN);
+        // A few aggregates: an event has one or two kilobytes.
+        let cached_bytes_max = self.world.lock().random.between(1_000, 20_000);
+        let cached_bytes_max = usize::try_from(cached_bytes_max).unwrap_or_default();
         place.process = Some(Arc::new(Process::new(
             place.service,
             connection,
-            cached_max,
+            cached_bytes_max,
         )));
     }
 
@@ -324,6 +321,7 @@ impl Simulation {
             stored_at: instant(stored.at),
             consumer: definition.name.as_str().into(),
             over_limit: None,
+            cost: Cost::default(),
         };
         let assignment = Assignment {
             consumer,

@@ -1,9 +1,8 @@
 //! A track record as an operator sees it.
 
-use std::num::NonZeroUsize;
-
 use concord_domain::Context;
 use concord_domain::aggregates::track_record::{Observe, TrackRecordMachine};
+use concord_runtime::event_store::cache::Cache;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Outcome, broker::provision, service::clock};
@@ -48,7 +47,7 @@ async fn fill(
         .unwrap();
     provision::streams(&broker).await.unwrap();
     let ledger = NatsEventStore::new(broker).await.unwrap();
-    let records = Aggregates::<TrackRecordMachine, _>::new(ledger, NonZeroUsize::MIN);
+    let records = Aggregates::<TrackRecordMachine, _>::new(ledger, &Cache::new(0));
     let agent = AgentId::new(agent).unwrap();
     for (place, observation) in observations.into_iter().enumerate() {
         let id = format!("{agent}-{place}");

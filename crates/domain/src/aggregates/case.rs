@@ -219,6 +219,13 @@ impl Machine for CaseMachine {
         matches!(input, CaseInput::Open(_))
     }
 
+    fn fan_out_bytes(input: &CaseInput) -> usize {
+        match input {
+            CaseInput::Open(asked) => opening::fan_out_bytes(&asked.request),
+            _ => 0,
+        }
+    }
+
     const MUST_END: bool = true;
 
     fn begins(event: &CaseEvent) -> bool {

@@ -67,15 +67,21 @@ impl Draft {
     }
 }
 
-/// The messages that follow from an event, ready to publish.
+/// The messages that follow from an event, ready to publish. Each is written when it is asked for: all of them can be many times
+/// as large as the event.
+pub fn each_message<M: crate::Machine>(
+    stored: &StoredEvent<M::Event>,
+) -> impl Iterator<Item = Result<Envelope, serde_json::Error>> + '_ {
+    let case = M::case_of(stored);
+    let effects = M::effects(stored).into_iter().enumerate();
+    effects.map(move |(position, effect)| message(stored, case.as_ref(), position, effect))
+}
+
+/// The same, all at once.
 pub fn messages<M: crate::Machine>(
     stored: &StoredEvent<M::Event>,
 ) -> Result<Vec<Envelope>, serde_json::Error> {
-    let case = M::case_of(stored);
-    let effects = M::effects(stored).into_iter().enumerate();
-    effects
-        .map(|(position, effect)| message(stored, case.as_ref(), position, effect))
-        .collect()
+    each_message::<M>(stored).collect()
 }
 
 fn message<E: AggregateEvent>(

@@ -25,6 +25,8 @@ use truncate::{Room, shortened_position};
 pub const EVENT_BYTES_MAX: usize = 768 * 1024;
 /// Most bytes of a case's task.
 pub const TASK_BYTES_MAX: usize = 640 * 1024;
+/// Most bytes of a case's task times its participants: each of them is sent the task.
+pub const FAN_OUT_BYTES_MAX: usize = 16 << 20;
 /// Most bytes of an answer in a debate, whatever its policy says about tokens: events hold it
 /// beside the positions.
 pub const ANSWER_BYTES_MAX: usize = 128 * 1024;

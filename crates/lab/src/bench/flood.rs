@@ -22,6 +22,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use super::attacks::{self, AttackReport};
 use super::deadlines::now_ms;
 use super::installation;
 use super::measurements::Options;
@@ -37,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// has it refuse everybody's messages, which is for the broker to prevent.
 const FLOOD_IN_FLIGHT: usize = 256;
 /// The agent that floods.
-const FLOODER: &str = "flooder";
+pub(super) const FLOODER: &str = "flooder";
 /// A stream that nobody reads, and its subject.
 const UNREAD: (&str, &str) = ("UNREAD", "unread");
 
@@ -53,7 +54,7 @@ pub(super) struct AnswerTimes {
 }
 
 impl AnswerTimes {
-    fn of(mut each: Vec<f64>) -> Self {
+    pub(super) fn of(mut each: Vec<f64>) -> Self {
         each.sort_by(f64::total_cmp);
         let at = |share: f64| {
             each.get(((each.len() as f64 * share) as usize).min(each.len().saturating_sub(1)))
@@ -94,6 +95,8 @@ pub(super) struct FloodReport {
     pub(super) flooded_per_second: f64,
     /// The errors that told the flooder of its limit until the quiet agents had their last answer; one may be about many messages.
     pub(super) limited: u64,
+    /// The same agents beside other attacks.
+    pub(super) attacks: Vec<AttackReport>,
 }
 
 /// Measures the quiet agents alone, beside a stream that nobody reads, and beside a flood.
@@ -117,6 +120,7 @@ pub(super) async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
     let (flooded, limited, seconds) = flood.end().await?;
     installation.stop().await;
     let (messages, during) = (each.len(), AnswerTimes::of(each));
+    let attacks = attacks::measure(options, |what| eprintln!("measuring {what}")).await?;
     Ok(FloodReport {
         quiet_agents: QUIET,
         messages,
@@ -130,6 +134,7 @@ pub(super) async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
         flooded,
         flooded_per_second: flooded as f64 / seconds,
         limited,
+        attacks,
     })
 }
 
@@ -155,7 +160,7 @@ async fn beside_unread(
 }
 
 /// The times of the answers to `count` messages of each quiet agent, in milliseconds.
-async fn quiet_agents(url: &str, phase: &str, count: usize) -> anyhow::Result<Vec<f64>> {
+pub(super) async fn quiet_agents(url: &str, phase: &str, count: usize) -> anyhow::Result<Vec<f64>> {
     let agents = (0..QUIET).map(async |number| {
         let client = async_nats::connect(url).await?;
         // Not all at the same instant.
@@ -203,7 +208,7 @@ async fn quiet_agent(
 }
 
 /// A request for what the coordinator does not do: its id, its subject and its body.
-fn message(from: &str, number: &str) -> anyhow::Result<(String, String, Vec<u8>)> {
+pub(super) fn message(from: &str, number: &str) -> anyhow::Result<(String, String, Vec<u8>)> {
     let id = format!("{from}-{number}");
     let now = Timestamp::from_unix_millis(i64::try_from(now_ms()?)?);
     let body = json!({
@@ -218,7 +223,7 @@ fn message(from: &str, number: &str) -> anyhow::Result<(String, String, Vec<u8>)
 }
 
 /// Publishes until the broker has stored it.
-async fn stored(
+pub(super) async fn stored(
     context: jetstream::Context,
     subject: String,
     message: Bytes,

@@ -23,7 +23,7 @@ pub(super) const MEASURED: [Service; 4] = [
 
 /// Agents of a measurement send everything at once. With the usual limit they would be taken for a flood, and the limit
 /// would be measured.
-const UNLIMITED: &str = "work.agent_rate_max=1000000";
+const UNLIMITED: [&str; 2] = ["work.agent_rate_max=1000000", "work.agent_bytes_max=0"];
 /// One opener opens all cases. This many may be open at once.
 const UNBOUNDED: &str = "service.quota.open_cases=1000000";
 
@@ -41,9 +41,9 @@ pub(super) fn limited(options: &Options, name: &str) -> Plan {
 
 /// The same without a limit on what agents send and openers open.
 pub(super) fn unlimited(options: &Options, name: &str) -> Plan {
-    limited(options, name)
-        .with_setting(UNLIMITED)
-        .with_service_setting(Service::Coordinator, UNBOUNDED)
+    let plan = limited(options, name);
+    let plan = UNLIMITED.into_iter().fold(plan, Plan::with_setting);
+    plan.with_service_setting(Service::Coordinator, UNBOUNDED)
 }
 
 /// Starts an installation; the settings of the command line come last.

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 mod agents;
 mod aims;
+mod attacks;
 mod broker_schedules;
 mod by_hand;
 mod cases;

@@ -208,6 +208,7 @@ pub(super) fn flood(report: &FloodReport) {
         flooded,
         flooded_per_second,
         limited,
+        attacks,
         ..
     } = report;
     anstream::println!(
@@ -241,6 +242,7 @@ pub(super) fn flood(report: &FloodReport) {
         "into the stream that nobody reads: {unread_per_second:.0} messages a second\n\
          the flood: {flooded} messages, {flooded_per_second:.0} a second; {limited} errors told it the limit meanwhile"
     );
+    super::attacks::print(attacks);
 }
 
 pub(super) fn deadlines(report: &DeadlinesReport) {

@@ -1,5 +1,6 @@
-//! How many messages a second one agent may send before the excess is not worked on, so that a flood costs the others
-//! little. This is decided where a delivery begins to be handled, by its subject alone, before its body is read.
+//! How many messages and bytes a second one agent may cause before the excess is not worked on, so that a flood costs the others
+//! little. This is decided where a delivery begins to be handled, by its subject and size, before its body is read. What a
+//! message costs beyond its own bytes is counted when that is known, before it is done.
 //!
 //! Services have no limit. Hosted agents' inboxes have none either, since their queues are bounded. Only first deliveries
 //! are counted: what was admitted once is admitted when it is delivered again. See `docs/floods.md` and `docs/adr/0028`.
@@ -7,14 +8,16 @@
 mod accounts;
 mod refusal;
 
+use std::sync::Arc;
+
 use concord_events::topology::{ConsumerKind, Layout, is_second_delivery};
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, MessageType};
+use concord_wire::{AgentId, Fault, MessageType, Timestamp};
 
 use crate::context::ServiceContext;
 use crate::context::metrics::Consumer;
-use crate::delivery::Delivery;
 use crate::delivery::route::is_between_agents;
+use crate::delivery::{Budget, Delivery};
 use crate::ports::Ports;
 
 use accounts::{Counted, Gathered};
@@ -64,6 +67,19 @@ enum Action {
 pub(crate) struct RateLimit {
     kind: ConsumerKind,
     action: Action,
+}
+
+/// What the sender of an admitted delivery may still cause.
+struct SenderBudget {
+    limits: Arc<RateLimits>,
+    kind: ConsumerKind,
+    sender: AgentId,
+}
+
+impl Budget for SenderBudget {
+    fn spend(&self, bytes: u64, now: Timestamp) -> Result<(), Fault> {
+        self.limits.spend(self.kind, &self.sender, bytes, now)
+    }
 }
 
 /// How a delivery stands to the limit of its sender.
@@ -118,7 +134,7 @@ impl RateLimit {
     pub(crate) fn assess<P: Ports>(
         self,
         context: &ServiceContext<P>,
-        limits: &RateLimits,
+        limits: &Arc<RateLimits>,
         delivery: &mut Delivery,
     ) -> Assessment {
         if delivery.deliveries > 1 || limits.is_off() {
@@ -137,9 +153,16 @@ impl RateLimit {
         if !self.counts(kind, &delivery.consumer) {
             return Assessment::WITHIN_LIMIT;
         }
-        let Counted { admitted, floods } = limits.count(self.kind, &sender, delivery.stored_at);
+        let bytes = delivery.payload.len();
+        let Counted { admitted, floods } =
+            limits.count(self.kind, &sender, bytes, delivery.stored_at);
         debug_assert!(admitted || floods, "what is over the limit is a flood");
         let excess = if admitted {
+            delivery.cost.budget = Some(Box::new(SenderBudget {
+                limits: Arc::clone(limits),
+                kind: self.kind,
+                sender,
+            }));
             None
         } else {
             self.excess(context, limits, delivery, &sender)
@@ -167,7 +190,7 @@ impl RateLimit {
             // The recipient's own consumer refuses what is said to a service.
             Action::TellHandler if !between_agents() => Some(Excess::Skip),
             Action::TellHandler => {
-                delivery.over_limit = Some(Box::new(limits.fault(sender)));
+                delivery.over_limit = Some(Box::new(limits.fault(self.kind, sender)));
                 None
             }
             Action::Skip => Some(Excess::Skip),

@@ -15,6 +15,7 @@ use concord_events::topology::StreamKind;
 use concord_wire::Timestamp;
 use futures::StreamExt;
 
+use crate::broker::pull::bytes_max;
 use crate::broker::raw_message::{self, unparsable};
 use crate::broker::{Broker, Operation, Unavailable, timestamp};
 
@@ -94,7 +95,7 @@ pub async fn read(
     let name = broker.layout.stream_name(kind);
     let mut next = first;
     loop {
-        let error = match read_from(&stream, usize::MAX, &mut next, &mut each).await {
+        let error = match read_from(broker, (&stream, usize::MAX), &mut next, &mut each).await {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
@@ -103,7 +104,7 @@ pub async fn read(
         };
         tracing::warn!(stream = %name, sequence, "A message that no client can parse has no digest.");
         if before > 0 {
-            let read = read_from(&stream, before, &mut next, &mut each).await;
+            let read = read_from(broker, (&stream, before), &mut next, &mut each).await;
             read.map_err(|error| Operation::ReadMessage.failed(error))?;
         }
         next = sequence + 1;
@@ -112,8 +113,8 @@ pub async fn read(
 
 /// Shows `each` at most `most` messages, and moves `next` behind each of them.
 async fn read_from(
-    stream: &Stream<()>,
-    most: usize,
+    broker: &Broker,
+    (stream, most): (&Stream<()>, usize),
     next: &mut u64,
     each: &mut (impl FnMut(LogMessage) -> ControlFlow<()> + Send),
 ) -> Result<(), AnyError> {
@@ -135,11 +136,17 @@ async fn read_from(
         let mut batch = consumer
             .fetch()
             .max_messages(left.min(BATCH))
+            .max_bytes(bytes_max(broker))
             .messages()
             .await?;
         let before = left;
         while let Some(message) = batch.next().await {
-            let message = message?;
+            let message = match message {
+                Ok(message) => message,
+                // The bytes that were asked for are used up; the next request goes on, or fails.
+                Err(_) if left < before => break,
+                Err(error) => return Err(error),
+            };
             let info = message.info()?;
             delivered += 1;
             // What was lost on the way must not pass for a gap.

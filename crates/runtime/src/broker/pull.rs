@@ -5,7 +5,8 @@
 //! known how many messages the broker may still send, so a process that is to stop asks for no more, takes what is still
 //! sent, and gives it back.
 //!
-//! It asks for no more than there are places for, because the worker tells the broker about the messages that have a place that
+//! It asks for a bounded number of bytes, too, and holds a bounded number of them, so that many large messages are not in memory
+//! at once. It asks for no more than there are places for, because the worker tells the broker about the messages that have a place that
 //! they are still worked on. What the client has received and nobody has looked at would be delivered again.
 
 use std::sync::Arc;
@@ -31,8 +32,19 @@ const SILENCE_MAX: Duration = Duration::from_secs(2);
 const EXPIRED: u16 = 408;
 /// How many messages an expired request still asked for.
 const UNSENT: &str = "Nats-Pending-Messages";
+/// A request has no bytes left for the next message, which another request is given; in the words of the broker.
+const NO_BYTES_LEFT: &str = "Message Size Exceeds MaxBytes";
+const CONFLICT: u16 = 409;
+/// Bytes of messages that this process holds of one consumer, in kilobytes, and asks for at once: a few of the largest.
+const ROOM_KB: u32 = 16 << 10;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// How many bytes of messages are asked for at once: room for the largest in any case. What the broker sends beyond 64 MiB before it
+/// is read costs the connection.
+pub(crate) fn bytes_max(broker: &Broker) -> usize {
+    (broker.client.max_payload() * 2).max(ROOM_KB as usize * 1_024)
+}
 
 /// Messages of one consumer, as this process asks for them.
 pub(crate) struct Pull {
@@ -48,13 +60,25 @@ pub(crate) struct Pull {
     places: Arc<Semaphore>,
     /// How many messages the broker may send without being asked again.
     asked: usize,
+    /// How many bytes they may have.
+    bytes_max: usize,
+    /// One permit for each kilobyte of the messages that have a place.
+    room: Arc<Semaphore>,
+    /// A message that was received and waits for room.
+    received: Option<Message>,
 }
 
 /// A message, with its place until it is done with.
 pub(crate) struct Taken {
     pub(crate) message: Message,
+    pub(crate) place: Place,
+}
+
+/// What a message has of what this process may hold, until it is done with.
+pub(crate) struct Place {
     /// None where the broker sent it long after it was asked.
-    pub(crate) place: Option<OwnedSemaphorePermit>,
+    _one: Option<OwnedSemaphorePermit>,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Pull {
@@ -81,12 +105,18 @@ impl Pull {
             share,
             places,
             asked: 0,
+            bytes_max: bytes_max(broker),
+            room: Arc::new(Semaphore::new(ROOM_KB as usize)),
+            received: None,
         })
     }
 
     /// The next message; nothing is lost when this is not waited for.
     pub(crate) async fn next(&mut self) -> Result<Taken, AnyError> {
         loop {
+            if let Some(taken) = self.with_room().await? {
+                return Ok(taken);
+            }
             let more = self
                 .places
                 .available_permits()
@@ -101,18 +131,31 @@ impl Pull {
             }
             match timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await {
                 Ok(answer) => {
-                    if let Some(message) = self.take(answer.ok_or("the subscription ended")?)? {
-                        let place = Arc::clone(&self.places).try_acquire_owned().ok();
-                        return Ok(Taken { message, place });
-                    }
+                    self.received = self.take(answer.ok_or("the subscription ended")?)?;
                 }
                 Err(_) => self.asked = 0,
             }
         }
     }
 
+    /// The message that was received last, when there is room for its bytes. It waits here where this is not waited for.
+    async fn with_room(&mut self) -> Result<Option<Taken>, AnyError> {
+        let Some(message) = &self.received else {
+            return Ok(None);
+        };
+        let kilobytes = u32::try_from(message.length.div_ceil(1_024))?.clamp(1, ROOM_KB);
+        let room = Arc::clone(&self.room).acquire_many_owned(kilobytes).await?;
+        let place = Place {
+            _one: Arc::clone(&self.places).try_acquire_owned().ok(),
+            _room: Some(room),
+        };
+        let message = self.received.take();
+        Ok(message.map(|message| Taken { message, place }))
+    }
+
     async fn ask(&mut self, more: usize) -> Result<(), AnyError> {
-        let request = json!({ "batch": more, "expires": u64::try_from(EXPIRES.as_nanos())? });
+        let expires = u64::try_from(EXPIRES.as_nanos())?;
+        let request = json!({ "batch": more, "max_bytes": self.bytes_max, "expires": expires });
         let (subject, inbox) = (self.subject.clone(), self.inbox.clone());
         self.broker
             .client
@@ -134,11 +177,12 @@ impl Pull {
         }
         match answer.status.map(u16::from) {
             Some(EXPIRED) => {
-                let unsent = answer
-                    .headers
-                    .as_ref()
-                    .and_then(|headers| headers.get(UNSENT)?.as_str().parse().ok());
-                self.asked = self.asked.saturating_sub(unsent.unwrap_or(self.asked));
+                self.end_request(&answer);
+                Ok(None)
+            }
+            // What it still asked for is not sent any more.
+            Some(CONFLICT) if answer.description.as_deref() == Some(NO_BYTES_LEFT) => {
+                self.end_request(&answer);
                 Ok(None)
             }
             status => Err(format!(
@@ -149,8 +193,21 @@ impl Pull {
         }
     }
 
+    /// Takes into account that the broker sends no more for a request.
+    fn end_request(&mut self, answer: &Message) {
+        let unsent = answer
+            .headers
+            .as_ref()
+            .and_then(|headers| headers.get(UNSENT)?.as_str().parse().ok());
+        self.asked = self.asked.saturating_sub(unsent.unwrap_or(self.asked));
+    }
+
     /// Asks for no more, and has what is still sent delivered to another process.
     pub(crate) async fn stop(mut self) -> Result<(), AnyError> {
+        if let Some(reply) = self.received.take().and_then(|message| message.reply) {
+            let put_back = AckKind::Nak(Some(EXPIRES));
+            self.broker.acknowledge(reply, put_back).await?;
+        }
         while self.asked > 0 {
             let Ok(answer) = timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await else {
                 break;

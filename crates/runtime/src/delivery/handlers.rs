@@ -92,6 +92,7 @@ impl<P: Ports, M: Machine, R: Prepare<M::Input>> MessageHandler<P, M, R> {
                 Ok(Ack::Acknowledge)
             }
             Routed::Step { id, input } => {
+                delivery.spend(M::fan_out_bytes(&input))?;
                 let input = self.prepare.prepare(&id, input).await?;
                 let handled = step_of_message(
                     &self.context,

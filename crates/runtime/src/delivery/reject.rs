@@ -2,7 +2,7 @@
 
 use concord_events::dead_letter::DeadReason;
 use concord_events::topology::StreamKind;
-use concord_wire::envelope::Metadata;
+use concord_wire::envelope::{ENVELOPE_BYTES_MAX, Metadata};
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Lane, Service, Subject};
 use concord_wire::{
@@ -75,7 +75,11 @@ pub(crate) async fn tell<P: Ports>(
     let urgent = delivery.stream == context.ports.layout().stream_name(StreamKind::Urgent);
     let lane = if urgent { Lane::Urgent } else { Lane::Normal };
     let message_id = MessageId::of_refusal(lane.as_str(), delivery.sequence);
-    let body = plain(&delivery.payload, delivery.headers.as_ref()).ok();
+    // One that is too large is not searched for its id: its place is said.
+    let is_readable = delivery.payload.len() <= ENVELOPE_BYTES_MAX;
+    let body = is_readable
+        .then(|| plain(&delivery.payload, delivery.headers.as_ref()).ok())
+        .flatten();
     let refused_id = body
         .and_then(|body| wire_dialect::id_of(&body))
         .map(|id| id.to_string());

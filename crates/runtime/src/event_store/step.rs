@@ -14,15 +14,12 @@
 //! sees a repetition or a reused id. A read may be stale: an event to append is protected by the lock, and a decision
 //! *not* to append is made only on state read from the stream's leader.
 
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use concord_domain::{Context, Decision, Ignored, Machine, Versioned};
 use concord_events::{AggregateEvent, StoredEvent};
 use concord_wire::{Fault, Token};
-use lru::LruCache;
 use prometheus_client::metrics::counter::Counter;
 
+use crate::event_store::cache::{Cache, Weight};
 use crate::event_store::{self, Appended, Consistency, EventStore, Loaded};
 use crate::telemetry::trace::Trace;
 
@@ -73,13 +70,15 @@ pub struct StepCounters {
     pub reloads: Counter,
 }
 
-type Slot<M> = Arc<tokio::sync::Mutex<CachedAggregate<M>>>;
+type Slot<M> = tokio::sync::Mutex<CachedAggregate<M>>;
 
 /// An aggregate as this process has it in memory.
 struct CachedAggregate<M: Machine> {
     versioned: Versioned<M>,
     /// Sequence of the last message under the aggregate that is known to be no event; see [`Loaded`].
     non_event: u64,
+    /// How large it is, as the cache counts.
+    weight: Weight,
 }
 
 impl<M: Machine> Default for CachedAggregate<M> {
@@ -87,11 +86,17 @@ impl<M: Machine> Default for CachedAggregate<M> {
         Self {
             versioned: Versioned::default(),
             non_event: 0,
+            weight: Weight::default(),
         }
     }
 }
 
 impl<M: Machine> CachedAggregate<M> {
+    fn apply(&mut self, record: StoredEvent<M::Event>) {
+        self.weight.add::<M>(&record.event);
+        self.versioned.apply(record);
+    }
+
     /// The sequence that the lock expects to be the last under the aggregate.
     fn head(&self) -> u64 {
         self.versioned.sequence().max(self.non_event)
@@ -104,42 +109,37 @@ impl<M: Machine> CachedAggregate<M> {
 pub struct Aggregates<M: Machine, S> {
     event_store: S,
     counters: StepCounters,
-    slots: Mutex<LruCache<Token, Slot<M>>>,
+    cache: Cache,
+    machine: std::marker::PhantomData<fn() -> M>,
 }
 
 impl<M: Machine, S: EventStore> Aggregates<M, S> {
-    /// Keeps up to `cached_max` aggregates in memory.
-    pub fn new(event_store: S, cached_max: NonZeroUsize) -> Self {
+    /// Keeps recent aggregates in `cache`, beside those of other kinds.
+    pub fn new(event_store: S, cache: &Cache) -> Self {
         Self {
             counters: event_store.step_counters(),
             event_store,
-            slots: Mutex::new(LruCache::new(cached_max)),
+            cache: cache.clone(),
+            machine: std::marker::PhantomData,
         }
-    }
-
-    fn slot(&self, id: &Token) -> Slot<M> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(slots.get_or_insert(id.clone(), Slot::<M>::default))
     }
 
     /// Lets go of an aggregate that will not be needed soon.
     pub fn forget(&self, id: &Token) {
-        self.slots
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop(id);
+        self.cache.forget::<Slot<M>>(id);
     }
 
     /// The aggregate as the stream's leader knows it.
     pub async fn load(&self, id: &Token) -> Result<Versioned<M>, Error> {
-        let slot = self.slot(id);
+        let slot = self.cache.slot::<Slot<M>>(id);
         let mut cached = slot.lock().await;
         self.refresh(&mut cached, id, Consistency::Leader, None)
             .await?;
+        self.cache.weigh(id, &slot, cached.weight);
         Ok(cached.versioned.clone())
     }
 
-    /// Does one step. Reading is boxed: most steps do not read, and would be moved about with room for it.
+    /// Does one step.
     pub async fn step(
         &self,
         id: &Token,
@@ -147,18 +147,30 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
         input: &M::Input,
         trace: Option<&Trace>,
     ) -> Result<Outcome, Error> {
-        let slot = self.slot(id);
+        let slot = self.cache.slot::<Slot<M>>(id);
         let mut cached = slot.lock().await;
+        let done = self.step_on(&mut cached, id, (context, input), trace).await;
+        self.cache.weigh(id, &slot, cached.weight);
+        done
+    }
+
+    /// Does one step on an aggregate. Reading is boxed: most steps do not read, and would be moved about with room for it.
+    async fn step_on(
+        &self,
+        cached: &mut CachedAggregate<M>,
+        id: &Token,
+        (context, input): (&Context, &M::Input),
+        trace: Option<&Trace>,
+    ) -> Result<Outcome, Error> {
         if cached.versioned.sequence() == 0 && !M::creates(input) {
-            Box::pin(self.refresh(&mut cached, id, Consistency::Any, None)).await?;
+            Box::pin(self.refresh(cached, id, Consistency::Any, None)).await?;
         }
         for _ in 0..ATTEMPTS_MAX {
             let event = match M::decide(&cached.versioned.state, context, input) {
                 Decision::Append(event) => event,
                 // Not to append is decided only on what the leader knows.
                 nothing => {
-                    match Box::pin(self.refresh(&mut cached, id, Consistency::Leader, None)).await?
-                    {
+                    match Box::pin(self.refresh(cached, id, Consistency::Leader, None)).await? {
                         Refreshed::Unchanged => return Ok(nothing_to_append(nothing)),
                         Refreshed::Changed | Refreshed::FoundOwn(_) => continue,
                     }
@@ -177,13 +189,13 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
                 );
                 record.sequence = sequence;
                 let event = record.event.name();
-                cached.versioned.apply(record);
+                cached.apply(record);
                 return Ok(Outcome::Appended { event, sequence });
             }
             self.counters.conflicts.inc();
             let own = Some(&record);
             if let Refreshed::FoundOwn(stored) =
-                Box::pin(self.refresh(&mut cached, id, Consistency::Leader, own)).await?
+                Box::pin(self.refresh(cached, id, Consistency::Leader, own)).await?
             {
                 return Ok(stored);
             }
@@ -228,9 +240,7 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
             event: record.event.name(),
             sequence: record.sequence,
         });
-        records
-            .into_iter()
-            .for_each(|record| cached.versioned.apply(record));
+        records.into_iter().for_each(|record| cached.apply(record));
         Ok(found.map_or(Refreshed::Changed, Refreshed::FoundOwn))
     }
 }

@@ -271,6 +271,7 @@ mod tests {
     use concord_wire::Timestamp;
 
     use super::*;
+    use crate::delivery::Cost;
 
     fn delivery(subject: &str, payload: &'static str) -> Delivery {
         Delivery {
@@ -284,6 +285,7 @@ mod tests {
             stored_at: Timestamp::from_unix_millis(0),
             consumer: "c".into(),
             over_limit: None,
+            cost: Cost::default(),
         }
     }
 

@@ -22,7 +22,7 @@ impl<P> Clone for People<P> {
 impl<P: Ports> People<P> {
     /// The people of the installation.
     pub fn new(context: &ServiceContext<P>) -> Self {
-        let aggregates = Aggregates::new(context.ports.clone(), context.work.cached_max);
+        let aggregates = Aggregates::new(context.ports.clone(), &context.cache);
         Self(Arc::new(aggregates))
     }
 

@@ -17,7 +17,7 @@ use concord_wire::Fault;
 
 use crate::broker::provision::PullConsumer;
 use crate::broker::raw_message::{self, RawMessage, unparsable};
-use crate::delivery::Delivery;
+use crate::delivery::{Cost, Delivery};
 use crate::error_chain::ErrorChain;
 use crate::service::ServiceRunner;
 use crate::{clock, delivery::reject};
@@ -150,6 +150,7 @@ fn delivery(consumer: &PullConsumer, found: RawMessage) -> Result<Delivery, AnyE
         stored_at: clock::now(),
         consumer: consumer.name.as_str().into(),
         over_limit: None,
+        cost: Cost::default(),
     })
 }
 

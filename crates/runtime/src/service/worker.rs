@@ -17,7 +17,7 @@ use crate::broker::pull::{self, Pull, Taken};
 use crate::broker::{Broker, timestamp, trace_of};
 use crate::context::metrics::DeliveryLabels;
 use crate::delivery::settle::{Settlement, settle};
-use crate::delivery::{Delivery, Handler};
+use crate::delivery::{Cost, Delivery, Handler};
 use crate::error_chain::ErrorChain;
 use crate::service::hand_off::{self, Taker};
 use crate::service::{ServiceRunner, poison};
@@ -213,22 +213,22 @@ async fn settle_one<H: Handler>(
         handler,
         ..
     } = worker;
-    let permit = tokio::select! {
+    let turn = tokio::select! {
         biased;
-        permit = gate.turn() => permit.ok(),
+        turn = gate.turn(delivery) => turn.ok(),
         () = runner.stop.cancelled() => None,
     };
-    let Some(permit) = permit else {
+    let Some(turn) = turn else {
         return (Settlement::PutBack(pull::EXPIRES), "given_back");
     };
     let context = runner.context();
     let started = Instant::now();
     let settled = match verdict {
         Verdict::Admitted(_under_way) => {
-            let _permit = permit;
+            let _turn = turn;
             settle(context, &**handler, delivery).await
         }
-        Verdict::Refused(excess) => gate.refuse(context, excess, delivery, permit).await,
+        Verdict::Refused(excess) => gate.refuse(context, excess, delivery, turn).await,
         Verdict::Skipped(label) => (Settlement::Acknowledge, label),
     };
     let seconds = started.elapsed().as_secs_f64();
@@ -314,6 +314,7 @@ impl Arrived {
             stored_at: timestamp(info.stored_nanos),
             consumer: Arc::clone(consumer),
             over_limit: None,
+            cost: Cost::default(),
         };
         let waiting = info.waiting;
         Some(Self {

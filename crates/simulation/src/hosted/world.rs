@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concord_domain::resilience::call_policy::in_flight_max;
 use concord_events::topology::{Layout, StreamKind};
-use concord_runtime::delivery::Delivery;
+use concord_runtime::delivery::{Cost, Delivery};
 use concord_wire::Timestamp;
 
 use crate::executor::Incarnation;
@@ -282,6 +282,7 @@ impl World {
             stored_at: asked.stored_at,
             consumer: format!("agent-{agent}").into(),
             over_limit: None,
+            cost: Cost::default(),
         };
         Some(Assignment {
             handling: self.handlings,

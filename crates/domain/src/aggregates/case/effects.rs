@@ -1,5 +1,7 @@
 //! The effects of the events of a case.
 
+use std::sync::Arc;
+
 use concord_events::{CaseEvent, DebateAsked, StoredEvent};
 use concord_wire::payload::TaskAssignment;
 use concord_wire::payload::notification::{
@@ -17,14 +19,15 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
                 to: opened.opened_by.clone(),
                 request_id: opened.request_id.clone(),
             };
+            let assignment = Arc::new(TaskAssignment {
+                task: opened.task.clone(),
+                deadline: opened.findings_due,
+                reply_with: vec![Token::fixed("finding")],
+                participants: opened.participants.clone(),
+            });
             let assign = opened.participants.iter().map(|agent| Effect::AssignTask {
                 to: agent.clone(),
-                assignment: TaskAssignment {
-                    task: opened.task.clone(),
-                    deadline: opened.findings_due,
-                    reply_with: vec![Token::fixed("finding")],
-                    participants: opened.participants.clone(),
-                },
+                assignment: Arc::clone(&assignment),
             });
             std::iter::once(confirm).chain(assign).collect()
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use concord_events::{CaseEvent, CaseOpened};
 use concord_wire::id::GateName;
-use concord_wire::payload::{Role, Task};
+use concord_wire::payload::{OpenCase, Role, Task};
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault};
@@ -18,7 +18,7 @@ use super::{OpenRequest, gate};
 use crate::aggregates::person::Act;
 use crate::aggregates::policy::PolicyVersion;
 use crate::machine::{Context, Decision, Ignored};
-use crate::rules::size_budget::{TASK_BYTES_MAX, json_bytes};
+use crate::rules::size_budget::{FAN_OUT_BYTES_MAX, TASK_BYTES_MAX, json_bytes};
 
 /// Most participants of a case.
 pub const PARTICIPANTS_MAX: usize = 64;
@@ -97,7 +97,7 @@ fn check(asked: &OpenRequest) -> Result<(Policy, PolicyVersion), Fault> {
         base.bounds.check(&base.policy, &policy, pointer)?;
     }
     check_participants(&request.participants)?;
-    check_task(&request.task)?;
+    check_task(&request.task, request.participants.len())?;
     gate::check_names(&request.gates)?;
     let circumstances = &request.circumstances;
     circumstances.check("/payload/parameters/circumstances")?;
@@ -151,17 +151,35 @@ fn check_participants(participants: &[AgentId]) -> Result<(), Fault> {
     Ok(())
 }
 
+/// About how many bytes are sent because of a request: the task goes to each participant. Nothing is sent because of one that
+/// is too large.
+pub(super) fn fan_out_bytes(request: &OpenCase) -> usize {
+    let bytes = json_bytes(&request.task).saturating_mul(request.participants.len());
+    if bytes <= FAN_OUT_BYTES_MAX { bytes } else { 0 }
+}
+
 /// Checks the size of the task: it is stored in one event, with the policy and the participants,
 /// and sent to each of them in one message.
-fn check_task(task: &Task) -> Result<(), Fault> {
+fn check_task(task: &Task, participants: usize) -> Result<(), Fault> {
     let bytes = json_bytes(task);
-    if bytes <= TASK_BYTES_MAX {
-        return Ok(());
+    let refused = |what: String| {
+        Err(Fault::new(
+            ErrorCode::CapacityExceeded,
+            "/payload/parameters/task",
+            what,
+            "Put large contents into an object store and give a reference to them in `input`.",
+        ))
+    };
+    if bytes > TASK_BYTES_MAX {
+        return refused(format!(
+            "The task has {bytes} bytes; at most {TASK_BYTES_MAX} are accepted."
+        ));
     }
-    Err(Fault::new(
-        ErrorCode::CapacityExceeded,
-        "/payload/parameters/task",
-        format!("The task has {bytes} bytes; at most {TASK_BYTES_MAX} are accepted."),
-        "Put large contents into an object store and give a reference to them in `input`.",
-    ))
+    let sent = bytes.saturating_mul(participants);
+    if sent > FAN_OUT_BYTES_MAX {
+        return refused(format!(
+            "A task of {bytes} bytes for {participants} participants has {sent} bytes in all; at most {FAN_OUT_BYTES_MAX} are sent."
+        ));
+    }
+    Ok(())
 }

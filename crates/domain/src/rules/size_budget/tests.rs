@@ -122,7 +122,8 @@ impl Hostile {
         let names = self.names();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut request = open_request(&names, self.policy.clone());
-        request.request.task.input = json!(filled("", self.filler, TASK_BYTES_MAX - 100));
+        let bytes = TASK_BYTES_MAX.min(FAN_OUT_BYTES_MAX / names.len());
+        request.request.task.input = json!(filled("", self.filler, bytes - 100));
         assert_eq!(
             case.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request))),
             "opened"

@@ -44,19 +44,34 @@ impl Bucket {
         }
     }
 
-    /// Takes a token, if there is one. A time that goes back, as between two streams, adds nothing.
-    fn take(&mut self, rate: u32, burst: u32, now: Timestamp) -> bool {
+    /// Adds what has come since tokens were added last. A time that goes back, as between two streams, adds nothing.
+    fn fill(&mut self, rate: u32, burst: u32, now: Timestamp) {
         let filled = self.filled.map_or(now, |filled| filled.max(now));
         // Milliseconds since the last message, or an idle day: exact as a float.
         let passed_ms = self.filled.map_or(0, |before| filled.millis_since(before));
         let refilled = Duration::from_millis(passed_ms).as_secs_f64() * f64::from(rate);
         self.tokens = (self.tokens + refilled).min(f64::from(burst));
         self.filled = Some(filled);
+    }
+
+    /// Takes a token, if there is one.
+    fn take(&mut self, rate: u32, burst: u32, now: Timestamp) -> bool {
+        self.fill(rate, burst, now);
         let taken = self.tokens >= 1.0;
         if taken {
             self.tokens -= 1.0;
         }
         debug_assert!(self.tokens >= 0.0, "a bucket owes tokens");
+        taken
+    }
+
+    /// Takes tokens, if there are any: what is larger than what is left is owed, so that nothing is too large for ever.
+    fn owe(&mut self, tokens: u64, rate: u32, burst: u32, now: Timestamp) -> bool {
+        self.fill(rate, burst, now);
+        let taken = self.tokens > 0.0;
+        if taken {
+            self.tokens -= f64::from(u32::try_from(tokens).unwrap_or(u32::MAX));
+        }
         taken
     }
 }
@@ -73,6 +88,8 @@ pub(super) struct Gathered {
 #[derive(Debug)]
 struct Account {
     messages: Bucket,
+    /// Bytes that it causes; below zero what it owes.
+    bytes: Bucket,
     /// Refusals that are answered each.
     answers: Bucket,
     gathered: Option<Gathered>,
@@ -103,6 +120,8 @@ type Accounts = LruCache<(ConsumerKind, AgentId), Account>;
 pub(crate) struct RateLimits {
     rate: u32,
     burst: u32,
+    bytes_rate: u32,
+    bytes_burst: u32,
     accounts: Mutex<Accounts>,
 }
 
@@ -111,6 +130,8 @@ impl RateLimits {
         Self {
             rate: work.agent_rate_max,
             burst: work.agent_burst_max.max(1),
+            bytes_rate: work.agent_bytes_max,
+            bytes_burst: work.agent_bytes_burst_max.max(1),
             accounts: Mutex::new(LruCache::new(ACCOUNTS_MAX)),
         }
     }
@@ -121,7 +142,7 @@ impl RateLimits {
     }
 
     pub(super) fn is_off(&self) -> bool {
-        self.rate == 0
+        self.rate == 0 && self.bytes_rate == 0
     }
 
     fn accounts(&self) -> MutexGuard<'_, Accounts> {
@@ -136,7 +157,8 @@ impl RateLimits {
     ) -> T {
         let fresh = || Account {
             messages: Bucket::full(self.burst),
-            answers: Bucket::full(self.rate),
+            bytes: Bucket::full(self.bytes_burst),
+            answers: Bucket::full(self.answer_rate()),
             gathered: None,
             flooded: None,
         };
@@ -146,15 +168,19 @@ impl RateLimits {
         )
     }
 
-    /// Counts a message that was stored at this time.
+    /// Counts a message of so many bytes that was stored at this time.
     pub(super) fn count(
         &self,
         kind: ConsumerKind,
         agent: &AgentId,
+        bytes: usize,
         stored_at: Timestamp,
     ) -> Counted {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.account(kind, agent, |account| {
-            let admitted = account.messages.take(self.rate, self.burst, stored_at);
+            let admitted = (self.rate == 0
+                || account.messages.take(self.rate, self.burst, stored_at))
+                && self.may_cause(account, bytes, stored_at);
             // What may be sent at once may still take long to work on.
             let quiet_min = f64::from(self.burst) - f64::from(self.rate) * FLOOD_SECONDS;
             let floods = !admitted || account.messages.tokens < quiet_min;
@@ -163,6 +189,26 @@ impl RateLimits {
             }
             Counted { admitted, floods }
         })
+    }
+
+    fn may_cause(&self, account: &mut Account, bytes: u64, now: Timestamp) -> bool {
+        let (rate, burst) = (self.bytes_rate, self.bytes_burst);
+        rate == 0 || account.bytes.owe(bytes, rate, burst, now)
+    }
+
+    /// Counts bytes that a message causes beyond its own; refused where nothing is left.
+    pub(super) fn spend(
+        &self,
+        kind: ConsumerKind,
+        agent: &AgentId,
+        bytes: u64,
+        now: Timestamp,
+    ) -> Result<(), Fault> {
+        if self.account(kind, agent, |account| self.may_cause(account, bytes, now)) {
+            Ok(())
+        } else {
+            Err(self.fault(kind, agent))
+        }
     }
 
     /// The senders that were heard where a limit counts.
@@ -186,11 +232,21 @@ impl RateLimits {
         senders
     }
 
+    /// How many refusals a second are answered each.
+    fn answer_rate(&self) -> u32 {
+        if self.rate == 0 {
+            FLOOD_RATE_MIN
+        } else {
+            self.rate
+        }
+    }
+
     /// Whether a refused message has an answer of its own. As many a second have one as are worked on: beyond that, an
     /// answer to each would cost the others as much as the flood itself.
     pub(super) fn may_answer(&self, kind: ConsumerKind, agent: &AgentId, now: Timestamp) -> bool {
         self.account(kind, agent, |account| {
-            account.answers.take(self.rate, self.rate, now)
+            let rate = self.answer_rate();
+            account.answers.take(rate, rate, now)
         })
     }
 
@@ -240,8 +296,20 @@ impl RateLimits {
     }
 
     /// What is wrong with a message over the limit.
-    pub(super) fn fault(&self, agent: &AgentId) -> Fault {
+    pub(super) fn fault(&self, kind: ConsumerKind, agent: &AgentId) -> Fault {
         let Self { rate, burst, .. } = self;
+        if let Some(seconds) = self.seconds_owed(kind, agent) {
+            let (rate, burst) = (self.bytes_rate, self.bytes_burst);
+            return Fault::new(
+                ErrorCode::CapacityExceeded,
+                "",
+                format!("{agent} causes more than {rate} bytes a second."),
+                format!(
+                    "Cause at most {rate} a second, or {burst} at once after a pause: what is expanded, fetched or passed on to \
+                     each participant counts too. Send this again in {seconds} seconds or later, under a new message_id."
+                ),
+            );
+        }
         Fault::new(
             ErrorCode::CapacityExceeded,
             "",
@@ -253,12 +321,24 @@ impl RateLimits {
         )
     }
 
-    pub(super) fn report(&self, agent: &AgentId) -> ErrorReport {
-        let mut report = ErrorReport::from(&self.fault(agent));
+    /// In how many seconds an agent that owes bytes owes none; none where it does not.
+    fn seconds_owed(&self, kind: ConsumerKind, agent: &AgentId) -> Option<u64> {
+        let owed = -self.account(kind, agent, |account| account.bytes.tokens);
+        let seconds = Duration::try_from_secs_f64(owed / f64::from(self.bytes_rate));
+        seconds.ok().map(|seconds| seconds.as_secs() + 1)
+    }
+
+    pub(super) fn report(&self, kind: ConsumerKind, agent: &AgentId) -> ErrorReport {
+        let mut report = ErrorReport::from(&self.fault(kind, agent));
         let mut detail = |name: &str, value| report.details.insert(name.into(), value);
         detail("limit", json!(RATE_LIMIT));
         detail("rate_max", json!(self.rate));
-        detail("retry_after_ms", json!(GATHERED.as_millis()));
+        let mut retry_after_ms = GATHERED.as_millis();
+        if let Some(seconds) = self.seconds_owed(kind, agent) {
+            detail("bytes_max", json!(self.bytes_rate));
+            retry_after_ms = retry_after_ms.max(u128::from(seconds) * 1_000);
+        }
+        detail("retry_after_ms", json!(retry_after_ms));
         report
     }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use concord_wire::AgentId;
 use concord_wire::payload::ErrorReport;
 use serde_json::json;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use super::{Excess, Gathered, RateLimit, RateLimits};
+use crate::admission::Turn;
 use crate::context::ServiceContext;
 use crate::delivery::{Delivery, reject};
 use crate::event_store::Error;
@@ -26,17 +26,20 @@ impl RateLimit {
         (context, limits, stop): (&ServiceContext<P>, &RateLimits, &CancellationToken),
         excess: Excess,
         delivery: &Delivery,
-        permit: OwnedSemaphorePermit,
+        turn: Turn,
     ) -> Result<(), Error> {
         let Some(sender) = context.ports.subjects().sender_of(&delivery.subject) else {
             return Ok(());
         };
         match excess {
             Excess::Skip => Ok(()),
-            Excess::Answer => reject::tell(context, delivery, limits.report(&sender)).await,
+            Excess::Answer => {
+                let report = limits.report(self.kind, &sender);
+                reject::tell(context, delivery, report).await
+            }
             Excess::TellTogether => {
                 // Nothing is worked on meanwhile.
-                drop(permit);
+                drop(turn);
                 self.tell_together((context, limits, stop), delivery, &sender)
                     .await
             }
@@ -56,7 +59,15 @@ impl RateLimit {
             let stopped = tokio::time::timeout(GATHERED, stop.cancelled()).await;
             let gathered = limits.take_gathered(self.kind, sender, delivery.sequence);
             tries += 1;
-            match notify(context, limits, delivery, sender, gathered).await {
+            match notify(
+                context,
+                limits.report(self.kind, sender),
+                delivery,
+                sender,
+                gathered,
+            )
+            .await
+            {
                 Err(_) if tries < TRIES_MAX && stopped.is_err() => {
                     limits.gather_again(self.kind, sender, gathered);
                 }
@@ -69,14 +80,13 @@ impl RateLimit {
 /// Tells a sender how many of its messages were refused that were not answered each.
 async fn notify<P: Ports>(
     context: &ServiceContext<P>,
-    limits: &RateLimits,
+    mut report: ErrorReport,
     delivery: &Delivery,
     sender: &AgentId,
     gathered: Gathered,
 ) -> Result<(), Error> {
     let Gathered { count, last } = gathered;
     tracing::warn!(agent = %sender, consumer = %delivery.consumer, count, "An agent sends more than it may.");
-    let mut report: ErrorReport = limits.report(sender);
     let what = &report.error_message;
     report.error_message =
         format!("{what} {count} of your messages were refused together, this one first.");

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use concord_wire::Timestamp;
+use concord_wire::{ErrorCode, Timestamp};
 
 use super::*;
 use crate::settings::WorkSettings;
@@ -28,7 +28,7 @@ async fn a_burst_is_admitted_and_then_the_rate_and_nobody_pays_for_another() {
     let limits = limits(10, 3);
     let admitted = |name: &str, ms: i64, tries: usize| {
         (0..tries)
-            .filter(|_| limits.count(INBOX, &agent(name), at(ms)).admitted)
+            .filter(|_| limits.count(INBOX, &agent(name), 1, at(ms)).admitted)
             .count()
     };
     for (name, ms, tries, expected) in [
@@ -50,7 +50,7 @@ async fn a_burst_is_admitted_and_then_the_rate_and_nobody_pays_for_another() {
     assert_eq!(answered, 10, "answers are bounded too, and by themselves");
     assert!(
         limits
-            .count(ConsumerKind::Wake, &agent("ann"), at(0))
+            .count(ConsumerKind::Wake, &agent("ann"), 1, at(0))
             .admitted,
         "each kind of consumer counts by itself"
     );
@@ -63,14 +63,14 @@ async fn whoever_sends_a_quarter_of_a_seconds_worth_at_once_floods_before_it_is_
     let limits = limits(10, 30);
     let ann = agent("ann");
     let floods: Vec<bool> = (0..12)
-        .map(|_| limits.count(INBOX, &ann, at(0)).floods)
+        .map(|_| limits.count(INBOX, &ann, 1, at(0)).floods)
         .collect();
     assert_eq!(
         floods.iter().filter(|floods| **floods).count(),
         10,
         "{floods:?}"
     );
-    limits.count(INBOX, &agent("bob"), at(0));
+    limits.count(INBOX, &agent("bob"), 1, at(0));
     let senders = limits.senders(RateLimit {
         kind: INBOX,
         action: Action::Refuse,
@@ -80,16 +80,51 @@ async fn whoever_sends_a_quarter_of_a_seconds_worth_at_once_floods_before_it_is_
         (vec![agent("bob")], BTreeSet::from([ann.clone()]))
     );
     // At the rate that is allowed nobody floods, however long it goes on.
-    assert!(
-        !(0..1_000).any(|number| { limits.count(INBOX, &agent("cleo"), at(number * 100)).floods })
-    );
+    assert!(!(0..1_000).any(|number| {
+        limits
+            .count(INBOX, &agent("cleo"), 1, at(number * 100))
+            .floods
+    }));
+}
+
+#[test]
+fn bytes_count_beside_messages_and_what_is_owed_is_waited_for() {
+    let limits = RateLimits::new(&WorkSettings {
+        agent_bytes_max: 1_000,
+        agent_bytes_burst_max: 5_000,
+        ..WorkSettings::default()
+    });
+    let ann = agent("ann");
+    let admitted = |bytes, ms| limits.count(INBOX, &ann, bytes, at(ms)).admitted;
+    assert!(admitted(4_000, 0));
+    assert!(limits.fault(INBOX, &ann).message.contains("messages"));
+    // Something is left, so what is larger is admitted, and owed.
+    assert_eq!(limits.spend(INBOX, &ann, 4_000, at(0)), Ok(()));
+    assert!(!admitted(1, 0), "nothing is left");
+    let fault = limits.spend(INBOX, &ann, 1, at(0)).unwrap_err();
+    assert_eq!(fault.code, ErrorCode::CapacityExceeded);
+    assert!(fault.message.contains("1000 bytes a second"), "{fault}");
+    assert!(fault.advice.contains("in 4 seconds"), "{fault}");
+    let report = limits.report(INBOX, &ann);
+    assert_eq!(report.details["bytes_max"], 1_000);
+    assert_eq!(report.details["retry_after_ms"], 4_000);
+    assert!(!admitted(1, 3_000));
+    assert!(admitted(1, 3_001));
+    assert!(limits.count(INBOX, &agent("bob"), 1, at(0)).admitted);
+    // Nothing is too large for ever, and without a limit nothing is too large.
+    assert!(admitted(usize::MAX, 1_000_000));
+    let free = RateLimits::new(&WorkSettings {
+        agent_bytes_max: 0,
+        ..WorkSettings::default()
+    });
+    assert!((0..9).all(|_| free.count(INBOX, &ann, usize::MAX, at(0)).admitted));
 }
 
 #[tokio::test(start_paused = true)]
 async fn memory_is_bounded_and_refusals_are_gathered_until_they_are_told() {
     let limits = limits(1, 1);
     for number in 0..=accounts::ACCOUNTS_MAX.get() {
-        limits.count(INBOX, &agent(&format!("a-{number}")), at(0));
+        limits.count(INBOX, &agent(&format!("a-{number}")), 1, at(0));
     }
     assert_eq!(limits.remembered(), accounts::ACCOUNTS_MAX.get());
     let ann = agent("ann");

@@ -5,6 +5,7 @@ use concord_wire::payload::Role;
 
 use super::*;
 use crate::aggregates::policy::{PolicyInput, PolicyMachine};
+use crate::rules::size_budget::{FAN_OUT_BYTES_MAX, json_bytes};
 
 #[test]
 fn opening_says_who_is_in_and_until_when_and_tells_them() {
@@ -306,4 +307,28 @@ fn a_case_begins_with_the_last_version_and_keeps_it() {
     assert_eq!(again, "ignored: repetition");
     let other = story.hears(&said("m-open", 5), &asked(stored(2), 3));
     assert_eq!(other, "refused: /payload/parameters/case_id");
+}
+
+/// The task goes to each participant, and what is sent in all is bounded and counted.
+#[test]
+fn a_task_times_its_participants_is_bounded() {
+    let names: Vec<String> = (0..PARTICIPANTS_MAX).map(|n| format!("a{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let most = FAN_OUT_BYTES_MAX / PARTICIPANTS_MAX;
+    for (bytes, expected) in [
+        (most, "opened"),
+        (most + 1, "refused: /payload/parameters/task"),
+    ] {
+        let mut request = open_request(&names, policy());
+        request.request.task.input = json!("");
+        let empty = json_bytes(&request.request.task);
+        request.request.task.input = json!("x".repeat(bytes - empty));
+        let asked = CaseInput::Open(Box::new(request));
+        let sent = CaseMachine::fan_out_bytes(&asked);
+        let heard = CaseStory::of("c-1").hears(&said("m-open", 0), &asked);
+        assert_eq!(heard, expected, "{bytes}");
+        // Nothing is sent because of what is refused.
+        let counted = if bytes == most { FAN_OUT_BYTES_MAX } else { 0 };
+        assert_eq!(sent, counted);
+    }
 }

@@ -1,0 +1,143 @@
+//! What one agent may cause is bounded in bytes: tasks for many participants, bodies that expand, messages as large as the broker
+//! takes. The agent is told, the others are served, and nothing is lost.
+
+use async_nats::jetstream;
+use concord_testkit::{Message, dead_letters, messages, unique, wait_for};
+use concord_wire::header::CONTENT_ENCODING;
+use serde_json::{Value, json};
+
+use crate::stage::{
+    PATIENCE, Sent, Stage, finding, invalid, opening, over_capacity, request_to_open,
+};
+
+/// The agent that sends too much.
+const FLOODER: &str = "mallory";
+
+/// A request to open a case with a task of so many bytes for so many participants.
+fn large_case(participants: usize, bytes: usize) -> Message {
+    let crowd: Vec<String> = (0..participants).map(|n| format!("a{n}")).collect();
+    let crowd: Vec<&str> = crowd.iter().map(String::as_str).collect();
+    let mut parameters = opening(&unique("case"), &crowd, json!({}));
+    parameters["task"]["input"] = json!("x".repeat(bytes));
+    request_to_open(FLOODER, &parameters)
+}
+
+/// How many of the flooder's messages it was told of: each by itself, or several in one error.
+fn told(errors: &[Value]) -> u64 {
+    let refused = |error: &Value| error["payload"]["details"]["refused"].as_u64();
+    errors.iter().map(|error| refused(error).unwrap_or(1)).sum()
+}
+
+/// Waits until the flooder was told of so many messages: the errors.
+async fn told_of(stage: &Stage, count: u64) -> Vec<Value> {
+    wait_for("the flooder to be told", PATIENCE, async || {
+        let errors = stage.errors(FLOODER).await;
+        let told = told(&errors);
+        if told >= count {
+            Ok(errors)
+        } else {
+            Err(format!("it was told of {told}"))
+        }
+    })
+    .await
+}
+
+/// The task goes to each participant, so what counts is its size times their number.
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_are_too_large_for_so_many_participants() {
+    let stage = Stage::start().await;
+    let mut sent = Vec::new();
+    for _ in 0..20 {
+        sent.push(stage.send(&large_case(64, 600_000)).await);
+    }
+    stage.decides_a_good_case().await;
+    let expected = over_capacity("/payload/parameters/task");
+    for sent in &sent {
+        stage.refused(FLOODER, sent, &expected).await;
+    }
+    let assigned = "concord.v1.msg.*.coordinator.*.task_assignment";
+    let assigned = messages(stage.client(), assigned).await.expect("a stream");
+    assert_eq!(assigned.len(), 2, "those of the good case");
+    stage.goes_on().await;
+}
+
+/// Each of the cases may be opened, but not all of them at once: the messages are few and small, what they cause is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn cases_that_cause_more_bytes_than_their_opener_may() {
+    const CASES: u64 = 20;
+    let stage = Stage::start_with(|plan| {
+        plan.with_setting("work.agent_bytes_max=10000")
+            .with_setting("work.agent_bytes_burst_max=4000000")
+    })
+    .await;
+    for _ in 0..CASES {
+        stage.send(&large_case(32, 60_000)).await;
+    }
+    // Two fit into four megabytes, each with its messages.
+    let errors = told_of(&stage, CASES - 2).await;
+    for error in &errors {
+        let report = &error["payload"];
+        assert_eq!(report["error_code"], "CAPACITY_EXCEEDED", "{report}");
+        let message = report["error_message"].as_str().expect("a text");
+        assert!(message.contains("more than 10000 bytes"), "{report}");
+    }
+    stage.settled().await;
+    let opened = "concord.v1.msg.*.coordinator.mallory.response";
+    let opened = messages(stage.client(), opened).await.expect("a stream");
+    assert_eq!(opened.len(), 2, "what was admitted was done");
+    assert_eq!(told(&stage.errors(FLOODER).await), CASES - 2);
+    stage.goes_on().await;
+}
+
+/// Half a megabyte of nothing that takes minutes to expand where nobody counts the frames.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_of_very_many_empty_parts() {
+    let stage = Stage::start().await;
+    let case = stage.open(&["alice"]).await;
+    let frames = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0].repeat(60_000);
+    let members = concord_encoding::gzip(b"").expect("gzip").repeat(25_000);
+    let context = jetstream::new(stage.client().clone());
+    for (encoding, bytes) in [("zstd", frames), ("gzip", members)] {
+        let subject = Message::finding(&case, "alice", finding(50), 0.5).subject();
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert(CONTENT_ENCODING, encoding);
+        let stored = context
+            .publish_with_headers(subject.clone(), headers, bytes.clone().into())
+            .await;
+        let stored = stored.expect("it is sent").await.expect("it is stored");
+        let sent = Sent {
+            subject,
+            bytes,
+            sequence: stored.sequence,
+        };
+        stage.refused("alice", &sent, &invalid("")).await;
+    }
+    stage.goes_on().await;
+}
+
+/// Messages as large as the broker takes: those over the limit are refused unread, the others because they are too large.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_as_large_as_the_broker_takes() {
+    const MESSAGES: u64 = 8;
+    let stage = Stage::start_with(|plan| {
+        plan.with_setting("work.agent_bytes_max=1000000")
+            .with_setting("work.agent_bytes_burst_max=16000000")
+    })
+    .await;
+    let text = "x".repeat(7_900_000);
+    for _ in 0..MESSAGES {
+        let request = json!({ "action": "open_case", "parameters": { "text": text } });
+        let message = Message::new("_", FLOODER, "coordinator", "request", request);
+        stage.send(&message).await;
+    }
+    stage.decides_a_good_case().await;
+    let errors = told_of(&stage, MESSAGES).await;
+    stage.settled().await;
+    assert_eq!(told(&stage.errors(FLOODER).await), MESSAGES, "once each");
+    let limited = |error: &&Value| error["payload"]["details"]["limit"] == "agent_rate";
+    let limited: Vec<Value> = errors.iter().filter(limited).cloned().collect();
+    assert!(told(&limited) > 0, "{}", told(&limited));
+    let letters = dead_letters(stage.client()).await.expect("a stream").len();
+    assert_eq!(letters as u64 + told(&limited), MESSAGES, "none is lost");
+    stage.goes_on().await;
+}
