@@ -12,7 +12,7 @@ mod manifest;
 mod message;
 mod segment;
 
-pub use location::{Location, LocationError};
+pub use location::{Bucket, Location, LocationError};
 pub use manifest::{ArchivedCase, Manifest, Sequences};
 pub use message::ArchivedMessage;
 pub use segment::{CaseContents, Packed, SegmentPlace, pack};

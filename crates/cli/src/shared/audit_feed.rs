@@ -81,7 +81,7 @@ fn reaches_a_service(layout: &Layout, lane: Lane, subject: &str) -> bool {
 }
 
 /// True when a subject matches a filter with wildcards.
-fn matches(filter: &str, subject: &str) -> bool {
+pub(crate) fn matches(filter: &str, subject: &str) -> bool {
     let mut tokens = subject.split('.');
     for expected in filter.split('.') {
         match (expected, tokens.next()) {

@@ -64,7 +64,8 @@ pub fn follow_ups(
         | Aggregate::Opener
         | Aggregate::Request
         | Aggregate::Wake
-        | Aggregate::Head => Vec::new(),
+        | Aggregate::Head
+        | Aggregate::Archive => Vec::new(),
     })
 }
 

@@ -47,6 +47,10 @@ pub enum Operation {
     DescribePayloadStore,
     /// Create a consumer.
     CreateConsumer,
+    /// Describe a consumer.
+    DescribeConsumer,
+    /// Remove messages from a stream.
+    PurgeStream,
 }
 
 impl Operation {
@@ -74,6 +78,8 @@ impl Operation {
             Self::CreateStream => "create a stream",
             Self::DescribePayloadStore => "describe the object store of payloads",
             Self::CreateConsumer => "create a consumer",
+            Self::DescribeConsumer => "describe a consumer",
+            Self::PurgeStream => "remove messages from a stream",
         }
     }
 }

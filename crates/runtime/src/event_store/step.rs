@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use concord_domain::{Context, Decision, Ignored, Machine, Versioned};
 use concord_events::{AggregateEvent, StoredEvent};
-use concord_wire::{Fault, Token};
+use concord_wire::{ErrorCode, Fault, Token};
 use lru::LruCache;
 
 use crate::event_store::{self, Appended, Consistency, EventStore, Loaded};
@@ -135,6 +135,9 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
         input: &M::Input,
         trace: Option<&Trace>,
     ) -> Result<Outcome, Error> {
+        if self.event_store.is_archived(M::Event::AGGREGATE, id) {
+            return Ok(Outcome::Rejected(archived::<M>(id)));
+        }
         let slot = self.slot(id);
         let mut cached = slot.lock().await;
         if cached.versioned.sequence() == 0 && !M::creates(input) {
@@ -234,6 +237,18 @@ fn nothing_to_append<E>(decision: Decision<E>) -> Outcome {
         // The caller has taken this case out.
         Decision::Append(_) => Outcome::Ignored(Ignored::AlreadyDone),
     }
+}
+
+fn archived<M: Machine>(id: &Token) -> Fault {
+    let aggregate = M::Event::AGGREGATE;
+    Fault::new(
+        ErrorCode::InvalidRequest,
+        "",
+        format!(
+            "The {aggregate} {id} is archived: it was over long ago, and nothing more happens to it."
+        ),
+        "Open a case under another id; operators read archived cases with `concord case show`.",
+    )
 }
 
 fn failed<M: Machine>(id: &Token, source: event_store::Error) -> Error {

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{ServiceContext, ServiceRunner};
+use super::{ServiceContext, ServiceRunner, archived};
 use crate::broker::{Broker, Unavailable};
 use crate::context::metrics::Metrics;
 use crate::error_chain::ErrorChain;
@@ -221,6 +221,7 @@ async fn serve<R: Run>(
         Arc::new(own.collect()),
         runner.stop.clone(),
     ));
+    archived::follow(&runner).await;
     if let Err(error) = R::start(runner.clone(), settings.service.clone()).await {
         return fail(1, &*error);
     }

@@ -134,14 +134,14 @@ impl Line {
 }
 
 /// The file of a stream while it is written.
-pub(super) struct StreamWriter {
+pub(crate) struct StreamWriter {
     path: PathBuf,
     file: BufWriter<File>,
 }
 
 impl StreamWriter {
     /// Begins the file of a stream.
-    pub(super) fn new(folder: &Path, kind: StreamKind) -> Result<Self, Failure> {
+    pub(crate) fn new(folder: &Path, kind: StreamKind) -> Result<Self, Failure> {
         let path = file_of(folder, kind);
         let file = File::create(&path).map_err(|error| unwritable(&path, &error))?;
         Ok(Self {
@@ -151,14 +151,14 @@ impl StreamWriter {
     }
 
     /// Writes a message.
-    pub(super) fn write(&mut self, stored: &StreamMessage) -> Result<(), Failure> {
+    pub(crate) fn write(&mut self, stored: &StreamMessage) -> Result<(), Failure> {
         let line = serde_json::to_string(&Line::of(stored))
             .map_err(|error| Failure::failed(error.to_string()))?;
         writeln!(self.file, "{line}").map_err(|error| unwritable(&self.path, &error))
     }
 
     /// Ends the file.
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
         self.file
             .flush()
             .map_err(|error| unwritable(&self.path, &error))

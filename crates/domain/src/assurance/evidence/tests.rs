@@ -74,7 +74,7 @@ fn check(heads: &[Head], messages: &[Message], now: Timestamp) -> StreamReport {
     let stream = heads[0].streams[0].stream;
     let mut check = StreamCheck::new(stream, intervals(heads), BTreeMap::new(), now);
     for (sequence, says) in messages {
-        check.take(*sequence, at(*sequence), digest(stream, *says));
+        check.take(*sequence, at(*sequence), digest(stream, *says), false);
     }
     check.finish()
 }
@@ -185,7 +185,12 @@ fn a_shorter_life_counts_once_a_head_that_says_so_is_kept() {
         let intervals = history.intervals(StreamKind::Messages);
         let mut check = StreamCheck::new(StreamKind::Messages, intervals, BTreeMap::new(), at(35));
         for (sequence, says) in without(|sequence| sequence <= 3) {
-            check.take(sequence, at(sequence), digest(StreamKind::Messages, says));
+            check.take(
+                sequence,
+                at(sequence),
+                digest(StreamKind::Messages, says),
+                false,
+            );
         }
         check.finish().missing
     };
@@ -202,7 +207,12 @@ fn a_letter_that_was_sent_again_stands_where_it_stood() {
         let retried = BTreeMap::from([(2, digest_of_copy)]);
         let mut check = StreamCheck::new(StreamKind::Dead, intervals(&heads), retried, at(5));
         for (sequence, says) in [(1, 1), (3, 3), (4, 2)] {
-            check.take(sequence, at(sequence), digest(StreamKind::Dead, says));
+            check.take(
+                sequence,
+                at(sequence),
+                digest(StreamKind::Dead, says),
+                false,
+            );
         }
         check.finish()
     };
@@ -299,7 +309,7 @@ fn a_copy_names_the_very_message() {
             expired_before,
         );
         for (sequence, says) in messages {
-            compared.take(*sequence, digest(StreamKind::Messages, *says));
+            compared.take(*sequence, digest(StreamKind::Messages, *says), false);
         }
         compared.finish()
     };
