@@ -25,6 +25,15 @@ async fn views(installation: &TestInstallation, case: &str, archive: &str) -> Ve
     views
 }
 
+/// The same of somebody who asks the services, which know where the archive is.
+async fn views_by_asking(installation: &TestInstallation, case: &str) -> Vec<Value> {
+    let mut views = Vec::new();
+    for verb in ["show", "transcript"] {
+        views.push(concord(installation, &["--as", "audrey", "case", verb, case]).await);
+    }
+    views
+}
+
 /// Changes one byte of the first file in a folder: the name of the file.
 fn tamper(folder: &Path) -> String {
     let mut files = std::fs::read_dir(folder).expect("a folder");
@@ -50,12 +59,16 @@ async fn an_archived_case_is_seen_as_before_and_is_closed_for_ever() {
     settled(installation.client(), PATIENCE)
         .await
         .unwrap_or_else(|error| panic!("{error}"));
+    installation.register("audrey", &["auditor"]).await;
     let before = views(&installation, &case, archive).await;
+    let before_by_asking = views_by_asking(&installation, &case).await;
     let head = folder.path().join("head.json");
     keep_head(&installation, &head).await;
     removed(&installation, &case).await;
 
     assert_eq!(views(&installation, &case, archive).await, before);
+    let by_asking = views_by_asking(&installation, &case).await;
+    assert_eq!(by_asking, before_by_asking);
     let head = head.to_str().expect("a text");
     let against = ["check", "--archive", archive, "--against", head];
     let checked = concord(&installation, &against).await;

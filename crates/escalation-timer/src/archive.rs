@@ -205,8 +205,11 @@ impl Archiver {
         }
         let ends = self.ends().await?;
         let before = self.before();
-        let finished = gather::finished(&self.runner.broker, due, before, &ends).await?;
-        let cases = self.within_bounds(finished, now);
+        let found = gather::read(&self.runner.broker, due, before, &ends).await?;
+        for case in &found.gone {
+            self.candidates.remove(case);
+        }
+        let cases = self.within_bounds(found.finished, now);
         if cases.is_empty() {
             return Ok(true);
         }

@@ -1,6 +1,6 @@
 //! Reading archived cases in the place of what streams hold no longer.
 
-use concord_events::subject::{SystemFilters, SystemSubject};
+use concord_events::subject::{SystemFilters, SystemSubject, matches};
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
 use concord_runtime::Broker;
@@ -8,7 +8,6 @@ use concord_runtime::event_store::archived::{Archived, ArchivedMessages};
 use concord_wire::subject::SubjectSpace;
 use concord_wire::{CaseId, Token};
 
-use crate::shared::audit_feed::matches;
 use crate::shared::case_file::unknown;
 use crate::shared::failure::Failure;
 use crate::shared::stream_reader::{Scope, StreamMessage};

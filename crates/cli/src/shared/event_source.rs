@@ -81,14 +81,11 @@ impl EventQuery {
 
     fn scope(&self, broker: &Broker) -> Scope {
         let filters = self.request.filters(broker.subjects());
+        let aggregate = self.request.aggregate;
+        let id = self.request.id.clone();
+        let part = id.map(|id| ArchivedPart::Aggregate(aggregate, id));
         let scope = Scope::any_of(StreamKind::Events, filters);
-        let scope = match &self.request.id {
-            Some(id) => {
-                let aggregate = self.request.aggregate;
-                scope.archived_in(ArchivedPart::Aggregate(aggregate, id.clone()))
-            }
-            None => scope,
-        };
+        let scope = scope.archived_in(part.unwrap_or_default());
         if self.request.without_bodies {
             scope.without_bodies()
         } else {

@@ -37,14 +37,21 @@ struct Gathering<'a> {
     cases: BTreeMap<CaseId, Gathered>,
 }
 
-/// Everything that is stored of those of `cases` of which nothing is open and nothing was stored after `before`, or behind one of
-/// `ends`.
-pub(super) async fn finished(
+/// What was found of cases.
+pub(super) struct Found {
+    /// Everything that is stored of those of which nothing is open, and nothing was stored too late.
+    pub(super) finished: Vec<CaseContents>,
+    /// Those of which nothing is stored: another replica has archived them.
+    pub(super) gone: Vec<CaseId>,
+}
+
+/// Reads everything that is stored of `cases`. What was stored after `before`, or behind one of `ends`, is too late.
+pub(super) async fn read(
     broker: &Broker,
     cases: Vec<CaseId>,
     before: Timestamp,
     ends: &Ends,
-) -> Result<Vec<CaseContents>, Unavailable> {
+) -> Result<Found, Unavailable> {
     let cases = cases.into_iter().map(|case| (case, Gathered::default()));
     let mut gathering = Gathering {
         broker,
@@ -62,11 +69,18 @@ pub(super) async fn finished(
     gathering.read_events().await?;
     gathering.events(|_, gathered| gathered.deadlines());
     gathering.read_events().await?;
-    let gathered = gathering.cases.into_iter();
-    Ok(gathered
-        .filter(|(_, gathered)| gathered.is_finished(before, ends))
-        .map(|(case, gathered)| gathered.contents(case))
-        .collect())
+    let mut found = Found {
+        finished: Vec::new(),
+        gone: Vec::new(),
+    };
+    for (case, gathered) in gathering.cases {
+        if gathered.first_of(Aggregate::Case).is_empty() {
+            found.gone.push(case);
+        } else if gathered.is_finished(before, ends) {
+            found.finished.push(gathered.contents(case));
+        }
+    }
+    Ok(found)
 }
 
 impl Gathering<'_> {

@@ -51,6 +51,8 @@ pub enum Operation {
     DescribeConsumer,
     /// Remove messages from a stream.
     PurgeStream,
+    /// Read what is archived, which the broker's streams hold no longer.
+    ReadArchived,
 }
 
 impl Operation {
@@ -80,6 +82,7 @@ impl Operation {
             Self::CreateConsumer => "create a consumer",
             Self::DescribeConsumer => "describe a consumer",
             Self::PurgeStream => "remove messages from a stream",
+            Self::ReadArchived => "give a message, and neither did the archive",
         }
     }
 }

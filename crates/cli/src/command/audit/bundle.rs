@@ -86,6 +86,9 @@ struct Line {
     /// The body as it is stored, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     payload_base64: Option<String>,
+    /// Whether it was read from the archive: what has expired before it in the stream has nothing to do with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    archived: bool,
 }
 
 impl Line {
@@ -102,6 +105,7 @@ impl Line {
             headers: headers.collect(),
             payload: text.map(str::to_owned),
             payload_base64: text.is_none().then(|| BASE64_STANDARD.encode(&stored.raw)),
+            archived: stored.is_archived,
         }
     }
 
@@ -123,13 +127,11 @@ impl Line {
             (None, None) => Vec::new(),
         };
         let place = (self.sequence, self.at);
-        Ok(StreamMessage::stored(
-            kind,
-            place,
-            self.subject,
-            headers,
-            Bytes::from(raw),
-        ))
+        let raw = Bytes::from(raw);
+        Ok(StreamMessage {
+            is_archived: self.archived,
+            ..StreamMessage::stored(kind, place, self.subject, headers, raw)
+        })
     }
 }
 
