@@ -66,3 +66,60 @@ async fn killing_the_archivers_loses_nothing_and_doubles_nothing() {
     let checked = concord(&installation, &against).await;
     assert_eq!(checked["holds"], true, "{checked:#}");
 }
+
+/// Everything that the streams hold of a case's messages is removed by hand, as if the removal had been broken off there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removal_that_is_broken_off_is_finished_and_nobody_sees_it() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let place = folder.path().join("archive");
+    let archive = place.to_str().expect("a text");
+    let installation = installation(archive).await;
+    let client = installation.client();
+    let timer = Service::EscalationTimer;
+    let case = unique("case");
+    decide(&installation, &case).await;
+    let views = async || {
+        let show = ["case", "show", &case, "--archive", archive];
+        let transcript = ["case", "transcript", &case, "--archive", archive];
+        [
+            concord(&installation, &show).await,
+            concord(&installation, &transcript).await,
+        ]
+    };
+    let before = views().await;
+    wait_for("the segment", PATIENCE, async || {
+        let sealed = event_data(client, "archive.log.sealed").await?;
+        sealed.first().map(|_| ()).ok_or_else(|| "none".to_owned())
+    })
+    .await;
+    for replica in [0, 1] {
+        installation.kill(timer, replica).expect("a process");
+    }
+    let purged = event_data(client, "archive.log.purged").await;
+    assert_eq!(purged.expect("the stream is read"), [json!(null); 0]);
+    let messages = async_nats::jetstream::new(client.clone())
+        .get_stream("CONCORD_MESSAGES")
+        .await
+        .expect("the stream");
+    let filter = format!("concord.v1.msg.{case}.>");
+    let removed_now = messages.purge().filter(filter).await.expect("it is purged");
+    assert!(removed_now.purged > 0);
+
+    // A file that was written when another replica was faster, or before a crash.
+    let mut files = std::fs::read_dir(place.join("segments")).expect("a folder");
+    let file = files.next().expect("a file").expect("a file").path();
+    std::fs::copy(&file, file.with_file_name("00000002-late.zst")).expect("it is copied");
+
+    assert_eq!(views().await, before);
+    for replica in [0, 1] {
+        installation.launch(timer, replica).expect("it starts");
+    }
+    removed(&installation, &case).await;
+    assert_eq!(views().await, before);
+    let verified = concord(&installation, &["archive", "verify", "--archive", archive]).await;
+    assert_eq!(
+        (&verified["faults"], &verified["unsealed"]),
+        (&json!([]), &json!(["00000002-late"])),
+        "{verified:#}"
+    );
+}

@@ -362,3 +362,26 @@ proptest! {
         prop_assert_eq!(check(&heads, &messages, at(1_000)).differences().len(), 1);
     }
 }
+
+#[test]
+fn what_is_archived_stands_where_it_was_and_says_nothing_of_what_has_expired() {
+    let heads = heads(StreamKind::Messages, Some(90), &MESSAGES, &[3, 6, 8]);
+    let stream = StreamKind::Messages;
+    let report = |archived: &[Message], day| {
+        let mut check = StreamCheck::new(stream, intervals(&heads), BTreeMap::new(), at(day));
+        for (sequence, says) in archived {
+            check.take(*sequence, at(*sequence), digest(stream, *says), true);
+        }
+        for (sequence, says) in without(|sequence| sequence <= 3) {
+            check.take(sequence, at(sequence), digest(stream, says), false);
+        }
+        check.finish()
+    };
+    let whole = report(&[(1, 1), (2, 2), (3, 3)], 1_000);
+    assert_eq!((whole.differences(), whole.expired), (vec![], 0));
+    let in_time = report(&[(1, 1)], 91);
+    assert_eq!((in_time.differences(), in_time.expired), (vec![], 2));
+    assert_eq!(report(&[(1, 1)], 90).missing, [[2, 3]]);
+    let other = report(&[(1, 1), (2, 9), (3, 3)], 1_000).differences();
+    assert_eq!(kinds(&other), [DifferenceKind::Changed]);
+}
