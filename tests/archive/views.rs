@@ -96,6 +96,11 @@ async fn an_archived_case_is_seen_as_before_and_is_closed_for_ever() {
     // What stayed open goes on.
     find(&installation, &still_open, &dan, 70).await;
     decided(&installation, &still_open).await;
+    settled(installation.client(), PATIENCE)
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+    let checked = concord(&installation, &["check", "--archive", archive]).await;
+    assert_eq!(checked["holds"], true, "{checked:#}");
 
     restored(&installation, &case, folder.path()).await;
     let name = tamper(&place.join("segments"));

@@ -20,7 +20,7 @@ struct Known {
     hasher: RandomState,
     /// The sequence of the last event that was taken into account.
     sequence: u64,
-    /// Archived cases, each by a hash of its id: there is no end of them, and so they take eight bytes each.
+    /// Archived cases, each by a hash of its id: there is no end of them, and so no id is kept.
     cases: HashSet<u64>,
     /// What is in segments that are not purged yet, by the number of the segment.
     waiting: BTreeMap<u64, BTreeSet<(Aggregate, Token)>>,
