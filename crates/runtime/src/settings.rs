@@ -119,7 +119,7 @@ pub struct StorageSettings {
     pub prefix: Token,
     /// Copies of each stream: 1 on a laptop, 3 in production.
     pub replicas: usize,
-    /// Days that messages and dead letters are kept. Facts are kept for ever.
+    /// Days that messages and dead letters are kept. Facts are kept for ever, those of archived cases in the archive.
     pub message_days: u64,
     /// Bytes of the object store in which payloads over 1 MB travel; they are kept as long as messages.
     pub payload_store_bytes: u64,
