@@ -23,6 +23,7 @@ pub enum LocationError {
 
 /// A place of files under names with `/`.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant)] // A process has one.
 pub enum Location {
     /// A folder, which all timers and readers must see alike.
     Folder(PathBuf),
