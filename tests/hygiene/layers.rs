@@ -8,7 +8,12 @@ use crate::source::{code, files, read, ships};
 const FLOORS: [&[&str]; 8] = [
     &["concord-wire", "concord-outbound", "contract-review-panel"],
     &["concord-embedding", "concord-encoding", "concord-events"],
-    &["concord-agent", "concord-domain", "concord-installation"],
+    &[
+        "concord-agent",
+        "concord-archive",
+        "concord-domain",
+        "concord-installation",
+    ],
     &["concord-runtime", "concord-testkit"],
     &[
         "concord-agent-adapter",

@@ -214,6 +214,7 @@ pub fn from_event(
         | Aggregate::Opener
         | Aggregate::Request
         | Aggregate::Wake
-        | Aggregate::Head => Routed::Ignored("other_fact"),
+        | Aggregate::Head
+        | Aggregate::Archive => Routed::Ignored("other_fact"),
     })
 }

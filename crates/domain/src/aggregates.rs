@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod answerable;
+pub mod archive;
 pub mod case;
 pub mod deadline;
 pub mod debate;

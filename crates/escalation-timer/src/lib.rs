@@ -17,6 +17,7 @@ use concord_wire::subject::Service;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod archive;
 mod arm;
 mod due;
 mod fire;
@@ -76,6 +77,9 @@ impl Run for EscalationTimer {
         runner.spawn(watchdog::run(watchdog, runner.clone(), interval));
         if own.head_interval_ms > 0 {
             runner.spawn(heads::Heads::new(&runner, &own)?.run());
+        }
+        if runner.broker.archive_after_ms > 0 {
+            runner.spawn(archive::Archiver::new(&runner, &own)?.run());
         }
         Ok(())
     }

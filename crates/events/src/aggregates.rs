@@ -103,6 +103,11 @@ macro_rules! aggregates {
                 event: HeadEvent, machine: HeadMachine, owner: EscalationTimer,
                 readers: [], notices: [], completions: [],
             }
+            /// What was written to the archive and removed from the streams; one in an installation, owned by the escalation timer.
+            Archive = "archive" {
+                event: ArchiveEvent, machine: ArchiveMachine, owner: EscalationTimer,
+                readers: [], notices: [], completions: [],
+            }
         }
     };
 }

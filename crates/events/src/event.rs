@@ -1,6 +1,7 @@
 //! The events of each aggregate: one module and one enum for each row of the [table](crate::aggregates).
 
 mod agent;
+mod archive;
 mod case;
 mod deadline;
 mod debate;
@@ -18,6 +19,10 @@ mod request;
 mod wake;
 
 pub use agent::{AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange};
+pub use archive::{
+    ArchiveEvent, SEGMENT_AGGREGATES_MAX, SEGMENT_CASES_MAX, SealedAggregate, SealedCase,
+    SealedInterval, SegmentSealed, SegmentsPurged,
+};
 pub use case::{
     CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked,
     DebateSettled, Decided, DecisionAwaited, DecisionChanged, FindingRecorded, FindingsClosed,

@@ -244,6 +244,20 @@ impl SystemFilters for SubjectSpace {
     }
 }
 
+/// Whether a subject matches a filter with wildcards, as the broker matches it.
+pub fn matches(filter: &str, subject: &str) -> bool {
+    let mut tokens = subject.split('.');
+    for expected in filter.split('.') {
+        match (expected, tokens.next()) {
+            (">", Some(_)) => return true,
+            ("*", Some(_)) => {}
+            (expected, Some(found)) if expected == found => {}
+            _ => return false,
+        }
+    }
+    tokens.next().is_none()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -324,5 +338,19 @@ mod tests {
         ] {
             assert!(space.parse::<SystemSubject>(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn filters_match_as_the_broker_matches_them() {
+        for (subject, matching) in [
+            ("a.b.c.d", true),
+            ("a.x.c.d.e", true),
+            ("a.b.c", false),
+            ("a.b.d.d", false),
+            ("b.b.c.d", false),
+        ] {
+            assert_eq!(matches("a.*.c.>", subject), matching, "{subject}");
+        }
+        assert!(matches("a.b", "a.b") && !matches("a.b", "a.b.c"));
     }
 }

@@ -196,6 +196,11 @@ impl Layout {
         self.subjects.payload_bucket()
     }
 
+    /// The bucket of archived cases, where they are kept in the broker's object store.
+    pub fn archive_bucket(&self) -> String {
+        self.subjects.stream_name("ARCHIVE")
+    }
+
     /// A stream's definition.
     pub fn stream(&self, kind: StreamKind) -> StreamDefinition {
         let by_age = matches!(

@@ -10,6 +10,7 @@ pub mod provision;
 pub mod publish;
 pub(crate) mod pull;
 pub(crate) mod raw_message;
+pub(crate) mod sealed;
 pub mod shared_value;
 mod unavailable;
 pub mod wire_preferences;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use async_nats::Subject;
 use async_nats::jetstream::{self, AckKind, context::ContextBuilder};
 use bytes::Bytes;
+use concord_archive::{Archive, Bucket, Location};
 use concord_events::topology::{Layout, StreamKind};
 use concord_wire::subject::{Service, SubjectSpace};
 use concord_wire::{AgentId, Dialect, Recipient, Timestamp};
@@ -27,6 +29,7 @@ use futures::{Stream, StreamExt};
 use crate::settings::{BrokerSettings, StorageSettings};
 use connection::REQUEST_TIMEOUT;
 use payload_store::PayloadStore;
+use sealed::SealedAggregates;
 use wire_preferences::{CardLookup, WirePreferences};
 
 pub use connection::Error;
@@ -49,6 +52,12 @@ pub struct Broker {
     /// Bodies with more bytes go compressed to agents that read that.
     compress_over_bytes: usize,
     pub(crate) payload_store: Arc<PayloadStore>,
+    /// Where cases that are over are archived; none where nothing is archived, or it is not said where.
+    pub archive: Option<Archive>,
+    /// Milliseconds after the last message of a case that is over until it is archived; 0 for never.
+    pub archive_after_ms: u64,
+    /// Which aggregates of this process's service are archived.
+    pub(crate) sealed: Arc<SealedAggregates>,
 }
 
 impl Broker {
@@ -67,6 +76,8 @@ impl Broker {
             .ack_timeout(REQUEST_TIMEOUT)
             .build(client.clone());
         Ok(Self {
+            archive: archive_of(storage, &jetstream),
+            archive_after_ms: storage.archive_after_s.saturating_mul(1_000),
             client,
             jetstream,
             layout: Arc::new(Layout::new(&storage.prefix, storage.choices())),
@@ -74,6 +85,7 @@ impl Broker {
             preferences: Arc::default(),
             compress_over_bytes: broker.compress_over_bytes,
             payload_store: Arc::new(PayloadStore::new(storage)),
+            sealed: Arc::default(),
         })
     }
 
@@ -160,6 +172,22 @@ impl Broker {
     pub fn api_root(&self, service: Service) -> String {
         self.subjects().api_root(service)
     }
+}
+
+/// What names the broker's own object store as the place of the archive.
+const OBJECT_STORE: &str = "object-store";
+
+/// The archive that the settings name; none where they name none.
+fn archive_of(storage: &StorageSettings, jetstream: &jetstream::Context) -> Option<Archive> {
+    let location = match storage.archive.as_str() {
+        "" => return None,
+        OBJECT_STORE => {
+            let bucket = Layout::new(&storage.prefix, storage.choices()).archive_bucket();
+            Location::Bucket(Bucket::new(jetstream.clone(), bucket, storage.replicas))
+        }
+        folder => Location::Folder(folder.into()),
+    };
+    Some(Archive::new(location))
 }
 
 /// A broker's time stamp in ours.

@@ -1,5 +1,6 @@
 //! What the one step needs of the world: reading and appending events, publishing messages.
 
+pub mod archived;
 mod byte_lru;
 pub mod cache;
 pub mod effects;
@@ -174,6 +175,12 @@ pub trait EventStore: Send + Sync + 'static {
 
     /// The ids of all aggregates of a kind, in any order, as the stream's leader has them. For kinds of which there are few.
     fn ids(&self, aggregate: Aggregate) -> impl Future<Output = Result<Vec<Token>, Error>> + Send;
+
+    /// Whether the aggregate is in the archive, so that nothing may be appended to it. An archived case is one for ever; what
+    /// belongs to it is one until it is removed from the stream, after which nobody knows it.
+    fn is_archived(&self, _aggregate: Aggregate, _id: &Token) -> bool {
+        false
+    }
 
     /// The events of an aggregate after `after` up to a stored one, found by the predecessors that events name: a request
     /// an event, as many at once as one event names.

@@ -1,6 +1,7 @@
 //! A running service: what its handlers share ([`ServiceContext`]) and what runs them ([`ServiceRunner`]).
 
 pub mod api;
+mod archived;
 mod binder;
 pub mod directory;
 pub(crate) mod hand_off;

@@ -119,12 +119,18 @@ pub struct StorageSettings {
     pub prefix: Token,
     /// Copies of each stream: 1 on a laptop, 3 in production.
     pub replicas: usize,
-    /// Days that messages and dead letters are kept. Facts are kept for ever.
+    /// Days that messages and dead letters are kept. Facts are kept for ever, those of archived cases in the archive.
     pub message_days: u64,
     /// Bytes of the object store in which payloads over 1 MB travel; they are kept as long as messages.
     pub payload_store_bytes: u64,
     /// Bytes of the largest such payload that is read.
     pub payload_bytes_max: u64,
+    /// Where cases that are over are archived: a folder that the escalation timers and whoever reads see alike, or `object-store`
+    /// for the broker's own. Empty for none. See `docs/archive.md`.
+    pub archive: String,
+    /// Seconds after the last message of a case that is over until it is archived and removed from the streams; 0 for never.
+    /// Choose more than an agent that takes part may be away.
+    pub archive_after_s: u64,
 }
 
 impl Default for StorageSettings {
@@ -135,6 +141,8 @@ impl Default for StorageSettings {
             message_days: 90,
             payload_store_bytes: 1 << 30,
             payload_bytes_max: concord_encoding::PAYLOAD_BYTES_MAX,
+            archive: String::new(),
+            archive_after_s: 0,
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{EXIT_CODES, Failure};
 
 mod agents;
+mod archive;
 mod audit;
 mod case;
 mod challenge;
@@ -108,6 +109,9 @@ pub(crate) enum Verb {
     /// Keep heads and bundles of what is stored elsewhere, and check a bundle without the broker.
     #[command(subcommand)]
     Audit(audit::AuditVerb),
+    /// Show, list and check archived cases, and write one of them to files.
+    #[command(subcommand)]
+    Archive(archive::ArchiveVerb),
     /// Make keys that sign.
     #[command(subcommand)]
     Keys(keys::KeysVerb),
@@ -166,6 +170,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Replay(args) => replay::run(&connection, &args).await,
         Verb::Check(args) => check::run(&connection, &args).await,
         Verb::Audit(verb) => audit::run(&connection, verb).await,
+        Verb::Archive(verb) => archive::run(&connection, verb).await,
         Verb::Keys(verb) => keys::run(&verb),
         Verb::Bench(_) => Err(moved("bench")),
         Verb::Eval(_) => Err(moved("eval")),

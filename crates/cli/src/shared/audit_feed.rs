@@ -2,7 +2,7 @@
 
 use concord_domain::assurance::audit::{Auditor, Content, Dead, RawEvent, StoredMessage};
 use concord_events::dead_letter::header;
-use concord_events::subject::SystemSubject;
+use concord_events::subject::{SystemSubject, matches};
 use concord_events::topology::{Layout, StreamKind};
 use concord_wire::header::DIALECT;
 use concord_wire::subject::Lane;
@@ -80,20 +80,6 @@ fn reaches_a_service(layout: &Layout, lane: Lane, subject: &str) -> bool {
         .any(|filter| matches(&filter, subject))
 }
 
-/// True when a subject matches a filter with wildcards.
-fn matches(filter: &str, subject: &str) -> bool {
-    let mut tokens = subject.split('.');
-    for expected in filter.split('.') {
-        match (expected, tokens.next()) {
-            (">", Some(_)) => return true,
-            ("*", Some(_)) => {}
-            (expected, Some(found)) if expected == found => {}
-            _ => return false,
-        }
-    }
-    tokens.next().is_none()
-}
-
 fn dead(layout: &Layout, auditor: &mut Auditor, stored: &StreamMessage) {
     let subject = layout.subjects.parse(stored.header(header::SUBJECT)).ok();
     let stream = stored.header(header::STREAM);
@@ -112,23 +98,4 @@ fn dead(layout: &Layout, auditor: &mut Auditor, stored: &StreamMessage) {
         position,
         message_id: id.as_ref(),
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn filters_match_as_the_broker_matches_them() {
-        for (subject, matching) in [
-            ("a.b.c.d", true),
-            ("a.x.c.d.e", true),
-            ("a.b.c", false),
-            ("a.b.d.d", false),
-            ("b.b.c.d", false),
-        ] {
-            assert_eq!(matches("a.*.c.>", subject), matching, "{subject}");
-        }
-        assert!(matches("a.b", "a.b") && !matches("a.b", "a.b.c"));
-    }
 }

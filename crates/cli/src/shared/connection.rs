@@ -44,6 +44,9 @@ pub struct ConnectionArgs {
     /// Who you are: services are asked under this name, and check its roles [default: an operator of the installation].
     #[arg(long = "as", global = true, value_name = "NAME", env = "CONCORD_AS", value_parser = agent_id)]
     pub caller: Option<AgentId>,
+    /// Where cases that are over are archived, as the services' setting storage.archive says: a folder, or object-store.
+    #[arg(long, global = true, value_name = "LOCATION", env = "CONCORD_ARCHIVE")]
+    pub archive: Option<String>,
     /// Settings in the form of the services' own: the sections broker and storage are read.
     #[arg(long, global = true, value_name = "FILE", env = "CONCORD_CONFIG")]
     pub config: Option<PathBuf>,
@@ -81,6 +84,9 @@ impl ConnectionArgs {
             // Whoever has a name may have the NATS user of that name, who hears answers there only.
             let own = || SubjectSpace::replies(caller);
             settings.broker.inbox_prefix.get_or_insert_with(own);
+        }
+        if let Some(archive) = &self.archive {
+            settings.storage.archive.clone_from(archive);
         }
         if credentials.is_some() {
             settings.broker.credentials = credentials.map(PathBuf::from);

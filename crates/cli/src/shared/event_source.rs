@@ -12,6 +12,7 @@ use concord_domain::Machine;
 use concord_domain::machine::Versioned;
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, StoredEvent};
+use concord_runtime::event_store::archived::ArchivedPart;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::clock;
 use concord_runtime::service::reading::{EventsRequest, MessagesRequest, Page, PageItem};
@@ -20,6 +21,7 @@ use concord_wire::subject::{Lane, Service};
 use concord_wire::{AgentId, CaseId, Recipient, Token};
 use futures::stream::{BoxStream, StreamExt, select, try_unfold};
 
+use crate::shared::archive_reader;
 use crate::shared::connection::ask;
 use crate::shared::failure::Failure;
 use crate::shared::stream_reader::{self, Scope, StreamMessage};
@@ -79,7 +81,11 @@ impl EventQuery {
 
     fn scope(&self, broker: &Broker) -> Scope {
         let filters = self.request.filters(broker.subjects());
+        let aggregate = self.request.aggregate;
+        let id = self.request.id.clone();
+        let part = id.map(|id| ArchivedPart::Aggregate(aggregate, id));
         let scope = Scope::any_of(StreamKind::Events, filters);
+        let scope = scope.archived_in(part.unwrap_or_default());
         if self.request.without_bodies {
             scope.without_bodies()
         } else {
@@ -116,9 +122,12 @@ impl EventSource {
         id: &Token,
     ) -> Result<(M::State, Vec<StoredEvent<M::Event>>), Failure> {
         let events = match self {
-            Self::Streams(_, store) => {
+            Self::Streams(broker, store) => {
                 let loaded = store.load::<M::Event>(id, 0, Consistency::Leader).await?;
-                loaded.records
+                match loaded.records.is_empty() {
+                    true => archive_reader::events(broker, id).await?,
+                    false => loaded.records,
+                }
             }
             Self::Services(_) => {
                 let aggregate = <M::Event as concord_events::AggregateEvent>::AGGREGATE;
@@ -182,7 +191,8 @@ impl EventSource {
             };
             match self {
                 Self::Streams(broker, _) => {
-                    let scope = Scope::of(kind, broker.subjects().transcript(lane, case));
+                    let scope = Scope::of(kind, broker.subjects().transcript(lane, case))
+                        .archived_in(ArchivedPart::Case(case.clone()));
                     stream_reader::for_each(broker, &scope, "reading messages", take).await?;
                 }
                 Self::Services(broker) => {

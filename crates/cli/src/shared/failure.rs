@@ -132,6 +132,20 @@ impl From<event_store::Error> for Failure {
     }
 }
 
+impl From<concord_archive::Error> for Failure {
+    fn from(error: concord_archive::Error) -> Self {
+        let message = ErrorChain(&error).to_string();
+        match error {
+            concord_archive::Error::Tampered { .. } => Self::failed(message),
+            concord_archive::Error::Location { .. } | concord_archive::Error::Missing { .. } => {
+                Self::usage(format!(
+                    "{message}; name the archive with --archive LOCATION, or see `concord archive verify`"
+                ))
+            }
+        }
+    }
+}
+
 impl From<concord_installation::Error> for Failure {
     fn from(error: concord_installation::Error) -> Self {
         use concord_installation::Error;

@@ -1,6 +1,7 @@
 //! What the verbs of `concord` and `concord-lab` have in common: arguments, the connection, output, failures, and reading
 //! what is stored.
 
+pub(crate) mod archive_reader;
 pub mod args;
 pub(crate) mod audit_feed;
 pub mod case_file;

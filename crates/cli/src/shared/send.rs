@@ -300,6 +300,7 @@ mod tests {
             payload: body.to_string().into(),
             raw: body.to_string().into(),
             non_event: None,
+            is_archived: false,
         }
     }
 

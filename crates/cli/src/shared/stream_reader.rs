@@ -7,13 +7,16 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use bytes::Bytes;
+use concord_archive::ArchivedMessage;
 use concord_events::non_event::NonEvent;
 use concord_events::topology::StreamKind;
+use concord_runtime::event_store::archived::{self, ArchivedPart};
 use concord_runtime::{Broker, broker, broker::non_event, codec::dialect};
 use concord_wire::Timestamp;
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::shared::archive_reader::ArchiveReader;
 use crate::shared::failure::Failure;
 
 /// How long a reader waits for the next message that the broker has.
@@ -35,6 +38,8 @@ pub(crate) struct StreamMessage {
     pub(crate) payload: Bytes,
     /// Its body, as it is stored.
     pub(crate) raw: Bytes,
+    /// Whether it was read from the archive, because its stream holds it no longer.
+    pub(crate) is_archived: bool,
     /// Why a message in the stream of events is no event of a service; none for events, and where bodies were not read.
     pub(crate) non_event: Option<NonEvent>,
 }
@@ -80,7 +85,23 @@ impl StreamMessage {
             headers,
             payload: plain.map_or_else(|| raw.clone(), Bytes::from),
             raw,
+            is_archived: false,
             non_event,
+        }
+    }
+
+    pub(crate) fn archived(message: ArchivedMessage) -> Self {
+        let headers = archived::headers_of(&message);
+        let place = (message.sequence, message.at);
+        Self {
+            is_archived: true,
+            ..Self::stored(
+                message.stream,
+                place,
+                message.subject,
+                headers,
+                message.payload,
+            )
         }
     }
 
@@ -93,12 +114,13 @@ impl StreamMessage {
 /// The part of a stream that is read.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
-    stream: StreamKind,
-    filters: Vec<String>,
+    pub(super) stream: StreamKind,
+    pub(super) filters: Vec<String>,
     headers_only: bool,
-    new_only: bool,
-    since: Option<Timestamp>,
+    pub(super) new_only: bool,
+    pub(super) since: Option<Timestamp>,
     non_events: bool,
+    pub(super) archived: ArchivedPart,
 }
 
 impl Scope {
@@ -111,7 +133,13 @@ impl Scope {
             new_only: false,
             since: None,
             non_events: false,
+            archived: ArchivedPart::All,
         }
+    }
+
+    /// With nothing of the archive but this, so that no more of it is read than is needed.
+    pub(crate) fn archived_in(self, archived: ArchivedPart) -> Self {
+        Self { archived, ..self }
     }
 
     /// The messages whose subjects match a filter.
@@ -230,8 +258,16 @@ pub(crate) async fn for_each(
     mut take: impl FnMut(StreamMessage) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let (waiting, mut messages) = follow(broker, scope).await?;
+    // After the consumer of the stream: what was removed from the stream before is in the archive by now.
+    let mut archive = ArchiveReader::new(broker, scope).await?;
     let bar = progress(what, waiting);
-    let mut read = 0;
+    let (mut read, mut of_archive) = (0, 0);
+    let mut take = |stored: StreamMessage| {
+        if scope.non_events || stored.non_event.is_none() {
+            take(stored)?;
+        }
+        Ok(())
+    };
     while read < waiting {
         let next = tokio::time::timeout(PATIENCE, messages.next()).await;
         let Ok(next) = next else {
@@ -242,18 +278,19 @@ pub(crate) async fn for_each(
         };
         let Some(stored) = next else { break };
         let stored = stored?;
-        if scope.non_events || stored.non_event.is_none() {
-            take(stored)?;
-        }
+        of_archive += archive.take_before(stored.sequence, &mut take).await?;
+        archive.pass_over(stored.sequence).await?;
+        take(stored)?;
         read += 1;
         bar.inc(1);
     }
+    of_archive += archive.take_before(u64::MAX, &mut take).await?;
     bar.finish_and_clear();
-    Ok(read)
+    Ok(read + of_archive)
 }
 
 /// A progress bar on standard error, where that is a terminal.
-fn progress(what: &'static str, length: u64) -> ProgressBar {
+pub(crate) fn progress(what: &'static str, length: u64) -> ProgressBar {
     if length < SHORT || !std::io::stderr().is_terminal() {
         return ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
     }

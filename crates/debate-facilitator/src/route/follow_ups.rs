@@ -66,7 +66,8 @@ pub fn follow_ups(
         | Aggregate::Opener
         | Aggregate::Request
         | Aggregate::Wake
-        | Aggregate::Head => Vec::new(),
+        | Aggregate::Head
+        | Aggregate::Archive => Vec::new(),
     })
 }
 

@@ -5,6 +5,7 @@ use concord_events::{Aggregate, aggregates};
 use crate::Machine;
 use crate::activation::conversation::WakeMachine;
 use crate::aggregates::agent::AgentMachine;
+use crate::aggregates::archive::ArchiveMachine;
 use crate::aggregates::case::CaseMachine;
 use crate::aggregates::deadline::DeadlineMachine;
 use crate::aggregates::debate::DebateMachine;

@@ -154,6 +154,7 @@ async fn own(
         prefix: None,
         credentials: None,
         caller: None,
+        archive: None,
         // Its services read the same file and environment.
         config: std::env::var_os("CONCORD_CONFIG").map(PathBuf::from),
     };

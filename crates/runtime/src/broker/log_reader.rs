@@ -10,6 +10,7 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
+use concord_archive::ArchivedMessage;
 use concord_domain::assurance::evidence::{Content, MessageDigest};
 use concord_events::topology::StreamKind;
 use concord_wire::Timestamp;
@@ -44,6 +45,26 @@ pub struct LogMessage {
 }
 
 impl LogMessage {
+    /// The message of a stream of this kind, as it is archived.
+    pub fn archived(&self, stream: StreamKind) -> ArchivedMessage {
+        let headers = self.headers.iter().flat_map(|(name, values)| {
+            let of_name =
+                |value: &async_nats::HeaderValue| (name.to_string(), value.as_str().to_owned());
+            values.iter().map(of_name)
+        });
+        let mut headers: Vec<(String, String)> = headers.collect();
+        // Several values of one name stay in their order.
+        headers.sort_by(|(one, _), (other, _)| one.cmp(other));
+        ArchivedMessage {
+            stream,
+            sequence: self.sequence,
+            at: self.at,
+            subject: self.subject.clone(),
+            headers,
+            payload: self.payload.clone(),
+        }
+    }
+
     /// The digest of what it says, in a stream of this kind.
     pub fn digest(&self, stream: StreamKind) -> MessageDigest {
         digest(stream, &self.subject, &self.headers, &self.payload)
@@ -95,7 +116,8 @@ pub async fn read(
     let name = broker.layout.stream_name(kind);
     let mut next = first;
     loop {
-        let error = match read_from(broker, (&stream, usize::MAX), &mut next, &mut each).await {
+        let from = (&stream, &[][..], usize::MAX);
+        let error = match read_from(broker, from, &mut next, &mut each).await {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
@@ -104,17 +126,37 @@ pub async fn read(
         };
         tracing::warn!(stream = %name, sequence, "A message that no client can parse has no digest.");
         if before > 0 {
-            let read = read_from(broker, (&stream, before), &mut next, &mut each).await;
+            let from = (&stream, &[][..], before);
+            let read = read_from(broker, from, &mut next, &mut each).await;
             read.map_err(|error| Operation::ReadMessage.failed(error))?;
         }
         next = sequence + 1;
     }
 }
 
-/// Shows `each` at most `most` messages, and moves `next` behind each of them.
+/// Shows `each` what a stream holds from `first` on, on subjects that match one of `filters`, up to what is stored now, or until
+/// it breaks. No two filters may match the same subject.
+pub async fn read_matching(
+    broker: &Broker,
+    kind: StreamKind,
+    filters: &[String],
+    first: u64,
+    mut each: impl FnMut(LogMessage) -> ControlFlow<()> + Send,
+) -> Result<(), Unavailable> {
+    if filters.is_empty() {
+        return Ok(());
+    }
+    let stream = broker.stream(kind).await?;
+    let mut next = first;
+    let from = (&stream, filters, usize::MAX);
+    let read = read_from(broker, from, &mut next, &mut each).await;
+    read.map_err(|error| Operation::ReadMessage.failed(error))
+}
+
+/// Shows `each` at most `most` messages on subjects that match `filters`, or on all where there are none, and moves `next` behind each of them.
 async fn read_from(
     broker: &Broker,
-    (stream, most): (&Stream<()>, usize),
+    (stream, filters, most): (&Stream<()>, &[String], usize),
     next: &mut u64,
     each: &mut (impl FnMut(LogMessage) -> ControlFlow<()> + Send),
 ) -> Result<(), AnyError> {
@@ -122,6 +164,7 @@ async fn read_from(
         deliver_policy: DeliverPolicy::ByStartSequence {
             start_sequence: *next,
         },
+        filter_subjects: filters.to_vec(),
         ack_policy: AckPolicy::None,
         inactive_threshold: IDLE,
         memory_storage: true,

@@ -5,6 +5,7 @@ use async_nats::jetstream::response::Response;
 use async_nats::{HeaderName, StatusCode};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use concord_archive::ArchivedMessage;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -29,6 +30,22 @@ pub(crate) struct RawMessage {
 }
 
 impl RawMessage {
+    /// An archived message, as the broker would describe it if it still had it.
+    pub(crate) fn archived(message: &ArchivedMessage) -> Self {
+        let mut block = format!("{HEADERS_VERSION}\r\n");
+        for (name, value) in &message.headers {
+            block.push_str(&format!("{name}: {value}\r\n"));
+        }
+        block.push_str("\r\n");
+        Self {
+            subject: message.subject.clone(),
+            sequence: message.sequence,
+            time: message.at.to_string(),
+            hdrs: BASE64_STANDARD.encode(block),
+            data: BASE64_STANDARD.encode(&message.payload),
+        }
+    }
+
     /// The header block.
     pub(crate) fn headers(&self) -> Result<Vec<u8>, base64::DecodeError> {
         BASE64_STANDARD.decode(&self.hdrs)

@@ -47,6 +47,12 @@ pub enum Operation {
     DescribePayloadStore,
     /// Create a consumer.
     CreateConsumer,
+    /// Describe a consumer.
+    DescribeConsumer,
+    /// Remove messages from a stream.
+    PurgeStream,
+    /// Read what is archived, which the broker's streams hold no longer.
+    ReadArchived,
 }
 
 impl Operation {
@@ -74,6 +80,9 @@ impl Operation {
             Self::CreateStream => "create a stream",
             Self::DescribePayloadStore => "describe the object store of payloads",
             Self::CreateConsumer => "create a consumer",
+            Self::DescribeConsumer => "describe a consumer",
+            Self::PurgeStream => "remove messages from a stream",
+            Self::ReadArchived => "give a message, and neither did the archive",
         }
     }
 }

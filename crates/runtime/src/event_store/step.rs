@@ -16,7 +16,7 @@
 
 use concord_domain::{Context, Decision, Ignored, Machine, Versioned};
 use concord_events::{AggregateEvent, StoredEvent};
-use concord_wire::{Fault, Token};
+use concord_wire::{ErrorCode, Fault, Token};
 use prometheus_client::metrics::counter::Counter;
 
 use crate::event_store::cache::{Cache, Weight};
@@ -147,6 +147,9 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
         input: &M::Input,
         trace: Option<&Trace>,
     ) -> Result<Outcome, Error> {
+        if self.event_store.is_archived(M::Event::AGGREGATE, id) {
+            return Ok(Outcome::Rejected(archived::<M>(id)));
+        }
         let slot = self.cache.slot::<Slot<M>>(id);
         let mut cached = slot.lock().await;
         let done = self.step_on(&mut cached, id, (context, input), trace).await;
@@ -258,6 +261,18 @@ fn nothing_to_append<E>(decision: Decision<E>) -> Outcome {
         // The caller has taken this case out.
         Decision::Append(_) => Outcome::Ignored(Ignored::AlreadyDone),
     }
+}
+
+fn archived<M: Machine>(id: &Token) -> Fault {
+    let aggregate = M::Event::AGGREGATE;
+    Fault::new(
+        ErrorCode::InvalidRequest,
+        "",
+        format!(
+            "The {aggregate} {id} is archived: it was over long ago, and nothing more happens to it."
+        ),
+        "Open a case under another id; operators read archived cases with `concord case show`.",
+    )
 }
 
 fn failed<M: Machine>(id: &Token, source: event_store::Error) -> Error {

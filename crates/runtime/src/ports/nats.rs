@@ -114,6 +114,10 @@ impl EventStore for NatsPorts {
         self.store.last_named(id, event).await
     }
 
+    fn is_archived(&self, aggregate: Aggregate, id: &Token) -> bool {
+        self.broker.sealed.contains(aggregate, id)
+    }
+
     async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
         self.store.at(sequence).await
     }

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{ServiceContext, ServiceRunner, hand_off};
+use super::{ServiceContext, ServiceRunner, archived, hand_off};
 use crate::broker::{Broker, Unavailable};
 use crate::context::metrics::Metrics;
 use crate::error_chain::ErrorChain;
@@ -236,6 +236,7 @@ async fn serve<R: Run>(
         runner.stop.clone(),
     ));
     follow_replicas(&runner);
+    archived::follow(&runner).await;
     if let Err(error) = R::start(runner.clone(), settings.service.clone()).await {
         return fail(1, &*error);
     }

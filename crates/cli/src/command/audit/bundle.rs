@@ -86,6 +86,9 @@ struct Line {
     /// The body as it is stored, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     payload_base64: Option<String>,
+    /// Whether it was read from the archive: what has expired before it in the stream has nothing to do with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    archived: bool,
 }
 
 impl Line {
@@ -102,6 +105,7 @@ impl Line {
             headers: headers.collect(),
             payload: text.map(str::to_owned),
             payload_base64: text.is_none().then(|| BASE64_STANDARD.encode(&stored.raw)),
+            archived: stored.is_archived,
         }
     }
 
@@ -123,25 +127,23 @@ impl Line {
             (None, None) => Vec::new(),
         };
         let place = (self.sequence, self.at);
-        Ok(StreamMessage::stored(
-            kind,
-            place,
-            self.subject,
-            headers,
-            Bytes::from(raw),
-        ))
+        let raw = Bytes::from(raw);
+        Ok(StreamMessage {
+            is_archived: self.archived,
+            ..StreamMessage::stored(kind, place, self.subject, headers, raw)
+        })
     }
 }
 
 /// The file of a stream while it is written.
-pub(super) struct StreamWriter {
+pub(crate) struct StreamWriter {
     path: PathBuf,
     file: BufWriter<File>,
 }
 
 impl StreamWriter {
     /// Begins the file of a stream.
-    pub(super) fn new(folder: &Path, kind: StreamKind) -> Result<Self, Failure> {
+    pub(crate) fn new(folder: &Path, kind: StreamKind) -> Result<Self, Failure> {
         let path = file_of(folder, kind);
         let file = File::create(&path).map_err(|error| unwritable(&path, &error))?;
         Ok(Self {
@@ -151,14 +153,14 @@ impl StreamWriter {
     }
 
     /// Writes a message.
-    pub(super) fn write(&mut self, stored: &StreamMessage) -> Result<(), Failure> {
+    pub(crate) fn write(&mut self, stored: &StreamMessage) -> Result<(), Failure> {
         let line = serde_json::to_string(&Line::of(stored))
             .map_err(|error| Failure::failed(error.to_string()))?;
         writeln!(self.file, "{line}").map_err(|error| unwritable(&self.path, &error))
     }
 
     /// Ends the file.
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
         self.file
             .flush()
             .map_err(|error| unwritable(&self.path, &error))

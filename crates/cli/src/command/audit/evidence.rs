@@ -136,9 +136,10 @@ pub(super) async fn compare(
             .transpose()?;
         let take = |stored: StreamMessage| {
             let digest = digest(kind, &stored);
-            check.take(stored.sequence, stored.at, digest);
+            check.take(stored.sequence, stored.at, digest, stored.is_archived);
             if let Some(copy) = &mut copy {
-                copy.compared.take(stored.sequence, digest);
+                let compared = &mut copy.compared;
+                compared.take(stored.sequence, digest, stored.is_archived);
             }
             Ok(())
         };

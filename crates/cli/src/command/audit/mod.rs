@@ -5,7 +5,7 @@ use clap::Subcommand;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 
-mod bundle;
+pub(crate) mod bundle;
 pub(crate) mod evidence;
 mod export;
 mod head;

@@ -4,9 +4,9 @@ use clap::Args;
 use concord_wire::CaseId;
 
 use crate::command::case::event_line::EventLine;
+use crate::shared::archive_reader::unknown_case;
 use crate::shared::args::JsonArg;
 use crate::shared::args::case_id;
-use crate::shared::case_file::unknown;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
@@ -19,7 +19,8 @@ Examples:
   concord case transcript c-42
   concord case transcript c-42 --json
 
-Messages are kept by age (storage.message_days); events, which `concord case show` reads, are kept for ever.")]
+Messages are kept by age (storage.message_days), those of archived cases as long as the archive; events, which `concord case
+show` reads, are kept for ever.")]
 pub(crate) struct TranscriptArgs {
     /// The case.
     #[arg(value_parser = case_id)]
@@ -39,7 +40,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> R
     });
     read.await?;
     if lines.is_empty() {
-        return Err(unknown(&args.case));
+        return Err(unknown_case(&broker, &args.case).await);
     }
     // The messages come from two streams.
     lines.sort_by_key(|line| line.stored_at);

@@ -6,9 +6,11 @@ use concord_events::subject::SystemFilters;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_runtime::Broker;
+use concord_runtime::event_store::archived::ArchivedPart;
 use concord_wire::{CaseId, Token};
 use serde::Serialize;
 
+use crate::shared::archive_reader::unknown_case;
 use crate::shared::args::JsonArg;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{FOUND, Failure};
@@ -100,9 +102,7 @@ async fn one(broker: &Broker, case: &CaseId, rebuilt: &mut Rebuilt) -> Result<()
     let id = case.token();
     let mut stored = events_of(broker, Aggregate::Case, &id).await?;
     if stored.iter().all(|stored| stored.non_event.is_some()) {
-        return Err(Failure::failed(format!(
-            "there is no case {case}; `concord case list` shows those there are"
-        )));
+        return Err(unknown_case(broker, case).await);
     }
     let detection = events_of(broker, Aggregate::Detection, &id).await?;
     for debate in detection
@@ -130,6 +130,7 @@ async fn events_of(
         StreamKind::Events,
         broker.subjects().events_of(aggregate, id),
     )
+    .archived_in(ArchivedPart::Aggregate(aggregate, id.clone()))
     .with_non_events();
     stream_reader::for_each(broker, &scope, "reading events", |event| {
         events.push(event);

@@ -57,11 +57,13 @@ impl<I: Iterator<Item = KeptMessage>> ByMessage<I> {
         }
     }
 
-    /// Takes the next message that is stored.
-    pub fn take(&mut self, sequence: u64, digest: MessageDigest) {
-        self.first.get_or_insert(sequence);
+    /// Takes the next message that is stored, or `is_archived`.
+    pub fn take(&mut self, sequence: u64, digest: MessageDigest, is_archived: bool) {
         while let Some(kept) = self.copy.next_if(|kept| kept.sequence < sequence) {
             self.gone(&kept);
+        }
+        if !is_archived {
+            self.first.get_or_insert(sequence);
         }
         if let Some(kept) = self.copy.next_if(|kept| kept.sequence == sequence)
             && kept.digest != digest

@@ -88,9 +88,12 @@ impl StreamCheck {
         }
     }
 
-    /// Takes the next message.
-    pub fn take(&mut self, sequence: u64, at: Timestamp, digest: MessageDigest) {
-        self.first.get_or_insert(sequence);
+    /// Takes the next message. What `is_archived` stands in the place where it was in the stream; it says nothing of what has
+    /// expired before it.
+    pub fn take(&mut self, sequence: u64, at: Timestamp, digest: MessageDigest, is_archived: bool) {
+        if !is_archived {
+            self.first.get_or_insert(sequence);
+        }
         while self
             .intervals
             .front()

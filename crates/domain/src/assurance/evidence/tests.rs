@@ -74,7 +74,7 @@ fn check(heads: &[Head], messages: &[Message], now: Timestamp) -> StreamReport {
     let stream = heads[0].streams[0].stream;
     let mut check = StreamCheck::new(stream, intervals(heads), BTreeMap::new(), now);
     for (sequence, says) in messages {
-        check.take(*sequence, at(*sequence), digest(stream, *says));
+        check.take(*sequence, at(*sequence), digest(stream, *says), false);
     }
     check.finish()
 }
@@ -185,7 +185,12 @@ fn a_shorter_life_counts_once_a_head_that_says_so_is_kept() {
         let intervals = history.intervals(StreamKind::Messages);
         let mut check = StreamCheck::new(StreamKind::Messages, intervals, BTreeMap::new(), at(35));
         for (sequence, says) in without(|sequence| sequence <= 3) {
-            check.take(sequence, at(sequence), digest(StreamKind::Messages, says));
+            check.take(
+                sequence,
+                at(sequence),
+                digest(StreamKind::Messages, says),
+                false,
+            );
         }
         check.finish().missing
     };
@@ -202,7 +207,12 @@ fn a_letter_that_was_sent_again_stands_where_it_stood() {
         let retried = BTreeMap::from([(2, digest_of_copy)]);
         let mut check = StreamCheck::new(StreamKind::Dead, intervals(&heads), retried, at(5));
         for (sequence, says) in [(1, 1), (3, 3), (4, 2)] {
-            check.take(sequence, at(sequence), digest(StreamKind::Dead, says));
+            check.take(
+                sequence,
+                at(sequence),
+                digest(StreamKind::Dead, says),
+                false,
+            );
         }
         check.finish()
     };
@@ -299,7 +309,7 @@ fn a_copy_names_the_very_message() {
             expired_before,
         );
         for (sequence, says) in messages {
-            compared.take(*sequence, digest(StreamKind::Messages, *says));
+            compared.take(*sequence, digest(StreamKind::Messages, *says), false);
         }
         compared.finish()
     };
@@ -351,4 +361,27 @@ proptest! {
         tamper(&mut messages, place, remove);
         prop_assert_eq!(check(&heads, &messages, at(1_000)).differences().len(), 1);
     }
+}
+
+#[test]
+fn what_is_archived_stands_where_it_was_and_says_nothing_of_what_has_expired() {
+    let heads = heads(StreamKind::Messages, Some(90), &MESSAGES, &[3, 6, 8]);
+    let stream = StreamKind::Messages;
+    let report = |archived: &[Message], day| {
+        let mut check = StreamCheck::new(stream, intervals(&heads), BTreeMap::new(), at(day));
+        for (sequence, says) in archived {
+            check.take(*sequence, at(*sequence), digest(stream, *says), true);
+        }
+        for (sequence, says) in without(|sequence| sequence <= 3) {
+            check.take(sequence, at(sequence), digest(stream, says), false);
+        }
+        check.finish()
+    };
+    let whole = report(&[(1, 1), (2, 2), (3, 3)], 1_000);
+    assert_eq!((whole.differences(), whole.expired), (vec![], 0));
+    let in_time = report(&[(1, 1)], 91);
+    assert_eq!((in_time.differences(), in_time.expired), (vec![], 2));
+    assert_eq!(report(&[(1, 1)], 90).missing, [[2, 3]]);
+    let other = report(&[(1, 1), (2, 9), (3, 3)], 1_000).differences();
+    assert_eq!(kinds(&other), [DifferenceKind::Changed]);
 }

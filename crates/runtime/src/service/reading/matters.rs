@@ -10,8 +10,10 @@ use concord_events::{Aggregate, AggregateEvent, CaseEvent, DebateEvent, StoredEv
 use concord_wire::Token;
 use lru::LruCache;
 
+use super::archived::ArchivedCases;
 use super::page::next_event;
 use crate::broker::{Broker, Unavailable};
+use crate::event_store::archived::ArchivedPart;
 
 /// How many are remembered: whoever has opened a case has opened it for ever.
 const REMEMBERED_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4_095);
@@ -22,13 +24,15 @@ type Remembered = LruCache<(Aggregate, Token), Matter>;
 #[derive(Clone)]
 pub(super) struct Matters {
     broker: Broker,
+    archived: ArchivedCases,
     remembered: Arc<Mutex<Remembered>>,
 }
 
 impl Matters {
-    pub(super) fn new(broker: Broker) -> Self {
+    pub(super) fn new(broker: Broker, archived: ArchivedCases) -> Self {
         Self {
             broker,
+            archived,
             remembered: Arc::new(Mutex::new(LruCache::new(REMEMBERED_MAX))),
         }
     }
@@ -87,7 +91,12 @@ impl Matters {
             id: id.clone(),
             event: Token::fixed("opened"),
         });
-        let found = next_event(&self.broker, StreamKind::Events, &subject, 1).await?;
+        let mut found = next_event(&self.broker, StreamKind::Events, &subject, 1).await?;
+        if found.is_none() {
+            let part = ArchivedPart::Aggregate(E::AGGREGATE, id.clone());
+            let archived = self.archived.next(StreamKind::Events, &part, &subject, 1);
+            found = archived.await?;
+        }
         Ok(found.and_then(|raw| {
             let event = StoredEvent::<E>::decode(&raw.body().ok()?, raw.sequence);
             Some(event.ok()?.event)

@@ -15,6 +15,8 @@ use crate::broker::non_event;
 use crate::broker::raw_message::{self, RawMessage};
 use crate::broker::{Broker, Operation, Unavailable};
 use crate::codec::dialect;
+use crate::event_store::archived::ArchivedPart;
+use crate::service::reading::archived::ArchivedCases;
 use crate::service::reading::matters::Matters;
 
 /// Messages on one page.
@@ -71,6 +73,8 @@ pub(super) struct Source<'a> {
     pub(super) contacts: bool,
     /// Where not every aggregate is the reader's: which are.
     pub(super) only: Option<Only<'a>>,
+    /// Where it is about one aggregate or case: what is archived of it.
+    pub(super) archived: Option<(&'a ArchivedCases, ArchivedPart)>,
 }
 
 /// What of a kind of aggregates somebody reads.
@@ -91,6 +95,7 @@ impl<'a> Source<'a> {
             bodies: true,
             contacts: true,
             only: None,
+            archived: None,
         }
     }
 
@@ -133,7 +138,14 @@ impl<'a> Source<'a> {
     }
 
     async fn next(&self, filter: &str, sequence: u64) -> Result<Option<RawMessage>, Unavailable> {
-        next_event(self.broker, self.kind, filter, sequence).await
+        let stored = next_event(self.broker, self.kind, filter, sequence).await?;
+        let Some((cases, part)) = &self.archived else {
+            return Ok(stored);
+        };
+        let archived = cases.next(self.kind, part, filter, sequence).await?;
+        let both = stored.into_iter().chain(archived);
+        // Where the stream still has it, both say the same.
+        Ok(both.min_by_key(|message| message.sequence))
     }
 
     /// Whether the reader is given what is stored on a subject.

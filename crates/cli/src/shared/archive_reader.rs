@@ -1,0 +1,161 @@
+//! Reading archived cases in the place of what streams hold no longer.
+
+use concord_events::subject::{SystemFilters, SystemSubject, matches};
+use concord_events::topology::StreamKind;
+use concord_events::{Aggregate, AggregateEvent, StoredEvent};
+use concord_runtime::Broker;
+use concord_runtime::event_store::archived::{Archived, ArchivedMessages};
+use concord_wire::subject::SubjectSpace;
+use concord_wire::{CaseId, Token};
+
+use crate::shared::case_file::unknown;
+use crate::shared::failure::Failure;
+use crate::shared::stream_reader::{Scope, StreamMessage};
+
+/// The aggregates that go to the archive with their cases.
+const ARCHIVED: [Aggregate; 5] = [
+    Aggregate::Case,
+    Aggregate::Detection,
+    Aggregate::Debate,
+    Aggregate::Deadline,
+    Aggregate::Request,
+];
+
+/// The archived messages of a part of a stream, in order.
+pub(super) struct ArchiveReader<'a> {
+    scope: &'a Scope,
+    messages: Option<ArchivedMessages>,
+}
+
+impl<'a> ArchiveReader<'a> {
+    /// Before the first. Fails where the whole of a stream is to be read, and a part of it is in an archive that nobody named.
+    pub(super) async fn new(broker: &Broker, scope: &'a Scope) -> Result<Self, Failure> {
+        let nothing = Self {
+            scope,
+            messages: None,
+        };
+        if scope.new_only || !may_be_archived(scope, broker.subjects()) {
+            return Ok(nothing);
+        }
+        let Some(archive) = &broker.archive else {
+            if scope.filters.is_empty() && Archived::read(broker).await?.purged() > 0 {
+                return Err(Failure::usage(
+                    "a part of what was stored is in the archive; name it with --archive LOCATION, as the services' setting \
+                     storage.archive says",
+                ));
+            }
+            return Ok(nothing);
+        };
+        let archived = Archived::read(broker).await?;
+        let messages = archived.messages(archive, scope.stream, &scope.archived);
+        Ok(Self {
+            scope,
+            messages: Some(messages),
+        })
+    }
+
+    /// Gives the messages before a sequence; their number.
+    pub(super) async fn take_before(
+        &mut self,
+        sequence: u64,
+        take: &mut impl FnMut(StreamMessage) -> Result<(), Failure>,
+    ) -> Result<u64, Failure> {
+        let mut taken = 0;
+        let Some(messages) = &mut self.messages else {
+            return Ok(taken);
+        };
+        while let Some(message) = messages.next_before(sequence).await? {
+            let filters = &self.scope.filters;
+            let is_wanted = filters.is_empty()
+                || filters
+                    .iter()
+                    .any(|filter| matches(filter, &message.subject));
+            if is_wanted && self.scope.since.is_none_or(|since| message.at >= since) {
+                take(StreamMessage::archived(message))?;
+                taken += 1;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Passes over the message at a sequence, which the stream still holds.
+    pub(super) async fn pass_over(&mut self, sequence: u64) -> Result<(), Failure> {
+        if let Some(messages) = &mut self.messages {
+            messages.next_before(sequence + 1).await?;
+        }
+        Ok(())
+    }
+}
+
+fn may_be_archived(scope: &Scope, subjects: &SubjectSpace) -> bool {
+    match scope.stream {
+        StreamKind::Messages | StreamKind::Urgent => true,
+        StreamKind::Events if scope.filters.is_empty() => true,
+        StreamKind::Events => ARCHIVED.into_iter().any(|aggregate| {
+            let all = subjects.events_of_kind(aggregate);
+            let begin = all.split('*').next().unwrap_or_default();
+            let mut filters = scope.filters.iter();
+            filters.any(|filter| filter.starts_with(begin))
+        }),
+        StreamKind::Timers | StreamKind::Memory | StreamKind::Dead => false,
+    }
+}
+
+/// The archived events of an aggregate; empty where it is not archived.
+pub(super) async fn events<E: AggregateEvent>(
+    broker: &Broker,
+    id: &Token,
+) -> Result<Vec<StoredEvent<E>>, Failure> {
+    let mut events = Vec::new();
+    if !ARCHIVED.contains(&E::AGGREGATE) {
+        return Ok(events);
+    }
+    let archived = Archived::read(broker).await?;
+    let Some((segment, sealed)) = archived.aggregate(E::AGGREGATE, id) else {
+        return Ok(events);
+    };
+    let case = &sealed.case_id;
+    let archive = broker.archive.as_ref().ok_or_else(|| elsewhere(case))?;
+    let contents = Archived::contents(archive, segment, case).await?;
+    for message in contents.into_iter().flat_map(|case| case.messages) {
+        let subject = broker.subjects().parse(&message.subject);
+        let Ok(SystemSubject::Event {
+            aggregate, id: of, ..
+        }) = subject
+        else {
+            continue;
+        };
+        if (aggregate, &of) != (E::AGGREGATE, id) {
+            continue;
+        }
+        match StoredEvent::decode(&message.payload, message.sequence) {
+            Ok(event) => events.push(event),
+            Err(concord_events::Error::NonEvent) => {}
+            Err(error) => {
+                return Err(Failure::failed(format!(
+                    "the event at {} of the archived case {case} cannot be read: {error}",
+                    message.sequence
+                )));
+            }
+        }
+    }
+    Ok(events)
+}
+
+/// The failure for a case that is neither stored nor in an archive that was named.
+pub(crate) async fn unknown_case(broker: &Broker, case: &CaseId) -> Failure {
+    match Archived::read(broker).await {
+        Ok(archived) if broker.archive.is_none() && archived.case(case).is_some() => {
+            elsewhere(case)
+        }
+        Ok(_) => unknown(case),
+        Err(error) => error.into(),
+    }
+}
+
+/// The failure for a case in an archive that nobody named.
+fn elsewhere(case: &CaseId) -> Failure {
+    Failure::usage(format!(
+        "case {case} is archived; name the archive with --archive LOCATION, as the services' setting storage.archive says"
+    ))
+}

@@ -1,0 +1,293 @@
+//! The archive: cases that are over are written to it, and then removed from the streams.
+//!
+//! It is done here because here everything that is stored is digested into heads: what no head covers yet is not archived, so that
+//! heads hold across archive and streams. Every replica makes rounds. Of one round each part may be done twice or end anywhere:
+//!
+//! 1. Cases that are over are gathered and written as a segment, under a name that nobody else has.
+//! 2. `sealed` is appended under the lock: now the segment counts. Where another replica was faster, the files are removed.
+//! 3. Every service learns within seconds what is sealed, and appends nothing to it any more.
+//! 4. After a while what is sealed is read back, compared, and removed from the streams; then `purged` is appended.
+
+mod gather;
+mod purge;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use concord_archive::{Archive, CaseContents, SegmentPlace, pack};
+use concord_domain::Context;
+use concord_domain::aggregates::archive::{ArchiveInput, ArchiveMachine, ArchiveState, archive_id};
+use concord_domain::aggregates::head::{HeadMachine, head_id};
+use concord_events::subject::{SystemFilters, SystemSubject};
+use concord_events::topology::StreamKind;
+use concord_events::{Aggregate, SEGMENT_AGGREGATES_MAX, SEGMENT_CASES_MAX};
+use concord_runtime::broker::log_reader;
+use concord_runtime::delivery::ErrorChain;
+use concord_runtime::ports::Clock;
+use concord_runtime::service::ServiceRunner;
+use concord_runtime::{Aggregates, NatsPorts, Outcome, Ports};
+use concord_wire::{CaseId, MessageId, Timestamp};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::TimerSettings;
+use gather::Ends;
+
+/// How often is looked whether there is something to archive, or to remove.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// How long after it was sealed a segment is removed from the streams. Meanwhile every service looks five times what is sealed.
+const PURGE_AFTER_MS: u64 = 10_000;
+/// Events that one round looks at to find cases that are over.
+const LOOKED_AT_MAX: usize = 20_000;
+/// Bytes of the messages in one segment, except that one case may have more.
+const SEGMENT_BYTES_MAX: usize = 16 << 20;
+/// How long a case that is not finished is left alone, at most.
+const RETRY_MS_MAX: u64 = 3_600_000;
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Archives cases.
+pub(crate) struct Archiver {
+    runner: ServiceRunner,
+    archive: Archive,
+    state: Aggregates<ArchiveMachine, NatsPorts>,
+    heads: Option<Aggregates<HeadMachine, NatsPorts>>,
+    after_ms: u64,
+    /// The sequence from which on cases are looked for.
+    next: u64,
+    /// Cases that were decided or cancelled, and when to look at them.
+    candidates: BTreeMap<CaseId, Timestamp>,
+    sealed: Counter,
+    purged: Counter,
+    waiting: Gauge,
+}
+
+/// The duty of archiving.
+const DUTY: &str = "archive";
+
+impl Archiver {
+    /// With the archive of the installation, which the settings must name.
+    pub(crate) fn new(runner: &ServiceRunner, own: &TimerSettings) -> Result<Self, AnyError> {
+        let Some(archive) = runner.broker.archive.clone() else {
+            return Err(
+                "storage.archive_after_s is set and storage.archive is not: name a folder there, or \
+                 object-store"
+                    .into(),
+            );
+        };
+        let has_heads = own.head_interval_ms > 0;
+        let (sealed, purged, waiting) = (Counter::default(), Counter::default(), Gauge::default());
+        runner.metrics.register_own(|registry| {
+            let help = "Cases that this process has written to the archive.";
+            registry.register("archived_cases", help, sealed.clone());
+            let help = "Archived cases that this process has removed from the streams.";
+            registry.register("purged_cases", help, purged.clone());
+            let help =
+                "Cases that are decided or cancelled and not archived yet, as this process knows.";
+            registry.register("archive_candidates", help, waiting.clone());
+        });
+        Ok(Self {
+            state: Aggregates::new(runner.ports.clone(), &runner.cache),
+            heads: has_heads.then(|| Aggregates::new(runner.ports.clone(), &runner.cache)),
+            after_ms: runner.broker.archive_after_ms,
+            archive,
+            next: 1,
+            candidates: BTreeMap::new(),
+            runner: runner.clone(),
+            sealed,
+            purged,
+            waiting,
+        })
+    }
+
+    /// Makes rounds until the service stops.
+    pub(crate) async fn run(mut self) {
+        let stop = self.runner.stop.clone();
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_INTERVAL) => {}
+                () = stop.cancelled() => return,
+            }
+            // Two who archive at the same time write the same segment; the lock decides, and one has worked in vain.
+            if !self.runner.replicas.has_duty(DUTY) {
+                continue;
+            }
+            tokio::select! {
+                () = self.runner.give_way() => {}
+                () = stop.cancelled() => return,
+            }
+            // A round that is broken off is one that a crash ends.
+            tokio::select! {
+                done = self.round() => if let Err(error) = done {
+                    let error = ErrorChain(&*error);
+                    tracing::warn!(%error, "Archiving failed; the next round follows.");
+                },
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    async fn round(&mut self) -> Result<(), AnyError> {
+        self.find().await?;
+        loop {
+            let state = self.state.load(&archive_id()).await?.state;
+            if !self.seal(&state).await? {
+                break;
+            }
+        }
+        let state = self.state.load(&archive_id()).await?.state;
+        let now = self.runner.ports.now();
+        for (number, waiting) in state.waiting {
+            if now.millis_since(waiting.since) < PURGE_AFTER_MS {
+                break;
+            }
+            let purged = purge::segment(&self.runner, &self.archive, &waiting.sealed).await?;
+            let cases = waiting.sealed.cases.len() - purged.kept.len();
+            let kept = purged.kept.iter().cloned();
+            self.candidates.extend(kept.map(|case| (case, now)));
+            let cause = format!("purged/{number}/{}", self.runner.ports.unique_id());
+            if self.step(&cause, &ArchiveInput::Purge(purged)).await? {
+                self.purged.inc_by(cases as u64);
+            }
+        }
+        self.waiting
+            .set(i64::try_from(self.candidates.len()).unwrap_or(i64::MAX));
+        Ok(())
+    }
+
+    /// Finds cases that were decided or cancelled long enough ago.
+    async fn find(&mut self) -> Result<(), AnyError> {
+        let broker = &self.runner.broker;
+        let before = self.before();
+        let filters = ["decided", "cancelled"]
+            .map(|name| broker.subjects().event_of_kind(Aggregate::Case, name));
+        let (mut looked_at, mut next) = (0, self.next);
+        let candidates = &mut self.candidates;
+        let kind = StreamKind::Events;
+        log_reader::read_matching(broker, kind, &filters, self.next, |message| {
+            if message.at > before || looked_at >= LOOKED_AT_MAX {
+                return ControlFlow::Break(());
+            }
+            looked_at += 1;
+            next = message.sequence + 1;
+            let subject = broker.subjects().parse(&message.subject);
+            if let Ok(SystemSubject::Event { id, .. }) = subject
+                && let Ok(case) = CaseId::new(id.as_str())
+            {
+                candidates.entry(case).or_insert(before);
+            }
+            ControlFlow::Continue(())
+        })
+        .await?;
+        self.next = next;
+        Ok(())
+    }
+
+    fn before(&self) -> Timestamp {
+        let now = self.runner.ports.now().unix_millis();
+        Timestamp::from_unix_millis(now.saturating_sub_unsigned(self.after_ms))
+    }
+
+    /// Seals one segment. Whether there may be another.
+    async fn seal(&mut self, state: &ArchiveState) -> Result<bool, AnyError> {
+        let now = self.runner.ports.now();
+        self.candidates.retain(|case, _| !state.waits(case));
+        let due = self.candidates.iter().filter(|(_, at)| **at <= now);
+        let due: Vec<CaseId> = due
+            .map(|(case, _)| case.clone())
+            .take(SEGMENT_CASES_MAX)
+            .collect();
+        if due.is_empty() {
+            return Ok(false);
+        }
+        // Those that turn out not to be finished wait for a later round; the others are put out below.
+        let retry = now.plus_millis(self.after_ms.clamp(1_000, RETRY_MS_MAX));
+        for case in &due {
+            self.candidates.insert(case.clone(), retry);
+        }
+        let ends = self.ends().await?;
+        let before = self.before();
+        let found = gather::read(&self.runner.broker, due, before, &ends).await?;
+        for case in &found.gone {
+            self.candidates.remove(case);
+        }
+        let cases = self.within_bounds(found.finished, now);
+        if cases.is_empty() {
+            return Ok(true);
+        }
+        if let Some(consumer) = purge::behind(&self.runner.broker, &cases).await? {
+            tracing::info!(%consumer, "Cases are not archived yet: this consumer has not read all of them.");
+            return Ok(true);
+        }
+        let packed = pack(self.place(state), &cases)?;
+        self.archive.keep(&packed).await?;
+        let sealed = packed.sealed();
+        let cause = format!("sealed/{}", sealed.name);
+        if self.step(&cause, &ArchiveInput::Seal(sealed)).await? {
+            self.sealed.inc_by(cases.len() as u64);
+        } else {
+            self.archive.discard(&packed).await?;
+        }
+        for case in &cases {
+            self.candidates.remove(&case.case_id);
+        }
+        Ok(true)
+    }
+
+    fn place(&self, state: &ArchiveState) -> SegmentPlace {
+        let ports = &self.runner.ports;
+        SegmentPlace {
+            installation: self.runner.broker.subjects().prefix().to_owned(),
+            number: state.next_number(),
+            previous: state.last.as_ref().map(|(_, digest)| digest.clone()),
+            at: ports.now(),
+            unique: ports.unique_id(),
+        }
+    }
+
+    /// As many of the cases as one segment may contain; the others are next.
+    fn within_bounds(&mut self, cases: Vec<CaseContents>, now: Timestamp) -> Vec<CaseContents> {
+        let (mut bytes, mut aggregates) = (0, 0);
+        let (mut taken, mut full) = (Vec::new(), false);
+        for case in cases {
+            let size = |message: &concord_archive::ArchivedMessage| message.payload.len();
+            bytes += case.messages.iter().map(size).sum::<usize>();
+            aggregates += case.aggregates.len();
+            full |= aggregates > SEGMENT_AGGREGATES_MAX || bytes > SEGMENT_BYTES_MAX;
+            if full && !taken.is_empty() {
+                self.candidates.insert(case.case_id, now);
+            } else {
+                taken.push(case);
+            }
+        }
+        taken
+    }
+
+    /// Up to where each stream may be archived: what the last head covers. Everything where no heads are made.
+    async fn ends(&self) -> Result<Ends, AnyError> {
+        let Some(heads) = &self.heads else {
+            return Ok(Ends::new());
+        };
+        let last = heads.load(&head_id()).await?.state.last;
+        let covered = |kind| {
+            let mut streams = last.iter().flat_map(|head| &head.streams);
+            streams
+                .find(|one| one.stream == kind)
+                .map_or(0, |one| one.last_sequence)
+        };
+        Ok(StreamKind::EVIDENCE
+            .map(|kind| (kind, covered(kind)))
+            .into())
+    }
+
+    /// One step of the archive: whether it led to an event.
+    async fn step(&self, cause: &str, input: &ArchiveInput) -> Result<bool, AnyError> {
+        let context = Context::of_message(self.runner.ports.now(), MessageId::derived(cause));
+        let outcome = self
+            .state
+            .step(&archive_id(), &context, input, None)
+            .await?;
+        Ok(matches!(outcome, Outcome::Appended { .. }))
+    }
+}

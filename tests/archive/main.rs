@@ -1,0 +1,11 @@
+//! Cases that are over go to the archive: every view reads them there as before, and no crash loses or doubles any. Real broker
+//! and services.
+
+mod killed;
+mod stage;
+mod views;
+
+use std::time::Duration;
+
+/// Longer than anything here takes, even on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,0 +1,127 @@
+//! An installation that archives what is a second old.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use concord_events::topology::StreamKind;
+use concord_testkit::{
+    Message, TestInstallation, command, event_data, finish, programs_of, stored, unique, wait_for,
+};
+use concord_wire::subject::Service;
+use serde_json::{Value, json};
+
+use crate::PATIENCE;
+
+/// A running installation with an archive at a place, and with heads.
+pub(crate) async fn installation(archive: &str) -> TestInstallation {
+    TestInstallation::start_with(|plan| {
+        let plan = plan
+            .with_replicas(Service::AgentAdapter, 0)
+            .with_replicas(Service::EscalationTimer, 2)
+            .with_setting(format!("storage.archive={archive}"))
+            .with_setting("storage.archive_after_s=1");
+        let heads = "service.head_interval_ms=300";
+        plan.with_service_setting(Service::EscalationTimer, heads)
+    })
+    .await
+}
+
+/// The program `concord`, built once.
+fn program() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || programs_of(&["concord-cli"]).join("concord");
+    BUILT.get_or_init(build).clone()
+}
+
+/// Runs `concord` on an installation: its exit code, and what it printed and complained.
+pub(crate) async fn said(
+    installation: &TestInstallation,
+    arguments: &[&str],
+) -> (i32, String, String) {
+    let mut run = command(program());
+    run.args(["--server", installation.server_url()])
+        .args(arguments);
+    let output = finish(&mut run).await;
+    (output.code, output.out, output.err)
+}
+
+/// Runs `concord`, which must be content, and reads its JSON.
+pub(crate) async fn concord(installation: &TestInstallation, arguments: &[&str]) -> Value {
+    let arguments = [arguments, &["--json"]].concat();
+    let (code, out, err) = said(installation, &arguments).await;
+    assert_eq!(code, 0, "{arguments:?}: {out} {err}");
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
+}
+
+/// Opens a case of two analysts.
+pub(crate) async fn open(installation: &TestInstallation, case: &str) -> [String; 2] {
+    let [ann, ben] = ["ann", "ben"].map(unique);
+    let opening = json!({
+        "case_id": case, "participants": [ann, ben], "task": { "type": "test" },
+        "policy": { "answer_timeout_ms": 300 },
+    });
+    installation.open_case(&opening).await;
+    [ann, ben]
+}
+
+/// Says the finding of an analyst.
+pub(crate) async fn find(installation: &TestInstallation, case: &str, agent: &str, score: i32) {
+    let finding = json!({ "summary": "Seen.", "risk_score": score });
+    let finding = Message::finding(case, agent, finding, 0.8);
+    finding.store(installation.client()).await;
+}
+
+/// Waits until a case is decided.
+pub(crate) async fn decided(installation: &TestInstallation, case: &str) {
+    wait_for(format!("the decision of {case}"), PATIENCE, async || {
+        let decided = event_data(installation.client(), &format!("case.{case}.decided")).await?;
+        decided.first().map(|_| ()).ok_or_else(|| "none".to_owned())
+    })
+    .await;
+}
+
+/// Lets two analysts differ in a case until it is decided. Gives one of them.
+pub(crate) async fn decide(installation: &TestInstallation, case: &str) -> String {
+    let [ann, ben] = open(installation, case).await;
+    find(installation, case, &ann, 10).await;
+    find(installation, case, &ben, 80).await;
+    decided(installation, case).await;
+    ann
+}
+
+/// Waits until nothing of a case is in the streams of events and messages.
+pub(crate) async fn removed(installation: &TestInstallation, case: &str) {
+    let filters = [
+        (StreamKind::Messages, format!("concord.v1.msg.{case}.>")),
+        (
+            StreamKind::Events,
+            format!("concord.v1.event.case.{case}.>"),
+        ),
+        (
+            StreamKind::Events,
+            format!("concord.v1.event.detection.{case}.>"),
+        ),
+    ];
+    wait_for(format!("the removal of {case}"), PATIENCE, async || {
+        for (kind, filter) in &filters {
+            let left = stored(installation.client(), *kind, filter).await?;
+            if let Some(first) = left.first() {
+                return Err(format!("{} is there", first.subject));
+            }
+        }
+        // Then everything else of the segment is removed, too.
+        let purged = event_data(installation.client(), "archive.log.purged").await?;
+        purged.last().map(|_| ()).ok_or_else(|| "not purged".into())
+    })
+    .await;
+}
+
+/// A head that was kept, in a file.
+pub(crate) async fn keep_head(installation: &TestInstallation, file: &Path) {
+    let head = wait_for("a head", PATIENCE, async || {
+        let (code, out, err) = said(installation, &["audit", "head", "--json"]).await;
+        (code == 0).then_some(out).ok_or(err)
+    })
+    .await;
+    std::fs::write(file, head).expect("it is written");
+}
