@@ -1,6 +1,8 @@
 //! Blows: processes are killed and started again, and the broker is away for a moment. They fall at numbers of stored events, so
 //! that the same seed gives the same blows.
 
+use std::process::Command;
+
 use async_nats::jetstream;
 use concord_testkit::{Plan, Random, SERVICES, TestInstallation, with_hosted_agent};
 use concord_wire::subject::Service;
@@ -83,4 +85,22 @@ pub(crate) async fn last_event(jetstream: &jetstream::Context) -> Result<u64, St
         .await
         .map_err(|error| error.to_string())?;
     Ok(stream.cached_info().state.last_sequence)
+}
+
+/// Stops a process without its knowing.
+pub(crate) fn freeze(installation: &TestInstallation, service: Service, replica: usize) {
+    signal(installation, service, replica, "-STOP");
+}
+
+/// Lets a frozen process go on.
+pub(crate) fn thaw(installation: &TestInstallation, service: Service, replica: usize) {
+    signal(installation, service, replica, "-CONT");
+}
+
+fn signal(installation: &TestInstallation, service: Service, replica: usize, signal: &str) {
+    let pid = installation.pid(service, replica).expect("it runs");
+    let done = Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status();
+    assert!(done.expect("kill is there").success(), "{signal} {pid}");
 }

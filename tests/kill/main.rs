@@ -10,4 +10,5 @@ mod events;
 mod ladder;
 mod parties;
 mod reconnect;
+mod replicas;
 mod storm;

@@ -186,12 +186,24 @@ impl Gate {
         match excess {
             Some(Excess::Skip) => Verdict::Skipped(LIMITED),
             Some(excess) => Verdict::Refused(excess),
-            None => self.take(delivery, waiting),
+            None => self.admitted(delivery, waiting),
         }
     }
 
     /// Admits a delivery that another replica has admitted and handed over.
-    pub(crate) fn take(&self, delivery: &Delivery, waiting: u64) -> Verdict {
+    pub(crate) fn take_over<P: Ports>(
+        &self,
+        context: &ServiceContext<P>,
+        delivery: &mut Delivery,
+        waiting: u64,
+    ) -> Verdict {
+        if let Some(Limited { limit, .. }) = &self.limited {
+            limit.charge_sender(context, &self.admission.limits, delivery);
+        }
+        self.admitted(delivery, waiting)
+    }
+
+    fn admitted(&self, delivery: &Delivery, waiting: u64) -> Verdict {
         let burst = &self.admission.burst;
         let is_deadline = self.priority == Priority::Deadline;
         Verdict::Admitted(Admitted {

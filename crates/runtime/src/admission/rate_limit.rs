@@ -140,11 +140,7 @@ impl RateLimit {
         if delivery.deliveries > 1 || limits.is_off() {
             return Assessment::WITHIN_LIMIT;
         }
-        let subjects = context.ports.subjects();
-        let sender = subjects
-            .sender_of(&delivery.subject)
-            .filter(|name| Service::parse(name.as_str()).is_err());
-        let Some(sender) = sender else {
+        let Some(sender) = sender_of(context, delivery) else {
             return Assessment::WITHIN_LIMIT;
         };
         // The last token of a message's subject is its type. The whole subject is parsed only where the limit is passed,
@@ -158,16 +154,34 @@ impl RateLimit {
             limits.count(self.kind, &sender, bytes, delivery.stored_at);
         debug_assert!(admitted || floods, "what is over the limit is a flood");
         let excess = if admitted {
-            delivery.cost.budget = Some(Box::new(SenderBudget {
-                limits: Arc::clone(limits),
-                kind: self.kind,
-                sender,
-            }));
+            self.charge(limits, sender, delivery);
             None
         } else {
             self.excess(context, limits, delivery, &sender)
         };
         Assessment { excess, floods }
+    }
+
+    /// Has the sender of a delivery that another replica has counted pay here for what it costs beyond its own bytes.
+    pub(crate) fn charge_sender<P: Ports>(
+        self,
+        context: &ServiceContext<P>,
+        limits: &Arc<RateLimits>,
+        delivery: &mut Delivery,
+    ) {
+        if !limits.is_off()
+            && let Some(sender) = sender_of(context, delivery)
+        {
+            self.charge(limits, sender, delivery);
+        }
+    }
+
+    fn charge(self, limits: &Arc<RateLimits>, sender: AgentId, delivery: &mut Delivery) {
+        delivery.cost.budget = Some(Box::new(SenderBudget {
+            limits: Arc::clone(limits),
+            kind: self.kind,
+            sender,
+        }));
     }
 
     fn excess<P: Ports>(
@@ -218,6 +232,12 @@ impl RateLimit {
             _ => true,
         }
     }
+}
+
+/// The agent that has sent a delivery; none for a service.
+fn sender_of<P: Ports>(context: &ServiceContext<P>, delivery: &Delivery) -> Option<AgentId> {
+    let sender = context.ports.subjects().sender_of(&delivery.subject)?;
+    Service::parse(sender.as_str()).is_err().then_some(sender)
 }
 
 #[cfg(test)]

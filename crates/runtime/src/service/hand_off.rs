@@ -26,8 +26,10 @@ use crate::service::ServiceRunner;
 
 /// How long the owner has to say that it has taken a delivery.
 const TAKEN_WITHIN: Duration = Duration::from_millis(800);
-/// Deliveries that were handed to this process and are not done with; more are not taken.
-const TAKEN_MAX: usize = 2_048;
+/// Room for deliveries that were handed to this process and are not done with, in kilobytes; what does not fit is not taken.
+const TAKEN_KB_MAX: usize = 32 * 1_024;
+/// What a delivery takes of it besides its body: what is made of it while it is worked on.
+const TAKEN_KB_EACH: usize = 8;
 
 /// Headers of a delivery that is handed over: what the message and its consumer said of it.
 mod header {
@@ -53,7 +55,7 @@ impl Default for Takers {
     fn default() -> Self {
         Self {
             by_consumer: Arc::default(),
-            room: Arc::new(Semaphore::new(TAKEN_MAX)),
+            room: Arc::new(Semaphore::new(TAKEN_KB_MAX)),
         }
     }
 }
@@ -86,10 +88,10 @@ impl Takers {
         ) else {
             return false;
         };
-        let (Some(taker), Ok(permit)) = (
-            self.of(&consumer),
-            Arc::clone(&self.room).try_acquire_owned(),
-        ) else {
+        let kilobytes = handed.payload.len() / 1_024 + TAKEN_KB_EACH;
+        let room = Arc::clone(&self.room);
+        let taken = u32::try_from(kilobytes).map(|size| room.try_acquire_many_owned(size));
+        let (Some(taker), Ok(Ok(permit))) = (self.of(&consumer), taken) else {
             return false;
         };
         let message = Message {

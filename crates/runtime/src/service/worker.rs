@@ -143,12 +143,16 @@ impl<H: Handler> Intake for Pulling<H> {
 
 impl<H: Handler> Taker for Pulling<H> {
     fn take(&self, message: Message, permit: OwnedSemaphorePermit) {
-        let Some(arrived) = Arrived::new(&self.worker.consumer, message) else {
+        let Some(mut arrived) = Arrived::new(&self.worker.consumer, message) else {
             return;
         };
         let worker = Arc::clone(&self.worker);
         self.tasks.spawn(async move {
-            let verdict = worker.gate.take(&arrived.delivery, arrived.waiting);
+            let Arrived {
+                delivery, waiting, ..
+            } = &mut arrived;
+            let context = worker.runner.context();
+            let verdict = worker.gate.take_over(context, delivery, *waiting);
             Box::pin(handle_one(&worker, arrived, verdict)).await;
             drop(permit);
         });
