@@ -3,7 +3,7 @@
 //!
 //! All replicas of a service share its consumers, so the broker gives a delivery to any of them. Whoever gets it asks the
 //! rendezvous hash which replica the case belongs to ([`Replicas`]), and hands the delivery over by plain NATS. The owner says at
-//! once that it has taken it, works on it, and acknowledges it to the broker. Where nobody says so, the delivery is worked
+//! once whether it has taken it, works on it, and acknowledges it to the broker. Where it has not, the delivery is worked
 //! on here: the owner may have gone, be frozen or be full. Whatever happens, the delivery is not acknowledged before somebody has
 //! worked on it, and the lock decides between two who do. See `docs/adr/0052`.
 
@@ -30,6 +30,9 @@ const TAKEN_WITHIN: Duration = Duration::from_millis(800);
 const TAKEN_KB_MAX: usize = 32 * 1_024;
 /// What a delivery takes of it besides its body: what is made of it while it is worked on.
 const TAKEN_KB_EACH: usize = 8;
+
+/// The answer of an owner that has no room.
+const NOT_TAKEN: &[u8] = b"full";
 
 /// Headers of a delivery that is handed over: what the message and its consumer said of it.
 mod header {
@@ -126,11 +129,15 @@ pub(crate) async fn receive(runner: ServiceRunner) -> Result<(), Unavailable> {
     let mut handed = handed.map_err(|error| Operation::Subscribe.failed(error))?;
     while let Some(Some(message)) = runner.stop.run_until_cancelled(handed.next()).await {
         let receipt = message.reply.clone();
-        if runner.takers.take(message)
-            && let Some(receipt) = receipt
-            && let Err(error) = runner.broker.client.publish(receipt, "".into()).await
+        let said = if runner.takers.take(message) {
+            b"".as_slice()
+        } else {
+            NOT_TAKEN
+        };
+        if let Some(receipt) = receipt
+            && let Err(error) = runner.broker.client.publish(receipt, said.into()).await
         {
-            tracing::debug!(%error, "It could not be said that a delivery was taken.");
+            tracing::debug!(%error, "It could not be said whether a delivery was taken.");
         }
     }
     Ok(())
@@ -161,6 +168,7 @@ pub(crate) async fn to_owner(
         .timeout(Some(TAKEN_WITHIN));
     let client = &runner.broker.client;
     match client.send_request(subject(runner, &owner), request).await {
+        Ok(answer) if answer.payload.as_ref() == NOT_TAKEN => false,
         Ok(_) => {
             runner.metrics.handed_off.inc();
             true

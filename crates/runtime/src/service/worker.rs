@@ -42,7 +42,7 @@ pub(crate) async fn run<H: Handler>(
     let layout = &runner.broker.layout;
     let gate = Gate::new(&runner.admission, layout, &consumer.name, priority, permits);
     let tasks = TaskTracker::new();
-    let worker = |gate| {
+    let worker = |kind, gate| {
         let worker = Worker {
             runner: runner.clone(),
             kind,
@@ -61,9 +61,10 @@ pub(crate) async fn run<H: Handler>(
     if let (Some(past_backlog), Some(reader)) = (past_backlog, reader) {
         let watch = poison::watch(runner.clone(), reader.consumer().clone());
         tasks.spawn(watch);
-        tasks.spawn(reader.run(worker(past_backlog)));
+        // What is read past a backlog is not handed over: only here it is known that it was.
+        tasks.spawn(reader.run(worker(None, past_backlog)));
     }
-    let pulling = worker(gate);
+    let pulling = worker(kind, gate);
     if kind.is_some() {
         let taker = Pulling {
             worker: Arc::clone(&pulling.worker),
