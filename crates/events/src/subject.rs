@@ -24,11 +24,11 @@ pub const GRAMMAR: [(&str, &str); 6] = [
         "what could not be processed: the original, and why",
     ),
     (
-        "replica.<service>.beat.<replica>",
+        "replica.beat.<service>.<replica>",
         "a replica of a service says to the others that it is there; not stored",
     ),
     (
-        "replica.<service>.take.<replica>",
+        "replica.take.<service>.<replica>",
         "a delivery that another replica works on; not stored",
     ),
 ];
@@ -138,7 +138,7 @@ impl SubjectForm for SystemSubject {
                 replica,
             } => {
                 let replica = replica.as_ref().map_or("*", Token::as_str);
-                space.join(&["replica", service.as_str(), verb.as_str(), replica])
+                space.join(&["replica", verb.as_str(), service.as_str(), replica])
             }
         }
     }
@@ -164,7 +164,7 @@ impl SubjectForm for SystemSubject {
                 service: Service::parse(service)?,
                 reason: token("reason", reason)?,
             }),
-            ["replica", service, verb @ ("beat" | "take"), replica] => Ok(Self::Replica {
+            ["replica", verb @ ("beat" | "take"), service, replica] => Ok(Self::Replica {
                 service: Service::parse(service)?,
                 verb: match *verb {
                     "beat" => ReplicaVerb::Beat,

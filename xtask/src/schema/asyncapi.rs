@@ -196,7 +196,7 @@ fn notifications() -> impl Iterator<Item = (String, &'static NotificationInfo)> 
 }
 
 /// Messages whose contents no schema describes: channel, key, summary, trait.
-const UNTYPED: [(&str, &str, &str, Option<&str>); 7] = [
+const UNTYPED: [(&str, &str, &str, Option<&str>); 9] = [
     (
         "timer-armed",
         "deadline-armed",
@@ -207,6 +207,18 @@ const UNTYPED: [(&str, &str, &str, Option<&str>); 7] = [
         "timer-due",
         "deadline-due",
         "A deadline that the broker's scheduler has delivered.",
+        None,
+    ),
+    (
+        "replica-beat",
+        "replica-beat",
+        "A replica of a service is there.",
+        None,
+    ),
+    (
+        "replica-take",
+        "replica-take",
+        "A delivery that another replica works on.",
         None,
     ),
     (

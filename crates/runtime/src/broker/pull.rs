@@ -5,8 +5,8 @@
 //! known how many messages the broker may still send, so a process that is to stop asks for no more, takes what is still
 //! sent, and gives it back.
 //!
-//! It asks for a bounded number of bytes, too, and holds a bounded number of them, so that many large messages are not in memory
-//! at once. It asks for no more than there are places for, because the worker tells the broker about the messages that have a place that
+//! It holds a bounded number of bytes, too, and asks for fewer messages while they are large. (To name a number of bytes in each
+//! request made the broker deliver a flood several times more slowly, see `docs/adr/0053`.) It asks for no more than there are places for, because the worker tells the broker about the messages that have a place that
 //! they are still worked on. What the client has received and nobody has looked at would be delivered again.
 
 use std::sync::Arc;
@@ -32,10 +32,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(2);
 const EXPIRED: u16 = 408;
 /// How many messages an expired request still asked for.
 const UNSENT: &str = "Nats-Pending-Messages";
-/// A request has no bytes left for the next message, which another request is given; in the words of the broker.
-const NO_BYTES_LEFT: &str = "Message Size Exceeds MaxBytes";
-const CONFLICT: u16 = 409;
-/// Bytes of messages that this process holds of one consumer, in kilobytes, and asks for at once: a few of the largest.
+/// Bytes of messages that this process holds of one consumer, in kilobytes: a few of the largest.
 const ROOM_KB: u32 = 16 << 10;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
@@ -60,8 +57,8 @@ pub(crate) struct Pull {
     places: Arc<Semaphore>,
     /// How many messages the broker may send without being asked again.
     asked: usize,
-    /// How many bytes they may have.
-    bytes_max: usize,
+    /// The size of the largest message of late, in kilobytes.
+    large_kb: u32,
     /// One permit for each kilobyte of the messages that have a place.
     room: Arc<Semaphore>,
     /// A message that was received and waits for room.
@@ -105,7 +102,7 @@ impl Pull {
             share,
             places,
             asked: 0,
-            bytes_max: bytes_max(broker),
+            large_kb: 1,
             room: Arc::new(Semaphore::new(ROOM_KB as usize)),
             received: None,
         })
@@ -117,12 +114,14 @@ impl Pull {
             if let Some(taken) = self.with_room().await? {
                 return Ok(taken);
             }
+            let fit = usize::try_from(ROOM_KB / self.large_kb)?.max(1);
             let more = self
                 .places
                 .available_permits()
                 .min(self.batch)
+                .min(fit)
                 .saturating_sub(self.asked);
-            if more >= self.share {
+            if more >= self.share.min(fit) {
                 self.ask(more).await?;
             } else if self.asked == 0 {
                 // All places are taken. These are given back at once, with those that are free by then.
@@ -144,6 +143,8 @@ impl Pull {
             return Ok(None);
         };
         let kilobytes = u32::try_from(message.length.div_ceil(1_024))?.clamp(1, ROOM_KB);
+        // It is forgotten by and by that they were large.
+        self.large_kb = kilobytes.max(self.large_kb - self.large_kb / 8);
         let room = Arc::clone(&self.room).acquire_many_owned(kilobytes).await?;
         let place = Place {
             _one: Arc::clone(&self.places).try_acquire_owned().ok(),
@@ -155,7 +156,7 @@ impl Pull {
 
     async fn ask(&mut self, more: usize) -> Result<(), AnyError> {
         let expires = u64::try_from(EXPIRES.as_nanos())?;
-        let request = json!({ "batch": more, "max_bytes": self.bytes_max, "expires": expires });
+        let request = json!({ "batch": more, "expires": expires });
         let (subject, inbox) = (self.subject.clone(), self.inbox.clone());
         self.broker
             .client
@@ -177,11 +178,6 @@ impl Pull {
         }
         match answer.status.map(u16::from) {
             Some(EXPIRED) => {
-                self.end_request(&answer);
-                Ok(None)
-            }
-            // What it still asked for is not sent any more.
-            Some(CONFLICT) if answer.description.as_deref() == Some(NO_BYTES_LEFT) => {
                 self.end_request(&answer);
                 Ok(None)
             }

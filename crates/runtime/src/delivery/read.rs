@@ -1,6 +1,6 @@
 //! Reading the message that a delivery carries.
 
-use concord_encoding::PayloadReference;
+use concord_encoding::{PAYLOAD_BYTES_MAX, PayloadReference};
 use concord_wire::Envelope;
 use concord_wire::subject::Service;
 
@@ -48,7 +48,10 @@ impl Delivery {
         if let Some(fault) = &self.over_limit {
             return Err(Error::Refused((**fault).clone()));
         }
-        self.spend(usize::try_from(reference.size).unwrap_or(usize::MAX))?;
+        // What says that it is larger than any payload may be is refused for that, and not fetched.
+        if reference.size <= PAYLOAD_BYTES_MAX {
+            self.spend(usize::try_from(reference.size).unwrap_or(usize::MAX))?;
+        }
         self.take_room(&context.large_payloads, reference.size)
             .await;
         context.ports.with_payload(envelope).await

@@ -168,9 +168,7 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
         CaseEvent::Challenged(_)
         | CaseEvent::ReviewRecorded(_)
         | CaseEvent::GateReviewed(_)
-        | CaseEvent::GatePassed(_) => {
-            return None;
-        }
+        | CaseEvent::GatePassed(_) => return None,
     })
 }
 
