@@ -1,7 +1,7 @@
 //! The archive: cases that are over are written to it, and then removed from the streams.
 //!
 //! It is done here because here everything that is stored is digested into heads: what no head covers yet is not archived, so that
-//! heads hold across archive and streams. Every replica makes rounds. Of one round each part may be done twice or end anywhere:
+//! heads hold across archive and streams. One replica makes rounds. Of one round each part may be done twice or end anywhere:
 //!
 //! 1. Cases that are over are gathered and written as a segment, under a name that nobody else has.
 //! 2. `sealed` is appended under the lock: now the segment counts. Where another replica was faster, the files are removed.

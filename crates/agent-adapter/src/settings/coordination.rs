@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CoordinationSettings {
-    /// Whether it is counted at all: every replica then hears every message.
+    /// Whether it is counted at all: one replica then hears every message.
     pub enabled: bool,
     /// Agents that lead others, besides the coordinator; when there are none, those of whose card a skill has the tag `lead`.
     pub leads: Vec<AgentId>,
