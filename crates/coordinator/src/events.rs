@@ -1,4 +1,5 @@
-//! Events: those of others become steps, the coordinator's own become effects.
+//! Events: those of others become steps, the coordinator's own become effects. A place of a quota that was taken is looked at
+//! once more.
 
 use std::sync::Arc;
 
@@ -15,11 +16,12 @@ use concord_runtime::{Aggregates, Directory, Ports};
 use crate::openers::Openers;
 use crate::{exchange, route};
 
-/// Events of others.
+/// Events of others, and the places that openers have taken.
 pub(crate) struct OthersEvents<P> {
     service: ServiceContext<P>,
     cases: EventHandler<P, CaseMachine>,
     requests: Arc<Aggregates<RequestMachine, P>>,
+    openers: Openers<P>,
 }
 
 impl<P: Ports> OthersEvents<P> {
@@ -27,12 +29,14 @@ impl<P: Ports> OthersEvents<P> {
         service: &ServiceContext<P>,
         cases: &Arc<Aggregates<CaseMachine, P>>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
+        openers: &Openers<P>,
     ) -> Self {
         let cases = EventHandler::new(service, cases, route::from_event);
         Self {
             service: service.clone(),
             cases,
             requests: Arc::clone(requests),
+            openers: openers.clone(),
         }
     }
 
@@ -68,14 +72,22 @@ impl<P: Ports> OthersEvents<P> {
 
 impl<P: Ports> Handler for OthersEvents<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        if let (Aggregate::Deadline, _) = handlers::aggregate_of(&self.service, delivery)? {
-            let elapsed =
-                StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
-                    .event
-                    .into_elapsed();
-            if elapsed.aggregate == Aggregate::Request {
-                return self.request_elapsed(delivery, elapsed).await;
+        match handlers::aggregate_of(&self.service, delivery)? {
+            (Aggregate::Deadline, _) => {
+                let elapsed =
+                    StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
+                        .event
+                        .into_elapsed();
+                if elapsed.aggregate == Aggregate::Request {
+                    return self.request_elapsed(delivery, elapsed).await;
+                }
             }
+            (Aggregate::Opener, _) => {
+                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                self.openers.heard_admission(&record).await?;
+                return Ok(Ack::Acknowledge);
+            }
+            _ => {}
         }
         self.cases.handle(delivery).await
     }

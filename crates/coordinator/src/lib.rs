@@ -93,7 +93,7 @@ pub fn bind<P: Ports>(
     binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
     binder.handle(
         ConsumerKind::Events(SERVICE),
-        events::OthersEvents::new(service, &cases, &requests),
+        events::OthersEvents::new(service, &cases, &requests, &names.openers),
     );
     binder.handle(
         ConsumerKind::Effects(SERVICE),

@@ -9,7 +9,8 @@ use concord_domain::aggregates::case::{
 use concord_domain::aggregates::opener::{OpenerInput, OpenerMachine, OpenerState};
 use concord_domain::{Context, Decision, Machine};
 use concord_events::{
-    Admitted, CaseEvent, ChallengeAdmitted, EventMeta, QuotaReached, Quotas, StoredEvent,
+    Admitted, CaseEvent, ChallengeAdmitted, EventMeta, OpenerEvent, QuotaReached, Quotas,
+    StoredEvent,
 };
 use concord_runtime::delivery::HandleError;
 use concord_runtime::event_store::step;
@@ -151,8 +152,8 @@ impl<P: Ports> Openers<P> {
         Err(fault.into())
     }
 
-    /// Gives back the places of cases that were not opened, or have ended. There are hardly any: one is left where a process stops
-    /// between the place and the case, and another has refused the same message meanwhile.
+    /// Gives back the places of cases that were not opened. There are hardly any: one is left where a process stops between the place
+    /// and the case, and another has refused the same message meanwhile.
     async fn sweep(&self, opener: &AgentId, held: &OpenerState) -> Result<(), HandleError> {
         let now = self.service.ports.now();
         let places = held.cases.iter();
@@ -179,6 +180,25 @@ impl<P: Ports> Openers<P> {
         let context = self.ordered(&format!("settled/{id}"));
         let release = OpenerInput::Release(case_id);
         self.step(&asked.opened_by, &context, &release).await?;
+        Ok(())
+    }
+
+    /// Gives back a place that was taken too late. One try of a message can be slow: it takes the place when another try has been
+    /// refused already, because another message was faster with the case's id. Nobody but this handler would see it if the slow
+    /// try then stopped. The place of a case that is not opened yet is left to the tries of its message.
+    pub(crate) async fn heard_admission(
+        &self,
+        record: &StoredEvent<OpenerEvent>,
+    ) -> Result<(), HandleError> {
+        let OpenerEvent::Admitted(admitted) = &record.event else {
+            return Ok(());
+        };
+        let case = self.cases.load(&admitted.case_id.token()).await?.state;
+        if case.opened.is_some() && !is_needed(&case, &admitted.opener) {
+            let context = self.service.of_event(record.meta.event_id.clone());
+            let release = OpenerInput::Release(admitted.case_id.clone());
+            self.step(&admitted.opener, &context, &release).await?;
+        }
         Ok(())
     }
 

@@ -86,7 +86,7 @@ macro_rules! aggregates {
             /// What one opener holds of the quotas: cases, gates, challenges; owned by the coordinator.
             Opener = "opener" {
                 event: OpenerEvent, machine: OpenerMachine, owner: Coordinator,
-                readers: [], notices: ["quota_reached"], completions: [],
+                readers: [Coordinator: ["admitted"]], notices: ["quota_reached"], completions: [],
             }
             /// What one agent asked another for; owned by the coordinator.
             Request = "request" {
