@@ -1,11 +1,18 @@
 //! Quotas: an opener, as the user that `concord permissions --role opener` prints, has as many open cases as the installation
 //! allows and no more, whatever becomes of the coordinator; others are not held by what one of them has.
 
+use concord_domain::Context;
+use concord_domain::aggregates::opener::{OpenerInput, OpenerMachine};
+use concord_events::{Admitted, Quotas};
+use concord_runtime::event_store::cache::Cache;
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
+use concord_runtime::{Aggregates, Broker, Outcome};
 use concord_testkit::{
     Message, TestInstallation, concord, events, message_bodies, unique, wait_for,
 };
-use concord_wire::AgentId;
 use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, MessageId, Timestamp};
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
@@ -150,5 +157,61 @@ async fn an_opener_has_as_many_cases_as_the_quota_says() {
         let (code, said) = stage.open(&stage.olga, &unique("free"));
         assert_eq!(code, Some(0), "{said}");
     }
+    stage.installation.holds(PATIENCE).await;
+}
+
+/// Takes a place for a case, as a try of a message does that was slow: it has seen that there is no such case, and stops afterwards.
+async fn take_place_late(stage: &Stage, opener: &AgentId, case: &str) {
+    let settings = BrokerSettings {
+        servers: stage.installation.server_url().to_owned(),
+        ..BrokerSettings::default()
+    };
+    let broker = Broker::connect("slow", &settings, &StorageSettings::default(), true)
+        .await
+        .expect("connected");
+    let store = NatsEventStore::new(broker).await.expect("an event store");
+    let openers = Aggregates::<OpenerMachine, _>::new(store, &Cache::new(1 << 20));
+    let message = MessageId::new(unique("slow")).expect("an id");
+    let admitted = Admitted {
+        opener: opener.clone(),
+        case_id: CaseId::new(case).expect("an id"),
+        gates: 0,
+        quotas: Quotas::default(),
+    };
+    let context = Context::of_message(Timestamp::from_unix_millis(1_764_000_000_000), message);
+    let input = OpenerInput::Admit(admitted);
+    let done = openers.step(&opener.token(), &context, &input, None).await;
+    let done = done.expect("stored");
+    assert!(matches!(done, Outcome::Appended { .. }), "{done:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_was_taken_too_late_is_given_back() {
+    let stage = Stage::start().await;
+    let (of_another, ended, own) = (unique("another"), unique("ended"), unique("own"));
+    assert_eq!(stage.open(&stage.oran, &of_another).0, Some(0));
+    assert_eq!(stage.open(&stage.opal, &own).0, Some(0));
+    assert_eq!(stage.open(&stage.olga, &ended).0, Some(0));
+    let cancel = ["case", "cancel", &ended, "--why", "not needed", "--by"];
+    let cancel = [&cancel[..], &[stage.olga.as_str()]].concat();
+    let (code, said) = stage.command(&stage.olga, &cancel);
+    assert_eq!(code, Some(0), "{said}");
+    for case in [&of_another, &ended] {
+        take_place_late(&stage, &stage.opal, case).await;
+    }
+    wait_for("the places are given back", PATIENCE, async || {
+        let held = stage.held(&stage.opal);
+        if held["open_cases"] == 1 {
+            Ok(())
+        } else {
+            Err(held.to_string())
+        }
+    })
+    .await;
+    let filter = format!("opener.{}.released", stage.opal);
+    let released = events(stage.installation.client(), &filter).await;
+    assert_eq!(released.expect("events").len(), 2);
+    // Who opened the case keeps the place.
+    assert_eq!(stage.held(&stage.oran)["open_cases"], 1);
     stage.installation.holds(PATIENCE).await;
 }
