@@ -66,16 +66,18 @@ pub(crate) async fn strike(installation: &TestInstallation, blow: Blow) {
 
 /// An installation of two processes of each service.
 pub(crate) async fn start() -> TestInstallation {
-    let installation = TestInstallation::start_with(|plan: Plan| {
-        // A message that a killed process was working on is delivered to another after this time.
-        let plan = with_hosted_agent(plan).with_setting("work.ack_wait_ms=2000");
-        SERVICES
-            .iter()
-            .fold(plan, |plan, service| plan.with_replicas(*service, REPLICAS))
-    })
-    .await;
+    let installation = TestInstallation::start_with(doubled).await;
     installation.free_openers().await;
     installation
+}
+
+/// A plan with two processes of each service.
+pub(crate) fn doubled(plan: Plan) -> Plan {
+    // A message that a killed process was working on is delivered to another after this time.
+    let plan = with_hosted_agent(plan).with_setting("work.ack_wait_ms=2000");
+    SERVICES
+        .iter()
+        .fold(plan, |plan, service| plan.with_replicas(*service, REPLICAS))
 }
 
 /// The position of the last stored event.

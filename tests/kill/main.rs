@@ -3,7 +3,9 @@
 
 mod agents;
 mod blows;
+mod brokers;
 mod cases;
+mod cluster;
 mod deadlines;
 mod drain;
 mod events;

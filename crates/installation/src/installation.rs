@@ -143,9 +143,11 @@ impl Installation {
         Ok(())
     }
 
-    async fn client(&self) -> Result<async_nats::Client, Error> {
+    /// A connection to the broker, or to any of several.
+    pub async fn client(&self) -> Result<async_nats::Client, Error> {
         let url = &self.server_url;
-        async_nats::connect(url)
+        let addresses: Vec<&str> = url.split(',').collect();
+        async_nats::connect(&addresses[..])
             .await
             .map_err(|source| Error::Connect {
                 url: url.clone(),
@@ -153,7 +155,7 @@ impl Installation {
             })
     }
 
-    /// The address of the broker, for example `nats://127.0.0.1:4222`.
+    /// The address of the broker, for example `nats://127.0.0.1:4222`; of several, separated by commas.
     pub fn server_url(&self) -> &str {
         &self.server_url
     }

@@ -53,7 +53,8 @@ impl TestInstallation {
         plan.binaries = Some(binaries());
         let installation = Installation::start(change(plan), |_| {}).await;
         let installation = installation.unwrap_or_else(|error| panic!("{error}"));
-        let client = async_nats::connect(installation.server_url())
+        let client = installation
+            .client()
             .await
             .expect("the test's nats-server answers");
         Self {

@@ -1,0 +1,196 @@
+//! Three brokers keep each stream three times, and two of each service run, while brokers are killed, frozen and cut off from each
+//! other, and services are killed and frozen: every case comes to the decision of an undisturbed run.
+
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream;
+use concord_testkit::{Plan, Random, SERVICES, TestInstallation, audit, settled, until};
+use concord_wire::subject::Service;
+use serde_json::Value;
+
+use crate::agents::{Agents, publish};
+use crate::blows::{doubled, freeze, last_event, start, thaw};
+use crate::brokers::{BROKERS, Brokers};
+use crate::cases::{self, AGENTS, opening, wait_for_decisions};
+
+/// Cases of the gate; `CONCORD_CLUSTER_CASES` says another number.
+const CASES: usize = 40;
+/// Blows of each kind on brokers, for each forty cases.
+const ROUNDS: usize = 2;
+/// How many events an undisturbed case has at least.
+const EVENTS_OF_A_CASE: u64 = 8;
+const PATIENCE: Duration = Duration::from_secs(180);
+/// So many events must be stored while something is frozen or cut off, or this time pass: a stream whose leader is away may have to wait for
+/// an election.
+const EVENTS_MEANWHILE: u64 = 12;
+const MEANWHILE_MAX: Duration = Duration::from_secs(15);
+
+#[derive(Debug, Clone, Copy)]
+enum Blow {
+    KillBroker(usize),
+    FreezeBroker(usize),
+    CutOffBroker(usize),
+    KillService(Service, usize),
+    FreezeService(Service, usize),
+}
+
+fn number_of_cases() -> usize {
+    let given = std::env::var("CONCORD_CLUSTER_CASES");
+    given.map_or(CASES, |number| number.parse().expect("a number of cases"))
+}
+
+/// Blows for a run of so many events, each with the number of events at which it falls, in order.
+fn plan(random: &mut Random, cases: usize, events: u64) -> Vec<(u64, Blow)> {
+    let rounds = ROUNDS * cases.div_ceil(CASES);
+    let mut blows = Vec::new();
+    for round in 0..rounds {
+        let mut broker = || usize::try_from(random.between(0, BROKERS as u64 - 1)).unwrap_or(0);
+        blows.extend([
+            Blow::KillBroker(broker()),
+            Blow::FreezeBroker(broker()),
+            Blow::CutOffBroker(broker()),
+        ]);
+        for service in SERVICES {
+            blows.push(Blow::KillService(service, round % 2));
+            blows.push(Blow::FreezeService(service, (round + 1) % 2));
+        }
+    }
+    let mut at: Vec<(u64, Blow)> = blows
+        .into_iter()
+        .map(|blow| (random.between(1, events), blow))
+        .collect();
+    at.sort_by_key(|(at, _)| *at);
+    at
+}
+
+/// Waits until more events are stored, or for as long as an election may take.
+async fn meanwhile(jetstream: &jetstream::Context) {
+    let Ok(before) = last_event(jetstream).await else {
+        return;
+    };
+    let more = until("more events", MEANWHILE_MAX, async || {
+        let last = last_event(jetstream).await?;
+        if last >= before + EVENTS_MEANWHILE {
+            Ok(())
+        } else {
+            Err(format!("event {last}"))
+        }
+    });
+    if let Err(waited) = more.await {
+        println!("         {waited}");
+    }
+}
+
+/// Strikes, and returns when what was struck works again.
+async fn strike(
+    installation: &TestInstallation,
+    brokers: &Brokers,
+    jetstream: &jetstream::Context,
+    blow: Blow,
+) {
+    match blow {
+        Blow::KillBroker(broker) => {
+            brokers.kill(broker);
+            meanwhile(jetstream).await;
+            brokers.start_again(broker).await;
+        }
+        Blow::FreezeBroker(broker) => {
+            brokers.freeze(broker);
+            meanwhile(jetstream).await;
+            brokers.thaw(broker);
+        }
+        Blow::CutOffBroker(broker) => {
+            brokers.cut_off(broker);
+            meanwhile(jetstream).await;
+            brokers.mend(broker);
+        }
+        Blow::KillService(service, replica) => {
+            installation
+                .kill(service, replica)
+                .expect("a process of the plan");
+            installation
+                .launch(service, replica)
+                .expect("it starts again");
+        }
+        Blow::FreezeService(service, replica) => {
+            freeze(installation, service, replica);
+            meanwhile(jetstream).await;
+            thaw(installation, service, replica);
+        }
+    }
+}
+
+/// The decisions of an undisturbed run on one broker, and how many events there were.
+async fn undisturbed(cases: usize) -> (Vec<(String, Value)>, u64) {
+    let installation = start().await;
+    let client = installation.client().clone();
+    let jetstream = jetstream::new(client.clone());
+    let _agents = Agents::start(&client, &AGENTS[..4], cases::answers);
+    for number in 0..cases {
+        let stored = publish(&jetstream, &opening(number)).await;
+        stored.expect("the request is stored");
+    }
+    let decided = wait_for_decisions(&client, cases, PATIENCE).await;
+    let events = last_event(&jetstream).await.expect("the stream is there");
+    (decided, events)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_brokers_lose_nothing_when_each_fails_in_turn() {
+    if std::env::var_os("CONCORD_QUICK").is_some() {
+        return println!("left out: CONCORD_QUICK is set");
+    }
+    let mut random = Random::seeded();
+    let cases = number_of_cases();
+    let (expected, events) = undisturbed(cases).await;
+    assert!(events >= cases as u64 * EVENTS_OF_A_CASE, "{events} events");
+
+    let brokers = Brokers::start().await;
+    let installation = TestInstallation::start_with(|before: Plan| {
+        let mut cluster = doubled(before).with_setting("storage.replicas=3");
+        cluster.server_url = Some(brokers.url());
+        cluster
+    })
+    .await;
+    installation.free_openers().await;
+    let client = installation.client().clone();
+    let jetstream = jetstream::new(client.clone());
+    let _agents = Agents::start(&client, &AGENTS[..4], cases::answers);
+    for number in 0..cases {
+        until("the request is stored", PATIENCE, async || {
+            let stored = publish(&jetstream, &opening(number)).await;
+            stored.map_err(|error| error.to_string())
+        })
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+    }
+    let begun = Instant::now();
+    for (at, blow) in plan(&mut random, cases, events * 9 / 10) {
+        until(format!("event {at}"), PATIENCE, async || {
+            let last = last_event(&jetstream).await?;
+            if last >= at {
+                Ok(())
+            } else {
+                Err(format!("event {last}"))
+            }
+        })
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+        println!(
+            "{:6.2} s: event {at}: {blow:?}",
+            begun.elapsed().as_secs_f64()
+        );
+        strike(&installation, &brokers, &jetstream, blow).await;
+    }
+    let found = wait_for_decisions(&client, cases, PATIENCE).await;
+    settled(&client, PATIENCE)
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+    println!("{:6.2} s: all is done", begun.elapsed().as_secs_f64());
+    assert_eq!(expected, found);
+    let report = audit(&client).await.expect("the streams can be read");
+    let violations: Vec<_> = report.violations().collect();
+    assert!(report.holds(), "{violations:#?}");
+    let exited = installation.exited();
+    assert!(exited.is_empty(), "{exited:?}");
+}
