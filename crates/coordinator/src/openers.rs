@@ -172,7 +172,8 @@ impl<P: Ports> Openers<P> {
     /// Gives back the place that was asked for, where it is not needed: somebody else was faster with the same id, an operator has no
     /// place, or another process has opened the case meanwhile and it has even ended.
     pub(crate) async fn settle(&self, id: &Token, asked: &OpenRequest) -> Result<(), HandleError> {
-        let case = self.cases.load(id).await?.state;
+        // As the step has just left it, which came after the place: an end that is still to come is heard, and finds the place.
+        let case = self.cases.load_up_to(id, 1).await?.state;
         let (false, Ok(case_id)) = (is_needed(&case, &asked.opened_by), CaseId::new(id.as_str()))
         else {
             return Ok(());
@@ -193,7 +194,13 @@ impl<P: Ports> Openers<P> {
         let OpenerEvent::Admitted(admitted) = &record.event else {
             return Ok(());
         };
-        let case = self.cases.load(&admitted.case_id.token()).await?.state;
+        let case_id = admitted.case_id.token();
+        // As it was after the place was taken: an end that is still to come is heard, and finds the place.
+        let case = self
+            .cases
+            .load_up_to(&case_id, record.sequence + 1)
+            .await?
+            .state;
         if case.opened.is_some() && !is_needed(&case, &admitted.opener) {
             let context = self.service.of_event(record.meta.event_id.clone());
             let release = OpenerInput::Release(admitted.case_id.clone());
@@ -213,7 +220,8 @@ impl<P: Ports> Openers<P> {
             _ => return Ok(()),
         }
         let EventMeta { id, event_id, .. } = &record.meta;
-        let case = self.cases.load(id).await?.state;
+        // What comes after this event and ends the case is heard, too.
+        let case = self.cases.load_up_to(id, record.sequence).await?.state;
         if let Some((opener, case_id)) = opener_of(&case)
             && case.is_over()
         {

@@ -139,6 +139,19 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
         Ok(cached.versioned.clone())
     }
 
+    /// The aggregate with everything up to `sequence`: as this process has it in memory where that suffices, which costs no request; else as
+    /// the stream's leader knows it. For decisions that a later event corrects.
+    pub async fn load_up_to(&self, id: &Token, sequence: u64) -> Result<Versioned<M>, Error> {
+        let slot = self.cache.slot::<Slot<M>>(id);
+        let mut cached = slot.lock().await;
+        if cached.versioned.sequence() < sequence {
+            self.refresh(&mut cached, id, Consistency::Leader, None)
+                .await?;
+        }
+        self.cache.weigh(id, &slot, cached.weight);
+        Ok(cached.versioned.clone())
+    }
+
     /// Does one step.
     pub async fn step(
         &self,
