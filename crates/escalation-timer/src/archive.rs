@@ -70,11 +70,7 @@ impl Archiver {
     /// With the archive of the installation, which the settings must name.
     pub(crate) fn new(runner: &ServiceRunner, own: &TimerSettings) -> Result<Self, AnyError> {
         let Some(archive) = runner.broker.archive.clone() else {
-            return Err(
-                "storage.archive_after_s is set and storage.archive is not: name a folder there, or \
-                 object-store"
-                    .into(),
-            );
+            return Err("storage.archive names no place".into());
         };
         let has_heads = own.head_interval_ms > 0;
         let (sealed, purged, waiting) = (Counter::default(), Counter::default(), Gauge::default());

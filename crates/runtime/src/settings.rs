@@ -157,6 +157,21 @@ impl StorageSettings {
     }
 }
 
+impl StorageSettings {
+    /// Refuses settings that contradict each other.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.archive_after_s > 0 && self.archive.is_empty() {
+            return Err(Error::Value {
+                key: "storage.archive_after_s".into(),
+                message:
+                    "It is set and storage.archive is not: name a folder there, or object-store"
+                        .into(),
+            });
+        }
+        Ok(())
+    }
+}
+
 /// The HTTP endpoint for health and metrics.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

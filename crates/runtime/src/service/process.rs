@@ -106,6 +106,9 @@ pub fn main<R: Run>() -> ExitCode {
             Err(error) => fail(1, &error),
         };
     }
+    if let Err(error) = settings.storage.check() {
+        return fail(EXIT_SETTINGS, &error);
+    }
     if let Err(error) = R::check(&settings.service) {
         return fail(EXIT_SETTINGS, &*error);
     }

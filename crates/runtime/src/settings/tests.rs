@@ -21,6 +21,19 @@ fn nothing_given_means_the_defaults() {
 }
 
 #[test]
+fn what_is_archived_needs_a_place() {
+    let given = |flags: &[&str]| {
+        let settings: Plain = read(&sources(&[], flags)).unwrap();
+        settings.storage.check().map_err(|error| error.to_string())
+    };
+    assert_eq!(given(&[]), Ok(()));
+    let (after, place) = ("storage.archive_after_s=60", "storage.archive=object-store");
+    assert_eq!(given(&[after, place]), Ok(()));
+    let refused = given(&[after]).unwrap_err();
+    assert!(refused.contains("storage.archive is not"), "{refused}");
+}
+
+#[test]
 fn flags_go_before_the_environment_and_the_environment_before_the_file() {
     let directory = std::env::temp_dir().join(format!("concord-settings-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();

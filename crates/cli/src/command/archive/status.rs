@@ -78,7 +78,9 @@ pub(super) async fn run(
 
 fn text(status: &Status) -> String {
     let Some(at) = status.last_sealed_at else {
-        return "Nothing is archived; docs/archive.md says how to switch it on.\n".to_owned();
+        return "Nothing is archived yet. Where the services have storage.archive and storage.archive_after_s, a case is archived when it has \
+                been over for that long; see docs/archive.md.\n"
+            .to_owned();
     };
     let place = match &status.location {
         Some(location) => styled(NAMED, location).to_string(),
