@@ -33,8 +33,13 @@ pub enum Consistency {
 /// What became of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
-    /// The event is stored, at this sequence.
-    Stored(u64),
+    /// The event is stored.
+    Stored {
+        /// Its sequence in the stream.
+        sequence: u64,
+        /// Its size as it was stored, in bytes.
+        bytes: usize,
+    },
     /// It is not known to be stored: another event was first, or this one had been stored before. Load again to see.
     Conflict,
 }

@@ -187,6 +187,7 @@ impl Broker {
         let open = EventMeta::decode(&event.body)
             .map(|meta| meta.deadlines)
             .unwrap_or_default();
+        let bytes = event.body.len();
         let receipt = self.publish(now, StreamKind::Events, event);
         if receipt.duplicate {
             return Appended::Conflict;
@@ -200,7 +201,10 @@ impl Broker {
             .entry(lock.to_owned())
             .or_default()
             .push(receipt.sequence);
-        Appended::Stored(receipt.sequence)
+        Appended::Stored {
+            sequence: receipt.sequence,
+            bytes,
+        }
     }
 
     /// Stores a publication, unless its id was stored in this stream within the window.
@@ -337,12 +341,16 @@ mod tests {
         }
     }
 
+    fn stored(sequence: u64) -> Appended {
+        Appended::Stored { sequence, bytes: 0 }
+    }
+
     #[test]
     fn the_lock_is_looked_at_before_the_id() {
         let mut broker = Broker::new();
         assert_eq!(
             broker.append(0, "case.c", Some(0), publication("a")),
-            Appended::Stored(1)
+            stored(1)
         );
         assert_eq!(
             broker.append(0, "case.c", Some(0), publication("b")),
@@ -354,11 +362,11 @@ mod tests {
         );
         assert_eq!(
             broker.append(0, "case.c", Some(1), publication("b")),
-            Appended::Stored(2)
+            stored(2)
         );
         assert_eq!(
             broker.append(200_000, "case.c", Some(2), publication("b")),
-            Appended::Stored(3),
+            stored(3),
             "window is over"
         );
         assert_eq!(broker.events_of_lock("case.c"), [1, 2, 3]);
@@ -377,7 +385,7 @@ mod tests {
         );
         assert_eq!(
             broker.append(200_000, "case.c", Some(4), publication("c")),
-            Appended::Stored(5)
+            stored(5)
         );
     }
 

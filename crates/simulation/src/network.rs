@@ -242,7 +242,9 @@ impl World {
         }
         let appended = self.broker.append(self.now, lock, expected, event);
         match appended {
-            Appended::Stored(sequence) => self.announce(StreamKind::Events, sequence, &subject),
+            Appended::Stored { sequence, .. } => {
+                self.announce(StreamKind::Events, sequence, &subject)
+            }
             Appended::Conflict => {
                 self.counts.races_lost += 1;
                 self.note(|| format!("lost the race for {subject}"));

@@ -8,7 +8,6 @@ use std::any::{Any, TypeId};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concord_domain::Machine;
-use concord_domain::rules::size_budget::json_bytes;
 use concord_wire::Token;
 
 use crate::event_store::byte_lru::ByteLru;
@@ -87,9 +86,9 @@ pub(super) struct Weight {
 }
 
 impl Weight {
-    /// Takes an event into account that was applied.
-    pub(super) fn add<M: Machine>(&mut self, event: &M::Event) {
-        self.bytes = self.bytes.saturating_add(json_bytes(event));
+    /// Takes an event into account that was applied, and how large it is.
+    pub(super) fn add<M: Machine>(&mut self, event: &M::Event, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
         if !M::MUST_END {
             self.bytes = self.bytes.min(ENDLESS_BYTES_MAX);
         }

@@ -189,7 +189,8 @@ impl EventStore for NatsEventStore {
     ) -> Result<Appended, Error> {
         let subjects = self.broker.subjects();
         let payload = record.encode()?;
-        check_size(&self.broker, payload.len())?;
+        let bytes = payload.len();
+        check_size(&self.broker, bytes)?;
         let mut headers = headers(record.meta.event_id.as_str(), trace);
         headers.insert(header::EXPECTED_LAST_SUBJECT_SEQUENCE, head.to_string());
         headers.insert(
@@ -199,7 +200,10 @@ impl EventStore for NatsEventStore {
         let subject = subjects.build(&record.subject());
         match self.broker.store(subject, headers, payload.into()).await {
             Ok(stored) if stored.duplicate => Ok(Appended::Conflict),
-            Ok(stored) => Ok(Appended::Stored(stored.sequence)),
+            Ok(stored) => Ok(Appended::Stored {
+                sequence: stored.sequence,
+                bytes,
+            }),
             Err(publish::Error::Moved) => Ok(Appended::Conflict),
             Err(error) => Err(Operation::StoreEvent.failed(error).into()),
         }

@@ -14,6 +14,7 @@
 //! sees a repetition or a reused id. A read may be stale: an event to append is protected by the lock, and a decision
 //! *not* to append is made only on state read from the stream's leader.
 
+use concord_domain::rules::size_budget::json_bytes;
 use concord_domain::{Context, Decision, Ignored, Machine, Versioned};
 use concord_events::{AggregateEvent, StoredEvent};
 use concord_wire::{ErrorCode, Fault, Token};
@@ -92,8 +93,9 @@ impl<M: Machine> Default for CachedAggregate<M> {
 }
 
 impl<M: Machine> CachedAggregate<M> {
-    fn apply(&mut self, record: StoredEvent<M::Event>) {
-        self.weight.add::<M>(&record.event);
+    /// Takes an event into account that takes so many bytes as JSON.
+    fn apply(&mut self, record: StoredEvent<M::Event>, bytes: usize) {
+        self.weight.add::<M>(&record.event, bytes);
         self.versioned.apply(record);
     }
 
@@ -198,14 +200,14 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
                 .append(&record, cached.head(), trace)
                 .await
                 .map_err(|source| failed::<M>(id, source))?;
-            if let Appended::Stored(sequence) = appended {
+            if let Appended::Stored { sequence, bytes } = appended {
                 debug_assert!(
                     sequence > cached.head(),
                     "an event was stored before the one that it follows"
                 );
                 record.sequence = sequence;
                 let event = record.event.name();
-                cached.apply(record);
+                cached.apply(record, bytes);
                 return Ok(Outcome::Appended { event, sequence });
             }
             self.counters.conflicts.inc();
@@ -256,7 +258,10 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
             event: record.event.name(),
             sequence: record.sequence,
         });
-        records.into_iter().for_each(|record| cached.apply(record));
+        for record in records {
+            let bytes = json_bytes(&record.event);
+            cached.apply(record, bytes);
+        }
         Ok(found.map_or(Refreshed::Changed, Refreshed::FoundOwn))
     }
 }
