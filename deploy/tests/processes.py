@@ -88,10 +88,10 @@ class Stage(contextlib.ExitStack):
         path.write_text(config)
         return self.run(name, [NATS, "--config", path], environment)
 
-    def service(self, service, settings, name=None, wait=True):
-        """A service with these settings (key to value); gives the process and the address of its health."""
+    def service(self, service, settings, name=None, wait=True, config=None):
+        """A service with these settings (key to value) and this file of settings; gives the process and the address of its health."""
         (port,) = free_ports(1)
-        arguments = [BINARIES / f"concord-{service}"]
+        arguments = [BINARIES / f"concord-{service}", *(["--config", config] if config else [])]
         for key, value in {"http.address": f"127.0.0.1:{port}", "telemetry.log": "info", **settings}.items():
             arguments += ["--set", f"{key}={value}"]
         name = name or service
