@@ -102,6 +102,13 @@ class Schemas(unittest.TestCase):
                     checked += 1
                 self.assertGreater(checked, 10)
 
+    def test_the_policy_of_the_broker_keeps_to_its_schema(self):
+        import kubernetes_validate
+
+        policy = yaml.safe_load((DEPLOY / "examples" / "networkpolicy-nats.yaml").read_text())
+        for version in VERSIONS:
+            kubernetes_validate.validate(policy, version, strict=True)
+
     def test_a_field_that_does_not_exist_is_found(self):
         import kubernetes_validate
 
