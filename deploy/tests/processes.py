@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -111,6 +112,38 @@ class Stage(contextlib.ExitStack):
         if check and done.returncode != 0:
             raise AssertionError(f"concord {' '.join(map(str, arguments))}: {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
+
+
+class Wire:
+    """A connection to a port that can be cut: whoever connects to `port` speaks to the other port, until it is."""
+
+    def __init__(self, port):
+        self._ends, self._target, self._whole = [], port, True
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while self._whole:
+                near, _ = self._listener.accept()
+                far = socket.create_connection(("127.0.0.1", self._target))
+                self._ends += [near, far]
+                for source, sink in ((near, far), (far, near)):
+                    threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
+
+    @staticmethod
+    def _copy(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+
+    def cut(self):
+        self._whole = False
+        for end in [self._listener, *self._ends]:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
 
 
 class Authority:

@@ -13,7 +13,7 @@ import urllib.parse
 
 import nats
 import yaml
-from processes import BINARIES, Stage, free_ports, get, get_json, until
+from processes import BINARIES, Stage, Wire, free_ports, get, get_json, until
 
 DEPLOY = pathlib.Path(__file__).resolve().parent.parent
 RULES = DEPLOY / "helm" / "concord" / "files" / "rules.yaml"
@@ -53,7 +53,8 @@ class Prometheus:
     def __init__(self, stage, targets):
         rules = re.sub(r"for: \w+", "for: 0s", RULES.read_text()).replace("[10m]", "[10s]")
         (stage.folder / "rules.yaml").write_text(rules)
-        scrape = [{"job_name": job, "static_configs": [{"targets": [address.removeprefix("http://")]}]} for job, address in targets.items()]
+        scrape = [{"job_name": job, "static_configs": [{"targets": [address.removeprefix("http://") for address in addresses]}]}
+                  for job, addresses in targets.items()]
         config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": ["rules.yaml"], "scrape_configs": scrape}
         (stage.folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
         (port,) = free_ports(1)
@@ -88,7 +89,13 @@ class Installation(unittest.TestCase):
         for service in SERVICES:
             settings = {"broker.servers": self.server, "work.agent_rate_max": "50", "work.agent_burst_max": "200"}
             config = hosted if service == "agent-adapter" else None
-            self.processes[service], targets[service] = self.stage.service(service, settings, config=config)
+            self.processes[service], address = self.stage.service(service, settings, config=config)
+            targets[service] = [address]
+        # A second timer, whose wire to the broker can be cut.
+        self.wire = Wire(port)
+        self.addCleanup(self.wire.cut)
+        _, address = self.stage.service("escalation-timer", {"broker.servers": f"nats://127.0.0.1:{self.wire.port}"}, name="second-timer")
+        targets["escalation-timer"].append(address)
         self.prometheus = Prometheus(self.stage, targets)
 
     def review_a_contract(self):
@@ -102,6 +109,16 @@ class Installation(unittest.TestCase):
         for subject, body in messages:
             await client.publish(subject, body)
         await client.drain()
+
+    async def ask_broker(self, verb, request):
+        client = await nats.connect(self.server)
+        answer = json.loads((await client.request(f"$JS.API.{verb}", json.dumps(request).encode(), timeout=10)).data)
+        await client.drain()
+        self.assertNotIn("error", answer)
+        return answer
+
+    def broker(self, verb, request=None):
+        return asyncio.run(self.ask_broker(verb, request or {}))
 
     def request(self, sender, to, number):
         body = {"message_id": f"019b0c6e-7f00-7000-8000-{number:012d}", "timestamp": "2026-11-21T20:15:18.000Z", "from_agent": sender, "to_agent": to,
@@ -134,8 +151,19 @@ class Installation(unittest.TestCase):
 
         until("the hosted agent is not asked any more", lambda: firing("ConcordHostedAgentDown", agent="broken"))
 
+        # Nothing is read while the flood comes, and then all of it.
+        pause = "CONSUMER.PAUSE.CONCORD_MESSAGES.coordinator-inbox"
+        self.broker(pause, {"pause_until": "2100-01-01T00:00:00Z"})
         asyncio.run(self.send(*[self.request("flooder", "coordinator", number) for number in range(2000)]))
-        until("the sender is over its limit", lambda: firing("ConcordSenderLimited"))
+        until("messages wait", lambda: firing("ConcordBacklog", consumer="coordinator-inbox"))
+        self.assertEqual(firing("ConcordSenderLimited", consumer="coordinator-inbox"), [])
+        self.broker(pause)
+        until("the sender is over its limit", lambda: firing("ConcordSenderLimited", consumer="coordinator-inbox"))
+        until("nothing waits any more", lambda: not firing("ConcordBacklog"))
+
+        self.lose_a_deadline()
+        until("the watchdog fires", lambda: firing("ConcordWatchdogFires"))
+        until("a deadline was late", lambda: firing("ConcordDeadlinesLate"))
 
         asyncio.run(self.send(("concord.v1.msg._.clerk.coordinator.request", b"no JSON")))
         until("a message is refused", lambda: firing("ConcordMessagesRefused"))
@@ -145,9 +173,22 @@ class Installation(unittest.TestCase):
         until("a service is away", lambda: firing("ConcordServiceDown", job="conflict-detector"))
         self.assertEqual(firing("ConcordServiceDown", job="coordinator"), [])
 
+        self.wire.cut()
+        until("one replica is without the broker", lambda: firing("ConcordReplicaWithoutBroker", job="escalation-timer"))
+        self.assertEqual(firing("ConcordBrokerUnreachable"), [])
+
         self.nats.terminate()
         until("the broker is away", lambda: firing("ConcordBrokerUnreachable", job="coordinator"))
         self.assertIsNone(self.processes["coordinator"].poll(), "it waits for the broker")
+
+    def lose_a_deadline(self):
+        """Opens a case that nobody answers, and takes its deadlines out of the broker."""
+        case = self.stage.folder / "case.json"
+        case.write_text(json.dumps({"policy": {"preset": "contract-review", "finding_timeout_ms": 6000}, "participants": ["nobody", "none"],
+                                    "task": {"type": "contract_review", "title": "Lease", "input": {}}}))
+        self.stage.command("case", "open", case, server=self.server)
+        until("its deadlines are armed", lambda: self.broker("STREAM.INFO.CONCORD_TIMERS")["state"]["messages"] > 0)
+        self.broker("STREAM.PURGE.CONCORD_TIMERS")
 
 
 if __name__ == "__main__":
