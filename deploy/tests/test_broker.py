@@ -88,6 +88,26 @@ class Broker(unittest.TestCase):
         self.stage.service("conflict-detector", self.settings(port), name="late", wait=False)
         until("the connection is refused", lambda: "No connection to NATS yet" in self.stage.log("late"))
 
+    def test_certificates_are_read_at_each_connection(self):
+        port, monitoring = free_ports(2)
+        config = self.config("single.conf", "nats-data", {"0.0.0.0:4222": f"127.0.0.1:{port}", "0.0.0.0:8222": f"127.0.0.1:{monitoring}"})
+        environment = {"NATS_NAME": "nats", "PASSWORD_concord": "s3cret"}
+        broker = self.stage.broker("nats", config, environment)
+        until("the broker is healthy", lambda: get(f"http://127.0.0.1:{monitoring}/healthz")[0] == 200)
+        _, address = self.stage.service("conflict-detector", self.settings(port))
+        good = [path.read_bytes() for path in self.client]
+        other = Authority(self.stage.folder / "other").sign("client", "DNS:concord")
+        for path, renewed in zip(self.client, other):
+            path.write_bytes(renewed.read_bytes())
+        broker.terminate()
+        broker.wait(30)
+        self.stage.broker("nats", config, environment)
+        until("the broker refuses it", lambda: "certificate" in self.stage.log("nats") and "TLS handshake error" in self.stage.log("nats"))
+        self.assertEqual(get(f"{address}/readyz")[0], 503)
+        for path, content in zip(self.client, good):
+            path.write_bytes(content)
+        until("the service is ready again", lambda: get(f"{address}/readyz")[0] == 200)
+
     def test_settings_that_need_each_other_are_refused_at_once(self):
         process, _ = self.stage.service("coordinator", {"broker.user": "concord"}, name="alone", wait=False)
         self.assertEqual(process.wait(20), 64)
