@@ -37,6 +37,7 @@ fn is_path(quotation: &str) -> bool {
         "clients/",
         "proto-schemas/",
         "xtask/",
+        "deploy/",
     ];
     let plain = |character: char| character.is_alphanumeric() || "/._-".contains(character);
     known.iter().any(|folder| quotation.starts_with(folder)) && quotation.chars().all(plain)

@@ -13,9 +13,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+mod broker;
 pub mod reference;
 mod secret;
 
+pub use broker::BrokerSettings;
 pub use secret::Secret;
 
 /// Why there are no settings.
@@ -72,44 +74,6 @@ pub struct Settings<S> {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoSettings {}
-
-/// The broker.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct BrokerSettings {
-    /// Addresses of nats-server, separated by commas.
-    pub servers: String,
-    /// File with NATS credentials (JWT and seed).
-    pub credentials: Option<PathBuf>,
-    /// User name, with `password`.
-    pub user: Option<String>,
-    /// Password of `user`.
-    pub password: Option<Secret>,
-    /// Token, instead of user and password.
-    pub token: Option<Secret>,
-    /// File with the certificate authority of the broker's TLS certificate.
-    pub tls_ca: Option<PathBuf>,
-    /// Prefix of the subjects on which answers come, for a user who may subscribe to no other: `concord permissions` names it.
-    pub inbox_prefix: Option<String>,
-    /// Messages with more bytes than this go compressed to agents whose cards say that they read it.
-    pub compress_over_bytes: usize,
-}
-
-impl Default for BrokerSettings {
-    fn default() -> Self {
-        let servers = "nats://127.0.0.1:4222".to_owned();
-        Self {
-            servers,
-            credentials: None,
-            user: None,
-            password: None,
-            token: None,
-            tls_ca: None,
-            inbox_prefix: None,
-            compress_over_bytes: 16_384,
-        }
-    }
-}
 
 /// Names and storage on the broker.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

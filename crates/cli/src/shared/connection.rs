@@ -73,6 +73,8 @@ impl ConnectionArgs {
         let mut settings: Settings<serde_json::Value> =
             settings::read(&Sources::of_process(self.config.clone(), Vec::new()))
                 .map_err(|error| Failure::usage(ErrorChain(&error).to_string()))?;
+        let checked = settings.broker.check();
+        checked.map_err(|error| Failure::usage(ErrorChain(&error).to_string()))?;
         if let Some(server) = &self.server {
             settings.broker.servers.clone_from(server);
         }

@@ -109,9 +109,9 @@ impl From<broker::Error> for Failure {
                  broker with --server"
             )),
             broker::Error::TooOld { .. } => Self::unavailable(message),
-            broker::Error::Credentials { .. } | broker::Error::Address { .. } => {
-                Self::usage(message)
-            }
+            broker::Error::Credentials { .. }
+            | broker::Error::PasswordFile { .. }
+            | broker::Error::Address { .. } => Self::usage(message),
         }
     }
 }

@@ -32,6 +32,14 @@ pub enum Error {
         /// Why it cannot be used.
         source: std::io::Error,
     },
+    /// The file with the password cannot be read.
+    #[error("broker.password_file {path} cannot be read")]
+    PasswordFile {
+        /// The path of the file.
+        path: String,
+        /// Why it cannot be used.
+        source: std::io::Error,
+    },
     /// The broker is too old.
     #[error(
         "nats-server {found} is too old: Concord needs {}.{} or newer, for message schedules. Upgrade the broker.",
@@ -121,8 +129,8 @@ fn options(
                 source,
             })?;
     }
-    if let (Some(user), Some(password)) = (&broker.user, &broker.password) {
-        options = options.user_and_password(user.clone(), password.reveal().to_owned());
+    if let (Some(user), Some(password)) = (&broker.user, password(broker)?) {
+        options = options.user_and_password(user.clone(), password);
     } else if let Some((user, password)) = addresses.iter().find_map(user_of) {
         options = options.user_and_password(user, password);
     }
@@ -135,7 +143,31 @@ fn options(
     if let Some(authority) = &broker.tls_ca {
         options = options.add_root_certificates(authority.clone());
     }
+    if let (Some(certificate), Some(key)) = (&broker.tls_certificate, &broker.tls_key) {
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+    }
+    if broker.tls_required {
+        options = options.require_tls(true);
+    }
+    if broker.tls_first {
+        options = options.tls_first();
+    }
     Ok(options)
+}
+
+/// The password of the broker's user, from the settings or from its file.
+fn password(broker: &BrokerSettings) -> Result<Option<String>, Error> {
+    if let Some(password) = &broker.password {
+        return Ok(Some(password.reveal().to_owned()));
+    }
+    let Some(path) = &broker.password_file else {
+        return Ok(None);
+    };
+    let text = std::fs::read_to_string(path).map_err(|source| Error::PasswordFile {
+        path: path.display().to_string(),
+        source,
+    })?;
+    Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
 /// The user and the password that an address names, as in `nats://eva:secret@127.0.0.1:4222`. The client library passes over

@@ -1,7 +1,7 @@
-//! Health for orchestrators: `/healthz` (the process lives), `/readyz` (broker reachable, consumers bound, lag bearable),
-//! `/metrics`.
+//! Health for orchestrators: `/healthz` (the process lives, broker or not), `/readyz` (broker reachable, consumers bound, lag
+//! bearable), `/metrics`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -32,9 +32,12 @@ pub struct Readiness {
     pub notes: Vec<String>,
 }
 
+/// The service that is shown, as soon as there is one: before that the process looks for the broker.
+pub type Shown = Arc<OnceLock<ServiceRunner>>;
+
 /// Serves until `stop`.
 pub async fn serve(
-    runner: ServiceRunner,
+    shown: Shown,
     listener: TcpListener,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
@@ -43,16 +46,27 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route(
             "/metrics",
-            get(|State(runner): State<ServiceRunner>| async move { runner.metrics.text() }),
+            get(|State(shown): State<Shown>| async move {
+                shown
+                    .get()
+                    .map_or_else(String::new, |runner| runner.metrics.text())
+            }),
         )
-        .with_state(runner);
+        .with_state(shown);
     axum::serve(listener, router)
         .with_graceful_shutdown(stop.cancelled_owned())
         .await
 }
 
-async fn readyz(State(runner): State<ServiceRunner>) -> (StatusCode, String) {
-    let readiness = runner.readiness();
+async fn readyz(State(shown): State<Shown>) -> (StatusCode, String) {
+    let readiness = shown.get().map_or_else(
+        || Readiness {
+            ready: false,
+            reasons: vec!["there is no connection to the broker yet".to_owned()],
+            notes: Vec::new(),
+        },
+        ServiceRunner::readiness,
+    );
     let status = if readiness.ready {
         StatusCode::OK
     } else {
@@ -104,5 +118,39 @@ async fn poll(runner: &ServiceRunner, definition: &ConsumerDefinition) -> bool {
             tracing::debug!(consumer = %definition.name, %error, "The consumer could not be described.");
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_without_a_broker_lives_and_is_not_ready() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(serve(Shown::default(), listener, stop.clone()));
+        for (path, status, text) in [
+            ("/healthz", " 200 ", "alive"),
+            ("/readyz", " 503 ", "no connection to the broker yet"),
+            ("/metrics", " 200 ", "\r\n\r\n"),
+        ] {
+            let mut connection = TcpStream::connect(address).await.unwrap();
+            let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+            connection.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            connection.read_to_string(&mut answer).await.unwrap();
+            assert!(
+                answer.lines().next().unwrap_or_default().contains(status),
+                "{path}: {answer}"
+            );
+            assert!(answer.contains(text), "{path}: {answer}");
+        }
+        stop.cancel();
+        serving.await.unwrap().unwrap();
     }
 }

@@ -106,7 +106,8 @@ pub fn main<R: Run>() -> ExitCode {
             Err(error) => fail(1, &error),
         };
     }
-    if let Err(error) = settings.storage.check() {
+    let consistent = settings.broker.check().and(settings.storage.check());
+    if let Err(error) = consistent {
         return fail(EXIT_SETTINGS, &error);
     }
     if let Err(error) = R::check(&settings.service) {
@@ -146,6 +147,8 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
         Ok(stop) => stop,
         Err(error) => return fail(1, &error),
     };
+    // Whether the process lives is answered before there is a broker: an orchestrator that got no answer would end it.
+    let http = HttpEndpoint::open(listener, &stop);
     let name = format!("concord-{}", R::SERVICE);
     let connect = Broker::connect(&name, &settings.broker, &settings.storage, true);
     let broker = tokio::select! {
@@ -167,7 +170,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
     let mut context = ServiceContext::new(R::SERVICE, ports, metrics, work);
     context.records_spans = !settings.telemetry.otlp_endpoint.is_empty();
     let runner = ServiceRunner::new(context, settings.http.ready_lag_max, stop);
-    serve::<R>(runner, listener, settings).await
+    serve::<R>(runner, http, settings).await
 }
 
 /// Creates and compares the streams. A broker that goes away or comes back at this moment is asked again; one that says
@@ -197,6 +200,31 @@ async fn listener<S>(settings: &Settings<S>) -> std::io::Result<Option<TcpListen
     TcpListener::bind(&settings.http.address).await.map(Some)
 }
 
+/// The HTTP endpoint, which answers from the beginning and is given the service when there is one.
+struct HttpEndpoint {
+    address: Option<String>,
+    service: health::Shown,
+}
+
+impl HttpEndpoint {
+    fn open(listener: Option<TcpListener>, stop: &CancellationToken) -> Self {
+        let service = health::Shown::default();
+        let address = listener
+            .as_ref()
+            .and_then(|listener| listener.local_addr().ok())
+            .map(|address| address.to_string());
+        if let Some(listener) = listener {
+            let serving = health::serve(Arc::clone(&service), listener, stop.clone());
+            tokio::spawn(async move {
+                if let Err(error) = serving.await {
+                    tracing::error!(%error, "The HTTP endpoint ended.");
+                }
+            });
+        }
+        Self { address, service }
+    }
+}
+
 /// Sees the other replicas of this service, and takes what they hand over.
 fn follow_replicas(runner: &ServiceRunner) {
     let following = Arc::clone(&runner.replicas);
@@ -212,21 +240,12 @@ fn follow_replicas(runner: &ServiceRunner) {
 
 async fn serve<R: Run>(
     runner: ServiceRunner,
-    listener: Option<TcpListener>,
+    http: HttpEndpoint,
     settings: Settings<R::Own>,
 ) -> ExitCode {
-    let http = listener
-        .as_ref()
-        .and_then(|listener| listener.local_addr().ok())
-        .map(|address| address.to_string());
-    if let Some(listener) = listener {
-        let serving = health::serve(runner.clone(), listener, runner.stop.clone());
-        runner.spawn(async move {
-            if let Err(error) = serving.await {
-                tracing::error!(%error, "The HTTP endpoint ended.");
-            }
-        });
-    }
+    // There is one service in a process, so nobody has set it before.
+    let _ = http.service.set(runner.clone());
+    let http = http.address;
     let layout = &runner.broker.layout;
     let all = layout
         .consumers()

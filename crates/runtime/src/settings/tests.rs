@@ -149,3 +149,31 @@ fn a_wrong_value_is_named() {
         Err(Error::Flag(_))
     ));
 }
+
+#[test]
+fn settings_of_the_broker_that_need_each_other_are_named() {
+    for (flags, expected) in [
+        (&["broker.user=eva", "broker.password=x"][..], None),
+        (&["broker.user=eva", "broker.password_file=/p"], None),
+        (&["broker.tls_certificate=/c", "broker.tls_key=/k"], None),
+        (&["broker.user=eva"], Some("broker.user")),
+        (&["broker.password_file=/p"], Some("broker.password_file")),
+        (
+            &[
+                "broker.user=eva",
+                "broker.password=x",
+                "broker.password_file=/p",
+            ],
+            Some("broker.password_file"),
+        ),
+        (&["broker.tls_certificate=/c"], Some("broker.tls_key")),
+        (&["broker.tls_key=/k"], Some("broker.tls_key")),
+    ] {
+        let settings: Plain = read(&sources(&[], flags)).unwrap();
+        let found = match settings.broker.check() {
+            Err(Error::Value { key, .. }) => Some(key),
+            _ => None,
+        };
+        assert_eq!(found.as_deref(), expected, "{flags:?}");
+    }
+}

@@ -1,0 +1,192 @@
+{{- define "concord.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels that select: they never change. Takes (dict "root" $ "component" name); component may be empty. */}}
+{{- define "concord.selector" -}}
+app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- with .component }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "concord.labels" -}}
+{{ include "concord.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: concord
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* The services that are on, each with the defaults: {"coordinator": {...}, ...} as JSON. */}}
+{{- define "concord.services" -}}
+{{- $services := dict -}}
+{{- range $name, $own := .Values.services -}}
+{{- $merged := mergeOverwrite (deepCopy $.Values.defaults) (deepCopy (default (dict) $own)) -}}
+{{- if $merged.enabled -}}
+{{- $_ := set $services $name $merged -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $services -}}
+{{- end -}}
+
+{{- define "concord.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{/*
+A value as TOML. The strings of JSON are strings of TOML, and whole numbers, which Helm reads as fractions, are written
+without one. Tables are written in one line, so that they may stand in lists.
+*/}}
+{{- define "concord.toml" -}}
+{{- if kindIs "map" . -}}
+{ {{- range $i, $key := keys . | sortAlpha }}{{ if $i }},{{ end }} {{ include "concord.tomlKey" $key }} = {{ include "concord.toml" (index $ $key) }}{{ end }} }
+{{- else if kindIs "slice" . -}}
+[{{ range $i, $item := . }}{{ if $i }}, {{ end }}{{ include "concord.toml" $item }}{{ end }}]
+{{- else if kindIs "float64" . -}}
+{{- if eq (float64 (int64 .)) . }}{{ int64 . }}{{ else }}{{ toJson . }}{{ end -}}
+{{- else -}}
+{{ toJson . }}
+{{- end -}}
+{{- end -}}
+
+{{- define "concord.tomlKey" -}}
+{{- if regexMatch "^[A-Za-z0-9_-]+$" . }}{{ . }}{{ else }}{{ toJson . }}{{ end -}}
+{{- end -}}
+
+{{/* What all processes are told of the broker, as JSON. */}}
+{{- define "concord.broker" -}}
+{{- $nats := .Values.nats -}}
+{{- $broker := dict "servers" $nats.servers -}}
+{{- if $nats.auth.existingSecret -}}
+{{- if $nats.auth.credentialsKey -}}
+{{- $_ := set $broker "credentials" (printf "/etc/concord/broker/auth/%s" $nats.auth.credentialsKey) -}}
+{{- else -}}
+{{- $_ := set $broker "user" (required "nats.auth.existingSecret needs nats.auth.credentialsKey or nats.auth.user" $nats.auth.user) -}}
+{{- $_ := set $broker "password_file" (printf "/etc/concord/broker/auth/%s" $nats.auth.passwordKey) -}}
+{{- end -}}
+{{- end -}}
+{{- if $nats.tls.required }}{{ $_ := set $broker "tls_required" true }}{{ end -}}
+{{- if $nats.tls.first }}{{ $_ := set $broker "tls_first" true }}{{ end -}}
+{{- if $nats.tls.caSecret }}{{ $_ := set $broker "tls_ca" (printf "/etc/concord/broker/ca/%s" $nats.tls.caKey) }}{{ end -}}
+{{- if $nats.tls.clientSecret -}}
+{{- $_ := set $broker "tls_certificate" "/etc/concord/broker/client/tls.crt" -}}
+{{- $_ := set $broker "tls_key" "/etc/concord/broker/client/tls.key" -}}
+{{- end -}}
+{{- toJson $broker -}}
+{{- end -}}
+
+{{/* The settings file of a service: what the chart sets, all services' settings, its own. Takes (dict "root" $ "name" "service"). */}}
+{{- define "concord.settings" -}}
+{{- $root := .root -}}
+{{- $settings := dict "broker" (include "concord.broker" $root | fromJson) "http" (dict "address" "0.0.0.0:8080") "telemetry" (dict "log_format" "json") -}}
+{{- if $root.Values.archive.existingClaim -}}
+{{- $_ := set $settings "storage" (dict "archive" "/var/lib/concord/archive") -}}
+{{- end -}}
+{{- $settings = mergeOverwrite $settings (deepCopy $root.Values.settings) (deepCopy .service.settings) -}}
+{{- if eq .name "agent-adapter" -}}
+{{- $own := default (dict) $settings.service -}}
+{{- with $root.Values.agents }}{{ $_ := set $own "agents" . }}{{ end -}}
+{{- with $root.Values.callback -}}
+{{- if .publicUrl -}}
+{{- $_ := set $own "callback" (mergeOverwrite (dict "listen" "0.0.0.0:8090" "public_url" .publicUrl "secret_file" (printf "/etc/concord/callback/%s" .secretKey)) (default (dict) $own.callback)) -}}
+{{- end -}}
+{{- end -}}
+{{- if $own }}{{ $_ := set $settings "service" $own }}{{ end -}}
+{{- end -}}
+{{- range $section := keys $settings | sortAlpha }}
+[{{ $section }}]
+{{- $table := index $settings $section }}
+{{- range $key := keys $table | sortAlpha }}
+{{ include "concord.tomlKey" $key }} = {{ include "concord.toml" (index $table $key) }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* Mounts and volumes of what the broker asks for, the archive and the settings file. */}}
+{{- define "concord.mounts" -}}
+- {name: settings, mountPath: /etc/concord/concord.toml, subPath: {{ .file }}, readOnly: true}
+{{- with .root.Values.nats }}
+{{- if .auth.existingSecret }}
+- {name: broker-auth, mountPath: /etc/concord/broker/auth, readOnly: true}
+{{- end }}
+{{- if .tls.caSecret }}
+- {name: broker-ca, mountPath: /etc/concord/broker/ca, readOnly: true}
+{{- end }}
+{{- if .tls.clientSecret }}
+- {name: broker-client, mountPath: /etc/concord/broker/client, readOnly: true}
+{{- end }}
+{{- end }}
+{{- if .root.Values.archive.existingClaim }}
+- {name: archive, mountPath: /var/lib/concord/archive}
+{{- end }}
+{{- end -}}
+
+{{- define "concord.volumes" -}}
+- name: settings
+  configMap: {name: {{ include "concord.fullname" .root }}-settings, defaultMode: 0444}
+{{- with .root.Values.nats }}
+{{- if .auth.existingSecret }}
+- name: broker-auth
+  secret: {secretName: {{ .auth.existingSecret }}, defaultMode: 0440}
+{{- end }}
+{{- if .tls.caSecret }}
+- name: broker-ca
+  secret: {secretName: {{ .tls.caSecret }}, defaultMode: 0440}
+{{- end }}
+{{- if .tls.clientSecret }}
+- name: broker-client
+  secret: {secretName: {{ .tls.clientSecret }}, defaultMode: 0440}
+{{- end }}
+{{- end }}
+{{- with .root.Values.archive.existingClaim }}
+- name: archive
+  persistentVolumeClaim: {claimName: {{ . }}}
+{{- end }}
+{{- end -}}
+
+{{/* What every pod says: Pod Security "restricted". */}}
+{{- define "concord.podSecurity" -}}
+serviceAccountName: {{ include "concord.fullname" . }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile: {type: RuntimeDefault}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:{{ toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "concord.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* The fewest replicas that a service is meant to have. */}}
+{{- define "concord.fewest" -}}
+{{- if eq .root.Values.scaling.mode "none" }}{{ .service.replicas }}{{ else }}{{ .service.scaling.minReplicas }}{{ end -}}
+{{- end -}}
+
+{{- define "concord.streamPrefix" -}}
+{{- upper (default "concord" (default (dict) .Values.settings.storage).prefix) -}}
+{{- end -}}

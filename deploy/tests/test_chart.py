@@ -1,0 +1,227 @@
+"""The chart: its output is the committed one, its values are checked, and the manifests make sense."""
+
+import copy
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+import yaml
+from helm_engine import Engine
+from meaning import containers, faults, pod_of
+
+DEPLOY = pathlib.Path(__file__).resolve().parent.parent
+CHART = DEPLOY / "helm" / "concord"
+SETS = sorted(path.stem.removeprefix("values-") for path in (DEPLOY / "examples").glob("values-*.yaml"))
+# The kinds that kubernetes-validate has no schema of.
+CUSTOM = {"ScaledObject", "ServiceMonitor", "PrometheusRule"}
+VERSIONS = ("1.30", "1.37")
+
+
+def values(name):
+    return yaml.safe_load((DEPLOY / "examples" / f"values-{name}.yaml").read_text())
+
+
+def rendered(name):
+    return (DEPLOY / "rendered" / f"{name}.yaml").read_text()
+
+
+def documents(name):
+    return [document for document in yaml.safe_load_all(rendered(name)) if document]
+
+
+class Rendering(unittest.TestCase):
+    """Needs Helm's engine."""
+
+    def setUp(self):
+        self.engine = self.enterContext(Engine())
+
+    def test_the_render_is_the_committed_one(self):
+        for name in SETS:
+            manifest, _ = self.engine.render(CHART, values(name))
+            path = DEPLOY / "rendered" / f"{name}.yaml"
+            if os.environ.get("CONCORD_BLESS"):
+                path.write_text(manifest)
+            self.assertEqual(manifest, path.read_text(), f"{path}: bless it with CONCORD_BLESS=1 scripts/test-deploy")
+
+    def test_values_that_do_not_exist_or_contradict_each_other_are_refused(self):
+        cases = [
+            ({"replicaz": 1}, "replicaz"),
+            ({"services": {"coordinator": {"replicas": "two"}}}, "replicas"),
+            ({"services": {"coordinater": {}}}, "coordinater"),
+            ({"services": {"coordinator": {"scaling": {"triggers": [{"stream": "EVENT", "consumer": "x", "lag": 1}]}}}}, "stream"),
+            ({"nats": {"servers": "nats://eva:secret@nats:4222"}}, "servers"),
+            ({"nats": {"auth": {"existingSecret": "x"}}}, "needs nats.auth.credentialsKey or nats.auth.user"),
+            ({"image": {"digest": "sha256:12"}}, "digest"),
+            ({"scaling": {"mode": "both"}}, "mode"),
+            ({"scaling": {"mode": "keda"}, "services": {"coordinator": {"scaling": {"triggers": []}}}}, "coordinator.scaling.triggers"),
+            ({"settings": {"broker": {"password": "x"}}}, "password"),
+            ({"setup": {"people": [{"name": "eva", "roles": ["king"]}]}}, "roles"),
+            ({"callback": {"publicUrl": "https://x.example.org"}}, "callback.existingSecret"),
+        ]
+        for change, expected in cases:
+            with self.assertRaises(Exception, msg=str(change)) as raised:
+                self.engine.render(CHART, change)
+            self.assertIn(expected, str(raised.exception))
+
+    def test_the_notes_say_what_is_not_safe_yet(self):
+        _, minimal = self.engine.render(CHART, values("minimal"))
+        _, production = self.engine.render(CHART, values("production"))
+        self.assertEqual(minimal.count("WARNING"), 3)
+        self.assertEqual(production.count("WARNING"), 0)
+        self.assertIn("helm -n concord test concord", production)
+
+    def test_a_service_can_be_left_out_and_has_values_of_its_own(self):
+        change = {"services": {"agent-adapter": {"enabled": False}, "coordinator": {"replicas": 3, "settings": {"work": {"drain_ms": 40000}}}}}
+        manifest, _ = self.engine.render(CHART, change)
+        made = [document for document in yaml.safe_load_all(manifest) if document]
+        deployments = {d["metadata"]["name"]: d["spec"] for d in made if d["kind"] == "Deployment"}
+        self.assertNotIn("concord-agent-adapter", deployments)
+        self.assertEqual(deployments["concord-coordinator"]["replicas"], 3)
+        self.assertEqual(deployments["concord-coordinator"]["template"]["spec"]["terminationGracePeriodSeconds"], 50)
+        budgets = [d["metadata"]["name"] for d in made if d["kind"] == "PodDisruptionBudget"]
+        self.assertEqual(budgets, ["concord-coordinator"])
+        self.assertEqual(faults(made), [])
+
+
+class Schemas(unittest.TestCase):
+    """Needs kubernetes-validate."""
+
+    def test_every_kind_keeps_to_the_schema_of_its_version(self):
+        import kubernetes_validate
+
+        for name in SETS:
+            for version in VERSIONS:
+                checked = 0
+                for document in documents(name):
+                    if document["kind"] in CUSTOM:
+                        continue
+                    kubernetes_validate.validate(document, version, strict=True)
+                    checked += 1
+                self.assertGreater(checked, 10)
+
+    def test_the_policy_of_the_broker_keeps_to_its_schema(self):
+        import kubernetes_validate
+
+        policy = yaml.safe_load((DEPLOY / "examples" / "networkpolicy-nats.yaml").read_text())
+        for version in VERSIONS:
+            kubernetes_validate.validate(policy, version, strict=True)
+
+    def test_a_field_that_does_not_exist_is_found(self):
+        import kubernetes_validate
+
+        budget = next(d for d in documents("production") if d["kind"] == "PodDisruptionBudget")
+        budget["spec"]["maxUnavailible"] = 1
+        with self.assertRaises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(budget, VERSIONS[0], strict=True)
+
+
+class Meaning(unittest.TestCase):
+    """Needs nothing but the committed manifests."""
+
+    def test_the_parts_fit_each_other(self):
+        for name in SETS:
+            self.assertEqual(faults(documents(name)), [], name)
+
+    def test_injected_faults_are_found(self):
+        def pod(kind, change):
+            def apply(made):
+                change(pod_of(next(d for d in made if d["kind"] == kind))[1])
+            return apply
+
+        def spec(kind, change):
+            return lambda made: change(next(d for d in made if d["kind"] == kind)["spec"])
+
+        cases = [
+            (pod("Deployment", lambda s: s["securityContext"].update(runAsUser=0)), "root"),
+            (pod("Deployment", lambda s: s["containers"][0]["securityContext"].update(readOnlyRootFilesystem=False)), "write to its image"),
+            (pod("Deployment", lambda s: s["containers"][0]["securityContext"]["capabilities"].update(add=["NET_ADMIN"])), "capabilities"),
+            (pod("Pod", lambda s: s.update(automountServiceAccountToken=True)), "token"),
+            (pod("Deployment", lambda s: s["containers"][0]["livenessProbe"]["httpGet"].update(path="/readyz")), "liveness"),
+            (pod("Deployment", lambda s: s["containers"][0]["readinessProbe"]["httpGet"].update(port="web")), "web"),
+            (pod("Deployment", lambda s: s["containers"][0]["resources"]["limits"].update(memory="50x")), "no quantity"),
+            (pod("Deployment", lambda s: s["volumes"].pop(0)), "mounts"),
+            (spec("Deployment", lambda s: s["selector"]["matchLabels"].update(a="b")), "own pods"),
+            (spec("Deployment", lambda s: s.update(replicas=1)), "says itself"),
+            (spec("Service", lambda s: s["selector"].update(a="b")), "selects no pod"),
+            (spec("NetworkPolicy", lambda s: s["egress"][0]["ports"][0].update(protocol="TPC")), "TPC"),
+            (spec("NetworkPolicy", lambda s: s["ingress"][0]["ports"][0].update(port="web")), "web"),
+            (spec("PodDisruptionBudget", lambda s: s["selector"]["matchLabels"].update(a="b")), "no deployment"),
+            (spec("ScaledObject", lambda s: s["scaleTargetRef"].update(name="x")), "which there is not"),
+            (spec("ScaledObject", lambda s: s["triggers"][0]["metadata"].update(lagThreshold=5)), "no text"),
+            (spec("ServiceMonitor", lambda s: s["endpoints"][0].update(port="web")), "no service has"),
+        ]
+        for change, expected in cases:
+            made = copy.deepcopy(documents("production"))
+            change(made)
+            self.assertTrue(any(expected in fault for fault in faults(made)), expected)
+
+    def test_pods_outlive_their_drain(self):
+        for name in SETS:
+            for document in documents(name):
+                if document["kind"] != "Deployment":
+                    continue
+                _, spec = pod_of(document)
+                pause = spec["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+                self.assertGreater(spec["terminationGracePeriodSeconds"], pause + 10 + 2)
+
+    def test_consumers_that_are_scaled_by_are_in_the_reference(self):
+        known = dict(re.findall(r"^\| `([\w-]+)` \| `([A-Z_]+)` \|", (DEPLOY.parent / "docs" / "subjects.md").read_text(), re.M))
+        asked = 0
+        for document in documents("production"):
+            if document["kind"] == "ScaledObject":
+                for trigger in document["spec"]["triggers"]:
+                    self.assertEqual(known.get(trigger["metadata"]["consumer"]), trigger["metadata"]["stream"])
+                    asked += 1
+        self.assertGreater(asked, 5)
+
+
+@unittest.skipUnless(os.environ.get("CONCORD_BINARIES"), "needs the programs: CONCORD_BINARIES")
+class Settings(unittest.TestCase):
+    """The services take the settings files that the chart writes."""
+
+    def check(self, program, text, folder):
+        path = pathlib.Path(folder, "concord.toml")
+        path.write_text(text)
+        return subprocess.run([pathlib.Path(os.environ["CONCORD_BINARIES"], program), "--config", path, "--check-config"],
+                              capture_output=True, text=True, env={}, check=False)
+
+    def settings(self, name, folder):
+        """The settings of each service; files that they name are put into `folder`."""
+        found = {}
+        for document in documents(name):
+            if document["kind"] == "ConfigMap" and document["metadata"]["name"] == "concord-settings":
+                found.update(document["data"])
+        for path in set(re.findall(r'"(/etc/concord/[^"]+)"', "".join(found.values()))):
+            stand_in = pathlib.Path(folder, path.lstrip("/"))
+            stand_in.parent.mkdir(parents=True, exist_ok=True)
+            stand_in.write_text("0123456789abcdef0123456789abcdef\n")
+            found = {key: text.replace(f'"{path}"', f'"{stand_in}"') for key, text in found.items()}
+        return found
+
+    def test_the_services_take_them(self):
+        for name in SETS:
+            with tempfile.TemporaryDirectory() as folder:
+                settings = self.settings(name, folder)
+                for document in documents(name):
+                    if document["kind"] != "Deployment":
+                        continue
+                    container = containers(pod_of(document)[1])[0]
+                    program = container["command"][0].removeprefix("/bin/")
+                    if program == "concord-escalation-timer":
+                        # It reads the key when it starts, not when it checks.
+                        self.assertIn("escalation-timer.toml", settings)
+                    done = self.check(program, settings[f"{container['name']}.toml"], folder)
+                    self.assertEqual(done.returncode, 0, f"{name} {program}: {done.stderr}")
+
+    def test_a_setting_that_does_not_exist_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.check("concord-coordinator", "[work]\ndrain_mz = 1\n", folder)
+            self.assertEqual(done.returncode, 64)
+            self.assertIn("drain_ms", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
