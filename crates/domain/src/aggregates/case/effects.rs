@@ -24,6 +24,7 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
                 deadline: opened.findings_due,
                 reply_with: vec![Token::fixed("finding")],
                 participants: opened.participants.clone(),
+                work: None,
             });
             let assign = opened.participants.iter().map(|agent| Effect::AssignTask {
                 to: agent.clone(),
