@@ -10,10 +10,10 @@ use concord_events::dead_letter::DeadLetter;
 use concord_events::{Aggregate, AggregateEvent, EventVisitor, StoredEvent};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{
-    Acknowledgement, AgentJoined, Answer, Award, Bid, CallForProposals, Card, Challenge, Clarification,
-    Decline, ErrorReport, Evidence, Handoff, OPEN_TASK, OpenTask, TaskResult,
-    Finding, Notification, NotificationData, OpenCase, OpenDebate, OutcomeReport, Question,
-    REGISTER_AGENT, Request, Response, Review, Ruling, TaskAssignment, UPDATE_AGENT,
+    Acknowledgement, AgentJoined, Answer, Award, Bid, CallForProposals, Card, Challenge,
+    Clarification, Decline, ErrorReport, Evidence, Finding, Handoff, Notification,
+    NotificationData, OPEN_TASK, OpenCase, OpenDebate, OpenTask, OutcomeReport, Question,
+    REGISTER_AGENT, Request, Response, Review, Ruling, TaskAssignment, TaskResult, UPDATE_AGENT,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Service, Subject, SubjectSpace};

@@ -24,22 +24,33 @@ async fn no_task_is_lost_or_done_twice_when_a_coordinator_is_killed() {
         let counted = Arc::clone(&given);
         let answer = move |kind: &str, _: &Value| {
             (kind == "task_assignment").then(|| counted.fetch_add(1, Ordering::SeqCst));
-            (kind == "task_assignment").then(|| result(json!(name))).flatten()
+            (kind == "task_assignment")
+                .then(|| result(json!(name)))
+                .flatten()
         };
         workers.push(work(&installation, name, json!({ "capacity": 2 }), answer).await);
     }
     let client = installation.client().clone();
     for task in 0..TASKS {
-        opening("round_robin", &json!({ "task_id": format!("t-{task}") })).publish(&client).await;
+        opening("round_robin", &json!({ "task_id": format!("t-{task}") }))
+            .publish(&client)
+            .await;
         if task == TASKS / 3 || task == TASKS * 2 / 3 {
             let replica = task * 3 / TASKS - 1;
             installation.kill(Service::Coordinator, replica).unwrap();
-            installation.restart(Service::Coordinator, replica).await.unwrap();
+            installation
+                .restart(Service::Coordinator, replica)
+                .await
+                .unwrap();
         }
     }
     let ended = wait_for("all tasks to be done", PATIENCE, async || {
         let reports = event_data(&client, "task.*.reported").await?;
-        if reports.len() >= TASKS { Ok(reports) } else { Err(format!("{} are", reports.len())) }
+        if reports.len() >= TASKS {
+            Ok(reports)
+        } else {
+            Err(format!("{} are", reports.len()))
+        }
     })
     .await;
     assert_eq!(ended.len(), TASKS);
@@ -49,6 +60,9 @@ async fn no_task_is_lost_or_done_twice_when_a_coordinator_is_killed() {
     for name in ["ann", "ben", "cyd"] {
         let count = turns.iter().filter(|turn| turn["agent"] == name).count();
         // Whoever is full when a task comes is passed over, so it is fair within a few.
-        assert!((TASKS / 6..=TASKS / 2).contains(&count), "{name} had {count} turns");
+        assert!(
+            (TASKS / 6..=TASKS / 2).contains(&count),
+            "{name} had {count} turns"
+        );
     }
 }

@@ -85,7 +85,11 @@ pub(crate) async fn run(client: &Client, message: &Message) -> (String, Value) {
 }
 
 /// The answer at a place among those to a message.
-pub(crate) async fn nth_answer(client: &Client, message: &Message, place: usize) -> (String, Value) {
+pub(crate) async fn nth_answer(
+    client: &Client,
+    message: &Message,
+    place: usize,
+) -> (String, Value) {
     let what = format!("answer {place} to {}", message.id());
     wait_for(what, PATIENCE, async || {
         let filter = format!("concord.v1.msg.*.*.{}.*", message.from);
@@ -114,7 +118,10 @@ pub(crate) async fn hears(client: &Client, name: &str, wanted: impl Fn(&Value) -
 
 /// Waits for an assignment or award of a task, given by the id of the task.
 pub(crate) async fn assignment(client: &Client, name: &str, task_id: &str) -> Value {
-    hears(client, name, |body| body["payload"]["work"]["task_id"] == task_id).await
+    hears(client, name, |body| {
+        body["payload"]["work"]["task_id"] == task_id
+    })
+    .await
 }
 
 /// A result of a task.

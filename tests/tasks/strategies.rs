@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::PATIENCE;
 use crate::stage::{
-    assignment, ask, hears, opening, register, reply, result, run, to_coordinator, work,
+    ask, assignment, hears, opening, register, reply, result, run, to_coordinator, work,
 };
 
 /// The payload of a completed task.
@@ -25,12 +25,13 @@ async fn round_robin_is_fair_and_broadcast_consensus_and_poll_ask_everybody() {
     let installation = TestInstallation::start_without_adapter().await;
     let mut workers = Vec::new();
     for (name, vote, number) in [("ann", "yes", 100), ("ben", "yes", 101), ("cyd", "no", 7)] {
-        let answer = move |kind: &str, body: &Value| match body["payload"]["work"]["strategy"].as_str() {
-            Some("poll") => result(json!(vote)),
-            Some("consensus") => result(json!({ "n": number })),
-            Some(_) if kind == "task_assignment" => result(json!(name)),
-            _ => None,
-        };
+        let answer =
+            move |kind: &str, body: &Value| match body["payload"]["work"]["strategy"].as_str() {
+                Some("poll") => result(json!(vote)),
+                Some("consensus") => result(json!({ "n": number })),
+                Some(_) if kind == "task_assignment" => result(json!(name)),
+                _ => None,
+            };
         let card = json!({ "skills": [{ "name": "sum" }] });
         workers.push(work(&installation, name, card, answer).await);
     }
@@ -38,23 +39,41 @@ async fn round_robin_is_fair_and_broadcast_consensus_and_poll_ask_everybody() {
     let mut turns: BTreeMap<String, u32> = BTreeMap::new();
     for _ in 0..6 {
         let done = completed(&installation, "round_robin", skilled.clone()).await;
-        *turns.entry(done["result"].as_str().unwrap().to_owned()).or_default() += 1;
+        *turns
+            .entry(done["result"].as_str().unwrap().to_owned())
+            .or_default() += 1;
     }
-    assert_eq!(turns.values().copied().collect::<Vec<_>>(), [2, 2, 2], "{turns:?}");
+    assert_eq!(
+        turns.values().copied().collect::<Vec<_>>(),
+        [2, 2, 2],
+        "{turns:?}"
+    );
 
     let done = completed(&installation, "broadcast", skilled.clone()).await;
-    assert_eq!(done["result"], json!({ "ann": "ann", "ben": "ben", "cyd": "cyd" }));
+    assert_eq!(
+        done["result"],
+        json!({ "ann": "ann", "ben": "ben", "cyd": "cyd" })
+    );
     let near = json!({ "criteria": { "skills": ["sum"] }, "tolerance": 0.05, "quorum": 2 });
     let done = completed(&installation, "consensus", near).await;
-    assert_eq!(done["result"], json!({ "result": { "n": 100 }, "votes": 2, "of": 3 }));
+    assert_eq!(
+        done["result"],
+        json!({ "result": { "n": 100 }, "votes": 2, "of": 3 })
+    );
     let exact = opening("consensus", &json!({ "criteria": { "skills": ["sum"] } }));
     let (kind, error) = run(installation.client(), &exact).await;
-    assert_eq!((kind.as_str(), &error["details"]["reason"]), ("error", &json!("quorum_not_reached")));
+    assert_eq!(
+        (kind.as_str(), &error["details"]["reason"]),
+        ("error", &json!("quorum_not_reached"))
+    );
     let done = completed(&installation, "poll", skilled.clone()).await;
     assert_eq!(done["result"]["accepted"], true);
     let unanimous = json!({ "criteria": { "skills": ["sum"] }, "majority": "unanimous" });
     let done = completed(&installation, "poll", unanimous).await;
-    assert_eq!((&done["result"]["accepted"], &done["result"]["no"]), (&json!(false), &json!(1)));
+    assert_eq!(
+        (&done["result"]["accepted"], &done["result"]["no"]),
+        (&json!(false), &json!(1))
+    );
     installation.holds(PATIENCE).await;
 }
 
@@ -78,22 +97,40 @@ async fn who_can_do_it_is_found_and_capacity_and_priority_order_what_waits() {
         assert_eq!(json!(names), expected, "{criteria}");
     }
     let asked = json!({ "criteria": { "domains": ["tax"] } });
-    let found = installation.ask(Service::Coordinator, "find_agents", &asked).await.unwrap();
+    let found = installation
+        .ask(Service::Coordinator, "find_agents", &asked)
+        .await
+        .unwrap();
     assert_eq!(found["agents"][0]["capacity"], 1);
 
     let open = |id: &str, priority: &str| {
-        opening("capability", &json!({ "task_id": id, "priority": priority, "criteria": { "skills": ["vat"] } }))
+        opening(
+            "capability",
+            &json!({ "task_id": id, "priority": priority, "criteria": { "skills": ["vat"] } }),
+        )
     };
-    for (id, priority) in [("t-1", "normal"), ("t-2", "low"), ("t-3", "normal"), ("t-4", "high")] {
+    for (id, priority) in [
+        ("t-1", "normal"),
+        ("t-2", "low"),
+        ("t-3", "normal"),
+        ("t-4", "high"),
+    ] {
         assert_eq!(ask(client, &open(id, priority)).await.0, "response");
     }
     for (id, next) in [("t-1", "t-4"), ("t-4", "t-3"), ("t-3", "t-2"), ("t-2", "")] {
         let assigned = assignment(client, "ann", id).await;
         let filter = "concord.v1.msg.*.*.ann.task_assignment";
-        let given = concord_testkit::message_bodies(client, filter).await.unwrap();
+        let given = concord_testkit::message_bodies(client, filter)
+            .await
+            .unwrap();
         let is_next = |body: &Value| body["payload"]["work"]["task_id"] == next;
-        assert!(!given.iter().any(is_next), "{next} was given before {id} was done");
-        reply("ann", &assigned, "task_result", json!({ "result": id })).publish(client).await;
+        assert!(
+            !given.iter().any(is_next),
+            "{next} was given before {id} was done"
+        );
+        reply("ann", &assigned, "task_result", json!({ "result": id }))
+            .publish(client)
+            .await;
     }
     installation.holds(PATIENCE).await;
 }
@@ -110,15 +147,23 @@ async fn the_contract_net_awards_the_best_bid_and_then_the_next() {
                 let bid = json!({ "price": price, "time_ms": 1_000, "confidence": 0.9 });
                 Some(("bid", bid))
             }
-            "award" if name == "ben" => Some(("task_result", json!({ "status": "failure", "why": "ill" }))),
+            "award" if name == "ben" => {
+                Some(("task_result", json!({ "status": "failure", "why": "ill" })))
+            }
             "award" => result(json!("done")),
             _ => None,
         };
         workers.push(work(&installation, name, json!({}), answer).await);
     }
     let done = completed(&installation, "contract_net", json!({ "bids_ms": 30_000 })).await;
-    assert_eq!((&done["result"], &done["by"]), (&json!("done"), &json!(["ann"])));
-    let rejected = hears(client, "ann", |body| body["payload"]["event"] == "bid_rejected").await;
+    assert_eq!(
+        (&done["result"], &done["by"]),
+        (&json!("done"), &json!(["ann"]))
+    );
+    let rejected = hears(client, "ann", |body| {
+        body["payload"]["event"] == "bid_rejected"
+    })
+    .await;
     assert_eq!(rejected["payload"]["data"]["in_reserve"], true);
     installation.holds(PATIENCE).await;
 }
@@ -142,22 +187,44 @@ async fn a_swarm_is_joined_a_task_is_handed_on_and_taken_from_who_leaves() {
     assert_eq!(ask(client, &leave).await.0, "response");
     for name in ["ann", "ben"] {
         let assigned = assignment(client, name, "s-1").await;
-        reply(name, &assigned, "task_result", json!({ "result": name })).publish(client).await;
+        reply(name, &assigned, "task_result", json!({ "result": name }))
+            .publish(client)
+            .await;
     }
     let (_, done) = crate::stage::nth_answer(client, &swarm, 1).await;
-    assert_eq!(done["data"]["result"], json!({ "ann": "ann", "ben": "ben" }));
+    assert_eq!(
+        done["data"]["result"],
+        json!({ "ann": "ann", "ben": "ben" })
+    );
 
-    let round = opening("round_robin", &json!({ "task_id": "r-1", "criteria": { "agents": ["ann", "cyd"] } }));
+    let round = opening(
+        "round_robin",
+        &json!({ "task_id": "r-1", "criteria": { "agents": ["ann", "cyd"] } }),
+    );
     assert_eq!(ask(client, &round).await.0, "response");
     let assigned = assignment(client, "ann", "r-1").await;
     let handoff = json!({ "to": "ben", "context": { "read": 3 }, "reason": "not mine" });
-    reply("ann", &assigned, "handoff", handoff).publish(client).await;
+    reply("ann", &assigned, "handoff", handoff)
+        .publish(client)
+        .await;
     let handed = assignment(client, "ben", "r-1").await;
-    assert_eq!(handed["payload"]["work"]["handed_on"]["context"], json!({ "read": 3 }));
-    hears(client, "olga", |body| body["payload"]["event"] == "task_handed_on").await;
-    ask(client, &to_coordinator("ben", "deregister_agent", json!({}))).await;
+    assert_eq!(
+        handed["payload"]["work"]["handed_on"]["context"],
+        json!({ "read": 3 })
+    );
+    hears(client, "olga", |body| {
+        body["payload"]["event"] == "task_handed_on"
+    })
+    .await;
+    ask(
+        client,
+        &to_coordinator("ben", "deregister_agent", json!({})),
+    )
+    .await;
     let last = assignment(client, "cyd", "r-1").await;
-    reply("cyd", &last, "task_result", json!({ "result": 3 })).publish(client).await;
+    reply("cyd", &last, "task_result", json!({ "result": 3 }))
+        .publish(client)
+        .await;
     let (_, done) = crate::stage::nth_answer(client, &round, 1).await;
     assert_eq!(done["data"]["by"], json!(["cyd"]));
     installation.holds(PATIENCE).await;

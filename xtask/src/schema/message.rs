@@ -9,12 +9,12 @@ use concord_wire::envelope::{Envelope, MessageType};
 use concord_wire::payload::notification::NotificationInfo;
 use concord_wire::payload::{
     Acknowledgement, AgentJoined, Answer, Award, BATCH, Batch, Bid, CANCEL_TASK, CallForProposals,
-    CancelTask, Card, Decline, FIND_AGENTS, FindAgents, Handoff, JOIN_TASK, LEAVE_TASK, OPEN_TASK,
-    OpenTask, TaskMember, TaskResult, Challenge, Clarification,
-    DEREGISTER_AGENT, Deregister, ErrorReport, Evidence, Finding, Notification, NotificationData,
-    NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OpenCase, OpenDebate, OutcomeReport, Question,
-    REGISTER_AGENT, Request, Response, Review, ReviewCode, Ruling, RunTests, TaskAssignment,
-    UPDATE_AGENT, UpdateDocumentation,
+    CancelTask, Card, Challenge, Clarification, DEREGISTER_AGENT, Decline, Deregister, ErrorReport,
+    Evidence, FIND_AGENTS, FindAgents, Finding, Handoff, JOIN_TASK, LEAVE_TASK, Notification,
+    NotificationData, NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OPEN_TASK, OpenCase,
+    OpenDebate, OpenTask, OutcomeReport, Question, REGISTER_AGENT, Request, Response, Review,
+    ReviewCode, Ruling, RunTests, TaskAssignment, TaskMember, TaskResult, UPDATE_AGENT,
+    UpdateDocumentation,
 };
 use concord_wire::subject::Service;
 

@@ -29,15 +29,16 @@ impl Agents {
             return;
         }
         for (name, capacity) in NAMES.iter().zip(CAPACITIES) {
-            let card = json!({ "agent_id": name, "skills": [{ "name": "sum" }], "capacity": capacity });
+            let card =
+                json!({ "agent_id": name, "skills": [{ "name": "sum" }], "capacity": capacity });
             let in_ms = self.random.between(0, 200);
-            self.request(world, in_ms, name, "register_agent", &card);
+            self.ask_coordinator(world, in_ms, name, "register_agent", &card);
         }
         for number in 1..=self.random.between(4, 10) {
             self.open_task(world, number);
         }
         for _ in 0..self.random.between(0, 3) {
-            self.meddle(world);
+            self.meddle_with_tasks(world);
         }
     }
 
@@ -59,21 +60,21 @@ impl Agents {
         let in_ms = self.random.between(100, 4_000);
         let times = if self.random.chance(0.1) { 2 } else { 1 };
         for _ in 0..times {
-            self.request(world, in_ms, opener, "open_task", &terms);
+            self.ask_coordinator(world, in_ms, opener, "open_task", &terms);
         }
     }
 
     /// Somebody cancels, joins, leaves, or is not there any more.
-    fn meddle(&mut self, world: &mut World) {
+    fn meddle_with_tasks(&mut self, world: &mut World) {
         let who = self.random.pick(&NAMES).copied().unwrap_or(STRANGER);
         let opener = self.random.pick(&OPENERS).copied().unwrap_or_default();
         let task = json!({ "task_id": format!("t-{}", self.random.between(1, 6)) });
         let in_ms = self.random.between(500, 6_000);
         match self.random.between(0, 5) {
-            0 => self.request(world, in_ms, opener, "cancel_task", &task),
-            1 | 2 => self.request(world, in_ms, who, "join_task", &task),
-            3 => self.request(world, in_ms, who, "leave_task", &task),
-            4 => self.request(world, in_ms, who, "deregister_agent", &json!({})),
+            0 => self.ask_coordinator(world, in_ms, opener, "cancel_task", &task),
+            1 | 2 => self.ask_coordinator(world, in_ms, who, "join_task", &task),
+            3 => self.ask_coordinator(world, in_ms, who, "leave_task", &task),
+            4 => self.ask_coordinator(world, in_ms, who, "deregister_agent", &json!({})),
             _ => {
                 let payload = json!({ "status": "unavailable" });
                 self.tell_coordinator(world, in_ms, who, "status", payload, json!({}));
@@ -98,7 +99,10 @@ impl Agents {
                 let (kind, payload) = match self.random.between(0, 6) {
                     0 => return true,
                     1 => ("refuse", json!({ "why": "no time" })),
-                    2 => ("bid", json!({ "price": -1, "time_ms": 1, "confidence": 0.5 })),
+                    2 => (
+                        "bid",
+                        json!({ "price": -1, "time_ms": 1, "confidence": 0.5 }),
+                    ),
                     _ => ("bid", payload),
                 };
                 self.answer_task(world, reader, message, kind, &payload);
@@ -111,8 +115,14 @@ impl Agents {
                     0 => return true,
                     1 => ("refuse", json!({ "why": "busy" })),
                     2 => ("handoff", json!({ "to": to, "context": { "read": 1 } })),
-                    3 => ("task_result", json!({ "status": "failure", "why": "broken" })),
-                    4 => ("task_result", json!({ "status": "partial", "result": result })),
+                    3 => (
+                        "task_result",
+                        json!({ "status": "failure", "why": "broken" }),
+                    ),
+                    4 => (
+                        "task_result",
+                        json!({ "status": "partial", "result": result }),
+                    ),
                     _ => ("task_result", json!({ "result": result })),
                 };
                 self.answer_task(world, reader, message, kind, &payload);
@@ -146,7 +156,7 @@ impl Agents {
         self.tell_coordinator(world, in_ms, by, kind, payload.clone(), more);
     }
 
-    fn request(
+    fn ask_coordinator(
         &mut self,
         world: &mut World,
         in_ms: u64,

@@ -6,9 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use concord_domain::Machine;
 use concord_domain::aggregates::task::{Stage, TaskMachine, TaskState};
 use concord_domain::aggregates::worklist::{WorklistMachine, WorklistState};
-use concord_events::{
-    RotationEvent, StoredEvent, TaskEvent, TaskOutcome, WorklistEvent,
-};
+use concord_events::{RotationEvent, StoredEvent, TaskEvent, TaskOutcome, WorklistEvent};
 use concord_wire::{AgentId, Token};
 
 use super::archive::Archive;
@@ -31,7 +29,10 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             if let TaskEvent::Assigned(assigned) = &record.event
                 && !places.contains(&(id, assigned.agent.clone()))
             {
-                violations.push(format!("tasks: {} got {id} without a place", assigned.agent));
+                violations.push(format!(
+                    "tasks: {} got {id} without a place",
+                    assigned.agent
+                ));
             }
         }
         if let Some(state) = states.get(id) {
@@ -107,7 +108,10 @@ fn votes(id: &Token, state: &TaskState, violations: &mut Vec<String>) {
         return;
     }
     let sum: u64 = counts.into_iter().flatten().sum();
-    let done = state.parts.values().filter(|part| part.stage == Stage::Done);
+    let done = state
+        .parts
+        .values()
+        .filter(|part| part.stage == Stage::Done);
     let done = done.count() as u64;
     if sum != done || by.len() as u64 != done {
         violations.push(format!("tasks: {sum} votes of {done} agents count in {id}"));

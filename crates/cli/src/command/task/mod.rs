@@ -81,7 +81,12 @@ async fn open(connection: &ConnectionArgs, args: &OpenArgs) -> Result<u8, Failur
         concord_wire::envelope::from_json(&bytes, "").map_err(|fault| input::unusable(&fault))?;
     let broker = connection.connect().await?;
     let done: Done = ask(&broker, Service::Coordinator, "open_task", &terms).await?;
-    said(&done, args.json, "opened", "; see it with: concord task show ID")
+    said(
+        &done,
+        args.json,
+        "opened",
+        "; see it with: concord task show ID",
+    )
 }
 
 async fn cancel(connection: &ConnectionArgs, args: CancelArgs) -> Result<u8, Failure> {

@@ -17,6 +17,9 @@ use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 use crate::shared::output::{Cell, NAMED, Table, one_line, styled};
 
+/// The most characters of a result or a reason that a line shows.
+const SHOWN_MAX: usize = 120;
+
 /// Arguments of `concord task show`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: concord task show t-42 --json")]
@@ -103,8 +106,8 @@ fn text(shown: &Shown) -> String {
         table.row([
             Cell::text(&part.agent).with(NAMED),
             Cell::text(&part.stage),
-            Cell::text(one_line(&result.unwrap_or_default())),
-            Cell::text(one_line(&part.why)),
+            Cell::text(one_line(&result.unwrap_or_default(), SHOWN_MAX)),
+            Cell::text(one_line(&part.why, SHOWN_MAX)),
         ]);
     }
     text.push_str(&table.to_string());
@@ -114,11 +117,16 @@ fn text(shown: &Shown) -> String {
             result, partial, ..
         }) => {
             let how = if *partial { "in part" } else { "whole" };
-            format!("result ({how}): {}", one_line(&result.to_string()))
+            format!(
+                "result ({how}): {}",
+                one_line(&result.to_string(), SHOWN_MAX)
+            )
         }
-        Some(TaskOutcome::Failed { code, why, .. }) => format!("{code}: {}", one_line(why)),
+        Some(TaskOutcome::Failed { code, why, .. }) => {
+            format!("{code}: {}", one_line(why, SHOWN_MAX))
+        }
         Some(TaskOutcome::Cancelled { by, why }) => {
-            format!("cancelled by {by}: {}", one_line(why))
+            format!("cancelled by {by}: {}", one_line(why, SHOWN_MAX))
         }
     };
     if writeln!(text, "{end}").is_err() {

@@ -251,25 +251,7 @@ fn hand_on(
             "Ask with find_agents who there is.",
         ));
     }
-    let handed = state.parts.values().filter(|part| part.handed.is_some());
-    if handed.count() >= HANDOFFS_MAX || state.parts.len() >= AGENTS_MAX * 2 {
-        return invalid(
-            "The task was handed on too often.".to_owned(),
-            "Do it, or say that it has failed.",
-        );
-    }
-    check_reason("/payload/reason", &handoff.reason)?;
-    let bytes = json_bytes(&handoff.context);
-    if bytes > CONTEXT_BYTES_MAX {
-        return Err(Fault::new(
-            ErrorCode::CapacityExceeded,
-            "/payload/context",
-            format!(
-                "The context has {bytes} bytes as JSON; at most {CONTEXT_BYTES_MAX} are accepted."
-            ),
-            "Give a reference to what is large instead of the thing itself.",
-        ));
-    }
+    check_handoff(state, handoff)?;
     Ok(TaskEvent::HandedOn(TaskHandedOn {
         opened_by: opened.opened_by.clone(),
         to: to.clone(),
@@ -284,4 +266,29 @@ fn hand_on(
             ..TaskStep::default()
         },
     }))
+}
+
+/// Checks that a task was not handed on too often, and what is given with it.
+fn check_handoff(state: &TaskState, handoff: &Handoff) -> Result<(), Fault> {
+    let handed = state.parts.values().filter(|part| part.handed.is_some());
+    if handed.count() >= HANDOFFS_MAX || state.parts.len() >= AGENTS_MAX * 2 {
+        return Err(Fault::invalid(
+            "/payload/to",
+            "The task was handed on too often.",
+            "Do it, or say that it has failed.",
+        ));
+    }
+    check_reason("/payload/reason", &handoff.reason)?;
+    let bytes = json_bytes(&handoff.context);
+    if bytes > CONTEXT_BYTES_MAX {
+        return Err(Fault::new(
+            ErrorCode::CapacityExceeded,
+            "/payload/context",
+            format!(
+                "The context has {bytes} bytes as JSON; at most {CONTEXT_BYTES_MAX} are accepted."
+            ),
+            "Give a reference to what is large instead of the thing itself.",
+        ));
+    }
+    Ok(())
 }
