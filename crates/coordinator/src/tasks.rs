@@ -81,7 +81,13 @@ impl<P: Ports> Tasks<P> {
         let (id, input) = match from_message(envelope)? {
             None => return Ok(None),
             Some(TaskMessage::Find(asked)) => {
-                let found = find::answer_message(&self.directory, &asked, envelope, &self.service)?;
+                let found = find::answer_message(
+                    &self.directory,
+                    &asked,
+                    envelope,
+                    delivery,
+                    &self.service,
+                )?;
                 let trace = delivery.trace.as_ref();
                 self.service.ports.publish(&[found], trace).await?;
                 return Ok(Some(Ack::Acknowledge));

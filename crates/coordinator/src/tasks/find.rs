@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use concord_domain::aggregates::task::AGENTS_MAX;
-use concord_runtime::delivery::HandleError;
+use concord_events::topology::StreamKind;
+use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
 use concord_runtime::{Directory, Ports};
 use concord_wire::envelope::{Metadata, from_json};
 use concord_wire::payload::{AgentStatus, FindAgents, FoundAgent, Response, ResponseStatus};
+use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, Fault, MessageId, MessageType};
 use serde_json::json;
 
@@ -43,11 +45,24 @@ fn found(directory: &Directory, asked: &FindAgents) -> Vec<FoundAgent> {
     found
 }
 
+/// The id of an answer that follows from no event, by the end of it; the rest is the place of the request.
+fn id_of<P: Ports>(
+    request: &Envelope,
+    delivery: &Delivery,
+    service: &ServiceContext<P>,
+) -> MessageId {
+    let urgent = delivery.stream == service.ports.layout().stream_name(StreamKind::Urgent);
+    let lane = if urgent { Lane::Urgent } else { Lane::Normal };
+    let id = format!("{}-{}-found", lane.as_str(), delivery.sequence);
+    MessageId::new(id).unwrap_or_else(|_| request.message_id.clone())
+}
+
 /// The response to a request. It is made anew when the request is delivered again, under the same id.
 pub(super) fn answer_message<P: Ports>(
     directory: &Directory,
     asked: &FindAgents,
     request: &Envelope,
+    delivery: &Delivery,
     service: &ServiceContext<P>,
 ) -> Result<Envelope, HandleError> {
     let from = service.service.agent_id();
@@ -65,7 +80,7 @@ pub(super) fn answer_message<P: Ports>(
             "Report this.",
         )
     })?;
-    let message_id = MessageId::of_answer(&request.message_id, &from);
+    let message_id = id_of(request, delivery, service);
     let to = request.from_agent.clone();
     let kind = MessageType::Response;
     let now = service.ports.now();

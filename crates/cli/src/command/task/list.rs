@@ -68,7 +68,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
         .filter(|row| !args.open || row.status == "open")
         .collect();
     rows.sort_by_key(|row| row.sequence);
-    args.json.print(&rows, text)?;
+    args.json.print(rows.as_slice(), text)?;
     Ok(0)
 }
 
@@ -80,7 +80,7 @@ pub(super) fn status_of(outcome: &TaskOutcome) -> &'static str {
     }
 }
 
-fn text(rows: &Vec<Row>) -> String {
+fn text(rows: &[Row]) -> String {
     if rows.is_empty() {
         return "There are no tasks.\n".to_owned();
     }
