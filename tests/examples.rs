@@ -10,9 +10,10 @@ use concord_events::dead_letter::DeadLetter;
 use concord_events::{Aggregate, AggregateEvent, EventVisitor, StoredEvent};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{
-    Acknowledgement, AgentJoined, Answer, Card, Challenge, Clarification, ErrorReport, Evidence,
-    Finding, Notification, NotificationData, OpenCase, OpenDebate, OutcomeReport, Question,
-    REGISTER_AGENT, Request, Response, Review, Ruling, TaskAssignment, UPDATE_AGENT,
+    Acknowledgement, AgentJoined, Answer, Award, Bid, CallForProposals, Card, Challenge,
+    Clarification, Decline, ErrorReport, Evidence, Finding, Handoff, Notification,
+    NotificationData, OPEN_TASK, OpenCase, OpenDebate, OpenTask, OutcomeReport, Question,
+    REGISTER_AGENT, Request, Response, Review, Ruling, TaskAssignment, TaskResult, UPDATE_AGENT,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
@@ -287,6 +288,16 @@ fn payload(envelope: &Envelope) -> Result<Value, Fault> {
         MessageType::Notification => typed::<Notification>(envelope),
         MessageType::Error => typed::<ErrorReport>(envelope),
         MessageType::TaskAssignment => typed::<TaskAssignment>(envelope),
+        MessageType::TaskResult => typed::<TaskResult>(envelope),
+        MessageType::Handoff => typed::<Handoff>(envelope),
+        MessageType::CallForProposals => typed::<CallForProposals>(envelope),
+        MessageType::Refuse => typed::<Decline>(envelope),
+        MessageType::Award => typed::<Award>(envelope),
+        MessageType::Bid => {
+            let payload: Bid = envelope.payload()?;
+            payload.check()?;
+            Ok(written(payload))
+        }
         MessageType::Acknowledgement => typed::<Acknowledgement>(envelope),
         MessageType::Clarification => typed::<Clarification>(envelope),
         MessageType::Challenge => {
@@ -340,6 +351,9 @@ fn request(envelope: &Envelope) -> Result<Value, Fault> {
         }
         "open_debate" if to(Service::DebateFacilitator) => {
             written(from_json::<OpenDebate>(&parameters, PARAMETERS)?)
+        }
+        OPEN_TASK if to(Service::Coordinator) => {
+            written(from_json::<OpenTask>(&parameters, PARAMETERS)?)
         }
         REGISTER_AGENT | UPDATE_AGENT if to(Service::Coordinator) => {
             let card: Card = from_json(&parameters, PARAMETERS)?;

@@ -60,7 +60,7 @@ const MISDIRECTED: [(&str, &str, &str); 7] = [
     ("ruling", "coordinator", "debate-facilitator"),
     ("request", "agent-adapter", "coordinator"),
     ("finding", "agent-adapter", "coordinator"),
-    ("task_result", "coordinator", "finding"),
+    ("task_result", "debate-facilitator", "coordinator"),
     ("question", "escalation-timer", "an agent"),
 ];
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::request::{RequestInput, RequestMachine};
+use concord_domain::aggregates::task::TaskMachine;
 use concord_events::Aggregate;
 use concord_events::{AgentEvent, DeadlineElapsed, DeadlineEvent, EventMeta, StoredEvent};
 use concord_runtime::delivery::handlers::{self, EffectHandler, EventHandler};
@@ -14,6 +15,7 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports};
 
 use crate::openers::Openers;
+use crate::tasks::Tasks;
 use crate::{exchange, route};
 
 /// Events of others, and the places that openers have taken.
@@ -22,6 +24,7 @@ pub(crate) struct OthersEvents<P> {
     cases: EventHandler<P, CaseMachine>,
     requests: Arc<Aggregates<RequestMachine, P>>,
     openers: Openers<P>,
+    tasks: Tasks<P>,
 }
 
 impl<P: Ports> OthersEvents<P> {
@@ -30,6 +33,7 @@ impl<P: Ports> OthersEvents<P> {
         cases: &Arc<Aggregates<CaseMachine, P>>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
         openers: &Openers<P>,
+        tasks: &Tasks<P>,
     ) -> Self {
         let cases = EventHandler::new(service, cases, route::from_event);
         Self {
@@ -37,6 +41,7 @@ impl<P: Ports> OthersEvents<P> {
             cases,
             requests: Arc::clone(requests),
             openers: openers.clone(),
+            tasks: tasks.clone(),
         }
     }
 
@@ -81,6 +86,14 @@ impl<P: Ports> Handler for OthersEvents<P> {
                 if elapsed.aggregate == Aggregate::Request {
                     return self.request_elapsed(delivery, elapsed).await;
                 }
+                if elapsed.aggregate == Aggregate::Task {
+                    return self.tasks.elapsed(delivery, elapsed).await;
+                }
+            }
+            (Aggregate::Worklist, _) => {
+                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                self.tasks.heard_of_place(&record).await?;
+                return Ok(Ack::Acknowledge);
             }
             (Aggregate::Opener, _) => {
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
@@ -101,6 +114,8 @@ pub(crate) struct OwnEvents<P> {
     agents: EffectHandler<P, AgentMachine>,
     requests: EffectHandler<P, RequestMachine>,
     openers: Openers<P>,
+    effects_of_tasks: EffectHandler<P, TaskMachine>,
+    tasks: Tasks<P>,
 }
 
 impl<P: Ports> OwnEvents<P> {
@@ -108,6 +123,7 @@ impl<P: Ports> OwnEvents<P> {
         service: &ServiceContext<P>,
         directory: &Arc<Directory>,
         openers: &Openers<P>,
+        tasks: &Tasks<P>,
     ) -> Self {
         Self {
             service: service.clone(),
@@ -116,6 +132,8 @@ impl<P: Ports> OwnEvents<P> {
             agents: EffectHandler::new(service),
             requests: EffectHandler::new(service),
             openers: openers.clone(),
+            effects_of_tasks: EffectHandler::new(service),
+            tasks: tasks.clone(),
         }
     }
 }
@@ -125,13 +143,20 @@ impl<P: Ports> Handler for OwnEvents<P> {
         match handlers::aggregate_of(&self.service, delivery)? {
             (Aggregate::Agent, _) => {
                 // Who registers is answered in the dialect that it has just declared.
-                self.directory.apply(StoredEvent::<AgentEvent>::decode(
-                    &delivery.payload,
-                    delivery.sequence,
-                )?);
-                self.agents.handle(delivery).await
+                let record =
+                    StoredEvent::<AgentEvent>::decode(&delivery.payload, delivery.sequence)?;
+                self.directory.apply(record.clone());
+                let done = self.agents.handle(delivery).await?;
+                self.tasks.heard_of_agent(&record).await?;
+                Ok(done)
             }
             (Aggregate::Request, _) => self.requests.handle(delivery).await,
+            (Aggregate::Task, _) => {
+                let done = self.effects_of_tasks.handle(delivery).await?;
+                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                self.tasks.follow(&record).await?;
+                Ok(done)
+            }
             _ => {
                 let done = self.cases.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;

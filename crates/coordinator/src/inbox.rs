@@ -1,4 +1,4 @@
-//! Messages to the coordinator: what is about agents or requests, and all else, which is about cases.
+//! Messages to the coordinator: what is about agents, requests or tasks, and all else, which is about cases.
 
 use std::sync::Arc;
 
@@ -11,12 +11,14 @@ use concord_runtime::{Aggregates, Ports, Routed};
 
 use crate::people::Names;
 use crate::route::{exchange, register};
+use crate::tasks::Tasks;
 
 /// Gives each message to the machine it is for.
 pub(crate) struct InboxHandler<P> {
     service: ServiceContext<P>,
     names: Names<P>,
     requests: Arc<Aggregates<RequestMachine, P>>,
+    tasks: Tasks<P>,
     cases: MessageHandler<P, CaseMachine, Names<P>>,
 }
 
@@ -25,12 +27,14 @@ impl<P: Ports> InboxHandler<P> {
         service: &ServiceContext<P>,
         names: &Names<P>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
+        tasks: &Tasks<P>,
         cases: MessageHandler<P, CaseMachine, Names<P>>,
     ) -> Self {
         Self {
             service: service.clone(),
             names: names.clone(),
             requests: Arc::clone(requests),
+            tasks: tasks.clone(),
             cases,
         }
     }
@@ -49,6 +53,9 @@ impl<P: Ports> Handler for InboxHandler<P> {
                 delivery,
             )
             .await;
+        }
+        if let Some(done) = Box::pin(self.tasks.take(&envelope, delivery)).await? {
+            return Ok(done);
         }
         match register::from_message(&envelope)? {
             None => self.cases.take(envelope, delivery).await,

@@ -33,6 +33,7 @@ mod policies;
 mod quotas;
 mod register;
 pub mod route;
+mod tasks;
 
 /// Settings of the coordinator alone.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -84,20 +85,21 @@ pub fn bind<P: Ports>(
         policies: Policies::new(service),
         openers: Openers::new(service, &cases, quotas),
     };
+    let tasks = tasks::Tasks::new(service, &names, directory);
     let messages = || {
         let of_cases =
             MessageHandler::new(service, &cases, route::from_message).prepared_by(names.clone());
-        inbox::InboxHandler::new(service, &names, &requests, of_cases)
+        inbox::InboxHandler::new(service, &names, &requests, &tasks, of_cases)
     };
     binder.handle(ConsumerKind::Inbox(SERVICE), messages());
     binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
     binder.handle(
         ConsumerKind::Events(SERVICE),
-        events::OthersEvents::new(service, &cases, &requests, &names.openers),
+        events::OthersEvents::new(service, &cases, &requests, &names.openers, &tasks),
     );
     binder.handle(
         ConsumerKind::Effects(SERVICE),
-        events::OwnEvents::new(service, directory, &names.openers),
+        events::OwnEvents::new(service, directory, &names.openers, &tasks),
     );
     binder.handle(
         ConsumerKind::Exchange,
@@ -117,6 +119,9 @@ pub fn bind<P: Ports>(
     binder.answer("suspend_person", suspend);
     let resume = operator_api::verb(service, people, people::read_resumption);
     binder.answer("resume_person", resume);
+    binder.answer("open_task", tasks::open_verb(&tasks));
+    binder.answer("cancel_task", tasks::cancel_verb(&tasks));
+    binder.answer("find_agents", tasks::find_verb(directory));
     let policies = &names.policies;
     let put = operator_api::verb(service, &policies.stored, policies::read_put);
     binder.answer("put_policy", put);

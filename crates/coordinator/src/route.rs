@@ -15,6 +15,7 @@ use concord_wire::{CaseId, Envelope, ErrorCode, Fault, MessageType};
 
 pub mod exchange;
 pub mod register;
+pub mod task;
 
 /// Confidence of a finding that states none: neither sure nor unsure.
 const CONFIDENCE_UNSTATED: f64 = 0.5;
@@ -119,7 +120,8 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
             "/payload/action",
             format!("The coordinator does not do {:?}.", request.action),
             format!(
-                "Ask for {:?}, or for one of register_agent, update_agent, deregister_agent.",
+                "Ask for {:?}, or for one of open_task, cancel_task, join_task, leave_task, find_agents, register_agent, update_agent, \
+                 deregister_agent.",
                 OPEN_CASE
             ),
         ));
@@ -213,6 +215,9 @@ pub fn from_event(
         | Aggregate::Policy
         | Aggregate::Opener
         | Aggregate::Request
+        | Aggregate::Task
+        | Aggregate::Worklist
+        | Aggregate::Rotation
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Routed::Ignored("other_fact"),

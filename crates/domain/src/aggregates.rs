@@ -15,5 +15,8 @@ pub mod policy;
 pub mod precedent;
 pub mod request;
 pub mod review_queue;
+pub mod rotation;
 pub mod table;
+pub mod task;
 pub mod track_record;
+pub mod worklist;

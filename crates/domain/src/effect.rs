@@ -11,13 +11,15 @@ mod exchange;
 mod id;
 mod notify;
 mod round;
+mod task;
 
 use std::sync::Arc;
 
 use concord_events::{Briefed, MediatorAsked, RulingRefusal};
 use concord_wire::payload::{
-    AgentJoined, Answer, Challenge, Clarification, Conflict, DebateTerms, ErrorReport,
-    NotificationData, OpenDebate, Question, Request, SetAsideReason, StatusReport, TaskAssignment,
+    AgentJoined, Answer, Award, CallForProposals, Challenge, Clarification, Conflict, DebateTerms,
+    ErrorReport, NotificationData, OpenDebate, Question, Request, SetAsideReason, StatusReport,
+    TaskAssignment,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
@@ -67,12 +69,26 @@ pub enum Effect {
         /// What has happened, with the data about it.
         data: Box<NotificationData>,
     },
-    /// A `task_assignment` to a participant of a case.
+    /// A `task_assignment` to a participant of a case, or to an agent that does a task.
     AssignTask {
-        /// The participant.
+        /// The participant or agent.
         to: AgentId,
         /// The task: one for all participants, however large it is.
         assignment: Arc<TaskAssignment>,
+    },
+    /// A `call_for_proposals` to an agent.
+    CallForProposals {
+        /// The agent.
+        to: AgentId,
+        /// The call: one for all.
+        call: Arc<CallForProposals>,
+    },
+    /// An `award` to the agent with the best bid.
+    Award {
+        /// The agent.
+        to: AgentId,
+        /// The award.
+        award: Box<Award>,
     },
     /// An `error` to a sender: its message was recorded and is not used.
     ReportSetAside {

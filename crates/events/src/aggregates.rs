@@ -46,7 +46,7 @@ macro_rules! aggregates {
             Deadline = "deadline" {
                 event: DeadlineEvent, machine: DeadlineMachine, owner: EscalationTimer,
                 readers: [
-                    Coordinator: ["case_elapsed", "request_elapsed"],
+                    Coordinator: ["case_elapsed", "request_elapsed", "task_elapsed"],
                     DebateFacilitator: ["debate_elapsed"]
                 ],
                 notices: [], completions: [],
@@ -92,6 +92,21 @@ macro_rules! aggregates {
             Request = "request" {
                 event: RequestEvent, machine: RequestMachine, owner: Coordinator,
                 readers: [], notices: [], completions: ["answered", "failed"],
+            }
+            /// One piece of work that a strategy hands out to agents; owned by the coordinator.
+            Task = "task" {
+                event: TaskEvent, machine: TaskMachine, owner: Coordinator,
+                readers: [], notices: [], completions: [],
+            }
+            /// The tasks that one agent has, and those that wait for it; owned by the coordinator.
+            Worklist = "worklist" {
+                event: WorklistEvent, machine: WorklistMachine, owner: Coordinator,
+                readers: [Coordinator: ["taken", "released"]], notices: [], completions: [],
+            }
+            /// Whose turn it is among the agents that fit the same criteria; owned by the coordinator.
+            Rotation = "rotation" {
+                event: RotationEvent, machine: RotationMachine, owner: Coordinator,
+                readers: [], notices: [], completions: [],
             }
             /// A conversation, and whom its messages wake; owned by the agent adapter.
             Wake = "wake" {

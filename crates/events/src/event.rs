@@ -16,7 +16,10 @@ mod precedent;
 mod queue;
 mod record;
 mod request;
+mod rotation;
+mod task;
 mod wake;
+mod worklist;
 
 pub use agent::{AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange};
 pub use archive::{
@@ -56,6 +59,13 @@ pub use request::{
     AnswerForm, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate,
     RequestEvent, RequestFailed, RequestOpened,
 };
+pub use rotation::{RotationEvent, Turned};
+pub use task::{
+    AgentLost, BidMade, MemberMoved, Release, TaskAssigned, TaskCancelled, TaskCandidate,
+    TaskDeclined, TaskElapsed, TaskEnd, TaskEvent, TaskHandedOn, TaskOpened, TaskOutcome,
+    TaskReported, TaskStep,
+};
+pub use worklist::{WorkReleased, WorkTaken, WorklistEvent};
 
 pub use wake::{LoopBroken, WakeDecided, WakeEvent, WakeOutcome, Weighed};
 

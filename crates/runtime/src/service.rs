@@ -1,5 +1,6 @@
 //! A running service: what its handlers share ([`ServiceContext`]) and what runs them ([`ServiceRunner`]).
 
+mod agent_index;
 pub mod api;
 mod archived;
 mod binder;

@@ -28,6 +28,7 @@ mod outcomes;
 mod signing;
 mod strangers;
 mod talk;
+mod tasks;
 
 use ladder::Ladder;
 
@@ -71,15 +72,18 @@ pub(crate) struct Agents {
     cases: Vec<String>,
     /// What people know who have to do with the ladder; none in a world without it.
     ladder: Option<Ladder>,
+    /// Whether tasks are opened.
+    tasks: bool,
 }
 
 impl Agents {
-    pub(crate) fn new(random: Random, ladder: bool) -> Self {
+    pub(crate) fn new(random: Random, ladder: bool, tasks: bool) -> Self {
         Self {
             random,
             said: 0,
             cases: Vec::new(),
             ladder: ladder.then(Ladder::default),
+            tasks,
         }
     }
 
@@ -108,6 +112,7 @@ impl Agents {
         for _ in 0..self.random.between(0, 5) {
             self.talk(world);
         }
+        self.begin_tasks(world);
     }
 
     /// A stored message is read by whom it is addressed to.
@@ -140,6 +145,9 @@ impl Agents {
         // Who has crashed, or is slow to acknowledge, reads a message twice and may answer it twice.
         let times = if self.random.chance(0.04) { 2 } else { 1 };
         for _ in 0..times {
+            if self.tasks && self.on_task(world, &reader, kind.as_str(), &message) {
+                continue;
+            }
             if self.on_ladder(world, &reader, kind.as_str(), &message) {
                 continue;
             }
@@ -247,6 +255,12 @@ impl World {
             self.plan(1_000, Action::Say(outgoing));
         }
     }
+}
+
+/// How many tasks an agent works on at a time; none for no limit.
+pub(crate) fn capacity_of(agent: &str) -> Option<u64> {
+    let mut all = NAMES.iter().zip(tasks::CAPACITIES);
+    all.find(|(name, _)| **name == agent)?.1
 }
 
 /// When an answer to a message is due, as the message says.

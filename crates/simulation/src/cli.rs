@@ -43,8 +43,11 @@ pub struct Arguments {
     /// Worlds in which disagreements climb the ladder: challenges, people who rule, gates, operators.
     #[arg(long)]
     ladder: bool,
+    /// Worlds in which tasks are handed out besides.
+    #[arg(long)]
+    tasks: bool,
     /// Worlds of a hosted agent: its circuit breaker, its queue, and an endpoint that fails.
-    #[arg(long, conflicts_with = "ladder")]
+    #[arg(long, conflicts_with_all = ["ladder", "tasks"])]
     hosted: bool,
     /// Let nothing go wrong: no loss, no delay, no crash.
     #[arg(long)]
@@ -82,6 +85,7 @@ impl Arguments {
             injected_bug: self.plant.as_deref().and_then(InjectedBug::parse),
             replicas: usize::from(self.replicas),
             ladder: self.ladder,
+            tasks: self.tasks,
             hosted: self.hosted,
             intrusions: Arc::default(),
             verbose: self.verbose,
@@ -171,6 +175,9 @@ impl Arguments {
         }
         if self.ladder {
             command.push_str(" --ladder");
+        }
+        if self.tasks {
+            command.push_str(" --tasks");
         }
         if self.hosted {
             command.push_str(" --hosted");

@@ -156,6 +156,10 @@ pub enum InjectedBug {
     SignatureUnchecked,
     /// What a level waits for stays open when the level is left.
     LevelDeadlineKept,
+    /// Who is asked to do a task gets it, however many it has.
+    CapacityUnchecked,
+    /// An answer about a task counts although its sender has answered before.
+    AnswerAgain,
     /// A half-open breaker lets every call pass.
     HalfOpenFlood,
     /// A breaker that has opened refuses every call from then on.
@@ -174,7 +178,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 28] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -194,6 +198,8 @@ impl InjectedBug {
         Self::QuotaUnchecked,
         Self::SignatureUnchecked,
         Self::LevelDeadlineKept,
+        Self::CapacityUnchecked,
+        Self::AnswerAgain,
         Self::HalfOpenFlood,
         Self::NeverHalfOpen,
         Self::AsksWhileOpen,
@@ -216,6 +222,11 @@ impl InjectedBug {
                 | Self::SignatureUnchecked
                 | Self::LevelDeadlineKept
         )
+    }
+
+    /// Whether it can only show where tasks are handed out.
+    pub fn is_of_tasks(self) -> bool {
+        matches!(self, Self::CapacityUnchecked | Self::AnswerAgain)
     }
 
     /// Whether it can only show in the world of a hosted agent.
@@ -254,6 +265,8 @@ impl InjectedBug {
             Self::QuotaUnchecked => "quota_unchecked",
             Self::SignatureUnchecked => "signature_unchecked",
             Self::LevelDeadlineKept => "level_deadline_kept",
+            Self::CapacityUnchecked => "capacity_unchecked",
+            Self::AnswerAgain => "answer_again",
             Self::HalfOpenFlood => "half_open_flood",
             Self::NeverHalfOpen => "never_half_open",
             Self::AsksWhileOpen => "asks_while_open",

@@ -24,6 +24,8 @@ use concord_wire::{Envelope, Token, dialect};
 use crate::faults::InjectedBug;
 use crate::ports::SimPorts;
 
+mod tasks;
+
 /// Does what an injected bug would do with a delivery, before its handler is given it.
 pub(crate) async fn before(
     service: &ServiceContext<SimPorts>,
@@ -38,6 +40,12 @@ pub(crate) async fn before(
     }
     if service.service == Service::Coordinator && bug == Some(InjectedBug::BoundsUnchecked) {
         return open_unchecked(service, delivery).await;
+    }
+    if service.service == Service::Coordinator && bug == Some(InjectedBug::CapacityUnchecked) {
+        return tasks::take_without_capacity(service, delivery).await;
+    }
+    if service.service == Service::Coordinator && bug == Some(InjectedBug::AnswerAgain) {
+        return tasks::answer_again(service, delivery).await;
     }
     if service.service != Service::DebateFacilitator {
         return Ok(());

@@ -15,6 +15,8 @@ pub struct Options {
     pub replicas: usize,
     /// Whether disagreements climb the ladder.
     pub ladder: bool,
+    /// Whether tasks are handed out besides.
+    pub tasks: bool,
     /// Whether it is the world of a hosted agent instead of that of the services.
     pub hosted: bool,
     /// Messages that strangers send in the first seconds besides: the tokens of the subject after the lane, and the body. A
@@ -31,6 +33,7 @@ impl Default for Options {
             injected_bug: None,
             replicas: 2,
             ladder: false,
+            tasks: false,
             hosted: false,
             intrusions: Arc::default(),
             verbose: false,

@@ -29,6 +29,10 @@ pub struct Counts {
     pub wakes: u64,
     /// Loops of two agents that were broken.
     pub loops: u64,
+    /// Tasks that have ended; none in a world without them.
+    pub tasks: u64,
+    /// Tasks that ended with a result.
+    pub tasks_done: u64,
     /// Events that were stored.
     pub events: u64,
     /// Messages that were stored.
@@ -257,6 +261,8 @@ impl Counts {
             requests,
             wakes,
             loops,
+            tasks,
+            tasks_done,
             events,
             messages,
             dead,
@@ -281,6 +287,8 @@ impl Counts {
         self.requests += requests;
         self.wakes += wakes;
         self.loops += loops;
+        self.tasks += tasks;
+        self.tasks_done += tasks_done;
         self.events += events;
         self.messages += messages;
         self.dead += dead;

@@ -57,7 +57,7 @@ pub fn run(seed: u64, options: &Options) -> SeedReport {
         return hosted::run(seed, options);
     }
     let mut random = Random::new(seed);
-    let agents = Agents::new(Random::new(random.next()), options.ladder);
+    let agents = Agents::new(Random::new(random.next()), options.ladder, options.tasks);
     let faults = options.faults.varied(&mut random);
     let world = Shared::new(World::new(
         random,

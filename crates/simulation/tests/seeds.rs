@@ -50,6 +50,25 @@ fn two_hundred_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_d
 }
 
 #[test]
+fn two_hundred_seeds_with_tasks_hold_and_tasks_were_done() {
+    let options = Options {
+        tasks: true,
+        ..Options::default()
+    };
+    let mut counts = Counts::default();
+    for seed in 1..=200 {
+        let report = run(seed, &options);
+        assert!(
+            report.violations.is_empty(),
+            "seed {seed}: {:#?}",
+            report.violations
+        );
+        counts.add(&report.counts);
+    }
+    assert!(counts.tasks > 200 && counts.tasks_done > 100, "{counts:?}");
+}
+
+#[test]
 fn three_hundred_seeds_of_a_hosted_agent_hold_and_everything_that_can_happen_to_it_did() {
     let options = Options {
         hosted: true,
@@ -173,6 +192,7 @@ fn every_injected_bug_is_found() {
             injected_bug: Some(bug),
             ladder: bug.is_on_ladder(),
             hosted: bug.is_of_hosted(),
+            tasks: bug.is_of_tasks(),
             ..Options::default()
         };
         // An assertion of the code under test may fail before the audit sees what the bug did.

@@ -23,6 +23,7 @@ mod parameter_schema;
 mod person;
 mod precedent;
 mod signature;
+mod task;
 pub mod track_record;
 
 pub use action::{
@@ -71,6 +72,11 @@ pub use parameter_schema::Schema;
 pub use person::{PersonKind, PersonRecord, Role, RoleGrant};
 pub use precedent::{LEVELS, Precedent};
 pub use signature::{Signature, fingerprint};
+pub use task::{
+    Award, BIDS_MS, Bid, BidWeights, CANCEL_TASK, CallForProposals, CancelTask, Criteria, Decline,
+    FIND_AGENTS, FindAgents, FoundAgent, HandedContext, Handoff, JOIN_TASK, LEAVE_TASK, Majority,
+    OPEN_TASK, OpenTask, ResultStatus, TASK_MS, TaskMember, TaskResult, Work,
+};
 pub use track_record::{
     Circumstances, Credibility, Observation, Settlement, SettlementReason, TrackRecord,
     Version as CredibilityVersion,

@@ -8,16 +8,18 @@ use concord_wire::MakeSchema;
 use concord_wire::envelope::{Envelope, MessageType};
 use concord_wire::payload::notification::NotificationInfo;
 use concord_wire::payload::{
-    Acknowledgement, AgentJoined, Answer, BATCH, Batch, Card, Challenge, Clarification,
-    DEREGISTER_AGENT, Deregister, ErrorReport, Evidence, Finding, Notification, NotificationData,
-    NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OpenCase, OpenDebate, OutcomeReport, Question,
-    REGISTER_AGENT, Request, Response, Review, ReviewCode, Ruling, RunTests, TaskAssignment,
-    UPDATE_AGENT, UpdateDocumentation,
+    Acknowledgement, AgentJoined, Answer, Award, BATCH, Batch, Bid, CANCEL_TASK, CallForProposals,
+    CancelTask, Card, Challenge, Clarification, DEREGISTER_AGENT, Decline, Deregister, ErrorReport,
+    Evidence, FIND_AGENTS, FindAgents, Finding, Handoff, JOIN_TASK, LEAVE_TASK, Notification,
+    NotificationData, NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OPEN_TASK, OpenCase,
+    OpenDebate, OpenTask, OutcomeReport, Question, REGISTER_AGENT, Request, Response, Review,
+    ReviewCode, Ruling, RunTests, TaskAssignment, TaskMember, TaskResult, UPDATE_AGENT,
+    UpdateDocumentation,
 };
 use concord_wire::subject::Service;
 
 /// The message types whose payload has a type. The payload of any other known type is an object of any form.
-const PAYLOADS: [(MessageType, MakeSchema); 18] = [
+const PAYLOADS: [(MessageType, MakeSchema); 24] = [
     (MessageType::Finding, make::<Finding>),
     (MessageType::Question, make::<Question>),
     (MessageType::Agreement, make::<Answer>),
@@ -28,6 +30,12 @@ const PAYLOADS: [(MessageType, MakeSchema); 18] = [
     (MessageType::Notification, make::<Notification>),
     (MessageType::Error, make::<ErrorReport>),
     (MessageType::TaskAssignment, make::<TaskAssignment>),
+    (MessageType::TaskResult, make::<TaskResult>),
+    (MessageType::Handoff, make::<Handoff>),
+    (MessageType::CallForProposals, make::<CallForProposals>),
+    (MessageType::Bid, make::<Bid>),
+    (MessageType::Refuse, make::<Decline>),
+    (MessageType::Award, make::<Award>),
     (MessageType::Challenge, make::<Challenge>),
     (MessageType::Acknowledgement, make::<Acknowledgement>),
     (MessageType::Clarification, make::<Clarification>),
@@ -39,8 +47,13 @@ const PAYLOADS: [(MessageType, MakeSchema); 18] = [
 ];
 
 /// The actions of requests whose parameters have a type: those to a service, and the standard ones to any agent.
-const ACTIONS: [(Option<Service>, &str, MakeSchema); 9] = [
+const ACTIONS: [(Option<Service>, &str, MakeSchema); 14] = [
     (Some(Service::Coordinator), OPEN_CASE, make::<OpenCase>),
+    (Some(Service::Coordinator), OPEN_TASK, make::<OpenTask>),
+    (Some(Service::Coordinator), CANCEL_TASK, make::<CancelTask>),
+    (Some(Service::Coordinator), JOIN_TASK, make::<TaskMember>),
+    (Some(Service::Coordinator), LEAVE_TASK, make::<TaskMember>),
+    (Some(Service::Coordinator), FIND_AGENTS, make::<FindAgents>),
     (Some(Service::Coordinator), REGISTER_AGENT, make::<Card>),
     (Some(Service::Coordinator), UPDATE_AGENT, make::<Card>),
     (

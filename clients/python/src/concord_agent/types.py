@@ -80,6 +80,74 @@ class Answer(TypedDict):
     value: NotRequired[Any]
 
 
+class Bid(TypedDict):
+    """The payload of `bid`."""
+
+    capability: NotRequired[float]
+    confidence: float
+    price: float
+    proposal: NotRequired[str]
+    time_ms: int
+
+
+Token = str
+
+
+class Task(TypedDict):
+    """The matter of a case."""
+
+    input: NotRequired[Any]
+    title: NotRequired[str]
+    type: str
+
+
+HandedContext = TypedDict('HandedContext', {
+    'context': 'NotRequired[Any]',
+    'from': 'AgentId',
+    'reason': 'NotRequired[str]',
+})
+
+
+class Work(TypedDict):
+    """What an agent that is given a task by a strategy knows of it."""
+
+    handed_on: NotRequired[HandedContext | None]
+    result_bytes_max: int
+    strategy: str
+    task_id: Token
+
+
+class Award(TypedDict):
+    """The payload of `award`: the bidder is to do the task."""
+
+    bid: NotRequired[Bid | None]
+    deadline: Timestamp
+    reply_with: list[Token]
+    task: Task
+    work: Work
+
+
+class BidWeights(TypedDict):
+    """What each part of a bid weighs."""
+
+    capability: NotRequired[float]
+    confidence: NotRequired[float]
+    price: NotRequired[float]
+    reliability: NotRequired[float]
+    time: NotRequired[float]
+
+
+class CallForProposals(TypedDict):
+    """The payload of `call_for_proposals`: who does this, and for what? Answered by a `bid` or a `refuse`."""
+
+    bids_due: Timestamp
+    deadline: Timestamp
+    reply_with: list[Token]
+    task: Task
+    task_id: Token
+    weights: BidWeights
+
+
 MessageId = str
 DebatePriority = Literal["critical-path", "valuation", "supporting", "valuation-impact", "supporting-analysis"]
 
@@ -191,6 +259,14 @@ class Finding(TypedDict):
     summary: str
 
 
+class Handoff(TypedDict):
+    """The payload of `handoff`, to the coordinator: the sender passes its assignment on."""
+
+    context: NotRequired[dict[str, Any] | None]
+    reason: NotRequired[str]
+    to: NotRequired[AgentId | None]
+
+
 class AnsweredLate(TypedDict):
     """The data of `answered_late`."""
 
@@ -198,6 +274,13 @@ class AnsweredLate(TypedDict):
 
 
 NotificationSeverity = Literal["info", "warning", "error"]
+
+
+class BidRejected(TypedDict):
+    """The data of `bid_rejected`."""
+
+    in_reserve: bool
+    task_id: Token
 
 
 class CaseCancelled(TypedDict):
@@ -270,7 +353,6 @@ class Outcome(TypedDict):
 
 
 Level = int
-Token = str
 
 
 class MediatedSide(TypedDict):
@@ -647,6 +729,33 @@ class Notification(TypedDict):
     severity: NotRequired[NotificationSeverity]
 
 
+class TaskCompleted(TypedDict):
+    """The data of `task_completed`."""
+
+    by: list[AgentId]
+    partial: bool
+    request_id: MessageId
+    result: NotRequired[Any]
+    strategy: str
+    task_id: Token
+
+
+TaskHandedOn = TypedDict('TaskHandedOn', {
+    'context': 'NotRequired[dict[str, Any] | None]',
+    'from': 'AgentId',
+    'reason': 'str',
+    'task_id': 'Token',
+    'to': 'AgentId',
+})
+
+
+class TaskWithdrawn(TypedDict):
+    """The data of `task_withdrawn`."""
+
+    task_id: Token
+    why: str
+
+
 Recipient = str
 Remembered = TypedDict('Remembered', {
     'at': 'Timestamp',
@@ -731,6 +840,12 @@ class Question(TypedDict):
     your_position: Position
 
 
+class Decline(TypedDict):
+    """The payload of `refuse`: an agent does not do what a call for proposals or an assignment asks for."""
+
+    why: NotRequired[str]
+
+
 class Request(TypedDict):
     """The payload of `request`."""
 
@@ -763,14 +878,6 @@ class Ruling(TypedDict):
     value: NotRequired[Any]
 
 
-class Task(TypedDict):
-    """The matter of a case."""
-
-    input: NotRequired[Any]
-    title: NotRequired[str]
-    type: str
-
-
 class TaskAssignment(TypedDict):
     """The payload of `task_assignment`."""
 
@@ -778,6 +885,19 @@ class TaskAssignment(TypedDict):
     participants: list[AgentId]
     reply_with: list[Token]
     task: Task
+    work: NotRequired[Work | None]
+
+
+ResultStatus = Literal["success", "failure", "partial"]
+
+
+class TaskResult(TypedDict):
+    """The payload of `task_result`."""
+
+    content: NotRequired[str | None]
+    result: NotRequired[Any]
+    status: NotRequired[ResultStatus]
+    why: NotRequired[str]
 
 
 MessageType = Literal[
@@ -806,6 +926,7 @@ MessageType = Literal[
     "outcome",
     "peer_request",
     "question",
+    "refuse",
     "request",
     "response",
     "review",
@@ -822,9 +943,9 @@ PAYLOADS: dict[str, str] = {
     "agent_joined": "AgentJoined",
     "agreement": "Answer",
     "alert": "dict[str, Any]",
-    "award": "dict[str, Any]",
-    "bid": "dict[str, Any]",
-    "call_for_proposals": "dict[str, Any]",
+    "award": "Award",
+    "bid": "Bid",
+    "call_for_proposals": "CallForProposals",
     "challenge": "Challenge",
     "clarification": "Clarification",
     "collaboration_invite": "dict[str, Any]",
@@ -837,12 +958,13 @@ PAYLOADS: dict[str, str] = {
     "finding": "Finding",
     "finding_with_precedent": "dict[str, Any]",
     "group_query": "dict[str, Any]",
-    "handoff": "dict[str, Any]",
+    "handoff": "Handoff",
     "info_update": "dict[str, Any]",
     "notification": "Notification",
     "outcome": "OutcomeReport",
     "peer_request": "dict[str, Any]",
     "question": "Question",
+    "refuse": "Decline",
     "request": "Request",
     "response": "Response",
     "review": "Review",
@@ -851,11 +973,12 @@ PAYLOADS: dict[str, str] = {
     "session_briefing": "dict[str, Any]",
     "status": "dict[str, Any]",
     "task_assignment": "TaskAssignment",
-    "task_result": "dict[str, Any]",
+    "task_result": "TaskResult",
 }
 #: The type of the data of Concord's notifications, by event.
 NOTIFICATIONS: dict[str, str] = {
     "answered_late": "AnsweredLate",
+    "bid_rejected": "BidRejected",
     "case_cancelled": "CaseCancelled",
     "case_decided": "CaseDecided",
     "case_decision_changed": "CaseDecisionChanged",
@@ -872,5 +995,8 @@ NOTIFICATIONS: dict[str, str] = {
     "request_completed": "RequestCompleted",
     "review_recorded": "ReviewRecorded",
     "ruling_due": "RulingDue",
+    "task_completed": "TaskCompleted",
+    "task_handed_on": "TaskHandedOn",
+    "task_withdrawn": "TaskWithdrawn",
     "woken": "Woken",
 }

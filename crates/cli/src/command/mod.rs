@@ -29,6 +29,7 @@ mod quota;
 mod record;
 mod replay;
 mod rule;
+mod task;
 mod up;
 mod wake;
 
@@ -55,6 +56,9 @@ pub(crate) enum Verb {
     /// Open, list, show and follow cases.
     #[command(subcommand)]
     Case(case::CaseVerb),
+    /// Open, list, show and cancel tasks, which strategies hand out to agents.
+    #[command(subcommand)]
+    Task(task::TaskVerb),
     /// Show debates, and hold, resume, extend or cancel them.
     #[command(subcommand)]
     Debate(debate::DebateVerb),
@@ -148,6 +152,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
     match verb {
         Verb::Up(args) => up::run(&connection, args).await,
         Verb::Case(verb) => case::run(&connection, verb).await,
+        Verb::Task(verb) => task::run(&connection, verb).await,
         Verb::Policy(verb) => policy::run(&connection, verb).await,
         Verb::Quota(args) => quota::run(&connection, args).await,
         Verb::Debate(verb) => debate::run(&connection, verb).await,

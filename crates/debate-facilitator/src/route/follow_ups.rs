@@ -65,6 +65,9 @@ pub fn follow_ups(
         | Aggregate::Policy
         | Aggregate::Opener
         | Aggregate::Request
+        | Aggregate::Task
+        | Aggregate::Worklist
+        | Aggregate::Rotation
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Vec::new(),

@@ -17,7 +17,10 @@ use crate::aggregates::policy::PolicyMachine;
 use crate::aggregates::precedent::PrecedentMachine;
 use crate::aggregates::request::RequestMachine;
 use crate::aggregates::review_queue::ReviewQueueMachine;
+use crate::aggregates::rotation::RotationMachine;
+use crate::aggregates::task::TaskMachine;
 use crate::aggregates::track_record::TrackRecordMachine;
+use crate::aggregates::worklist::WorklistMachine;
 
 /// Does something that depends on the state machine of an aggregate; see [`visit_machine`].
 pub trait MachineVisitor {

@@ -22,8 +22,12 @@ pub(super) fn confirm(
 }
 
 pub(super) fn assign_task(from: Service, to: AgentId, assignment: &TaskAssignment) -> Draft {
-    Draft::new(from, to, MessageType::TaskAssignment, assignment)
-        .waiting_until(Some(assignment.deadline))
+    let draft = Draft::new(from, to, MessageType::TaskAssignment, assignment)
+        .waiting_until(Some(assignment.deadline));
+    match &assignment.work {
+        Some(work) => draft.about(&work.task_id),
+        None => draft,
+    }
 }
 
 pub(super) fn report_set_aside(

@@ -6,7 +6,7 @@ use concord_wire::{CaseId, Envelope, MessageId, MessageType, Recipient, Timestam
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Effect, case, effect_id, escalation, exchange, notify};
+use super::{Effect, case, effect_id, escalation, exchange, notify, task};
 
 /// What the message of an effect says that does not follow from the event alone.
 pub(super) struct Draft {
@@ -115,6 +115,8 @@ fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
     match effect {
         Effect::ConfirmCase { to, request_id } => case::confirm(owner, to, request_id, case),
         Effect::AssignTask { to, assignment } => case::assign_task(owner, to, &assignment),
+        Effect::CallForProposals { to, call } => task::call_for_proposals(owner, to, &call),
+        Effect::Award { to, award } => task::award(owner, to, &award),
         Effect::ReportSetAside {
             to,
             message_id,

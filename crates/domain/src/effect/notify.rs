@@ -39,6 +39,10 @@ pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> D
             Some(debate) => draft.about(debate),
             None => draft,
         },
+        NotificationData::TaskCompleted(data) => draft.answering(data.request_id.clone()),
+        NotificationData::TaskWithdrawn(data) => draft.about(&data.task_id),
+        NotificationData::BidRejected(data) => draft.about(&data.task_id),
+        NotificationData::TaskHandedOn(data) => draft.about(&data.task_id),
         NotificationData::CaseDecided(_)
         | NotificationData::GatePassed(_)
         | NotificationData::CaseCancelled(_)

@@ -15,6 +15,7 @@ use concord_events::subject::SystemFilters;
 use concord_events::topology::StreamKind;
 use concord_events::{AgentEvent, StoredEvent};
 use concord_wire::AgentId;
+use concord_wire::payload::Criteria;
 use futures::StreamExt;
 use tokio::sync::watch;
 
@@ -24,6 +25,7 @@ use crate::error_chain::ErrorChain;
 use crate::event_store::Error;
 use crate::event_store::nats::NatsEventStore;
 use crate::service::ServiceRunner;
+use crate::service::agent_index::AgentIndex;
 
 /// Pause before the events are followed again when that failed.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -33,6 +35,8 @@ pub struct Directory {
     agents: RwLock<BTreeMap<AgentId, Versioned<AgentMachine>>>,
     /// How all that were ever registered are written to: who leaves is told so in its own dialect.
     preferences: RwLock<BTreeMap<AgentId, WirePreference>>,
+    /// Who can do what; none where nobody asks for it.
+    index: RwLock<Option<AgentIndex>>,
     changed: watch::Sender<u64>,
     loaded: watch::Sender<bool>,
 }
@@ -49,6 +53,7 @@ impl Directory {
         Self {
             agents: RwLock::default(),
             preferences: RwLock::default(),
+            index: RwLock::default(),
             changed: watch::Sender::new(0),
             loaded: watch::Sender::new(false),
         }
@@ -159,6 +164,7 @@ impl Directory {
             return;
         };
         let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
+        let id = agent.clone();
         let known = agents.entry(agent.clone()).or_default();
         // What comes again, and late, is no news.
         if let AgentEvent::Registered(registered) = &record.event
@@ -170,8 +176,13 @@ impl Directory {
                 .unwrap_or_else(PoisonError::into_inner);
             preferences.insert(agent, WirePreference::from(&registered.card));
         }
+        let before = known.state.card.clone();
         known.apply(record);
-        drop(agents);
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = index.as_mut() {
+            index.replace(&id, before.as_ref(), known.state.card.as_ref());
+        }
+        drop((index, agents));
         self.changed.send_modify(|count| *count += 1);
     }
 
@@ -208,6 +219,39 @@ impl Directory {
                 .map(|(agent, known)| (agent.clone(), known.state.clone()))
                 .collect()
         })
+    }
+
+    /// Keeps an index of who can do what from now on, for [`Self::find`].
+    pub fn keep_index(&self) {
+        let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        let mut new = AgentIndex::new();
+        for (agent, known) in agents.iter() {
+            new.replace(agent, None, known.state.card.as_ref());
+        }
+        *index = Some(new);
+    }
+
+    /// At most `most` agents that fit the criteria, whatever their status, with how well they fit and how they are: in the order of
+    /// their ids from the one after `after` on and around.
+    pub fn find(
+        &self,
+        criteria: &Criteria,
+        after: Option<&AgentId>,
+        most: usize,
+        fits: impl Fn(&AgentId, &AgentState) -> bool,
+    ) -> Vec<(AgentId, f64, AgentState)> {
+        let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(index) = index.as_ref() else {
+            return Vec::new();
+        };
+        let state = |agent: &AgentId| agents.get(agent).map(|known| &known.state);
+        let fits = |agent: &AgentId| state(agent).is_some_and(|state| fits(agent, state));
+        let found = index.find(criteria, after, most, fits).into_iter();
+        found
+            .filter_map(|(agent, score)| Some((agent.clone(), score, state(&agent)?.clone())))
+            .collect()
     }
 
     /// How an agent wants to be written to; none when it was never registered.

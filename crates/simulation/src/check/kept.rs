@@ -106,6 +106,12 @@ fn fate(message: &Message) -> Fate {
 }
 
 fn of_case(envelope: &Envelope) -> Fate {
+    // That each of them is used or dead is what the auditor looks at.
+    match concord_coordinator::route::task::from_message(envelope) {
+        Err(_) => return Fate::Dead,
+        Ok(Some(_)) => return Fate::Free,
+        Ok(None) => {}
+    }
     match concord_coordinator::route::from_message(envelope) {
         Err(_) => Fate::Dead,
         Ok(Routed::Step {

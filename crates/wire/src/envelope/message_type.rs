@@ -111,6 +111,8 @@ message_types! {
     Bid = "bid",
     /// Contract net: the award.
     Award = "award",
+    /// Does not do what was asked for.
+    Refuse = "refuse",
     /// A commitment to do something.
     Commitment = "commitment",
 }

@@ -14,6 +14,7 @@ impl MessageType {
             T::Finding | T::FindingWithPrecedent | T::Challenge | T::Review | T::Status => {
                 &[Service::Coordinator]
             }
+            T::TaskResult | T::Bid | T::Refuse | T::Handoff => &[Service::Coordinator],
             T::Agreement | T::Disagreement | T::Revision => &[Service::DebateFacilitator],
             T::Acknowledgement | T::Clarification | T::Evidence | T::Ruling | T::Outcome => {
                 &[Service::DebateFacilitator]
@@ -48,9 +49,6 @@ impl MessageType {
         }
         let names: Vec<&str> = acting.iter().map(|service| service.as_str()).collect();
         let advice = match self {
-            Self::TaskResult => {
-                "Answer a task_assignment with a finding, to the coordinator.".to_owned()
-            }
             _ if names.is_empty() => format!(
                 "No service acts on a {self}. Send it to an agent, or to \"any\" or \"all\"."
             ),
@@ -114,7 +112,7 @@ mod tests {
             told(MessageType::Request, Service::AgentAdapter),
             "Send it to the coordinator or the debate-facilitator."
         );
-        assert!(told(MessageType::Bid, Service::Coordinator).contains("\"any\""));
+        assert!(told(MessageType::Award, Service::Coordinator).contains("\"any\""));
         let unknown = MessageType::Unknown(Token::fixed("gossip"));
         assert_eq!(
             unknown.refusal_by(Service::Coordinator).unwrap().pointer,

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::task::Work;
 use crate::id::{AgentId, CaseId, GateName, Token};
 use crate::payload::track_record::Circumstances;
 use crate::timestamp::Timestamp;
@@ -71,4 +72,7 @@ pub struct TaskAssignment {
     pub reply_with: Vec<Token>,
     /// Everyone who takes part.
     pub participants: Vec<AgentId>,
+    /// The task, where it is one that a strategy hands out and not the matter of a case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Box<Work>>,
 }

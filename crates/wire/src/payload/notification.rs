@@ -6,6 +6,7 @@
 mod case;
 mod debate;
 mod exchange;
+mod task;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ pub use debate::{
     DebateUnassigned, OutcomeKnown, RulingDue, UnassignedReason,
 };
 pub use exchange::{AnsweredLate, LoopBroken, RequestCompleted, Woken};
+pub use task::{BidRejected, TaskCompleted, TaskHandedOn, TaskWithdrawn};
 
 use crate::envelope::from_json;
 use crate::fault::Fault;
@@ -171,6 +173,14 @@ notifications! {
         "Two agents have answered each other too often: for a while neither is woken by the other in this thread.";
     AnsweredLate = "answered_late", from: AgentAdapter, to: "the coordinator",
         "A hosted agent has answered a request after its deadline. It is sent under the name of the hosted agent; the coordinator records the answer.";
+    TaskCompleted = "task_completed", from: Coordinator, to: "who opened the task",
+        "A task has its result.";
+    TaskWithdrawn = "task_withdrawn", from: Coordinator, to: "an agent that works on the task",
+        "What the agent does for the task is not needed any more.";
+    BidRejected = "bid_rejected", from: Coordinator, to: "a bidder",
+        "Another bid was awarded, or none.";
+    TaskHandedOn = "task_handed_on", from: Coordinator, to: "who opened the task, and who had it",
+        "An agent has handed a task on to another.";
 }
 
 #[cfg(test)]

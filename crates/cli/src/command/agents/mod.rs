@@ -12,6 +12,7 @@ use crate::shared::failure::Failure;
 use crate::shared::input::{name, read_input};
 use crate::shared::output::{self, NAMED, styled};
 
+mod find;
 mod list;
 mod watch;
 
@@ -21,6 +22,7 @@ mod watch;
 Examples:
   concord agents                          everyone on the register, and who is hosted
   concord agents --watch                  and then what changes, until Ctrl-C
+  concord agents find --skill translation
   concord agents register card.json
   concord agents deregister coder --why \"replaced by coder-2\"
 
@@ -38,6 +40,8 @@ pub(crate) struct AgentsArgs {
 /// The verbs of `concord agents`.
 #[derive(Debug, Subcommand)]
 enum AgentsVerb {
+    /// Find agents by skill, domain or words.
+    Find(find::FindArgs),
     /// Enter an agent, or replace its card.
     Register(RegisterArgs),
     /// Take an agent off the register.
@@ -76,6 +80,7 @@ struct DeregisterArgs {
 pub(crate) async fn run(connection: &ConnectionArgs, args: AgentsArgs) -> Result<u8, Failure> {
     match args.verb {
         None => list::run(connection, args.json.json, args.watch).await,
+        Some(AgentsVerb::Find(verb)) => find::run(connection, verb, args.json).await,
         Some(AgentsVerb::Register(verb)) => register(connection, verb, args.json.json).await,
         Some(AgentsVerb::Deregister(verb)) => deregister(connection, verb, args.json.json).await,
     }

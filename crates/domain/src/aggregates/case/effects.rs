@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use concord_events::{CaseEvent, DebateAsked, StoredEvent};
+use concord_events::{CaseEvent, CaseOpened, DebateAsked, StoredEvent};
 use concord_wire::payload::TaskAssignment;
 use concord_wire::payload::notification::{
     CaseCancelled, CaseDecided, CaseDecisionChanged, GatePassed, GateReviewed, ReviewRecorded,
@@ -12,6 +12,16 @@ use concord_wire::{AgentId, Token};
 
 use crate::effect::Effect;
 
+fn assignment(opened: &CaseOpened) -> TaskAssignment {
+    TaskAssignment {
+        task: opened.task.clone(),
+        deadline: opened.findings_due,
+        reply_with: vec![Token::fixed("finding")],
+        participants: opened.participants.clone(),
+        work: None,
+    }
+}
+
 pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
     match &record.event {
         CaseEvent::Opened(opened) => {
@@ -19,12 +29,7 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
                 to: opened.opened_by.clone(),
                 request_id: opened.request_id.clone(),
             };
-            let assignment = Arc::new(TaskAssignment {
-                task: opened.task.clone(),
-                deadline: opened.findings_due,
-                reply_with: vec![Token::fixed("finding")],
-                participants: opened.participants.clone(),
-            });
+            let assignment = Arc::new(assignment(opened));
             let assign = opened.participants.iter().map(|agent| Effect::AssignTask {
                 to: agent.clone(),
                 assignment: Arc::clone(&assignment),

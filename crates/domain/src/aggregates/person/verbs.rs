@@ -20,6 +20,10 @@ const VERBS: &[(&str, &[Role])] = &[
     ),
     ("armed", &[Role::Auditor]),
     ("open_case", &[Role::Opener]),
+    ("open_task", &[Role::Opener]),
+    // Whoever opened it, says the task itself.
+    ("cancel_task", &[Role::Opener]),
+    ("find_agents", EVERYBODY),
     // An opener sees what they have themself.
     ("quotas", &[Role::Opener, Role::Auditor]),
     ("policies", EVERYBODY),

@@ -14,6 +14,8 @@ use crate::machine::Machine;
 
 /// The end of the id of the answer to a refused message. Such an answer follows from no event.
 const REFUSED: &str = "-refused";
+/// The end of the id of the answer to a question about the register, which leaves nothing behind either.
+const FOUND: &str = "-found";
 
 /// An effect that was not seen among the messages yet.
 #[derive(Debug)]
@@ -109,6 +111,9 @@ impl Effects {
         }
         let id = &envelope.message_id;
         if envelope.message_type == MessageType::Error && id.as_str().ends_with(REFUSED) {
+            return;
+        }
+        if envelope.message_type == MessageType::Response && id.as_str().ends_with(FOUND) {
             return;
         }
         counts.examined(Invariant::EffectsPublished);

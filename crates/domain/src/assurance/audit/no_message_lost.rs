@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::Aggregate;
 use concord_events::{EventMeta, Origin, event_id};
-use concord_wire::payload::{OPEN_CASE, OPEN_DEBATE, Request};
+use concord_wire::payload::{FIND_AGENTS, OPEN_CASE, OPEN_DEBATE, Request};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, MessageId, MessageType, Token};
 
@@ -19,6 +19,8 @@ use super::report::{Counts, Invariant};
 enum Existing {
     Case(Token),
     Debate(Token),
+    /// A question that is answered and leaves nothing.
+    Question,
 }
 
 #[derive(Debug)]
@@ -100,6 +102,7 @@ impl UnusedMessages {
             let exists_already = match &unused.existing {
                 Some(Existing::Case(id)) => aggregates.contains(Aggregate::Case, id),
                 Some(Existing::Debate(id)) => aggregates.contains(Aggregate::Debate, id),
+                Some(Existing::Question) => true,
                 None => false,
             };
             if !exists_already && !dead.holds(&unused.position, Some(id)) {
@@ -162,6 +165,7 @@ fn requested(envelope: &Envelope) -> Option<Existing> {
     let named = |pointer: &str| Token::new(request.parameters.pointer(pointer)?.as_str()?).ok();
     match request.action.as_str() {
         OPEN_CASE => named("/case_id").map(Existing::Case),
+        FIND_AGENTS => Some(Existing::Question),
         OPEN_DEBATE => named("/conflict/conflict_id").map(Existing::Debate),
         _ => None,
     }

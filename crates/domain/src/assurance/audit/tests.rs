@@ -293,7 +293,7 @@ fn what_a_service_does_not_act_on_is_dead_or_lost_and_news_may_be_let_pass() {
         ("agreement", Service::Coordinator, true),
         ("finding", Service::DebateFacilitator, true),
         ("request", Service::AgentAdapter, true),
-        ("task_result", Service::Coordinator, true),
+        ("task_result", Service::DebateFacilitator, true),
         ("gossip", Service::ConflictDetector, true),
         ("ruling", Service::DebateFacilitator, true),
         ("error", Service::Coordinator, false),

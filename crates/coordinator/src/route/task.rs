@@ -1,0 +1,102 @@
+//! Which messages are about tasks.
+
+use concord_domain::aggregates::person::Authority;
+use concord_domain::aggregates::task::{OpenedTask, Said, TaskInput, Word};
+use concord_domain::effect::question_of;
+use concord_wire::envelope::from_json;
+use concord_wire::payload::{
+    Bid, CANCEL_TASK, CancelTask, Decline, FIND_AGENTS, FindAgents, Handoff, JOIN_TASK, LEAVE_TASK,
+    OPEN_TASK, OpenTask, Request, TaskMember, TaskResult,
+};
+use concord_wire::{Envelope, Fault, MessageType, Token};
+use serde_json::Value;
+
+/// Where the parameters of a request stand.
+const PARAMETERS: &str = "/payload/parameters";
+
+/// What a message wants of tasks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TaskMessage {
+    /// An input of a task. What must be read elsewhere is still missing.
+    Step(Token, TaskInput),
+    /// A question for agents that can do something.
+    Find(FindAgents),
+}
+
+/// A message that is about a task; none when it is about something else.
+pub fn from_message(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
+    let word = match &envelope.message_type {
+        MessageType::Request => return request(envelope),
+        MessageType::TaskResult => {
+            let mut result: TaskResult = envelope.payload()?;
+            // In the dialect of sessions a result is said in words.
+            if result.result.is_null() {
+                result.result = result.content.take().map_or(Value::Null, Value::String);
+            }
+            Word::Result(result)
+        }
+        MessageType::Bid => Word::Bid(envelope.payload::<Bid>()?, 0.0),
+        MessageType::Refuse => Word::Refuse(envelope.payload::<Decline>()?.why),
+        MessageType::Handoff => Word::HandOn(envelope.payload::<Handoff>()?, None),
+        _ => return Ok(None),
+    };
+    let asked = question_of(envelope);
+    let asked = asked.and_then(|(id, sequence)| Some((Token::new(id).ok()?, sequence)));
+    let Some((id, asked)) = asked else {
+        return Err(Fault::invalid(
+            "/reply_to",
+            format!(
+                "It is not said what this {} answers.",
+                envelope.message_type
+            ),
+            "Give in reply_to the message_id of the message by which you were asked.",
+        ));
+    };
+    let by = envelope.from_agent.clone();
+    let said = Said { by, asked, word };
+    Ok(Some(TaskMessage::Step(id, TaskInput::Say(Box::new(said)))))
+}
+
+fn request(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
+    let request: Request = envelope.payload()?;
+    let parameters = request.parameters.to_string();
+    let parameters = parameters.as_bytes();
+    let by = envelope.from_agent.clone();
+    let request_id = envelope.message_id.clone();
+    Ok(Some(match request.action.as_str() {
+        OPEN_TASK => {
+            let terms: OpenTask = from_json(parameters, PARAMETERS)?;
+            let made = || Token::derived(&format!("task/{by}/{request_id}"));
+            let id = terms.task_id.clone().unwrap_or_else(made);
+            let asked = OpenedTask {
+                opened_by: by,
+                request_id,
+                terms,
+                candidates: Vec::new(),
+                sender: Authority::default(),
+            };
+            TaskMessage::Step(id, TaskInput::Open(Box::new(asked)))
+        }
+        CANCEL_TASK => {
+            let CancelTask { task_id, why } = from_json(parameters, PARAMETERS)?;
+            let input = TaskInput::Cancel {
+                by,
+                sender: Box::default(),
+                request_id: Some(request_id),
+                why,
+            };
+            TaskMessage::Step(task_id, input)
+        }
+        action @ (JOIN_TASK | LEAVE_TASK) => {
+            let TaskMember { task_id } = from_json(parameters, PARAMETERS)?;
+            let input = TaskInput::Member {
+                agent: by,
+                request_id,
+                joins: action == JOIN_TASK,
+            };
+            TaskMessage::Step(task_id, input)
+        }
+        FIND_AGENTS => TaskMessage::Find(from_json(parameters, PARAMETERS)?),
+        _ => return Ok(None),
+    }))
+}

@@ -1,0 +1,104 @@
+//! Opening and cancelling tasks by request and reply.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use concord_domain::aggregates::person::{Authority, OPERATOR};
+use concord_domain::aggregates::task::{OpenedTask, TaskInput, TaskMachine};
+use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::operator_api;
+use concord_runtime::{Outcome, Ports};
+use concord_wire::envelope::from_json;
+use concord_wire::payload::{CancelTask, OpenTask};
+use concord_wire::{AgentId, ErrorCode, Fault, MessageId, Token};
+use serde_json::json;
+
+use super::Tasks;
+
+/// Answers `open_task`: the parameters of the request of the same name; the answer is `{"task_id": ...}`. The same parameters with
+/// a `task_id` again get the same answer. Who asks under no name is the installation's own operator.
+pub(crate) fn open_verb<P: Ports>(tasks: &Tasks<P>) -> Verb {
+    let tasks = tasks.clone();
+    Arc::new(move |call: Call| {
+        let tasks = tasks.clone();
+        let opened: Answer = Box::pin(async move { tasks.open(call).await });
+        opened
+    })
+}
+
+/// Answers `cancel_task`, for whoever opened the task and for operators.
+pub(crate) fn cancel_verb<P: Ports>(tasks: &Tasks<P>) -> Verb {
+    let tasks = tasks.clone();
+    Arc::new(move |call: Call| {
+        let tasks = tasks.clone();
+        let cancelled: Answer = Box::pin(async move { tasks.cancel(call).await });
+        cancelled
+    })
+}
+
+fn caller(call: &Call) -> (AgentId, Authority) {
+    match &call.caller {
+        None => (AgentId::fixed(OPERATOR), Authority::of_installation()),
+        Some(caller) => (caller.name.clone(), caller.authority.clone()),
+    }
+}
+
+impl<P: Ports> Tasks<P> {
+    async fn open(&self, call: Call) -> Result<Bytes, Fault> {
+        let (opened_by, sender) = caller(&call);
+        let terms: OpenTask = from_json(&call.body, "")?;
+        let made = || Token::derived(&self.service.ports.unique_id());
+        let id = terms.task_id.clone().unwrap_or_else(made);
+        let request_id = MessageId::derived(&format!("api/task/{id}"));
+        let asked = OpenedTask {
+            opened_by,
+            request_id: request_id.clone(),
+            terms,
+            candidates: Vec::new(),
+            sender,
+        };
+        let context = self.service.of_message(request_id);
+        let asked = self.with_candidates(&id, &context, asked).await;
+        let input = TaskInput::Open(Box::new(asked.map_err(operator_api::unprepared)?));
+        self.answered(&id, &context, &input).await
+    }
+
+    async fn cancel(&self, call: Call) -> Result<Bytes, Fault> {
+        let (by, sender) = caller(&call);
+        let CancelTask { task_id, why } = from_json(&call.body, "")?;
+        let cause = MessageId::of_operator_request(&self.service.ports.unique_id());
+        let input = TaskInput::Cancel {
+            by,
+            sender: Box::new(sender),
+            request_id: None,
+            why,
+        };
+        let context = self.service.of_message(cause);
+        self.answered(&task_id, &context, &input).await
+    }
+
+    async fn answered(
+        &self,
+        id: &Token,
+        context: &concord_domain::Context,
+        input: &TaskInput,
+    ) -> Result<Bytes, Fault> {
+        let outcome = self.tasks.step(id, context, input, None).await;
+        let outcome = outcome.map_err(|error| {
+            Fault::new(
+                ErrorCode::InternalError,
+                "",
+                format!(
+                    "It could not be done: {}.",
+                    concord_runtime::delivery::ErrorChain(&error)
+                ),
+                "Look whether it was done, and ask again with the same task_id if not.",
+            )
+        })?;
+        self.service.count_step::<TaskMachine>(&outcome);
+        match outcome {
+            Outcome::Rejected(fault) => Err(fault),
+            Outcome::Appended { .. } | Outcome::Ignored(_) => answer(&json!({ "task_id": id })),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Who a task can be given to, in the order in which they are asked.
+
+use std::sync::Arc;
+
+use concord_domain::aggregates::rotation::{self, RotationMachine, Turn};
+use concord_domain::aggregates::task::{AGENTS_MAX, OpenedTask, TaskMachine, TaskState, strategy};
+use concord_domain::aggregates::worklist::WorklistMachine;
+use concord_domain::{Context, Decision, Machine};
+use concord_events::TaskCandidate;
+use concord_runtime::delivery::HandleError;
+use concord_runtime::event_store::step;
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Aggregates, Directory, Ports};
+use concord_wire::payload::AgentStatus;
+use concord_wire::{AgentId, Token};
+
+use concord_domain::aggregates::task::TaskInput;
+
+/// Finds the candidates of tasks. Cheap to clone.
+pub(crate) struct Candidates<P> {
+    service: ServiceContext<P>,
+    rotations: Arc<Aggregates<RotationMachine, P>>,
+    worklists: Arc<Aggregates<WorklistMachine, P>>,
+    directory: Arc<Directory>,
+}
+
+impl<P: Clone> Clone for Candidates<P> {
+    fn clone(&self) -> Self {
+        Self {
+            service: self.service.clone(),
+            rotations: Arc::clone(&self.rotations),
+            worklists: Arc::clone(&self.worklists),
+            directory: Arc::clone(&self.directory),
+        }
+    }
+}
+
+impl<P: Ports> Candidates<P> {
+    pub(super) fn new(
+        service: &ServiceContext<P>,
+        worklists: &Arc<Aggregates<WorklistMachine, P>>,
+        directory: &Arc<Directory>,
+    ) -> Self {
+        Self {
+            service: service.clone(),
+            rotations: Arc::new(Aggregates::new(service.ports.clone(), &service.cache)),
+            worklists: Arc::clone(worklists),
+            directory: Arc::clone(directory),
+        }
+    }
+
+    /// The request with who fits it: those with room first, and of them in turn or who fits best. One more than can be asked
+    /// where there are more.
+    pub(super) async fn find(
+        &self,
+        id: &Token,
+        context: &Context,
+        asked: OpenedTask,
+    ) -> Result<OpenedTask, HandleError> {
+        let rotates = strategy::named(&asked.terms.strategy).is_some_and(|one| one.rotates());
+        let rotation = rotation::id_of(&asked.terms.criteria);
+        let last = match rotates {
+            true => self.rotations.load(&rotation).await?.state.last,
+            false => None,
+        };
+        let mut candidates = self.fitting(&asked, last.as_ref()).await?;
+        if !rotates {
+            let rank = |one: &TaskCandidate| (one.full, std::cmp::Reverse(ordered(one.score)));
+            candidates.sort_by_key(rank);
+            return Ok(OpenedTask {
+                candidates,
+                ..asked
+            });
+        }
+        candidates.truncate(AGENTS_MAX);
+        let asked = OpenedTask {
+            candidates,
+            ..asked
+        };
+        // Nobody has a turn for what is refused.
+        let input = TaskInput::Open(Box::new(asked.clone()));
+        let opening = TaskMachine::decide(&TaskState::default(), context, &input);
+        if !matches!(opening, Decision::Append(_)) {
+            return Ok(asked);
+        }
+        self.in_turn(id, &rotation, context, asked).await
+    }
+
+    /// Those who fit and are there, in the order of their ids from the one after `last` on.
+    async fn fitting(
+        &self,
+        asked: &OpenedTask,
+        last: Option<&AgentId>,
+    ) -> Result<Vec<TaskCandidate>, step::Error> {
+        let is_there = |agent: &AgentId, status: AgentStatus| {
+            status != AgentStatus::Unavailable && *agent != asked.opened_by
+        };
+        let found = self.directory.find(
+            &asked.terms.criteria,
+            last,
+            AGENTS_MAX + 1,
+            |agent, known| is_there(agent, known.status),
+        );
+        let mut candidates = Vec::with_capacity(found.len());
+        for (agent, score, known) in found {
+            let capacity = known.card.and_then(|card| card.capacity);
+            let full = match (known.status, capacity) {
+                (AgentStatus::Busy, _) => true,
+                (_, None) => false,
+                (_, capacity) => {
+                    let worklist = self.worklists.load(&agent.token()).await?;
+                    worklist.state.is_full(capacity)
+                }
+            };
+            candidates.push(TaskCandidate { agent, score, full });
+        }
+        Ok(candidates)
+    }
+
+    /// The candidates from the one on whose turn it is.
+    async fn in_turn(
+        &self,
+        id: &Token,
+        rotation: &Token,
+        context: &Context,
+        mut asked: OpenedTask,
+    ) -> Result<OpenedTask, HandleError> {
+        let all_full = asked.candidates.iter().all(|one| one.full);
+        let eligible = asked.candidates.iter();
+        let eligible = eligible.filter(|one| all_full || !one.full);
+        let turn = Turn {
+            task_id: id.clone(),
+            eligible: eligible.map(|one| one.agent.clone()).collect(),
+        };
+        let outcome = self.rotations.step(rotation, context, &turn, None).await?;
+        self.service.count_step::<RotationMachine>(&outcome);
+        let known = self.rotations.load(rotation).await?.state;
+        if let Some(first) = known.turn_of(id) {
+            asked
+                .candidates
+                .sort_by_key(|one| (one.agent < *first, one.agent.clone()));
+        }
+        Ok(asked)
+    }
+}
+
+/// A score, 0 to 1, as a number that can be ordered.
+fn ordered(score: f64) -> std::time::Duration {
+    std::time::Duration::try_from_secs_f64(score).unwrap_or_default()
+}

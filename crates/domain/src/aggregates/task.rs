@@ -1,0 +1,229 @@
+//! A task: one piece of work that a strategy hands out to agents. Owned by the coordinator.
+//!
+//! This machine keeps the life of the task: who is asked, who has it, deadlines, the end. The [`strategy`] says whom to ask next,
+//! when it is enough, and what the result is. Every event says what follows from it ([`concord_events::TaskStep`]).
+//!
+//! | input                | not opened           | open                                              | ended   |
+//! |----------------------|----------------------|---------------------------------------------------|---------|
+//! | Open                 | opened, or refused   | ignored: the same request; refused: another one   | as open |
+//! | Place                | -                    | assigned; lost: the agent is not there; ignored: it is not asked any more | ignored |
+//! | Result, Refuse       | refused              | reported, declined; refused: not asked, answered before, too late [1] | refused |
+//! | Bid                  | refused              | bid; refused: not called, a second one, too late  | refused |
+//! | Hand on              | refused              | handed_on; refused: to oneself, to one who had it | refused |
+//! | Join, Leave          | refused              | joined, left; refused: no swarm, a member already, no member | refused |
+//! | Lost                 | ignored              | lost; ignored: it has nothing to do               | ignored |
+//! | Elapsed              | ignored              | elapsed; ignored: not open                        | ignored |
+//! | Cancel               | refused              | cancelled; refused: not by its opener or an operator | refused |
+//!
+//! [1] What an agent sends twice under one id is ignored.
+//!
+//! One agent after the other is a part of the task ([`Part`]): asked, at work, and finished in one of several ways. Nobody has
+//! two parts, so a task cannot go in a circle, whoever hands it on.
+
+use concord_events::{Deadline, DeadlineElapsed, StoredEvent, TaskCandidate, TaskEvent};
+use concord_wire::payload::{Bid, Handoff, OpenTask, TaskResult};
+use concord_wire::{AgentId, MessageId, Timestamp, Token};
+
+use crate::aggregates::person::Authority;
+use crate::effect::Effect;
+use crate::machine::{Context, Decision, Machine};
+
+mod conclude;
+mod decide;
+mod effects;
+mod opening;
+mod progress;
+mod said;
+mod state;
+pub mod strategy;
+
+pub use opening::{AGENTS_MAX, TASK_MS_MAX};
+pub use progress::Progress;
+pub use state::{Part, Stage, TaskState};
+
+/// The name of the deadline of the whole task.
+pub const DUE: &str = "task";
+/// The name of the deadline for bids.
+pub const BIDS: &str = "bids";
+/// The name of the deadline of the agent that must answer first.
+pub const ATTEMPT: &str = "attempt";
+
+/// The state machine of a task.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskMachine;
+
+/// A request to open a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenedTask {
+    /// Who opens it.
+    pub opened_by: AgentId,
+    /// The request.
+    pub request_id: MessageId,
+    /// What is asked for.
+    pub terms: OpenTask,
+    /// Who fits, in the order in which they are asked; one more than [`AGENTS_MAX`] where there are more.
+    pub candidates: Vec<TaskCandidate>,
+    /// What the opener may do.
+    pub sender: Authority,
+}
+
+/// What an agent says about its part of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    /// The agent.
+    pub by: AgentId,
+    /// The sequence of the event from which the message follows that it answers.
+    pub asked: u64,
+    /// What it says.
+    pub word: Word,
+}
+
+/// What can be said about a part.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Word {
+    /// A result, or a part of one.
+    Result(TaskResult),
+    /// It does not do it; the reason.
+    Refuse(String),
+    /// A bid, with the reliability of the bidder, 0 to 1.
+    Bid(Bid, f64),
+    /// It passes its assignment on. The text says why the other agent cannot have it, where that is so.
+    HandOn(Handoff, Option<String>),
+}
+
+/// One input of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TaskInput {
+    /// Opens the task.
+    Open(Box<OpenedTask>),
+    /// An agent that was to be asked has room for the task.
+    Place {
+        /// The agent.
+        agent: AgentId,
+        /// Why it cannot be asked after all, where that is so.
+        gone: Option<String>,
+    },
+    /// An agent says something about its part.
+    Say(Box<Said>),
+    /// An agent joins or leaves a swarm.
+    Member {
+        /// The agent.
+        agent: AgentId,
+        /// The request.
+        request_id: MessageId,
+        /// Whether it joins.
+        joins: bool,
+    },
+    /// An agent is not there any more.
+    Lost {
+        /// The agent.
+        agent: AgentId,
+        /// Why.
+        why: String,
+    },
+    /// A deadline has passed.
+    Elapsed(DeadlineElapsed),
+    /// Somebody ends the task.
+    Cancel {
+        /// Who.
+        by: AgentId,
+        /// What they may do.
+        sender: Box<Authority>,
+        /// The request, where it is a message that is answered.
+        request_id: Option<MessageId>,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Machine for TaskMachine {
+    type State = TaskState;
+    type Event = TaskEvent;
+    type Input = TaskInput;
+
+    fn decide(state: &TaskState, context: &Context, input: &TaskInput) -> Decision<TaskEvent> {
+        match input {
+            TaskInput::Open(asked) => opening::open(state, context, asked),
+            TaskInput::Place { agent, gone } => {
+                decide::place(state, context, agent, gone.as_deref())
+            }
+            TaskInput::Say(word) => said::say(state, context, word),
+            TaskInput::Member {
+                agent,
+                request_id,
+                joins,
+            } => decide::member(state, context, agent, request_id, *joins),
+            TaskInput::Lost { agent, why } => decide::lost(state, context, agent, why),
+            TaskInput::Elapsed(elapsed) => decide::elapsed(state, context, elapsed),
+            TaskInput::Cancel {
+                by,
+                sender,
+                request_id,
+                why,
+            } => decide::cancel(state, (by, sender), request_id.as_ref(), why),
+        }
+    }
+
+    fn apply(state: &mut TaskState, record: StoredEvent<TaskEvent>) {
+        state.heard.insert(record.meta.cause);
+        state.take_in(&record.event, record.sequence);
+        if let Some(next) = record.event.next() {
+            state.take_step(next);
+        }
+    }
+
+    fn deadlines(state: &TaskState) -> Vec<Deadline> {
+        let Some(opened) = state.opened.as_ref().filter(|_| state.ended.is_none()) else {
+            return Vec::new();
+        };
+        let deadline = |name, due: Timestamp| Deadline {
+            name: Token::fixed(name),
+            due,
+        };
+        let bids = opened.bids_due.filter(|_| state.bids_open);
+        let working = state.parts.values().filter(|part| part.is_working());
+        let attempt = working.filter_map(|part| part.due).min();
+        let attempt = attempt.filter(|due| *due < opened.due);
+        bids.map(|due| deadline(BIDS, due))
+            .into_iter()
+            .chain(attempt.map(|due| deadline(ATTEMPT, due)))
+            .chain([deadline(DUE, opened.due)])
+            .collect()
+    }
+
+    fn effects(record: &StoredEvent<TaskEvent>) -> Vec<Effect> {
+        effects::effects(record)
+    }
+
+    fn creates(input: &TaskInput) -> bool {
+        matches!(input, TaskInput::Open(_))
+    }
+
+    fn fan_out_bytes(input: &TaskInput) -> usize {
+        match input {
+            TaskInput::Open(asked) => opening::fan_out_bytes(asked),
+            _ => 0,
+        }
+    }
+
+    const MUST_END: bool = true;
+
+    fn begins(event: &TaskEvent) -> bool {
+        matches!(event, TaskEvent::Opened(_))
+    }
+
+    fn ends(event: &TaskEvent) -> bool {
+        event.end().is_some()
+    }
+
+    fn may_follow_end(_: &TaskEvent) -> bool {
+        false
+    }
+
+    fn misplaced(before: &TaskState, event: &TaskEvent) -> Option<String> {
+        state::misplaced(before, event)
+    }
+}
+
+#[cfg(test)]
+mod tests;

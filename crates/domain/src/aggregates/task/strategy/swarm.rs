@@ -1,0 +1,43 @@
+//! A mission to all members; who joins gets it too, and who leaves is waited for no longer. The result is everybody's, by agent.
+
+use super::{Next, Progress, TaskStrategy, all_failed, all_in_time, by_agent, no_quorum};
+use crate::aggregates::task::Stage;
+
+pub(super) struct Swarm;
+
+impl TaskStrategy for Swarm {
+    fn after(&self, progress: &Progress<'_>) -> Next {
+        let (result, by) = by_agent(progress.results());
+        let is_left = |stage| stage == Stage::Withdrawn;
+        let left = progress.parts.values().filter(|part| is_left(part.stage));
+        let members = progress.parts.len() - left.count();
+        let quorum = progress.terms.quorum.map_or(1, |_| progress.quorum(0));
+        // A swarm that has nobody, or too few, waits for others to join.
+        if progress.is_active() || members < quorum {
+            return Next::Wait;
+        }
+        match by.len() {
+            0 => Next::Fail(all_failed(progress)),
+            count if count < quorum => Next::Wait,
+            count => Next::Complete {
+                result,
+                by,
+                partial: count < members,
+            },
+        }
+    }
+
+    fn at_deadline(&self, progress: &Progress<'_>) -> Next {
+        let results = progress.results().count();
+        match progress.terms.quorum {
+            Some(quorum) if results > 0 && results < progress.quorum(0) => Next::Fail(no_quorum(
+                format!("{results} members have succeeded; {quorum} must."),
+            )),
+            _ => all_in_time(progress),
+        }
+    }
+
+    fn has_members(&self) -> bool {
+        true
+    }
+}

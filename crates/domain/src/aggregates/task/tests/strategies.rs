@@ -1,0 +1,219 @@
+//! What each strategy does with results, failures and time.
+
+use super::*;
+
+#[test]
+fn one_has_it_at_a_time_and_the_next_when_one_fails_or_is_gone() {
+    for strategy in ["round_robin", "capability"] {
+        let more = json!({ "criteria": { "skills": ["sum"] }, "answer_ms": 1_000 });
+        let mut stage = Stage::open(strategy, &["ann", "ben", "cyd", "dan"], more);
+        assert_eq!(stage.asked(), ["ann"]);
+        assert_eq!(stage.sent(), [(MessageType::Response, OPENER.to_owned())]);
+        stage.places(&["ann"]);
+        assert_eq!(
+            stage.sent(),
+            [(MessageType::TaskAssignment, "ann".to_owned())]
+        );
+        assert_eq!(stage.place("ann"), "ignored: already_done");
+        assert_eq!(
+            stage.report("ann", json!({ "status": "failure", "why": "no" })),
+            "reported"
+        );
+        assert_eq!(stage.asked(), ["ben"]);
+        assert_eq!(stage.lose("ben"), "lost", "before it had room");
+        assert_eq!(stage.lose("ben"), "ignored: already_done");
+        assert_eq!(stage.asked(), ["cyd"]);
+        stage.places(&["cyd"]);
+        assert_eq!(stage.elapse(ATTEMPT), "elapsed");
+        assert_eq!(stage.asked(), ["dan"]);
+        assert_eq!(
+            stage.sent(),
+            [(MessageType::Notification, "cyd".to_owned())]
+        );
+        assert_eq!(
+            stage.result("cyd", json!(3)),
+            "refused: /reply_to",
+            "too late"
+        );
+        stage.places(&["dan"]);
+        assert_eq!(stage.result("dan", json!(3)), "reported");
+        assert_eq!(stage.completed(), json!({ "result": 3, "partial": false }));
+        assert_eq!(
+            stage.sent(),
+            [(MessageType::Notification, OPENER.to_owned())]
+        );
+        assert_eq!(stage.result("dan", json!(4)), "refused: /reply_to");
+        assert_eq!(stage.elapse(DUE), "ignored: deadline_not_open");
+    }
+}
+
+#[test]
+fn when_all_have_failed_or_time_is_over_the_opener_is_told_and_a_part_is_better_than_nothing() {
+    let mut stage = Stage::open("round_robin", &["ann"], json!({}));
+    stage.places(&["ann"]);
+    assert_eq!(stage.say("ann", Word::Refuse("busy".into())), "declined");
+    assert_eq!(
+        stage.failed(),
+        (ErrorCode::AgentUnavailable, "all_failed".into())
+    );
+    assert_eq!(stage.sent(), [(MessageType::Error, OPENER.to_owned())]);
+
+    let mut stage = Stage::open("round_robin", &["ann"], json!({}));
+    assert_eq!(stage.elapse(DUE), "elapsed", "it never had room");
+    assert_eq!(stage.failed(), (ErrorCode::Timeout, "deadline".into()));
+
+    let mut stage = Stage::open("round_robin", &["ann"], json!({}));
+    stage.places(&["ann"]);
+    let half = json!({ "status": "partial", "result": "half" });
+    assert_eq!(stage.report("ann", half), "reported");
+    assert_eq!(stage.elapse(DUE), "elapsed");
+    assert_eq!(
+        stage.completed(),
+        json!({ "result": "half", "partial": true })
+    );
+}
+
+#[test]
+fn a_broadcast_collects_what_everybody_gives() {
+    let mut stage = Stage::open("broadcast", &["ann", "ben", "cyd"], json!({}));
+    assert_eq!(stage.asked(), ["ann", "ben", "cyd"]);
+    stage.places(&["ann", "ben", "cyd"]);
+    stage.result("ann", json!(1));
+    stage.report("ben", json!({ "status": "failure" }));
+    assert_eq!(stage.outcome(), None);
+    stage.result("cyd", json!(3));
+    let expected = json!({ "result": { "ann": 1, "cyd": 3 }, "partial": true });
+    assert_eq!(stage.completed(), expected);
+    let mut stage = Stage::open("broadcast", &["ann", "ben"], json!({}));
+    stage.places(&["ann", "ben"]);
+    stage.result("ann", json!(1));
+    stage.elapse(DUE);
+    assert_eq!(
+        stage.completed(),
+        json!({ "result": { "ann": 1 }, "partial": true })
+    );
+}
+
+#[test]
+fn a_consensus_is_what_enough_say_whatever_the_order_of_fields() {
+    let names = ["ann", "ben", "cyd"];
+    let run = |more: Value, results: [Value; 3]| {
+        let mut stage = Stage::open("consensus", &names, more);
+        stage.places(&names);
+        for (name, result) in names.iter().zip(results) {
+            stage.result(name, result);
+        }
+        stage
+    };
+    let same = [json!({"a": 1, "b": 2}), json!({"b": 2, "a": 1.0}), json!(0)];
+    let stage = run(json!({}), same.clone());
+    assert_eq!(stage.completed()["result"]["votes"], 2);
+    assert_eq!(
+        stage.completed()["result"]["result"],
+        json!({"a": 1, "b": 2})
+    );
+    let stage = run(json!({ "quorum": 3 }), same);
+    assert_eq!(
+        stage.failed(),
+        (ErrorCode::InvalidRequest, "quorum_not_reached".into())
+    );
+    let near = [json!(100), json!(103), json!(104)];
+    let stage = run(json!({ "tolerance": 0.05, "quorum": 3 }), near.clone());
+    assert_eq!(stage.completed()["result"]["result"], 100);
+    let stage = run(json!({}), near);
+    assert_eq!(stage.failed().1, "quorum_not_reached");
+    let stage = run(json!({ "quorum": 1 }), [json!("c"), json!("b"), json!("a")]);
+    assert_eq!(
+        stage.completed()["result"]["result"],
+        "a",
+        "of equals the first in order"
+    );
+}
+
+#[test]
+fn a_poll_counts_each_vote_once_and_by_its_rule() {
+    let names = ["ann", "ben", "cyd", "dan"];
+    for (votes, rule, expected) in [
+        (["yes", "yes", "no", "abstain"], "majority", Some(true)),
+        (["yes", "no", "no", "yes"], "majority", Some(false)),
+        (["yes", "yes", "no", "abstain"], "supermajority", Some(true)),
+        (["yes", "yes", "no", "no"], "supermajority", Some(false)),
+        (["yes", "yes", "no", "yes"], "unanimous", Some(false)),
+        (
+            ["yes", "abstain", "abstain", "yes"],
+            "unanimous",
+            Some(true),
+        ),
+        (
+            ["abstain", "abstain", "abstain", "abstain"],
+            "unanimous",
+            Some(false),
+        ),
+        (["yes", "", "", ""], "majority", None),
+    ] {
+        let mut stage = Stage::open("poll", &names, json!({ "majority": rule }));
+        stage.places(&names);
+        assert_eq!(
+            stage.result("ann", json!("maybe")),
+            "refused: /payload/result"
+        );
+        for (name, vote) in names.iter().zip(votes).filter(|(_, vote)| !vote.is_empty()) {
+            assert_eq!(stage.result(name, json!(vote)), "reported");
+            if stage.outcome().is_none() {
+                assert_eq!(
+                    stage.result(name, json!(vote)),
+                    "refused: /reply_to",
+                    "twice"
+                );
+            }
+        }
+        if stage.outcome().is_none() {
+            stage.elapse(DUE);
+        }
+        match expected {
+            Some(accepted) => assert_eq!(
+                stage.completed()["result"]["accepted"],
+                accepted,
+                "{votes:?} {rule}"
+            ),
+            None => assert_eq!(stage.failed().1, "quorum_not_reached"),
+        }
+    }
+}
+
+#[test]
+fn a_swarm_waits_for_members_and_not_for_those_who_left() {
+    let mut stage = Stage::open("swarm", &[], json!({ "quorum": 2 }));
+    let member = |stage: &mut Stage, name: &str, joins| {
+        let (agent, request_id) = (agent(name), message("m-member"));
+        stage.hear(&TaskInput::Member {
+            agent,
+            request_id,
+            joins,
+        })
+    };
+    assert_eq!(
+        member(&mut stage, "ann", false),
+        "refused: /payload/parameters/task_id"
+    );
+    for name in ["ann", "ben", "cyd"] {
+        assert_eq!(member(&mut stage, name, true), "joined");
+        assert_eq!(stage.asked(), [name]);
+        stage.places(&[name]);
+    }
+    assert_eq!(
+        member(&mut stage, "ann", true),
+        "refused: /payload/parameters/task_id"
+    );
+    stage.result("ann", json!("a"));
+    assert_eq!(member(&mut stage, "cyd", false), "left");
+    assert_eq!(stage.outcome(), None);
+    stage.result("ben", json!("b"));
+    let expected = json!({ "result": { "ann": "a", "ben": "b" }, "partial": false });
+    assert_eq!(stage.completed(), expected);
+    let mut poll = Stage::open("poll", &["ann"], json!({}));
+    assert_eq!(
+        member(&mut poll, "ben", true),
+        "refused: /payload/parameters/task_id"
+    );
+}

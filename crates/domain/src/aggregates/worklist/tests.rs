@@ -1,0 +1,78 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::fixtures::*;
+
+fn take(task: &str, priority: Priority, capacity: u32) -> WorklistInput {
+    WorklistInput::Take(WorkTaken {
+        task_id: token(task),
+        priority,
+        capacity: Some(capacity),
+    })
+}
+
+fn release(task: &str, done: Option<bool>) -> WorklistInput {
+    WorklistInput::Release {
+        task_id: token(task),
+        done,
+    }
+}
+
+#[test]
+fn what_has_no_room_waits_and_goes_by_priority_and_age() {
+    use Priority::{High, Low, Normal};
+    let mut story = Story::<WorklistMachine>::of("ann");
+    let steps = [
+        (release("t-1", None), "ignored: already_done", ""),
+        (take("t-1", Normal, 1), "taken", ""),
+        (take("t-1", Normal, 1), "ignored: already_done", ""),
+        (take("t-2", Low, 1), "queued", ""),
+        (take("t-3", Normal, 1), "queued", ""),
+        (take("t-4", High, 1), "queued", ""),
+        (take("t-5", High, 1), "queued", ""),
+        (take("t-2", Low, 1), "ignored: already_done", ""),
+        (release("t-1", Some(true)), "released", "t-4"),
+        // What only waits makes no room.
+        (release("t-5", None), "released", ""),
+        (release("t-4", Some(false)), "released", "t-3"),
+        (release("t-3", Some(true)), "released", "t-2"),
+        (release("t-2", Some(true)), "released", ""),
+    ];
+    for (place, (input, expected, next)) in steps.into_iter().enumerate() {
+        let heard = story.hears(&said(&format!("m-{place}"), 1), &input);
+        assert_eq!(heard, expected, "{input:?}");
+        if let WorklistEvent::Released(released) = &story.records.last().map_or(
+            WorklistEvent::Taken(WorkTaken {
+                task_id: token("t"),
+                priority: Low,
+                capacity: None,
+            }),
+            |one| one.event.clone(),
+        ) && expected == "released"
+        {
+            assert_eq!(released.next.as_ref().map_or("", Token::as_str), next);
+        }
+    }
+    assert!(story.state().held.is_empty() && story.state().waiting.is_empty());
+    assert_eq!((story.state().done, story.state().undone), (3, 1));
+    assert!((story.state().reliability() - 4.0 / 6.0).abs() < 1e-9);
+}
+
+proptest! {
+    #[test]
+    fn nobody_has_more_than_its_capacity_and_nothing_waits_while_there_is_room(
+        capacity in 1u32..4, steps in prop::collection::vec((0usize..9, 0u8..3, any::<bool>()), 0..80),
+    ) {
+        let mut story = Story::<WorklistMachine>::of("ann");
+        for (place, (task, priority, takes)) in steps.into_iter().enumerate() {
+            let priority = [Priority::Low, Priority::Normal, Priority::High][usize::from(priority)];
+            let task = format!("t-{task}");
+            let input = if takes { take(&task, priority, capacity) } else { release(&task, Some(true)) };
+            story.hears(&said(&format!("m-{place}"), 1), &input);
+            let WorklistState { held, waiting, .. } = story.state();
+            prop_assert!(held.len() <= capacity as usize);
+            prop_assert!(waiting.is_empty() || held.len() == capacity as usize);
+            prop_assert!(held.iter().all(|task| !waiting.contains_key(task)));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What is wrong gets an error that says so, is kept as a dead letter, and changes nothing.
+
+use concord_testkit::{Message, TestInstallation, dead_letters, unique};
+use serde_json::json;
+
+use crate::PATIENCE;
+use crate::stage::{ask, assignment, hears, opening, register, reply, to_coordinator};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sender_is_told_what_is_wrong_and_where() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    for name in ["ann", "ben"] {
+        register(client, name, json!({})).await;
+    }
+    let only = |name: &str| json!({ "agents": [name] });
+    let refused = [
+        (
+            opening("telepathy", &json!({})),
+            "INVALID_REQUEST",
+            "/payload/parameters/strategy",
+        ),
+        (
+            opening("poll", &json!({ "criteria": only("zoe") })),
+            "AGENT_UNAVAILABLE",
+            "/payload/parameters/criteria",
+        ),
+        (
+            opening("poll", &json!({ "quorum": 9 })),
+            "INVALID_REQUEST",
+            "/payload/parameters/quorum",
+        ),
+        (
+            opening("poll", &json!({ "criteria": only("olga") })),
+            "AGENT_UNAVAILABLE",
+            "/payload/parameters/criteria",
+        ),
+        (
+            to_coordinator("olga", "cancel_task", json!({ "task_id": "none" })),
+            "INVALID_REQUEST",
+            "/payload/parameters/task_id",
+        ),
+        (
+            Message::new(
+                "_",
+                "ann",
+                "coordinator",
+                "bid",
+                json!({ "price": 1.0, "time_ms": 1, "confidence": 1.0 }),
+            ),
+            "INVALID_REQUEST",
+            "/reply_to",
+        ),
+    ];
+    let count = refused.len();
+    for (message, code, pointer) in refused {
+        let (kind, error) = ask(client, &message).await;
+        assert_eq!(
+            (kind.as_str(), &error["error_code"]),
+            ("error", &json!(code)),
+            "{error}"
+        );
+        assert_eq!(error["details"]["pointer"], pointer, "{error}");
+        assert!(
+            !error["recovery_suggestions"][0]
+                .as_str()
+                .unwrap()
+                .is_empty()
+        );
+    }
+    installation.holds(PATIENCE).await;
+    assert_eq!(dead_letters(client).await.unwrap().len(), count);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bids_and_answers_that_do_not_count_change_nothing() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    for name in ["ann", "ben"] {
+        register(client, name, json!({})).await;
+    }
+    let only = |name: &str| json!({ "agents": [name] });
+    let mut count = 0;
+    let net = opening(
+        "contract_net",
+        &json!({ "task_id": "n-1", "criteria": only("ann") }),
+    );
+    ask(client, &net).await;
+    let call = hears(client, "ann", |body| {
+        body["message_type"] == "call_for_proposals"
+    })
+    .await;
+    let bid = json!({ "price": -1.0, "time_ms": 1, "confidence": 1.0 });
+    let fair = json!({ "price": 1.0, "time_ms": 1, "confidence": 1.0 });
+    for (message, pointer) in [
+        (reply("ann", &call, "bid", bid), "/payload/price"),
+        (reply("ben", &call, "bid", fair.clone()), "/reply_to"),
+        (
+            reply("ann", &call, "task_result", json!({ "result": 1 })),
+            "/reply_to",
+        ),
+    ] {
+        let (_, error) = ask(client, &message).await;
+        assert_eq!(error["details"]["pointer"], pointer, "{error}");
+        count += 1;
+    }
+    reply("ann", &call, "bid", fair).publish(client).await;
+    let award = assignment(client, "ann", "n-1").await;
+    let itself = reply("ann", &award, "handoff", json!({ "to": "ann" }));
+    let (_, error) = ask(client, &itself).await;
+    assert_eq!(error["details"]["pointer"], "/payload/to", "{error}");
+    let stranger = to_coordinator("ben", "cancel_task", json!({ "task_id": "n-1" }));
+    let (_, error) = ask(client, &stranger).await;
+    assert_eq!(error["error_code"], "UNAUTHORIZED");
+    let done = reply("ann", &award, "task_result", json!({ "result": 1 }));
+    done.publish(client).await;
+    // The same message again is nothing new; another answer is refused.
+    done.publish(client).await;
+    let again = done.with("/message_id", unique("again"));
+    let (_, error) = ask(client, &again).await;
+    assert_eq!(error["details"]["pointer"], "/reply_to", "{error}");
+    count += 3;
+    installation.holds(PATIENCE).await;
+    assert_eq!(dead_letters(client).await.unwrap().len(), count);
+}

@@ -1,0 +1,68 @@
+//! The coordinator is killed while tasks are under way, with two replicas: each task is done once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use concord_testkit::{TestInstallation, event_data, wait_for};
+use concord_wire::subject::Service;
+use serde_json::{Value, json};
+
+use crate::PATIENCE;
+use crate::stage::{opening, result, work};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_task_is_lost_or_done_twice_when_a_coordinator_is_killed() {
+    const TASKS: usize = 30;
+    let installation = TestInstallation::start_with(|plan| {
+        plan.with_replicas(Service::AgentAdapter, 0)
+            .with_replicas(Service::Coordinator, 2)
+    })
+    .await;
+    let given = Arc::new(AtomicUsize::new(0));
+    let mut workers = Vec::new();
+    for name in ["ann", "ben", "cyd"] {
+        let counted = Arc::clone(&given);
+        let answer = move |kind: &str, _: &Value| {
+            (kind == "task_assignment").then(|| counted.fetch_add(1, Ordering::SeqCst));
+            (kind == "task_assignment")
+                .then(|| result(json!(name)))
+                .flatten()
+        };
+        workers.push(work(&installation, name, json!({ "capacity": 2 }), answer).await);
+    }
+    let client = installation.client().clone();
+    for task in 0..TASKS {
+        opening("round_robin", &json!({ "task_id": format!("t-{task}") }))
+            .publish(&client)
+            .await;
+        if task == TASKS / 3 || task == TASKS * 2 / 3 {
+            let replica = task * 3 / TASKS - 1;
+            installation.kill(Service::Coordinator, replica).unwrap();
+            installation
+                .restart(Service::Coordinator, replica)
+                .await
+                .unwrap();
+        }
+    }
+    let ended = wait_for("all tasks to be done", PATIENCE, async || {
+        let reports = event_data(&client, "task.*.reported").await?;
+        if reports.len() >= TASKS {
+            Ok(reports)
+        } else {
+            Err(format!("{} are", reports.len()))
+        }
+    })
+    .await;
+    assert_eq!(ended.len(), TASKS);
+    installation.holds(PATIENCE).await;
+    assert_eq!(given.load(Ordering::SeqCst), TASKS, "each was given once");
+    let turns = event_data(&client, "rotation.*.turned").await.unwrap();
+    for name in ["ann", "ben", "cyd"] {
+        let count = turns.iter().filter(|turn| turn["agent"] == name).count();
+        // Whoever is full when a task comes is passed over, so it is fair within a few.
+        assert!(
+            (TASKS / 6..=TASKS / 2).contains(&count),
+            "{name} had {count} turns"
+        );
+    }
+}
