@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use concord_domain::aggregates::agent::AgentMachine;
+use concord_domain::aggregates::board::BoardMachine;
 use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::commitment::CommitmentMachine;
 use concord_domain::aggregates::request::{RequestInput, RequestMachine};
 use concord_events::Aggregate;
 use concord_events::{AgentEvent, DeadlineElapsed, DeadlineEvent, EventMeta, StoredEvent};
@@ -14,6 +16,7 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports};
 
 use crate::openers::Openers;
+use crate::shared::Shared;
 use crate::{exchange, route};
 
 /// Events of others, and the places that openers have taken.
@@ -22,6 +25,7 @@ pub(crate) struct OthersEvents<P> {
     cases: EventHandler<P, CaseMachine>,
     requests: Arc<Aggregates<RequestMachine, P>>,
     openers: Openers<P>,
+    shared: Shared<P>,
 }
 
 impl<P: Ports> OthersEvents<P> {
@@ -30,6 +34,7 @@ impl<P: Ports> OthersEvents<P> {
         cases: &Arc<Aggregates<CaseMachine, P>>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
         openers: &Openers<P>,
+        shared: &Shared<P>,
     ) -> Self {
         let cases = EventHandler::new(service, cases, route::from_event);
         Self {
@@ -37,6 +42,7 @@ impl<P: Ports> OthersEvents<P> {
             cases,
             requests: Arc::clone(requests),
             openers: openers.clone(),
+            shared: shared.clone(),
         }
     }
 
@@ -78,8 +84,10 @@ impl<P: Ports> Handler for OthersEvents<P> {
                     StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
                         .event
                         .into_elapsed();
-                if elapsed.aggregate == Aggregate::Request {
-                    return self.request_elapsed(delivery, elapsed).await;
+                match elapsed.aggregate {
+                    Aggregate::Request => return self.request_elapsed(delivery, elapsed).await,
+                    Aggregate::Commitment => return self.shared.elapsed(delivery, elapsed).await,
+                    _ => {}
                 }
             }
             (Aggregate::Opener, _) => {
@@ -100,7 +108,10 @@ pub(crate) struct OwnEvents<P> {
     cases: EffectHandler<P, CaseMachine>,
     agents: EffectHandler<P, AgentMachine>,
     requests: EffectHandler<P, RequestMachine>,
+    boards: EffectHandler<P, BoardMachine>,
+    commitments: EffectHandler<P, CommitmentMachine>,
     openers: Openers<P>,
+    shared: Shared<P>,
 }
 
 impl<P: Ports> OwnEvents<P> {
@@ -108,6 +119,7 @@ impl<P: Ports> OwnEvents<P> {
         service: &ServiceContext<P>,
         directory: &Arc<Directory>,
         openers: &Openers<P>,
+        shared: &Shared<P>,
     ) -> Self {
         Self {
             service: service.clone(),
@@ -115,7 +127,10 @@ impl<P: Ports> OwnEvents<P> {
             cases: EffectHandler::new(service),
             agents: EffectHandler::new(service),
             requests: EffectHandler::new(service),
+            boards: EffectHandler::new(service),
+            commitments: EffectHandler::new(service),
             openers: openers.clone(),
+            shared: shared.clone(),
         }
     }
 }
@@ -125,17 +140,21 @@ impl<P: Ports> Handler for OwnEvents<P> {
         match handlers::aggregate_of(&self.service, delivery)? {
             (Aggregate::Agent, _) => {
                 // Who registers is answered in the dialect that it has just declared.
-                self.directory.apply(StoredEvent::<AgentEvent>::decode(
-                    &delivery.payload,
-                    delivery.sequence,
-                )?);
-                self.agents.handle(delivery).await
+                let record =
+                    StoredEvent::<AgentEvent>::decode(&delivery.payload, delivery.sequence)?;
+                self.directory.apply(record.clone());
+                let done = self.agents.handle(delivery).await?;
+                self.shared.heard_of_agent(&record).await?;
+                Ok(done)
             }
             (Aggregate::Request, _) => self.requests.handle(delivery).await,
+            (Aggregate::Board, _) => self.boards.handle(delivery).await,
+            (Aggregate::Commitment, _) => self.commitments.handle(delivery).await,
             _ => {
                 let done = self.cases.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.openers.heard(&record).await?;
+                self.shared.heard_of_case(&record).await?;
                 Ok(done)
             }
         }

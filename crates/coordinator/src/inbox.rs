@@ -1,4 +1,4 @@
-//! Messages to the coordinator: what is about agents or requests, and all else, which is about cases.
+//! Messages to the coordinator: what is about agents, requests, boards or commitments, and all else, which is about cases.
 
 use std::sync::Arc;
 
@@ -10,13 +10,15 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Ports, Routed};
 
 use crate::people::Names;
-use crate::route::{exchange, register};
+use crate::route::{exchange, register, shared};
+use crate::shared::Shared;
 
 /// Gives each message to the machine it is for.
 pub(crate) struct InboxHandler<P> {
     service: ServiceContext<P>,
     names: Names<P>,
     requests: Arc<Aggregates<RequestMachine, P>>,
+    shared: Shared<P>,
     cases: MessageHandler<P, CaseMachine, Names<P>>,
 }
 
@@ -25,12 +27,14 @@ impl<P: Ports> InboxHandler<P> {
         service: &ServiceContext<P>,
         names: &Names<P>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
+        shared: &Shared<P>,
         cases: MessageHandler<P, CaseMachine, Names<P>>,
     ) -> Self {
         Self {
             service: service.clone(),
             names: names.clone(),
             requests: Arc::clone(requests),
+            shared: shared.clone(),
             cases,
         }
     }
@@ -49,6 +53,9 @@ impl<P: Ports> Handler for InboxHandler<P> {
                 delivery,
             )
             .await;
+        }
+        if let Some(input) = shared::from_message(&envelope, self.shared.bounds)? {
+            return self.shared.take(input, envelope, delivery).await;
         }
         match register::from_message(&envelope)? {
             None => self.cases.take(envelope, delivery).await,

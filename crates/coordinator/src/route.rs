@@ -15,6 +15,7 @@ use concord_wire::{CaseId, Envelope, ErrorCode, Fault, MessageType};
 
 pub mod exchange;
 pub mod register;
+pub mod shared;
 
 /// Confidence of a finding that states none: neither sure nor unsure.
 const CONFIDENCE_UNSTATED: f64 = 0.5;
@@ -213,6 +214,8 @@ pub fn from_event(
         | Aggregate::Policy
         | Aggregate::Opener
         | Aggregate::Request
+        | Aggregate::Board
+        | Aggregate::Commitment
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Routed::Ignored("other_fact"),

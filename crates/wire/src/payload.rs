@@ -2,11 +2,13 @@
 
 mod action;
 mod agent;
+mod board;
 mod brief;
 mod calendar;
 mod card;
 mod case;
 mod challenge;
+mod commitment;
 mod conflict;
 mod conversation;
 mod deadline;
@@ -33,6 +35,7 @@ pub use agent::{
     AgentJoined, AgentStatus, Beat, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport,
     UPDATE_AGENT,
 };
+pub use board::{BOARD_PUT, BoardEntry, BoardListing, ENTRY_BYTES_MAX, PutEntry};
 pub use brief::{
     Background, BriefedFinding, Dependence, ProvedRight, RelatedConflict, Statement, TaskExcerpt,
 };
@@ -45,6 +48,9 @@ pub use case::{OpenCase, Task, TaskAssignment};
 pub use challenge::{
     Acknowledgement, Challenge, ChallengeTerms, Clarification, ESCALATION_TIMER_MAX, Evidence,
     LADDER_ITEMS_MAX, LADDER_TEXT_BYTES_MAX,
+};
+pub use commitment::{
+    Commitment, CommitmentAct, CommitmentEnd, LEASE_MS_MIN, Lease, TASK_RESOURCE,
 };
 pub use conflict::{Conflict, ConflictType, Position};
 pub use conversation::Remembered;

@@ -44,6 +44,7 @@ mod dispute;
 mod effects;
 mod gate;
 mod log;
+mod membership;
 mod opening;
 mod outcome;
 mod package;
@@ -54,6 +55,7 @@ mod version;
 
 pub(crate) use decide::reused_message_id;
 pub use log::entry_faults;
+pub use membership::{Sharing, check_member};
 pub use opening::PARTICIPANTS_MAX;
 pub use package::{DecisionPackage, VersionNote, package};
 pub use shown::digest_of_shown;

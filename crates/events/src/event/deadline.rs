@@ -17,6 +17,8 @@ events! {
         "A deadline of a debate has passed; the debate facilitator decides what that means.";
     RequestElapsed(DeadlineElapsed) = "request_elapsed", effects: false, deadlines: false,
         "A deadline of a request has passed; the coordinator decides what that means.";
+    CommitmentElapsed(DeadlineElapsed) = "commitment_elapsed", effects: false, deadlines: false,
+        "The lease of a commitment has passed; the coordinator ends it.";
     OtherElapsed(DeadlineElapsed) = "other_elapsed", effects: false, deadlines: false,
         "A deadline of something else has passed, which nobody waits for.";
 }
@@ -28,6 +30,7 @@ impl DeadlineEvent {
             Aggregate::Case => Self::CaseElapsed(elapsed),
             Aggregate::Debate => Self::DebateElapsed(elapsed),
             Aggregate::Request => Self::RequestElapsed(elapsed),
+            Aggregate::Commitment => Self::CommitmentElapsed(elapsed),
             _ => Self::OtherElapsed(elapsed),
         }
     }
@@ -38,6 +41,7 @@ impl DeadlineEvent {
             Self::CaseElapsed(elapsed)
             | Self::DebateElapsed(elapsed)
             | Self::RequestElapsed(elapsed)
+            | Self::CommitmentElapsed(elapsed)
             | Self::OtherElapsed(elapsed) => elapsed,
         }
     }
@@ -48,6 +52,7 @@ impl DeadlineEvent {
             Self::CaseElapsed(elapsed)
             | Self::DebateElapsed(elapsed)
             | Self::RequestElapsed(elapsed)
+            | Self::CommitmentElapsed(elapsed)
             | Self::OtherElapsed(elapsed) => elapsed,
         }
     }

@@ -14,6 +14,7 @@ impl MessageType {
             T::Finding | T::FindingWithPrecedent | T::Challenge | T::Review | T::Status => {
                 &[Service::Coordinator]
             }
+            T::Commitment => &[Service::Coordinator],
             T::Agreement | T::Disagreement | T::Revision => &[Service::DebateFacilitator],
             T::Acknowledgement | T::Clarification | T::Evidence | T::Ruling | T::Outcome => {
                 &[Service::DebateFacilitator]
