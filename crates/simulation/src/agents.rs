@@ -25,6 +25,7 @@ mod ladder;
 mod opening;
 pub(crate) mod operators;
 mod outcomes;
+mod shared;
 mod signing;
 mod strangers;
 mod talk;
@@ -102,6 +103,7 @@ impl Agents {
             self.intrude(world);
         }
         self.staff(world);
+        self.share(world);
         for _ in 0..self.random.between(0, 6) {
             self.ask_a_peer(world);
         }

@@ -36,6 +36,7 @@ mod ladder;
 mod openers;
 mod queue;
 mod records;
+mod shared;
 mod wake;
 
 pub(crate) use archive::Archive;
@@ -60,6 +61,7 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     records::check(&archive, &mut violations);
     exchange::check(&archive, &mut violations);
     wake::check(&archive, &mut violations);
+    shared::check(&archive, &mut violations);
     effects::check(&archive, &mut violations);
     let ladder = ladder::counts(&archive);
     let counts = Counts {
@@ -85,6 +87,7 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
             .any(|record| matches!(record.event, CaseEvent::Decided(_)))
     };
     let (wakes, loops) = wake::counts(archive);
+    let (puts, commitments) = shared::counts(archive);
     Counts {
         seeds: 1,
         cases: archive.cases.len() as u64,
@@ -93,6 +96,8 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
         requests: exchange::ended(archive),
         wakes,
         loops,
+        puts,
+        commitments,
         events: length(StreamKind::Events) - world.counts.foreign,
         messages: length(StreamKind::Messages) + length(StreamKind::Urgent),
         dead: length(StreamKind::Dead),

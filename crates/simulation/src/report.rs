@@ -9,8 +9,8 @@ pub use ladder::LadderCounts;
 /// The version of the simulated worlds. The same seed gives the same world within one version; a seed of another version
 /// means another world. It grows whenever what a seed leads to changes for other reasons than a change of the services:
 /// 1 was a world with copies of some handlers, 2 runs the services' own, 3 has people with roles, 4 policies that are stored, 5 people
-/// who sign, 6 several openers.
-pub const WORLD_VERSION: u32 = 7;
+/// who sign, 6 several openers, 8 boards and commitments.
+pub const WORLD_VERSION: u32 = 8;
 
 /// How much of everything there was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -29,6 +29,10 @@ pub struct Counts {
     pub wakes: u64,
     /// Loops of two agents that were broken.
     pub loops: u64,
+    /// Entries of boards that were written.
+    pub puts: u64,
+    /// Events with which commitments have ended.
+    pub commitments: u64,
     /// Events that were stored.
     pub events: u64,
     /// Messages that were stored.
@@ -185,7 +189,7 @@ impl HostedCounts {
 
 impl Counts {
     /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 21] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 23] {
         [
             ("seeds", self.seeds, "worlds that were run"),
             ("cases", self.cases, "cases that were opened"),
@@ -198,6 +202,12 @@ impl Counts {
             ),
             ("wakes", self.wakes, "messages that have woken somebody"),
             ("loops", self.loops, "loops of two agents that were broken"),
+            ("puts", self.puts, "entries of boards that were written"),
+            (
+                "commitments",
+                self.commitments,
+                "events with which commitments have ended",
+            ),
             ("events", self.events, "events that were stored"),
             ("messages", self.messages, "messages that were stored"),
             ("dead", self.dead, "dead letters that were stored"),
@@ -257,6 +267,8 @@ impl Counts {
             requests,
             wakes,
             loops,
+            puts,
+            commitments,
             events,
             messages,
             dead,
@@ -281,6 +293,8 @@ impl Counts {
         self.requests += requests;
         self.wakes += wakes;
         self.loops += loops;
+        self.puts += puts;
+        self.commitments += commitments;
         self.events += events;
         self.messages += messages;
         self.dead += dead;

@@ -65,6 +65,8 @@ pub fn follow_ups(
         | Aggregate::Policy
         | Aggregate::Opener
         | Aggregate::Request
+        | Aggregate::Board
+        | Aggregate::Commitment
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Vec::new(),

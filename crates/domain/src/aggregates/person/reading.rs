@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn each_role_reads_what_the_table_says() {
         use Aggregate::*;
-        let of_cases = [Case, Detection, Debate];
+        let of_cases = [Case, Detection, Debate, Board, Commitment];
         let of_people = [Case, Detection, Debate, TrackRecord, Precedent, ReviewQueue];
         let eva = agent("eva");
         for (role, all, some, contacts) in [
