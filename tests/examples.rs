@@ -10,9 +10,10 @@ use concord_events::dead_letter::DeadLetter;
 use concord_events::{Aggregate, AggregateEvent, EventVisitor, StoredEvent};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{
-    Acknowledgement, AgentJoined, Answer, Card, Challenge, Clarification, ErrorReport, Evidence,
-    Finding, Notification, NotificationData, OpenCase, OpenDebate, OutcomeReport, Question,
-    REGISTER_AGENT, Request, Response, Review, Ruling, TaskAssignment, UPDATE_AGENT,
+    Acknowledgement, AgentJoined, Answer, BOARD_PUT, Card, Challenge, Clarification, Commitment,
+    ErrorReport, Evidence, Finding, InfoUpdate, Notification, NotificationData, OpenCase,
+    OpenDebate, OutcomeReport, PutEntry, Question, REGISTER_AGENT, Request, Response, Review,
+    Ruling, SessionBriefing, StatusMessage, TaskAssignment, UPDATE_AGENT,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
@@ -295,6 +296,14 @@ fn payload(envelope: &Envelope) -> Result<Value, Fault> {
             Ok(written(payload))
         }
         MessageType::AgentJoined => typed::<AgentJoined>(envelope),
+        MessageType::SessionBriefing => typed::<SessionBriefing>(envelope),
+        MessageType::InfoUpdate => typed::<InfoUpdate>(envelope),
+        MessageType::Status => typed::<StatusMessage>(envelope),
+        MessageType::Commitment => {
+            let payload: Commitment = envelope.payload()?;
+            payload.check()?;
+            Ok(written(payload))
+        }
         MessageType::Evidence => {
             let payload: Evidence = envelope.payload()?;
             payload.check()?;
@@ -340,6 +349,11 @@ fn request(envelope: &Envelope) -> Result<Value, Fault> {
         }
         "open_debate" if to(Service::DebateFacilitator) => {
             written(from_json::<OpenDebate>(&parameters, PARAMETERS)?)
+        }
+        BOARD_PUT if to(Service::Coordinator) => {
+            let put: PutEntry = from_json(&parameters, PARAMETERS)?;
+            put.check(PARAMETERS)?;
+            written(put)
         }
         REGISTER_AGENT | UPDATE_AGENT if to(Service::Coordinator) => {
             let card: Card = from_json(&parameters, PARAMETERS)?;

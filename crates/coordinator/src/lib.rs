@@ -113,6 +113,7 @@ pub fn bind<P: Ports>(
         exchange::Exchange::new(service, &requests, directory),
     );
     binder.answer("board", shared_reading::board(&shared));
+    binder.answer("briefing", shared_reading::briefing(&shared));
     binder.answer("commitments", shared_reading::commitments(&shared));
     answer(service, &cases, &names, binder);
     agents

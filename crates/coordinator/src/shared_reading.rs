@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use concord_domain::aggregates::case::{Sharing, check_member};
+use concord_domain::aggregates::case::{self, Sharing, check_member};
 use concord_domain::aggregates::commitment::id_of;
 use concord_runtime::Ports;
 use concord_runtime::delivery::ErrorChain;
@@ -25,6 +25,13 @@ struct BoardAsked {
     /// One entry; all of them when it is left out.
     #[serde(default)]
     name: Option<String>,
+}
+
+/// `briefing`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BriefingAsked {
+    case_id: CaseId,
 }
 
 /// `commitments`.
@@ -58,6 +65,35 @@ pub(crate) fn board<P: Ports>(shared: &Shared<P>) -> Verb {
             let entries = state.entries.values().map(AsRef::as_ref);
             let entries: Vec<&BoardEntry> = entries.filter(is_asked).collect();
             answer(&json!({ "case_id": asked.case_id, "entries": entries }))
+        });
+        shown
+    })
+}
+
+/// Answers `briefing`: what somebody must know who comes to the case late or comes back, as the payload of a `session_briefing`.
+pub(crate) fn briefing<P: Ports>(shared: &Shared<P>) -> Verb {
+    let (shared, under_way) = (shared.clone(), UnderWay::default());
+    Arc::new(move |call: Call| {
+        let (shared, under_way) = (shared.clone(), under_way.clone());
+        let shown: Answer = Box::pin(async move {
+            let BriefingAsked { case_id } = from_json(&call.body, "")?;
+            let _place = under_way.place(&call)?;
+            shared.check_reader(&call, &case_id).await?;
+            let id = case_id.token();
+            let case = shared.cases.load(&id).await;
+            let case = case.map_err(|error| unread(&error))?.state;
+            let board = shared.boards.load(&id).await;
+            let board = board.map_err(|error| unread(&error))?.state;
+            let commitments = shared.commitments.load(&id).await;
+            let commitments = commitments.map_err(|error| unread(&error))?.state;
+            match case::briefing(&case, &board, &commitments) {
+                Some(briefing) => answer(&briefing),
+                None => Err(Fault::invalid(
+                    "/case_id",
+                    "There is no such case.",
+                    "`concord case list` shows those there are.",
+                )),
+            }
         });
         shown
     })

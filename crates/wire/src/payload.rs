@@ -4,6 +4,7 @@ mod action;
 mod agent;
 mod board;
 mod brief;
+mod briefing;
 mod calendar;
 mod card;
 mod case;
@@ -39,6 +40,7 @@ pub use board::{BOARD_PUT, BoardEntry, BoardListing, ENTRY_BYTES_MAX, PutEntry};
 pub use brief::{
     Background, BriefedFinding, Dependence, ProvedRight, RelatedConflict, Statement, TaskExcerpt,
 };
+pub use briefing::{InfoUpdate, SessionBriefing, StatusMessage, WorkStatus};
 pub use calendar::{Calendar, OpeningHours, Weekday};
 pub use card::{
     AGENT_CAPACITY_MAX, CARD_ACTIONS_MAX, CARD_BYTES_MAX, CARD_TEXT_BYTES_MAX, Card, CardAction,

@@ -8,16 +8,17 @@ use concord_wire::MakeSchema;
 use concord_wire::envelope::{Envelope, MessageType};
 use concord_wire::payload::notification::NotificationInfo;
 use concord_wire::payload::{
-    Acknowledgement, AgentJoined, Answer, BATCH, Batch, Card, Challenge, Clarification,
-    DEREGISTER_AGENT, Deregister, ErrorReport, Evidence, Finding, Notification, NotificationData,
-    NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OpenCase, OpenDebate, OutcomeReport, Question,
-    REGISTER_AGENT, Request, Response, Review, ReviewCode, Ruling, RunTests, TaskAssignment,
-    UPDATE_AGENT, UpdateDocumentation,
+    Acknowledgement, AgentJoined, Answer, BATCH, BOARD_PUT, Batch, Card, Challenge, Clarification,
+    Commitment, DEREGISTER_AGENT, Deregister, ErrorReport, Evidence, Finding, InfoUpdate,
+    Notification, NotificationData, NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OpenCase,
+    OpenDebate, OutcomeReport, PutEntry, Question, REGISTER_AGENT, Request, Response, Review,
+    ReviewCode, Ruling, RunTests, SessionBriefing, StatusMessage, TaskAssignment, UPDATE_AGENT,
+    UpdateDocumentation,
 };
 use concord_wire::subject::Service;
 
 /// The message types whose payload has a type. The payload of any other known type is an object of any form.
-const PAYLOADS: [(MessageType, MakeSchema); 18] = [
+const PAYLOADS: [(MessageType, MakeSchema); 22] = [
     (MessageType::Finding, make::<Finding>),
     (MessageType::Question, make::<Question>),
     (MessageType::Agreement, make::<Answer>),
@@ -36,11 +37,16 @@ const PAYLOADS: [(MessageType, MakeSchema); 18] = [
     (MessageType::Outcome, make::<OutcomeReport>),
     (MessageType::Review, make::<Review>),
     (MessageType::AgentJoined, make::<AgentJoined>),
+    (MessageType::Commitment, make::<Commitment>),
+    (MessageType::SessionBriefing, make::<SessionBriefing>),
+    (MessageType::InfoUpdate, make::<InfoUpdate>),
+    (MessageType::Status, make::<StatusMessage>),
 ];
 
 /// The actions of requests whose parameters have a type: those to a service, and the standard ones to any agent.
-const ACTIONS: [(Option<Service>, &str, MakeSchema); 9] = [
+const ACTIONS: [(Option<Service>, &str, MakeSchema); 10] = [
     (Some(Service::Coordinator), OPEN_CASE, make::<OpenCase>),
+    (Some(Service::Coordinator), BOARD_PUT, make::<PutEntry>),
     (Some(Service::Coordinator), REGISTER_AGENT, make::<Card>),
     (Some(Service::Coordinator), UPDATE_AGENT, make::<Card>),
     (

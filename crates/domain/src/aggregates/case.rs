@@ -37,6 +37,7 @@ use concord_events::{
 use concord_wire::payload::{Challenge, ConflictOutcome, OpenCase, Review};
 use concord_wire::{AgentId, CaseId, MessageId, Token};
 
+mod briefing;
 mod challenge;
 mod conclude;
 mod decide;
@@ -53,6 +54,7 @@ mod shown;
 mod state;
 mod version;
 
+pub use briefing::briefing;
 pub(crate) use decide::reused_message_id;
 pub use log::entry_faults;
 pub use membership::{Sharing, check_member};

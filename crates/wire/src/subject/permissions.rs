@@ -7,7 +7,7 @@ use crate::id::{AgentId, Recipient};
 use crate::payload::Role;
 
 /// The verbs of the coordinator that everybody who is in a case asks for under their own name, agents too: what the case shares.
-pub const MEMBER_VERBS: [&str; 2] = ["board", "commitments"];
+pub const MEMBER_VERBS: [&str; 3] = ["board", "briefing", "commitments"];
 
 /// Subjects that a user may use and no others, in the form of the broker's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -199,6 +199,7 @@ mod tests {
                 "concord.v1.urgent.*.eva.>",
                 "concord.v1.beat.eva",
                 "concord.v1.api.coordinator.board.eva",
+                "concord.v1.api.coordinator.briefing.eva",
                 "concord.v1.api.coordinator.commitments.eva"
             ]
         );
