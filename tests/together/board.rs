@@ -1,9 +1,10 @@
 //! The board of a case.
 
-use concord_testkit::{Message, TestInstallation, audit, dead_letters};
+use async_nats::Client;
+use concord_testkit::{Message, TestInstallation, audit, dead_letters, wait_for};
 use serde_json::{Value, json};
 
-use crate::{asks, case_of, command, granted, refused, told};
+use crate::{PATIENCE, asks, case_of, command, granted, refused, told};
 
 fn put(case: &str, from: &str, name: &str, based_on: u64, value: Value) -> Message {
     let parameters = json!({ "name": name, "based_on": based_on, "value": value });
@@ -56,7 +57,13 @@ async fn two_agents_share_a_board_and_none_overwrites_what_it_has_not_read() {
     let peeped = asks(client, "mallory", "board", json!({ "case_id": case })).await;
     assert_eq!(peeped.unwrap_err()["error_code"], "UNAUTHORIZED");
 
-    // Who comes late is told where the case is.
+    check_briefing(client, &case).await;
+    check_commands(&installation, &case, &first);
+    audit(client).await.unwrap();
+}
+
+/// Who comes late is told where the case is, and nobody else is.
+async fn check_briefing(client: &Client, case: &str) {
     let briefing = asks(client, "ben", "briefing", json!({ "case_id": case }))
         .await
         .unwrap();
@@ -67,16 +74,14 @@ async fn two_agents_share_a_board_and_none_overwrites_what_it_has_not_read() {
             .await
             .is_err()
     );
+}
 
-    // The whole is shown by the command, with its history.
-    let shown = command(&installation, &["board", "show", &case]).unwrap();
+/// The command shows the whole, with its history and its threads, and writes.
+fn check_commands(installation: &TestInstallation, case: &str, first: &Message) {
+    let shown = command(installation, &["board", "show", case]).unwrap();
     assert_eq!(shown["entries"][0]["version"], 2);
     assert_eq!(shown["entries"][0]["value"], "ours");
-    let history = command(
-        &installation,
-        &["board", "show", &case, "plan", "--history"],
-    )
-    .unwrap();
+    let history = command(installation, &["board", "show", case, "plan", "--history"]).unwrap();
     let authors: Vec<&Value> = history
         .as_array()
         .unwrap()
@@ -84,15 +89,15 @@ async fn two_agents_share_a_board_and_none_overwrites_what_it_has_not_read() {
         .map(|one| &one["author"])
         .collect();
     assert_eq!(authors, ["ann", "ben"]);
-    let by_command = ["board", "put", &case, "risk", "0.7", "--by", "ann"];
-    let put = command(&installation, &by_command).unwrap();
+    let by_command = ["board", "put", case, "risk", "0.7", "--by", "ann"];
+    let put = command(installation, &by_command).unwrap();
     assert_eq!(
         (&put["became"], &put["data"]["value"]),
         (&json!("recorded"), &json!(0.7))
     );
-    let stale = command(&installation, &by_command).unwrap_err();
+    let stale = command(installation, &by_command).unwrap_err();
     assert!(stale.contains("which ann wrote"), "{stale}");
-    let tree = command(&installation, &["case", "transcript", &case, "--tree"]).unwrap();
+    let tree = command(installation, &["case", "transcript", case, "--tree"]).unwrap();
     let answered = tree["messages"].as_array().unwrap();
     let of_first = answered
         .iter()
@@ -102,7 +107,6 @@ async fn two_agents_share_a_board_and_none_overwrites_what_it_has_not_read() {
         (&of_first["depth"], &of_first["body"]["message_type"]),
         (&json!(1), &json!("response"))
     );
-    audit(client).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,7 +133,16 @@ async fn what_is_wrong_with_an_entry_is_said_and_the_message_is_kept() {
             .publish(client)
             .await;
     }
-    let last = put(&case, "ben", "n-0", 1, json!("the last of them is written"));
+    wait_for("a full board", PATIENCE, async || {
+        let board = asks(client, "ann", "board", json!({ "case_id": case })).await;
+        let entries = board.map_err(|error| error.to_string())?["entries"].clone();
+        let count = entries.as_array().map_or(0, Vec::len);
+        (count == 256)
+            .then_some(())
+            .ok_or_else(|| format!("{count} entries"))
+    })
+    .await;
+    let last = put(&case, "ben", "n-0", 1, json!("an entry that there is"));
     granted(client, &last).await;
     let more = put(&case, "ben", "one more", 0, json!(1));
     refused(client, &more, "CAPACITY_EXCEEDED", &place("name")).await;

@@ -76,7 +76,7 @@ async fn a_resource_is_held_by_one_until_it_is_released_or_its_lease_passes() {
     let over = |data: &Value| data["reason"] == "case_over";
     told(client, (&case, "ann"), "commitment_ended", over).await;
     let after = commitment(&case, "ann", "commit", "task/t-8", Value::Null);
-    refused(client, &after, "TIMEOUT", "/case_id").await;
+    refused(client, &after, "TIMEOUT", "").await;
     audit(client).await.unwrap();
 }
 

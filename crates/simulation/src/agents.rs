@@ -146,7 +146,10 @@ impl Agents {
                 continue;
             }
             match kind.as_str() {
-                "task_assignment" => self.assigned(world, &reader, &message),
+                "task_assignment" => {
+                    self.share_task(world, &reader, &message);
+                    self.assigned(world, &reader, &message);
+                }
                 "question" => self.asked(world, &reader, &message),
                 "notification" if text(&message, "/payload/event") == Some(Woken::EVENT) => {
                     self.woken(world, &reader, &message);

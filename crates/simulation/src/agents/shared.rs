@@ -5,23 +5,41 @@ use concord_wire::payload::BOARD_PUT;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use super::{Agents, Draft, NAMES, STRANGER};
+use super::{Agents, Draft, NAMES, STRANGER, text};
 use crate::world::World;
 
 /// When the last of it is said.
 const UNTIL_MS: u64 = 9_000;
+/// When a case is probably still open.
+const YOUNG_MS: u64 = 400;
 
 impl Agents {
     /// Writes on boards and commits within the first seconds.
     pub(super) fn share(&mut self, world: &mut World) {
-        for _ in 0..self.random.between(0, 8) {
-            self.put(world);
+        for _ in 0..self.random.between(0, 4) {
+            let (from, case) = (self.somebody(), self.some_case());
+            self.put(world, from, case, UNTIL_MS);
         }
-        for _ in 0..self.random.between(0, 10) {
-            self.commit(world);
+        for _ in 0..self.random.between(0, 5) {
+            let (from, case) = (self.somebody(), self.some_case());
+            let inside = self.random.chance(0.5);
+            self.commit(world, from, inside.then_some(case), UNTIL_MS);
         }
         for _ in 0..self.random.between(0, 3) {
             self.come_and_go(world);
+        }
+    }
+
+    /// Who has been given a task shares something about it while the case is young.
+    pub(super) fn share_task(&mut self, world: &mut World, reader: &str, message: &Value) {
+        let Some(case) = text(message, "/case_id") else {
+            return;
+        };
+        for _ in 0..self.random.between(0, 2) {
+            self.put(world, reader.to_owned(), case.to_owned(), YOUNG_MS);
+        }
+        for _ in 0..self.random.between(0, 2) {
+            self.commit(world, reader.to_owned(), Some(case.to_owned()), YOUNG_MS);
         }
     }
 
@@ -36,15 +54,15 @@ impl Agents {
     }
 
     /// Says it once, or twice as somebody does who has not seen that it was stored.
-    fn say_shared(&mut self, world: &mut World, draft: &Draft) {
+    fn say_shared(&mut self, world: &mut World, draft: &Draft, within_ms: u64) {
         let times = if self.random.chance(0.15) { 2 } else { 1 };
         for _ in 0..times {
-            let in_ms = self.random.between(0, UNTIL_MS);
+            let in_ms = self.random.between(0, within_ms);
             self.say(world, in_ms, draft);
         }
     }
 
-    fn put(&mut self, world: &mut World) {
+    fn put(&mut self, world: &mut World, from: String, case: String, within_ms: u64) {
         let large = self.random.chance(0.05);
         let value = if large {
             json!("v".repeat(1 << 17))
@@ -60,18 +78,18 @@ impl Agents {
         };
         let parameters = json!({ "name": name, "based_on": based_on, "value": value });
         let draft = Draft {
-            from: self.somebody(),
+            from,
             to: Service::Coordinator,
             kind: "request",
-            case: Some(self.some_case()),
+            case: Some(case),
             id: self.fresh_id(),
             payload: json!({ "action": BOARD_PUT, "parameters": parameters }),
             more: Value::Null,
         };
-        self.say_shared(world, &draft);
+        self.say_shared(world, &draft, within_ms);
     }
 
-    fn commit(&mut self, world: &mut World) {
+    fn commit(&mut self, world: &mut World, from: String, case: Option<String>, within_ms: u64) {
         let act = match self.random.between(0, 9) {
             0..6 => "commit",
             6..8 => "renew",
@@ -83,18 +101,17 @@ impl Agents {
             _ => json!(self.random.between(1_000, 6_000)),
         };
         let resource = self.random.pick(&["build", "task/t-1"]).copied();
-        let inside = self.random.chance(0.8);
         let payload = json!({ "act": act, "resource": resource, "lease_ms": lease_ms });
         let draft = Draft {
-            from: self.somebody(),
+            from,
             to: Service::Coordinator,
             kind: "commitment",
-            case: if inside { Some(self.some_case()) } else { None },
+            case,
             id: self.fresh_id(),
             payload,
             more: Value::Null,
         };
-        self.say_shared(world, &draft);
+        self.say_shared(world, &draft, within_ms);
     }
 
     /// An agent registers and is gone a while later; what it has committed to is free then.

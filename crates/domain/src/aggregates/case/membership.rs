@@ -45,7 +45,7 @@ pub fn check_member(
         Sharing::Write if is_inside && !case.is_over() => Ok(()),
         Sharing::Write if is_inside => Err(Fault::new(
             ErrorCode::Timeout,
-            "/case_id",
+            "",
             "The case is over; nothing that it shares changes any more.",
             "Read what there is, or open another case.",
         )),
