@@ -112,6 +112,18 @@ class Clarification(TypedDict):
     text: str
 
 
+CommitmentAct = Literal["commit", "renew", "release"]
+
+
+class Commitment(TypedDict):
+    """The payload of `commitment`, to the coordinator."""
+
+    act: NotRequired[CommitmentAct]
+    lease_ms: NotRequired[int | None]
+    resource: str
+    why: NotRequired[str]
+
+
 ErrorCode = Literal[
     "AGENT_UNAVAILABLE",
     "INVALID_REQUEST",
@@ -191,6 +203,14 @@ class Finding(TypedDict):
     summary: str
 
 
+class InfoUpdate(TypedDict):
+    """The payload of `info_update`: news without a question."""
+
+    about: NotRequired[str | None]
+    content: NotRequired[str | None]
+    text: NotRequired[str | None]
+
+
 class AnsweredLate(TypedDict):
     """The data of `answered_late`."""
 
@@ -198,6 +218,23 @@ class AnsweredLate(TypedDict):
 
 
 NotificationSeverity = Literal["info", "warning", "error"]
+
+
+class BoardListing(TypedDict):
+    """An entry of a board without its value: what there is to read."""
+
+    at: Timestamp
+    author: AgentId
+    bytes: int
+    confidence: NotRequired[float | None]
+    name: str
+    version: int
+
+
+class BoardChanged(TypedDict):
+    """The data of `board_changed`: the entry without its value, which whoever is in the case asks for."""
+
+    entry: BoardListing
 
 
 class CaseCancelled(TypedDict):
@@ -471,6 +508,34 @@ class ChallengeAcknowledged(TypedDict):
     by: AgentId
     commit_by: NotRequired[Timestamp | None]
     debate_id: DebateId
+
+
+CommitmentEnd = Literal["released", "expired", "holder_gone", "work_done", "case_over"]
+
+
+class CommitmentEnded(TypedDict):
+    """The data of `commitment_ended`."""
+
+    holder: AgentId
+    reason: CommitmentEnd
+    resource: str
+    term: int
+
+
+class Lease(TypedDict):
+    """A commitment that stands."""
+
+    holder: AgentId
+    resource: str
+    term: int
+    until: Timestamp
+    why: NotRequired[str]
+
+
+class CommitmentMade(TypedDict):
+    """The data of `commitment_made`."""
+
+    lease: Lease
 
 
 class DebateAwaitsGate(TypedDict):
@@ -771,6 +836,42 @@ class Task(TypedDict):
     type: str
 
 
+class SessionBriefing(TypedDict):
+    """The payload of `session_briefing`, and the coordinator's answer to the verb `briefing`."""
+
+    awaited: NotRequired[list[AgentId]]
+    board: NotRequired[list[BoardListing]]
+    case_due: NotRequired[Timestamp | None]
+    case_id: NotRequired[CaseId | None]
+    commitments: NotRequired[list[Lease]]
+    debates: NotRequired[list[DebateId]]
+    findings_due: NotRequired[Timestamp | None]
+    opened_by: NotRequired[AgentId | None]
+    participants: NotRequired[list[AgentId]]
+    phase: NotRequired[str | None]
+    so_far: str
+    task: NotRequired[Task | None]
+
+
+class StatusReport(TypedDict):
+    """The payload of `status`, about an agent."""
+
+    agent_id: NotRequired[AgentId | None]
+    status: AgentStatus
+    why: NotRequired[str]
+
+
+class WorkStatus(TypedDict):
+    """The payload of `status` about work."""
+
+    about: NotRequired[str | None]
+    progress: NotRequired[float | None]
+    state: str
+
+
+StatusMessage = StatusReport | WorkStatus
+
+
 class TaskAssignment(TypedDict):
     """The payload of `task_assignment`."""
 
@@ -828,7 +929,7 @@ PAYLOADS: dict[str, str] = {
     "challenge": "Challenge",
     "clarification": "Clarification",
     "collaboration_invite": "dict[str, Any]",
-    "commitment": "dict[str, Any]",
+    "commitment": "Commitment",
     "confirmation": "dict[str, Any]",
     "disagreement": "Answer",
     "error": "ErrorReport",
@@ -838,7 +939,7 @@ PAYLOADS: dict[str, str] = {
     "finding_with_precedent": "dict[str, Any]",
     "group_query": "dict[str, Any]",
     "handoff": "dict[str, Any]",
-    "info_update": "dict[str, Any]",
+    "info_update": "InfoUpdate",
     "notification": "Notification",
     "outcome": "OutcomeReport",
     "peer_request": "dict[str, Any]",
@@ -848,18 +949,21 @@ PAYLOADS: dict[str, str] = {
     "review": "Review",
     "revision": "Answer",
     "ruling": "Ruling",
-    "session_briefing": "dict[str, Any]",
-    "status": "dict[str, Any]",
+    "session_briefing": "SessionBriefing",
+    "status": "StatusMessage",
     "task_assignment": "TaskAssignment",
     "task_result": "dict[str, Any]",
 }
 #: The type of the data of Concord's notifications, by event.
 NOTIFICATIONS: dict[str, str] = {
     "answered_late": "AnsweredLate",
+    "board_changed": "BoardChanged",
     "case_cancelled": "CaseCancelled",
     "case_decided": "CaseDecided",
     "case_decision_changed": "CaseDecisionChanged",
     "challenge_acknowledged": "ChallengeAcknowledged",
+    "commitment_ended": "CommitmentEnded",
+    "commitment_made": "CommitmentMade",
     "debate_awaits_gate": "DebateAwaitsGate",
     "debate_escalated": "DebateEscalated",
     "debate_provisional": "DebateProvisional",
