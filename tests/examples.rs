@@ -10,10 +10,11 @@ use concord_events::dead_letter::DeadLetter;
 use concord_events::{Aggregate, AggregateEvent, EventVisitor, StoredEvent};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{
-    Acknowledgement, AgentJoined, Answer, Award, Bid, CallForProposals, Card, Challenge,
-    Clarification, Decline, ErrorReport, Evidence, Finding, Handoff, Notification,
-    NotificationData, OPEN_TASK, OpenCase, OpenDebate, OpenTask, OutcomeReport, Question,
-    REGISTER_AGENT, Request, Response, Review, Ruling, TaskAssignment, TaskResult, UPDATE_AGENT,
+    Acknowledgement, AgentJoined, Answer, Award, BOARD_PUT, Bid, CallForProposals, Card, Challenge,
+    Clarification, Commitment, Decline, ErrorReport, Evidence, Finding, Handoff, InfoUpdate,
+    Notification, NotificationData, OPEN_TASK, OpenCase, OpenDebate, OpenTask, OutcomeReport,
+    PutEntry, Question, REGISTER_AGENT, Request, Response, Review, Ruling, SessionBriefing,
+    StatusMessage, TaskAssignment, TaskResult, UPDATE_AGENT,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
@@ -306,6 +307,14 @@ fn payload(envelope: &Envelope) -> Result<Value, Fault> {
             Ok(written(payload))
         }
         MessageType::AgentJoined => typed::<AgentJoined>(envelope),
+        MessageType::SessionBriefing => typed::<SessionBriefing>(envelope),
+        MessageType::InfoUpdate => typed::<InfoUpdate>(envelope),
+        MessageType::Status => typed::<StatusMessage>(envelope),
+        MessageType::Commitment => {
+            let payload: Commitment = envelope.payload()?;
+            payload.check()?;
+            Ok(written(payload))
+        }
         MessageType::Evidence => {
             let payload: Evidence = envelope.payload()?;
             payload.check()?;
@@ -354,6 +363,11 @@ fn request(envelope: &Envelope) -> Result<Value, Fault> {
         }
         OPEN_TASK if to(Service::Coordinator) => {
             written(from_json::<OpenTask>(&parameters, PARAMETERS)?)
+        }
+        BOARD_PUT if to(Service::Coordinator) => {
+            let put: PutEntry = from_json(&parameters, PARAMETERS)?;
+            put.check(PARAMETERS)?;
+            written(put)
         }
         REGISTER_AGENT | UPDATE_AGENT if to(Service::Coordinator) => {
             let card: Card = from_json(&parameters, PARAMETERS)?;

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use concord_domain::aggregates::agent::AgentMachine;
+use concord_domain::aggregates::board::BoardMachine;
 use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::commitment::CommitmentMachine;
 use concord_domain::aggregates::request::{RequestInput, RequestMachine};
 use concord_domain::aggregates::task::TaskMachine;
 use concord_events::Aggregate;
@@ -15,6 +17,7 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports};
 
 use crate::openers::Openers;
+use crate::shared::Shared;
 use crate::tasks::Tasks;
 use crate::{exchange, route};
 
@@ -25,6 +28,7 @@ pub(crate) struct OthersEvents<P> {
     requests: Arc<Aggregates<RequestMachine, P>>,
     openers: Openers<P>,
     tasks: Tasks<P>,
+    shared: Shared<P>,
 }
 
 impl<P: Ports> OthersEvents<P> {
@@ -34,6 +38,7 @@ impl<P: Ports> OthersEvents<P> {
         requests: &Arc<Aggregates<RequestMachine, P>>,
         openers: &Openers<P>,
         tasks: &Tasks<P>,
+        shared: &Shared<P>,
     ) -> Self {
         let cases = EventHandler::new(service, cases, route::from_event);
         Self {
@@ -42,6 +47,7 @@ impl<P: Ports> OthersEvents<P> {
             requests: Arc::clone(requests),
             openers: openers.clone(),
             tasks: tasks.clone(),
+            shared: shared.clone(),
         }
     }
 
@@ -83,8 +89,10 @@ impl<P: Ports> Handler for OthersEvents<P> {
                     StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
                         .event
                         .into_elapsed();
-                if elapsed.aggregate == Aggregate::Request {
-                    return self.request_elapsed(delivery, elapsed).await;
+                match elapsed.aggregate {
+                    Aggregate::Request => return self.request_elapsed(delivery, elapsed).await,
+                    Aggregate::Commitment => return self.shared.elapsed(delivery, elapsed).await,
+                    _ => {}
                 }
                 if elapsed.aggregate == Aggregate::Task {
                     return self.tasks.elapsed(delivery, elapsed).await;
@@ -113,9 +121,12 @@ pub(crate) struct OwnEvents<P> {
     cases: EffectHandler<P, CaseMachine>,
     agents: EffectHandler<P, AgentMachine>,
     requests: EffectHandler<P, RequestMachine>,
+    boards: EffectHandler<P, BoardMachine>,
+    commitments: EffectHandler<P, CommitmentMachine>,
     openers: Openers<P>,
     effects_of_tasks: EffectHandler<P, TaskMachine>,
     tasks: Tasks<P>,
+    shared: Shared<P>,
 }
 
 impl<P: Ports> OwnEvents<P> {
@@ -124,6 +135,7 @@ impl<P: Ports> OwnEvents<P> {
         directory: &Arc<Directory>,
         openers: &Openers<P>,
         tasks: &Tasks<P>,
+        shared: &Shared<P>,
     ) -> Self {
         Self {
             service: service.clone(),
@@ -131,9 +143,12 @@ impl<P: Ports> OwnEvents<P> {
             cases: EffectHandler::new(service),
             agents: EffectHandler::new(service),
             requests: EffectHandler::new(service),
+            boards: EffectHandler::new(service),
+            commitments: EffectHandler::new(service),
             openers: openers.clone(),
             effects_of_tasks: EffectHandler::new(service),
             tasks: tasks.clone(),
+            shared: shared.clone(),
         }
     }
 }
@@ -148,6 +163,7 @@ impl<P: Ports> Handler for OwnEvents<P> {
                 self.directory.apply(record.clone());
                 let done = self.agents.handle(delivery).await?;
                 self.tasks.heard_of_agent(&record).await?;
+                self.shared.heard_of_agent(&record).await?;
                 Ok(done)
             }
             (Aggregate::Request, _) => self.requests.handle(delivery).await,
@@ -157,10 +173,13 @@ impl<P: Ports> Handler for OwnEvents<P> {
                 self.tasks.follow(&record).await?;
                 Ok(done)
             }
+            (Aggregate::Board, _) => self.boards.handle(delivery).await,
+            (Aggregate::Commitment, _) => self.commitments.handle(delivery).await,
             _ => {
                 let done = self.cases.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.openers.heard(&record).await?;
+                self.shared.heard_of_case(&record).await?;
                 Ok(done)
             }
         }

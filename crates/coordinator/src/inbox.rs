@@ -1,4 +1,4 @@
-//! Messages to the coordinator: what is about agents, requests or tasks, and all else, which is about cases.
+//! Messages to the coordinator: what is about agents, requests, tasks, boards or commitments, and all else, which is about cases.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Ports, Routed};
 
 use crate::people::Names;
-use crate::route::{exchange, register};
+use crate::route::{exchange, register, shared};
+use crate::shared::Shared;
 use crate::tasks::Tasks;
 
 /// Gives each message to the machine it is for.
@@ -19,6 +20,7 @@ pub(crate) struct InboxHandler<P> {
     names: Names<P>,
     requests: Arc<Aggregates<RequestMachine, P>>,
     tasks: Tasks<P>,
+    shared: Shared<P>,
     cases: MessageHandler<P, CaseMachine, Names<P>>,
 }
 
@@ -28,6 +30,7 @@ impl<P: Ports> InboxHandler<P> {
         names: &Names<P>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
         tasks: &Tasks<P>,
+        shared: &Shared<P>,
         cases: MessageHandler<P, CaseMachine, Names<P>>,
     ) -> Self {
         Self {
@@ -35,6 +38,7 @@ impl<P: Ports> InboxHandler<P> {
             names: names.clone(),
             requests: Arc::clone(requests),
             tasks: tasks.clone(),
+            shared: shared.clone(),
             cases,
         }
     }
@@ -56,6 +60,9 @@ impl<P: Ports> Handler for InboxHandler<P> {
         }
         if let Some(done) = Box::pin(self.tasks.take(&envelope, delivery)).await? {
             return Ok(done);
+        }
+        if let Some(input) = shared::from_message(&envelope, self.shared.bounds)? {
+            return self.shared.take(input, envelope, delivery).await;
         }
         match register::from_message(&envelope)? {
             None => self.cases.take(envelope, delivery).await,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::request::RequestMachine;
-use concord_events::Quotas;
 use concord_events::topology::ConsumerKind;
+use concord_events::{LeaseBounds, Quotas};
 use concord_runtime::delivery::handlers::MessageHandler;
 use concord_runtime::service::operator_api;
 use concord_runtime::service::reading;
@@ -17,13 +17,16 @@ use concord_wire::subject::Service;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use holdings::Holdings;
 use openers::Openers;
 use people::Names;
 use policies::Policies;
+use shared::Shared;
 
 mod cancel_case;
 mod events;
 mod exchange;
+pub mod holdings;
 mod inbox;
 mod liveness;
 mod open_case;
@@ -33,6 +36,8 @@ mod policies;
 mod quotas;
 mod register;
 pub mod route;
+mod shared;
+mod shared_reading;
 mod tasks;
 
 /// Settings of the coordinator alone.
@@ -41,6 +46,8 @@ mod tasks;
 pub struct CoordinatorSettings {
     /// How much one opener may have at a time. Operators are not held by it.
     pub quota: Quotas,
+    /// How long commitments of agents last, and how many an agent may have.
+    pub commitment: LeaseBounds,
 }
 
 /// The service.
@@ -58,7 +65,8 @@ impl Run for Coordinator {
         let directory = Directory::follow(&runner);
         directory.loaded().await;
         let service = runner.context().clone();
-        let agents = bind(&service, &directory, own.quota, &mut runner);
+        let holdings = Holdings::follow(&runner, own.commitment.lease_max_ms);
+        let agents = bind(&service, (&directory, &holdings), &own, &mut runner);
         let beats = liveness::Liveness::start(&runner, &agents, &directory).await?;
         runner.answer("agents", liveness::verb(&directory, &beats));
         runner.answer("messages", reading::messages(&runner));
@@ -69,8 +77,8 @@ impl Run for Coordinator {
 /// Binds the service's handlers to its consumers, and its verbs to its API. Returns the agents that it knows.
 pub fn bind<P: Ports>(
     service: &ServiceContext<P>,
-    directory: &Arc<Directory>,
-    quotas: Quotas,
+    (directory, holdings): (&Arc<Directory>, &Arc<Holdings>),
+    own: &CoordinatorSettings,
     binder: &mut impl Binder,
 ) -> Arc<Aggregates<AgentMachine, P>> {
     const SERVICE: Service = Service::Coordinator;
@@ -83,34 +91,52 @@ pub fn bind<P: Ports>(
         people: People::new(service),
         agents: Arc::clone(&agents),
         policies: Policies::new(service),
-        openers: Openers::new(service, &cases, quotas),
+        openers: Openers::new(service, &cases, own.quota),
     };
     let tasks = tasks::Tasks::new(service, &names, directory);
+    let shared = Shared::new(service, &cases, &names, holdings, own.commitment);
     let messages = || {
         let of_cases =
             MessageHandler::new(service, &cases, route::from_message).prepared_by(names.clone());
-        inbox::InboxHandler::new(service, &names, &requests, &tasks, of_cases)
+        inbox::InboxHandler::new(service, &names, &requests, &tasks, &shared, of_cases)
     };
     binder.handle(ConsumerKind::Inbox(SERVICE), messages());
     binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
     binder.handle(
         ConsumerKind::Events(SERVICE),
-        events::OthersEvents::new(service, &cases, &requests, &names.openers, &tasks),
+        events::OthersEvents::new(service, &cases, &requests, &names.openers, &tasks, &shared),
     );
     binder.handle(
         ConsumerKind::Effects(SERVICE),
-        events::OwnEvents::new(service, directory, &names.openers, &tasks),
+        events::OwnEvents::new(service, directory, &names.openers, &tasks, &shared),
     );
     binder.handle(
         ConsumerKind::Exchange,
         exchange::Exchange::new(service, &requests, directory),
     );
-    let register =
-        operator_api::prepared_verb(service, &agents, register::read_card, names.clone());
+    binder.answer("open_task", tasks::open_verb(&tasks));
+    binder.answer("cancel_task", tasks::cancel_verb(&tasks));
+    binder.answer("find_agents", tasks::find_verb(directory));
+    binder.answer("board", shared_reading::board(&shared));
+    binder.answer("briefing", shared_reading::briefing(&shared));
+    binder.answer("commitments", shared_reading::commitments(&shared));
+    answer(service, &cases, &names, binder);
+    agents
+}
+
+/// Binds the verbs about cases, agents, people and rules.
+fn answer<P: Ports>(
+    service: &ServiceContext<P>,
+    cases: &Arc<Aggregates<CaseMachine, P>>,
+    names: &Names<P>,
+    binder: &mut impl Binder,
+) {
+    let agents = &names.agents;
+    let register = operator_api::prepared_verb(service, agents, register::read_card, names.clone());
     binder.answer("register_agent", register);
-    let deregister = operator_api::verb(service, &agents, register::read_departure);
+    let deregister = operator_api::verb(service, agents, register::read_departure);
     binder.answer("deregister_agent", deregister);
-    binder.answer("open_case", open_case::verb(service, &cases, &names));
+    binder.answer("open_case", open_case::verb(service, cases, names));
     let people = names.people.aggregates();
     let register =
         operator_api::prepared_verb(service, people, people::read_registration, names.clone());
@@ -119,16 +145,12 @@ pub fn bind<P: Ports>(
     binder.answer("suspend_person", suspend);
     let resume = operator_api::verb(service, people, people::read_resumption);
     binder.answer("resume_person", resume);
-    binder.answer("open_task", tasks::open_verb(&tasks));
-    binder.answer("cancel_task", tasks::cancel_verb(&tasks));
-    binder.answer("find_agents", tasks::find_verb(directory));
     let policies = &names.policies;
     let put = operator_api::verb(service, &policies.stored, policies::read_put);
     binder.answer("put_policy", put);
     binder.answer("quotas", quotas::verb(&names.openers));
     binder.answer("policies", policies.list_verb());
     binder.answer("policy", policies.show_verb());
-    let cancel = operator_api::verb(service, &cases, cancel_case::read);
+    let cancel = operator_api::verb(service, cases, cancel_case::read);
     binder.answer("cancel_case", cancel);
-    agents
 }

@@ -15,6 +15,7 @@ use concord_wire::{CaseId, Envelope, ErrorCode, Fault, MessageType};
 
 pub mod exchange;
 pub mod register;
+pub mod shared;
 pub mod task;
 
 /// Confidence of a finding that states none: neither sure nor unsure.
@@ -218,6 +219,8 @@ pub fn from_event(
         | Aggregate::Task
         | Aggregate::Worklist
         | Aggregate::Rotation
+        | Aggregate::Board
+        | Aggregate::Commitment
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Routed::Ignored("other_fact"),

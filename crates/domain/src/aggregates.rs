@@ -4,7 +4,9 @@
 pub mod agent;
 pub mod answerable;
 pub mod archive;
+pub mod board;
 pub mod case;
+pub mod commitment;
 pub mod deadline;
 pub mod debate;
 pub mod detection;

@@ -46,7 +46,7 @@ macro_rules! aggregates {
             Deadline = "deadline" {
                 event: DeadlineEvent, machine: DeadlineMachine, owner: EscalationTimer,
                 readers: [
-                    Coordinator: ["case_elapsed", "request_elapsed", "task_elapsed"],
+                    Coordinator: ["case_elapsed", "request_elapsed", "task_elapsed", "commitment_elapsed"],
                     DebateFacilitator: ["debate_elapsed"]
                 ],
                 notices: [], completions: [],
@@ -106,6 +106,16 @@ macro_rules! aggregates {
             /// Whose turn it is among the agents that fit the same criteria; owned by the coordinator.
             Rotation = "rotation" {
                 event: RotationEvent, machine: RotationMachine, owner: Coordinator,
+                readers: [], notices: [], completions: [],
+            }
+            /// The board of a case: named entries that everybody in the case shares; owned by the coordinator.
+            Board = "board" {
+                event: BoardEvent, machine: BoardMachine, owner: Coordinator,
+                readers: [], notices: [], completions: [],
+            }
+            /// Who has committed to what, in a case or to one resource outside cases; owned by the coordinator.
+            Commitment = "commitment" {
+                event: CommitmentEvent, machine: CommitmentMachine, owner: Coordinator,
                 readers: [], notices: [], completions: [],
             }
             /// A conversation, and whom its messages wake; owned by the agent adapter.

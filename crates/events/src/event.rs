@@ -2,7 +2,9 @@
 
 mod agent;
 mod archive;
+mod board;
 mod case;
+mod commitment;
 mod deadline;
 mod debate;
 mod detection;
@@ -26,11 +28,13 @@ pub use archive::{
     ArchiveEvent, SEGMENT_AGGREGATES_MAX, SEGMENT_CASES_MAX, SealedAggregate, SealedCase,
     SealedInterval, SegmentSealed, SegmentsPurged,
 };
+pub use board::{BoardEvent, EntryPut};
 pub use case::{
     CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked,
     DebateSettled, Decided, DecisionAwaited, DecisionChanged, FindingRecorded, FindingsClosed,
     GatePassed, GateReviewed, ReceivedFinding, ReviewRecorded, SetAsideFinding,
 };
+pub use commitment::{CommitmentEvent, EndedLease, LeaseBounds, LeaseGranted, LeasesEnded};
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
 pub use debate::{
     AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved, HeardBy,

@@ -25,6 +25,7 @@ mod ladder;
 mod opening;
 pub(crate) mod operators;
 mod outcomes;
+mod shared;
 mod signing;
 mod strangers;
 mod talk;
@@ -106,6 +107,7 @@ impl Agents {
             self.intrude(world);
         }
         self.staff(world);
+        self.share(world);
         for _ in 0..self.random.between(0, 6) {
             self.ask_a_peer(world);
         }
@@ -152,7 +154,10 @@ impl Agents {
                 continue;
             }
             match kind.as_str() {
-                "task_assignment" => self.assigned(world, &reader, &message),
+                "task_assignment" => {
+                    self.share_task(world, &reader, &message);
+                    self.assigned(world, &reader, &message);
+                }
                 "question" => self.asked(world, &reader, &message),
                 "notification" if text(&message, "/payload/event") == Some(Woken::EVENT) => {
                     self.woken(world, &reader, &message);

@@ -36,6 +36,7 @@ mod ladder;
 mod openers;
 mod queue;
 mod records;
+mod shared;
 mod tasks;
 mod wake;
 
@@ -62,6 +63,7 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     tasks::check(&archive, &mut violations);
     exchange::check(&archive, &mut violations);
     wake::check(&archive, &mut violations);
+    shared::check(&archive, &mut violations);
     effects::check(&archive, &mut violations);
     let ladder = ladder::counts(&archive);
     let counts = Counts {
@@ -88,6 +90,7 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
     };
     let (wakes, loops) = wake::counts(archive);
     let (tasks, tasks_done) = tasks::counts(archive);
+    let (puts, commitments) = shared::counts(archive);
     Counts {
         seeds: 1,
         cases: archive.cases.len() as u64,
@@ -98,6 +101,8 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
         loops,
         tasks,
         tasks_done,
+        puts,
+        commitments,
         events: length(StreamKind::Events) - world.counts.foreign,
         messages: length(StreamKind::Messages) + length(StreamKind::Urgent),
         dead: length(StreamKind::Dead),

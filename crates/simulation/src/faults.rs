@@ -152,6 +152,10 @@ pub enum InjectedBug {
     BoundsUnchecked,
     /// Cases are opened without asking what their opener has already.
     QuotaUnchecked,
+    /// An entry of a board is written on whatever version stands, whatever its author has read.
+    BoardVersionIgnored,
+    /// A commitment is granted although somebody has it.
+    LeaseHeldByTwo,
     /// A signature counts whatever it is of.
     SignatureUnchecked,
     /// What a level waits for stays open when the level is left.
@@ -178,7 +182,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 30] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -196,6 +200,8 @@ impl InjectedBug {
         Self::RoleUnchecked,
         Self::BoundsUnchecked,
         Self::QuotaUnchecked,
+        Self::BoardVersionIgnored,
+        Self::LeaseHeldByTwo,
         Self::SignatureUnchecked,
         Self::LevelDeadlineKept,
         Self::CapacityUnchecked,
@@ -263,6 +269,8 @@ impl InjectedBug {
             Self::RoleUnchecked => "role_unchecked",
             Self::BoundsUnchecked => "bounds_unchecked",
             Self::QuotaUnchecked => "quota_unchecked",
+            Self::BoardVersionIgnored => "board_version_ignored",
+            Self::LeaseHeldByTwo => "lease_held_by_two",
             Self::SignatureUnchecked => "signature_unchecked",
             Self::LevelDeadlineKept => "level_deadline_kept",
             Self::CapacityUnchecked => "capacity_unchecked",

@@ -1,8 +1,11 @@
 //! Bugs of the ladder that can be injected: before a handler is given a delivery, a step is done on something else than
 //! what is known. Bugs of the event store, the publisher and the clock are in [`crate::ports`].
 
+use concord_coordinator::route::shared::{SharedInput, from_message};
 use concord_debate_facilitator::route::{self, FollowUp};
+use concord_domain::aggregates::board::{BoardInput, BoardMachine};
 use concord_domain::aggregates::case::{CaseInput, CaseMachine};
+use concord_domain::aggregates::commitment::CommitmentMachine;
 use concord_domain::aggregates::debate::MessageBody;
 use concord_domain::aggregates::debate::{DebateInput, DebateMachine};
 use concord_domain::aggregates::person::Authority;
@@ -11,8 +14,8 @@ use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
 use concord_events::subject::SystemSubject;
 use concord_events::{
-    Aggregate, CaseEvent, DebateEvent, DebateSettled, EARLIER_MAX, EventMeta, ReviewQueueEvent,
-    StoredEvent,
+    Aggregate, BoardEvent, CaseEvent, DebateEvent, DebateSettled, EARLIER_MAX, EventMeta,
+    ReviewQueueEvent, StoredEvent,
 };
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
@@ -23,6 +26,7 @@ use concord_wire::{Envelope, Token, dialect};
 
 use crate::faults::InjectedBug;
 use crate::ports::SimPorts;
+use crate::process::LEASES;
 
 mod tasks;
 
@@ -46,6 +50,11 @@ pub(crate) async fn before(
     }
     if service.service == Service::Coordinator && bug == Some(InjectedBug::AnswerAgain) {
         return tasks::answer_again(service, delivery).await;
+    }
+    if service.service == Service::Coordinator
+        && let Some(bug @ (InjectedBug::BoardVersionIgnored | InjectedBug::LeaseHeldByTwo)) = bug
+    {
+        return share_badly(service, delivery, bug).await;
     }
     if service.service != Service::DebateFacilitator {
         return Ok(());
@@ -259,6 +268,40 @@ async fn review_unchecked(
     let context = service.of_message(envelope.message_id);
     let input = CaseInput::Review(received);
     decided_on::<CaseMachine>(&service.ports, &id, &context, &input, |_| true, |_| {}).await
+}
+
+/// An entry is written on the version that stands, or a commitment is granted as if nothing were held.
+async fn share_badly(
+    service: &ServiceContext<SimPorts>,
+    delivery: &Delivery,
+    bug: InjectedBug,
+) -> Result<(), HandleError> {
+    let ports = &service.ports;
+    let subject = ports.subjects().parse::<Subject>(&delivery.subject).ok();
+    let read = subject.and_then(|subject| dialect::read(&delivery.payload, None, &subject).ok());
+    let Some((envelope, _)) = read else {
+        return Ok(());
+    };
+    let context = service.of_message(envelope.message_id.clone());
+    match (bug, from_message(&envelope, LEASES).ok().flatten()) {
+        (InjectedBug::BoardVersionIgnored, Some(SharedInput::Board(case_id, input))) => {
+            let id = case_id.token();
+            let loaded = ports
+                .load::<BoardEvent>(&id, 0, Consistency::Leader)
+                .await?;
+            let known = concord_domain::assurance::replay::rebuild::<BoardMachine>(&loaded.records);
+            let BoardInput::Put(mut received) = input;
+            let stands = known.0.state.entries.get(&received.put.name);
+            received.put.based_on = stands.map_or(0, |entry| entry.listing.version);
+            let input = BoardInput::Put(received);
+            decided_on::<BoardMachine>(ports, &id, &context, &input, |_| true, |_| {}).await
+        }
+        (InjectedBug::LeaseHeldByTwo, Some(SharedInput::Commitment(id, input))) => {
+            let forget = |known: &mut Versioned<CommitmentMachine>| known.state.leases.clear();
+            decided_on(ports, &id, &context, &input, |_| true, forget).await
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Decides on those events only that `counts` lets through and on what `forget` leaves of them, and appends the event all

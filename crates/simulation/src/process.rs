@@ -5,10 +5,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use concord_coordinator::CoordinatorSettings;
+use concord_coordinator::holdings::Holdings;
 use concord_debate_facilitator::QuotaSettings;
 use concord_escalation_timer::Watchdog;
 use concord_events::topology::{ConsumerKind, StreamKind};
-use concord_events::{AgentEvent, Quotas, StoredEvent};
+use concord_events::{AgentEvent, CommitmentEvent, LeaseBounds, Quotas, StoredEvent};
 use concord_runtime::Directory;
 use concord_runtime::broker::Operation as Asked;
 use concord_runtime::delivery::settle::{Settlement, settle};
@@ -36,6 +38,13 @@ const QUOTAS: Quotas = Quotas {
     open_cases: 3,
     gates: 4,
     challenges: 3,
+};
+
+/// How long commitments last, and how many an agent has: few, so that some are refused.
+pub(crate) const LEASES: LeaseBounds = LeaseBounds {
+    lease_ms: 2_500,
+    lease_max_ms: 5_000,
+    per_agent: 2,
 };
 
 /// The quotas that hold openers; none where a bug is injected that does not look at them.
@@ -107,6 +116,7 @@ pub(crate) struct Process {
     bound: Bound,
     /// Who is registered, as the process follows the stream of events, with the first sequence that it has not read.
     directory: Arc<Directory>,
+    holdings: Arc<Holdings>,
     followed: Mutex<u64>,
     watchdog: Option<tokio::sync::Mutex<Watchdog<SimPorts>>>,
 }
@@ -119,15 +129,19 @@ impl Process {
             ..WorkSettings::default()
         };
         let metrics = Metrics::default();
-        let quotas = quotas(&connection);
+        let own = CoordinatorSettings {
+            quota: quotas(&connection),
+            commitment: LEASES,
+        };
         let ports = SimPorts::new(service, connection);
         let context = ServiceContext::new(service, ports, metrics, Arc::new(work));
         let directory = Arc::new(Directory::new());
+        let holdings = Arc::new(Holdings::default());
         let mut bound = Bound::default();
         let mut watchdog = None;
         match service {
             Service::Coordinator => {
-                concord_coordinator::bind(&context, &directory, quotas, &mut bound);
+                concord_coordinator::bind(&context, (&directory, &holdings), &own, &mut bound);
             }
             Service::ConflictDetector => concord_conflict_detector::bind(&context, &mut bound),
             Service::DebateFacilitator => {
@@ -147,6 +161,7 @@ impl Process {
             context,
             bound,
             directory,
+            holdings,
             followed: Mutex::new(1),
             watchdog,
         }
@@ -164,7 +179,7 @@ impl Process {
             delivery,
         } = assignment;
         let sequence = delivery.sequence;
-        self.follow_agents();
+        self.follow_events();
         if self.connection().injected_bug() == Some(InjectedBug::AckFirst) {
             self.acknowledge(consumer, sequence).await;
         }
@@ -212,8 +227,8 @@ impl Process {
         let _ = self.connection().send(request).await;
     }
 
-    /// Takes the events of agents into account that were stored since the last delivery.
-    fn follow_agents(&self) {
+    /// Takes the events of agents and commitments into account that were stored since the last delivery.
+    fn follow_events(&self) {
         if self.context.service != Service::Coordinator {
             return;
         }
@@ -227,6 +242,11 @@ impl Process {
                 && let Ok(event) = StoredEvent::<AgentEvent>::decode(body, stored.sequence)
             {
                 self.directory.apply(event);
+            }
+            if stored.publication.subject.contains(".event.commitment.")
+                && let Ok(event) = StoredEvent::<CommitmentEvent>::decode(body, stored.sequence)
+            {
+                self.holdings.apply(&event);
             }
         }
         *next = events.len() as u64 + 1;

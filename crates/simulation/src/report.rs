@@ -9,8 +9,8 @@ pub use ladder::LadderCounts;
 /// The version of the simulated worlds. The same seed gives the same world within one version; a seed of another version
 /// means another world. It grows whenever what a seed leads to changes for other reasons than a change of the services:
 /// 1 was a world with copies of some handlers, 2 runs the services' own, 3 has people with roles, 4 policies that are stored, 5 people
-/// who sign, 6 several openers.
-pub const WORLD_VERSION: u32 = 7;
+/// who sign, 6 several openers, 8 boards and commitments.
+pub const WORLD_VERSION: u32 = 8;
 
 /// How much of everything there was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -33,6 +33,10 @@ pub struct Counts {
     pub tasks: u64,
     /// Tasks that ended with a result.
     pub tasks_done: u64,
+    /// Entries of boards that were written.
+    pub puts: u64,
+    /// Events with which commitments have ended.
+    pub commitments: u64,
     /// Events that were stored.
     pub events: u64,
     /// Messages that were stored.
@@ -189,7 +193,7 @@ impl HostedCounts {
 
 impl Counts {
     /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 21] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 23] {
         [
             ("seeds", self.seeds, "worlds that were run"),
             ("cases", self.cases, "cases that were opened"),
@@ -202,6 +206,12 @@ impl Counts {
             ),
             ("wakes", self.wakes, "messages that have woken somebody"),
             ("loops", self.loops, "loops of two agents that were broken"),
+            ("puts", self.puts, "entries of boards that were written"),
+            (
+                "commitments",
+                self.commitments,
+                "events with which commitments have ended",
+            ),
             ("events", self.events, "events that were stored"),
             ("messages", self.messages, "messages that were stored"),
             ("dead", self.dead, "dead letters that were stored"),
@@ -263,6 +273,8 @@ impl Counts {
             loops,
             tasks,
             tasks_done,
+            puts,
+            commitments,
             events,
             messages,
             dead,
@@ -289,6 +301,8 @@ impl Counts {
         self.loops += loops;
         self.tasks += tasks;
         self.tasks_done += tasks_done;
+        self.puts += puts;
+        self.commitments += commitments;
         self.events += events;
         self.messages += messages;
         self.dead += dead;

@@ -2,11 +2,14 @@
 
 mod action;
 mod agent;
+mod board;
 mod brief;
+mod briefing;
 mod calendar;
 mod card;
 mod case;
 mod challenge;
+mod commitment;
 mod conflict;
 mod conversation;
 mod deadline;
@@ -34,9 +37,11 @@ pub use agent::{
     AgentJoined, AgentStatus, Beat, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport,
     UPDATE_AGENT,
 };
+pub use board::{BOARD_PUT, BoardEntry, BoardListing, ENTRY_BYTES_MAX, PutEntry};
 pub use brief::{
     Background, BriefedFinding, Dependence, ProvedRight, RelatedConflict, Statement, TaskExcerpt,
 };
+pub use briefing::{InfoUpdate, SessionBriefing, StatusMessage, WorkStatus};
 pub use calendar::{Calendar, OpeningHours, Weekday};
 pub use card::{
     AGENT_CAPACITY_MAX, CARD_ACTIONS_MAX, CARD_BYTES_MAX, CARD_TEXT_BYTES_MAX, Card, CardAction,
@@ -46,6 +51,9 @@ pub use case::{OpenCase, Task, TaskAssignment};
 pub use challenge::{
     Acknowledgement, Challenge, ChallengeTerms, Clarification, ESCALATION_TIMER_MAX, Evidence,
     LADDER_ITEMS_MAX, LADDER_TEXT_BYTES_MAX,
+};
+pub use commitment::{
+    Commitment, CommitmentAct, CommitmentEnd, LEASE_MS_MIN, Lease, TASK_RESOURCE,
 };
 pub use conflict::{Conflict, ConflictType, Position};
 pub use conversation::Remembered;

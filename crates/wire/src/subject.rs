@@ -12,7 +12,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use names::AgentInbox;
-pub use permissions::Permissions;
+pub use permissions::{MEMBER_VERBS, Permissions};
 
 use crate::id::{self, AgentId, CaseId, Recipient, Token};
 

@@ -8,18 +8,19 @@ use concord_wire::MakeSchema;
 use concord_wire::envelope::{Envelope, MessageType};
 use concord_wire::payload::notification::NotificationInfo;
 use concord_wire::payload::{
-    Acknowledgement, AgentJoined, Answer, Award, BATCH, Batch, Bid, CANCEL_TASK, CallForProposals,
-    CancelTask, Card, Challenge, Clarification, DEREGISTER_AGENT, Decline, Deregister, ErrorReport,
-    Evidence, FIND_AGENTS, FindAgents, Finding, Handoff, JOIN_TASK, LEAVE_TASK, Notification,
-    NotificationData, NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OPEN_TASK, OpenCase,
-    OpenDebate, OpenTask, OutcomeReport, Question, REGISTER_AGENT, Request, Response, Review,
-    ReviewCode, Ruling, RunTests, TaskAssignment, TaskMember, TaskResult, UPDATE_AGENT,
+    Acknowledgement, AgentJoined, Answer, Award, BATCH, BOARD_PUT, Batch, Bid, CANCEL_TASK,
+    CallForProposals, CancelTask, Card, Challenge, Clarification, Commitment, DEREGISTER_AGENT,
+    Decline, Deregister, ErrorReport, Evidence, FIND_AGENTS, FindAgents, Finding, Handoff,
+    InfoUpdate, JOIN_TASK, LEAVE_TASK, Notification, NotificationData, NotificationSeverity,
+    OPEN_CASE, OPEN_DEBATE, OPEN_TASK, OpenCase, OpenDebate, OpenTask, OutcomeReport, PutEntry,
+    Question, REGISTER_AGENT, Request, Response, Review, ReviewCode, Ruling, RunTests,
+    SessionBriefing, StatusMessage, TaskAssignment, TaskMember, TaskResult, UPDATE_AGENT,
     UpdateDocumentation,
 };
 use concord_wire::subject::Service;
 
 /// The message types whose payload has a type. The payload of any other known type is an object of any form.
-const PAYLOADS: [(MessageType, MakeSchema); 24] = [
+const PAYLOADS: [(MessageType, MakeSchema); 28] = [
     (MessageType::Finding, make::<Finding>),
     (MessageType::Question, make::<Question>),
     (MessageType::Agreement, make::<Answer>),
@@ -44,16 +45,21 @@ const PAYLOADS: [(MessageType, MakeSchema); 24] = [
     (MessageType::Outcome, make::<OutcomeReport>),
     (MessageType::Review, make::<Review>),
     (MessageType::AgentJoined, make::<AgentJoined>),
+    (MessageType::Commitment, make::<Commitment>),
+    (MessageType::SessionBriefing, make::<SessionBriefing>),
+    (MessageType::InfoUpdate, make::<InfoUpdate>),
+    (MessageType::Status, make::<StatusMessage>),
 ];
 
 /// The actions of requests whose parameters have a type: those to a service, and the standard ones to any agent.
-const ACTIONS: [(Option<Service>, &str, MakeSchema); 14] = [
+const ACTIONS: [(Option<Service>, &str, MakeSchema); 15] = [
     (Some(Service::Coordinator), OPEN_CASE, make::<OpenCase>),
     (Some(Service::Coordinator), OPEN_TASK, make::<OpenTask>),
     (Some(Service::Coordinator), CANCEL_TASK, make::<CancelTask>),
     (Some(Service::Coordinator), JOIN_TASK, make::<TaskMember>),
     (Some(Service::Coordinator), LEAVE_TASK, make::<TaskMember>),
     (Some(Service::Coordinator), FIND_AGENTS, make::<FindAgents>),
+    (Some(Service::Coordinator), BOARD_PUT, make::<PutEntry>),
     (Some(Service::Coordinator), REGISTER_AGENT, make::<Card>),
     (Some(Service::Coordinator), UPDATE_AGENT, make::<Card>),
     (

@@ -180,6 +180,18 @@ class Clarification(TypedDict):
     text: str
 
 
+CommitmentAct = Literal["commit", "renew", "release"]
+
+
+class Commitment(TypedDict):
+    """The payload of `commitment`, to the coordinator."""
+
+    act: NotRequired[CommitmentAct]
+    lease_ms: NotRequired[int | None]
+    resource: str
+    why: NotRequired[str]
+
+
 ErrorCode = Literal[
     "AGENT_UNAVAILABLE",
     "INVALID_REQUEST",
@@ -267,6 +279,14 @@ class Handoff(TypedDict):
     to: NotRequired[AgentId | None]
 
 
+class InfoUpdate(TypedDict):
+    """The payload of `info_update`: news without a question."""
+
+    about: NotRequired[str | None]
+    content: NotRequired[str | None]
+    text: NotRequired[str | None]
+
+
 class AnsweredLate(TypedDict):
     """The data of `answered_late`."""
 
@@ -281,6 +301,23 @@ class BidRejected(TypedDict):
 
     in_reserve: bool
     task_id: Token
+
+
+class BoardListing(TypedDict):
+    """An entry of a board without its value: what there is to read."""
+
+    at: Timestamp
+    author: AgentId
+    bytes: int
+    confidence: NotRequired[float | None]
+    name: str
+    version: int
+
+
+class BoardChanged(TypedDict):
+    """The data of `board_changed`: the entry without its value, which whoever is in the case asks for."""
+
+    entry: BoardListing
 
 
 class CaseCancelled(TypedDict):
@@ -553,6 +590,34 @@ class ChallengeAcknowledged(TypedDict):
     by: AgentId
     commit_by: NotRequired[Timestamp | None]
     debate_id: DebateId
+
+
+CommitmentEnd = Literal["released", "expired", "holder_gone", "work_done", "case_over"]
+
+
+class CommitmentEnded(TypedDict):
+    """The data of `commitment_ended`."""
+
+    holder: AgentId
+    reason: CommitmentEnd
+    resource: str
+    term: int
+
+
+class Lease(TypedDict):
+    """A commitment that stands."""
+
+    holder: AgentId
+    resource: str
+    term: int
+    until: Timestamp
+    why: NotRequired[str]
+
+
+class CommitmentMade(TypedDict):
+    """The data of `commitment_made`."""
+
+    lease: Lease
 
 
 class DebateAwaitsGate(TypedDict):
@@ -878,6 +943,42 @@ class Ruling(TypedDict):
     value: NotRequired[Any]
 
 
+class SessionBriefing(TypedDict):
+    """The payload of `session_briefing`, and the coordinator's answer to the verb `briefing`."""
+
+    awaited: NotRequired[list[AgentId]]
+    board: NotRequired[list[BoardListing]]
+    case_due: NotRequired[Timestamp | None]
+    case_id: NotRequired[CaseId | None]
+    commitments: NotRequired[list[Lease]]
+    debates: NotRequired[list[DebateId]]
+    findings_due: NotRequired[Timestamp | None]
+    opened_by: NotRequired[AgentId | None]
+    participants: NotRequired[list[AgentId]]
+    phase: NotRequired[str | None]
+    so_far: str
+    task: NotRequired[Task | None]
+
+
+class StatusReport(TypedDict):
+    """The payload of `status`, about an agent."""
+
+    agent_id: NotRequired[AgentId | None]
+    status: AgentStatus
+    why: NotRequired[str]
+
+
+class WorkStatus(TypedDict):
+    """The payload of `status` about work."""
+
+    about: NotRequired[str | None]
+    progress: NotRequired[float | None]
+    state: str
+
+
+StatusMessage = StatusReport | WorkStatus
+
+
 class TaskAssignment(TypedDict):
     """The payload of `task_assignment`."""
 
@@ -949,7 +1050,7 @@ PAYLOADS: dict[str, str] = {
     "challenge": "Challenge",
     "clarification": "Clarification",
     "collaboration_invite": "dict[str, Any]",
-    "commitment": "dict[str, Any]",
+    "commitment": "Commitment",
     "confirmation": "dict[str, Any]",
     "disagreement": "Answer",
     "error": "ErrorReport",
@@ -959,7 +1060,7 @@ PAYLOADS: dict[str, str] = {
     "finding_with_precedent": "dict[str, Any]",
     "group_query": "dict[str, Any]",
     "handoff": "Handoff",
-    "info_update": "dict[str, Any]",
+    "info_update": "InfoUpdate",
     "notification": "Notification",
     "outcome": "OutcomeReport",
     "peer_request": "dict[str, Any]",
@@ -970,8 +1071,8 @@ PAYLOADS: dict[str, str] = {
     "review": "Review",
     "revision": "Answer",
     "ruling": "Ruling",
-    "session_briefing": "dict[str, Any]",
-    "status": "dict[str, Any]",
+    "session_briefing": "SessionBriefing",
+    "status": "StatusMessage",
     "task_assignment": "TaskAssignment",
     "task_result": "TaskResult",
 }
@@ -979,10 +1080,13 @@ PAYLOADS: dict[str, str] = {
 NOTIFICATIONS: dict[str, str] = {
     "answered_late": "AnsweredLate",
     "bid_rejected": "BidRejected",
+    "board_changed": "BoardChanged",
     "case_cancelled": "CaseCancelled",
     "case_decided": "CaseDecided",
     "case_decision_changed": "CaseDecisionChanged",
     "challenge_acknowledged": "ChallengeAcknowledged",
+    "commitment_ended": "CommitmentEnded",
+    "commitment_made": "CommitmentMade",
     "debate_awaits_gate": "DebateAwaitsGate",
     "debate_escalated": "DebateEscalated",
     "debate_provisional": "DebateProvisional",

@@ -8,9 +8,11 @@ use crate::shared::failure::{EXIT_CODES, Failure};
 mod agents;
 mod archive;
 mod audit;
+mod board;
 mod case;
 mod challenge;
 mod check;
+mod commitment;
 mod dead;
 mod deadlines;
 mod debate;
@@ -59,6 +61,12 @@ pub(crate) enum Verb {
     /// Open, list, show and cancel tasks, which strategies hand out to agents.
     #[command(subcommand)]
     Task(task::TaskVerb),
+    /// Show, follow and write what everybody in a case shares under names.
+    #[command(subcommand)]
+    Board(board::BoardVerb),
+    /// Show who has committed to what.
+    #[command(subcommand)]
+    Commitment(commitment::CommitmentVerb),
     /// Show debates, and hold, resume, extend or cancel them.
     #[command(subcommand)]
     Debate(debate::DebateVerb),
@@ -153,6 +161,8 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Up(args) => up::run(&connection, args).await,
         Verb::Case(verb) => case::run(&connection, verb).await,
         Verb::Task(verb) => task::run(&connection, verb).await,
+        Verb::Board(verb) => board::run(&connection, verb).await,
+        Verb::Commitment(verb) => commitment::run(&connection, verb).await,
         Verb::Policy(verb) => policy::run(&connection, verb).await,
         Verb::Quota(args) => quota::run(&connection, args).await,
         Verb::Debate(verb) => debate::run(&connection, verb).await,

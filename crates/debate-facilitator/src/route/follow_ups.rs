@@ -68,6 +68,8 @@ pub fn follow_ups(
         | Aggregate::Task
         | Aggregate::Worklist
         | Aggregate::Rotation
+        | Aggregate::Board
+        | Aggregate::Commitment
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Vec::new(),

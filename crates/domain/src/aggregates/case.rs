@@ -37,6 +37,7 @@ use concord_events::{
 use concord_wire::payload::{Challenge, ConflictOutcome, OpenCase, Review};
 use concord_wire::{AgentId, CaseId, MessageId, Token};
 
+mod briefing;
 mod challenge;
 mod conclude;
 mod decide;
@@ -44,6 +45,7 @@ mod dispute;
 mod effects;
 mod gate;
 mod log;
+mod membership;
 mod opening;
 mod outcome;
 mod package;
@@ -52,8 +54,10 @@ mod shown;
 mod state;
 mod version;
 
+pub use briefing::briefing;
 pub(crate) use decide::reused_message_id;
 pub use log::entry_faults;
+pub use membership::{Sharing, check_member};
 pub use opening::PARTICIPANTS_MAX;
 pub use package::{DecisionPackage, VersionNote, package};
 pub use shown::digest_of_shown;

@@ -46,6 +46,9 @@ pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> D
         NotificationData::CaseDecided(_)
         | NotificationData::GatePassed(_)
         | NotificationData::CaseCancelled(_)
+        | NotificationData::BoardChanged(_)
+        | NotificationData::CommitmentMade(_)
+        | NotificationData::CommitmentEnded(_)
         | NotificationData::AnsweredLate(_) => draft,
     }
 }

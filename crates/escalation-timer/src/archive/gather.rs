@@ -61,7 +61,13 @@ pub(super) async fn read(
         gathering.messages(lane).await?;
     }
     gathering.events(|case, gathered| {
-        let own = [Aggregate::Case, Aggregate::Detection].map(|kind| (kind, case.token()));
+        let own = [
+            Aggregate::Case,
+            Aggregate::Detection,
+            Aggregate::Board,
+            Aggregate::Commitment,
+        ];
+        let own = own.map(|kind| (kind, case.token()));
         own.into_iter().chain(gathered.requests(broker)).collect()
     });
     gathering.read_events().await?;

@@ -19,6 +19,8 @@ events! {
         "A deadline of a request has passed; the coordinator decides what that means.";
     TaskElapsed(DeadlineElapsed) = "task_elapsed", effects: false, deadlines: false,
         "A deadline of a task has passed; the coordinator decides what that means.";
+    CommitmentElapsed(DeadlineElapsed) = "commitment_elapsed", effects: false, deadlines: false,
+        "The lease of a commitment has passed; the coordinator ends it.";
     OtherElapsed(DeadlineElapsed) = "other_elapsed", effects: false, deadlines: false,
         "A deadline of something else has passed, which nobody waits for.";
 }
@@ -31,6 +33,7 @@ impl DeadlineEvent {
             Aggregate::Debate => Self::DebateElapsed(elapsed),
             Aggregate::Request => Self::RequestElapsed(elapsed),
             Aggregate::Task => Self::TaskElapsed(elapsed),
+            Aggregate::Commitment => Self::CommitmentElapsed(elapsed),
             _ => Self::OtherElapsed(elapsed),
         }
     }
@@ -42,6 +45,7 @@ impl DeadlineEvent {
             | Self::DebateElapsed(elapsed)
             | Self::RequestElapsed(elapsed)
             | Self::TaskElapsed(elapsed)
+            | Self::CommitmentElapsed(elapsed)
             | Self::OtherElapsed(elapsed) => elapsed,
         }
     }
@@ -53,6 +57,7 @@ impl DeadlineEvent {
             | Self::DebateElapsed(elapsed)
             | Self::RequestElapsed(elapsed)
             | Self::TaskElapsed(elapsed)
+            | Self::CommitmentElapsed(elapsed)
             | Self::OtherElapsed(elapsed) => elapsed,
         }
     }

@@ -142,15 +142,21 @@ impl EventsRequest {
 
 /// The readings that are under way, by caller. Cheap to clone.
 #[derive(Clone, Default)]
-struct UnderWay(Arc<Mutex<BTreeMap<AgentId, usize>>>);
+pub struct UnderWay(Arc<Mutex<BTreeMap<AgentId, usize>>>);
 
 /// The place of one reading among those that are under way, given back when it is dropped.
-struct Place {
+pub struct Place {
     under_way: UnderWay,
     caller: AgentId,
 }
 
 impl UnderWay {
+    /// A place for one more reading of whoever asks; the installation's own operator needs none.
+    pub fn place(&self, call: &Call) -> Result<Option<Place>, Fault> {
+        let caller = call.caller.as_ref();
+        caller.map(|caller| self.enter(&caller.name)).transpose()
+    }
+
     /// A place for one more reading of a caller; refused where the caller has all that there are.
     fn enter(&self, caller: &AgentId) -> Result<Place, Fault> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -212,13 +218,6 @@ impl Reader {
         }
     }
 
-    fn place(&self, call: &Call) -> Result<Option<Place>, Fault> {
-        let caller = call.caller.as_ref();
-        caller
-            .map(|caller| self.under_way.enter(&caller.name))
-            .transpose()
-    }
-
     /// Checks that what is read of is the reader's to read; `false` where each aggregate has to be looked at.
     async fn check(
         &self,
@@ -240,7 +239,7 @@ impl Reader {
         request.check(self.service)?;
         let aggregate = request.aggregate;
         let reading = reading(call.caller.as_ref(), aggregate)?;
-        let _place = self.place(call)?;
+        let _place = self.under_way.place(call)?;
         let mut is_checked = true;
         if let Some(reading) = &reading {
             is_checked = self.check(reading, aggregate, request.id.as_ref()).await?;
@@ -267,7 +266,7 @@ impl Reader {
     async fn messages(&self, call: &Call) -> Result<Page, Fault> {
         let request: MessagesRequest = concord_wire::envelope::from_json(&call.body, "")?;
         let reading = reading(call.caller.as_ref(), Aggregate::Case)?;
-        let _place = self.place(call)?;
+        let _place = self.under_way.place(call)?;
         if let Some(reading) = &reading {
             let id = request.case_id.token();
             self.check(reading, Aggregate::Case, Some(&id)).await?;

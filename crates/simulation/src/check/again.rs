@@ -133,7 +133,7 @@ fn seen_before(archive: &Archive, detected: &StoredEvent<DetectionEvent>) -> Vec
     states.collect()
 }
 
-fn decided_again<M: Machine>(
+pub(super) fn decided_again<M: Machine>(
     histories: &Histories<M::Event>,
     violations: &mut Vec<String>,
     inputs: impl Fn(&StoredEvent<M::Event>) -> Vec<M::Input>,

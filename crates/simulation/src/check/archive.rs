@@ -8,9 +8,9 @@ use concord_events::non_event::is_acknowledgement;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{
-    AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, EventMeta, OpenerEvent,
-    PersonEvent, PolicyEvent, RequestEvent, ReviewQueueEvent, StoredEvent, TrackRecordEvent,
-    WakeEvent,
+    AggregateEvent, BoardEvent, CaseEvent, CommitmentEvent, DeadlineEvent, DebateEvent,
+    DetectionEvent, EventMeta, OpenerEvent, PersonEvent, PolicyEvent, RequestEvent,
+    ReviewQueueEvent, StoredEvent, TrackRecordEvent, WakeEvent,
 };
 use concord_wire::{MessageId, Token, dialect};
 
@@ -38,6 +38,8 @@ pub(crate) struct Archive {
     pub(crate) policies: Histories<PolicyEvent>,
     pub(crate) openers: Histories<OpenerEvent>,
     pub(crate) requests: Histories<RequestEvent>,
+    pub(crate) boards: Histories<BoardEvent>,
+    pub(crate) commitments: Histories<CommitmentEvent>,
     pub(crate) wakes: Histories<WakeEvent>,
     /// The events of each kind of aggregate, in order: where each is, and its bytes.
     stored: BTreeMap<Aggregate, Vec<RawEvent>>,
@@ -77,6 +79,8 @@ impl Archive {
         archive.policies = archive.histories();
         archive.openers = archive.histories();
         archive.requests = archive.histories();
+        archive.boards = archive.histories();
+        archive.commitments = archive.histories();
         archive.wakes = archive.histories();
         for stored in world.broker.messages(StreamKind::Messages) {
             archive.message(world, stored);

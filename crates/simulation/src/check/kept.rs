@@ -2,16 +2,21 @@
 
 use std::collections::BTreeSet;
 
+use concord_coordinator::route;
+use concord_coordinator::route::shared::SharedInput;
+use concord_domain::aggregates::board::BoardInput;
 use concord_domain::aggregates::case::CaseInput;
+use concord_domain::aggregates::commitment::CommitmentInput;
 use concord_domain::aggregates::debate::DebateInput;
 use concord_domain::aggregates::debate::MessageBody;
-use concord_events::{CaseEvent, DebateEvent, Heard};
+use concord_events::{BoardEvent, CaseEvent, CommitmentEvent, DebateEvent, Heard};
 use concord_runtime::Routed;
 use concord_wire::subject::{Lane, Service, Subject};
 use concord_wire::{Envelope, MessageId, MessageType, Recipient, Token};
 
 use super::Message;
 use super::archive::Archive;
+use crate::process::LEASES;
 
 /// Contents of a message, in the aggregate they are for: id and digest of who said what.
 type Said = (Token, MessageId, String);
@@ -107,12 +112,26 @@ fn fate(message: &Message) -> Fate {
 
 fn of_case(envelope: &Envelope) -> Fate {
     // That each of them is used or dead is what the auditor looks at.
-    match concord_coordinator::route::task::from_message(envelope) {
+    match route::task::from_message(envelope) {
         Err(_) => return Fate::Dead,
         Ok(Some(_)) => return Fate::Free,
         Ok(None) => {}
     }
-    match concord_coordinator::route::from_message(envelope) {
+    match route::shared::from_message(envelope, LEASES) {
+        Err(_) => return Fate::Dead,
+        Ok(Some(SharedInput::Board(id, BoardInput::Put(received)))) => {
+            return heard(id.token(), received.heard);
+        }
+        Ok(Some(SharedInput::Commitment(id, CommitmentInput::Said(received)))) => {
+            return heard(id, received.heard);
+        }
+        Ok(_) => {}
+    }
+    // What is about the register leads to an event about an agent, or is refused; the auditor looks for it.
+    if let Ok(Some(_)) = route::register::from_message(envelope) {
+        return Fate::Free;
+    }
+    match route::from_message(envelope) {
         Err(_) => Fate::Dead,
         Ok(Routed::Step {
             id,
@@ -191,6 +210,7 @@ fn recorded(archive: &Archive) -> BTreeSet<Said> {
             )
         }));
     }
+    recorded.extend(shared(archive));
     for record in archive.debates.values().flatten() {
         let id = record.meta.id.clone();
         if let DebateEvent::AnswerSetAside(aside) = &record.event {
@@ -203,6 +223,26 @@ fn recorded(archive: &Archive) -> BTreeSet<Said> {
         recorded.extend(heard.map(|h| (id, h.message_id.clone(), h.digest.clone())));
     }
     recorded
+}
+
+/// The messages about boards and commitments.
+fn shared(archive: &Archive) -> impl Iterator<Item = Said> {
+    let boards = archive.boards.values().flatten();
+    let puts = boards.map(|record| match &record.event {
+        BoardEvent::Put(put) => (&record.meta.id, Some(&put.heard)),
+    });
+    let commitments = archive.commitments.values().flatten();
+    let said = commitments.map(|record| match &record.event {
+        CommitmentEvent::Granted(one) | CommitmentEvent::Renewed(one) => {
+            (&record.meta.id, Some(&one.heard))
+        }
+        CommitmentEvent::Ended(ended) => (&record.meta.id, ended.heard.as_ref()),
+    });
+    let all = puts.chain(said);
+    all.filter_map(|(id, heard)| {
+        let heard = heard?;
+        Some((id.clone(), heard.message_id.clone(), heard.digest.clone()))
+    })
 }
 
 /// The message of the ladder that an event is about.

@@ -14,7 +14,9 @@ impl MessageType {
             T::Finding | T::FindingWithPrecedent | T::Challenge | T::Review | T::Status => {
                 &[Service::Coordinator]
             }
-            T::TaskResult | T::Bid | T::Refuse | T::Handoff => &[Service::Coordinator],
+            T::TaskResult | T::Bid | T::Refuse | T::Handoff | T::Commitment => {
+                &[Service::Coordinator]
+            }
             T::Agreement | T::Disagreement | T::Revision => &[Service::DebateFacilitator],
             T::Acknowledgement | T::Clarification | T::Evidence | T::Ruling | T::Outcome => {
                 &[Service::DebateFacilitator]

@@ -6,6 +6,7 @@
 mod case;
 mod debate;
 mod exchange;
+mod shared;
 mod task;
 
 use schemars::JsonSchema;
@@ -20,6 +21,7 @@ pub use debate::{
     DebateUnassigned, OutcomeKnown, RulingDue, UnassignedReason,
 };
 pub use exchange::{AnsweredLate, LoopBroken, RequestCompleted, Woken};
+pub use shared::{BoardChanged, CommitmentEnded, CommitmentMade};
 pub use task::{BidRejected, TaskCompleted, TaskHandedOn, TaskWithdrawn};
 
 use crate::envelope::from_json;
@@ -165,6 +167,12 @@ notifications! {
         "The time of a provisional decision is over: it waits for the review at its gate.";
     OutcomeKnown = "outcome_known", from: DebateFacilitator, to: "everyone in the case",
         "It became known, after the debate, what was right; the track records of its parties change.";
+    BoardChanged = "board_changed", from: Coordinator, to: "everyone in the case",
+        "Somebody in the case has written an entry of its board.";
+    CommitmentMade = "commitment_made", from: Coordinator, to: "everyone in the case",
+        "Somebody in the case has committed to something: nobody else can until that has ended.";
+    CommitmentEnded = "commitment_ended", from: Coordinator, to: "everyone in the case, and the holder where it has not ended it",
+        "A commitment has ended.";
     RequestCompleted = "request_completed", from: Coordinator, to: "the agent that asked",
         "A request with a callback was answered. It is not sent where the answer itself was a notification.";
     Woken = "woken", from: AgentAdapter, to: "the agent that is woken",

@@ -6,6 +6,9 @@ use super::{Lane, Service, SubjectSpace};
 use crate::id::{AgentId, Recipient};
 use crate::payload::Role;
 
+/// The verbs of the coordinator that everybody who is in a case asks for under their own name, agents too: what the case shares.
+pub const MEMBER_VERBS: [&str; 3] = ["board", "briefing", "commitments"];
+
 /// Subjects that a user may use and no others, in the form of the broker's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Permissions {
@@ -63,11 +66,15 @@ impl SubjectSpace {
         asked.chain(said).collect()
     }
 
-    /// The subjects of an agent's messages and heartbeats.
+    /// The subjects of an agent's messages and heartbeats, and of what it reads of its cases.
     pub fn publish_subjects(&self, agent: &AgentId) -> Vec<String> {
         let said = Lane::ALL.map(|lane| format!("{}{}.*.{agent}.>", self.root, lane.as_str()));
+        let coordinator = Service::Coordinator;
+        let asked = MEMBER_VERBS;
+        let asked = asked.map(|verb| format!("{}api.{coordinator}.{verb}.{agent}", self.root));
         said.into_iter()
             .chain([format!("{}beat.{agent}", self.root)])
+            .chain(asked)
             .collect()
     }
 
@@ -190,7 +197,10 @@ mod tests {
             [
                 "concord.v1.msg.*.eva.>",
                 "concord.v1.urgent.*.eva.>",
-                "concord.v1.beat.eva"
+                "concord.v1.beat.eva",
+                "concord.v1.api.coordinator.board.eva",
+                "concord.v1.api.coordinator.briefing.eva",
+                "concord.v1.api.coordinator.commitments.eva"
             ]
         );
         assert_eq!(

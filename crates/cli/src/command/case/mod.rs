@@ -13,6 +13,7 @@ mod list;
 mod open;
 mod polled;
 mod show;
+mod thread_tree;
 mod transcript;
 mod view;
 mod watch;

@@ -7,6 +7,7 @@ use concord_events::{
 use concord_wire::payload::{SetAsideReason, Status};
 use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
 
+use super::membership::no_such_case;
 use super::state::{CaseState, Phase};
 use super::{CASE, CaseInput, FINDINGS, challenge, conclude, gate, opening};
 use crate::machine::{Context, Decision, Ignored};
@@ -19,11 +20,7 @@ pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) ->
         return opening::open(state, context, request);
     }
     let (Some(opened), Some(case_id)) = (&state.opened, &state.case_id) else {
-        return Decision::Reject(Fault::invalid(
-            "/case_id",
-            "There is no such case.",
-            "Use the case id of the task assignment you were sent, or open the case first.",
-        ));
+        return Decision::Reject(no_such_case());
     };
     match input {
         CaseInput::Open(_) => Decision::Ignore(Ignored::AlreadyDone),

@@ -115,7 +115,7 @@ impl Authority {
     }
 
     /// Checks that the sender is not suspended.
-    pub(super) fn check_active(&self, who: &AgentId) -> Result<(), Fault> {
+    pub(crate) fn check_active(&self, who: &AgentId) -> Result<(), Fault> {
         let Some(why) = &self.suspended else {
             return Ok(());
         };

@@ -6,7 +6,7 @@
 //! | auditor        | everything                                                                                 |
 //! | arbiter        | cases, conflicts, debates, the queue, track records, precedents; no addresses of people    |
 //! | reviewer       | the same                                                                                   |
-//! | opener         | the cases that they have opened, with their conflicts and debates; no addresses of people  |
+//! | opener         | the cases that they have opened, with conflicts, debates, board, commitments; no addresses |
 //! | outcome_source | debates of the domains for which they are registered; no addresses of people               |
 //!
 //! Whoever has several roles reads what any of them reads. The domains and gates of arbiters and reviewers do not limit what they
@@ -33,14 +33,16 @@ enum Extent {
 
 /// The table.
 fn extent(role: Role, aggregate: Aggregate) -> Option<Extent> {
-    use Aggregate::{Case, Debate, Detection, Precedent, ReviewQueue, TrackRecord};
+    use Aggregate::{
+        Board, Case, Commitment, Debate, Detection, Precedent, ReviewQueue, TrackRecord,
+    };
     match (role, aggregate) {
         (Role::Operator | Role::Auditor, _) => Some(Extent::All),
         (
             Role::Arbiter | Role::Reviewer,
             Case | Detection | Debate | ReviewQueue | TrackRecord | Precedent,
         ) => Some(Extent::All),
-        (Role::Opener, Case | Detection | Debate) => Some(Extent::Opened),
+        (Role::Opener, Case | Detection | Debate | Board | Commitment) => Some(Extent::Opened),
         (Role::OutcomeSource, Debate) => Some(Extent::InDomain),
         _ => None,
     }
@@ -164,7 +166,7 @@ mod tests {
     #[test]
     fn each_role_reads_what_the_table_says() {
         use Aggregate::*;
-        let of_cases = [Case, Detection, Debate];
+        let of_cases = [Case, Detection, Debate, Board, Commitment];
         let of_people = [Case, Detection, Debate, TrackRecord, Precedent, ReviewQueue];
         let eva = agent("eva");
         for (role, all, some, contacts) in [

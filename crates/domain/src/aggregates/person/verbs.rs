@@ -1,6 +1,7 @@
 //! Which roles a verb of the services' API needs, when it is asked for by somebody with a name.
 
 use concord_wire::payload::Role;
+use concord_wire::subject::MEMBER_VERBS;
 use concord_wire::{AgentId, ErrorCode, Fault};
 
 use super::Authority;
@@ -43,12 +44,15 @@ pub fn verbs_of(roles: &[Role]) -> Option<Vec<&'static str>> {
     }
     let rows = VERBS.iter();
     let asked = rows.filter(|(_, needed)| needed.iter().any(|role| roles.contains(role)));
-    Some(asked.map(|(verb, _)| *verb).collect())
+    Some(asked.map(|(verb, _)| *verb).chain(MEMBER_VERBS).collect())
 }
 
-/// Checks that the caller of a verb has a role that it needs.
+/// Checks that the caller of a verb has a role that it needs. What a case shares needs none: the verb itself looks who is in it.
 pub fn check_verb(authority: &Authority, caller: &AgentId, verb: &str) -> Result<(), Fault> {
     authority.check_active(caller)?;
+    if MEMBER_VERBS.contains(&verb) {
+        return Ok(());
+    }
     let roles = roles_of(verb);
     let may = |role: &Role| authority.holds(*role);
     if may(&Role::Operator) || roles.iter().any(may) {

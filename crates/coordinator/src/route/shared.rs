@@ -1,0 +1,165 @@
+//! Which messages are about what a case shares: its board and its commitments.
+
+use concord_domain::aggregates::board::{BoardInput, ReceivedPut};
+use concord_domain::aggregates::commitment::{CommitmentInput, ReceivedCommitment, id_of};
+use concord_events::{Heard, LeaseBounds};
+use concord_runtime::delivery::route::digest_of;
+use concord_wire::envelope::from_json;
+use concord_wire::payload::{BOARD_PUT, Commitment, PutEntry, Request};
+use concord_wire::{CaseId, Envelope, Fault, MessageType, Token};
+use serde::Deserialize;
+
+/// Where the parameters of a request stand.
+const PARAMETERS: &str = "/payload/parameters";
+
+/// A message about what is shared, for the aggregate that it is about.
+#[derive(Debug, Clone)]
+pub enum SharedInput {
+    /// For the board of a case.
+    Board(CaseId, BoardInput),
+    /// For the commitments of a case, or for those about a resource.
+    Commitment(Token, CommitmentInput),
+}
+
+/// No more of a request than what it asks for: most are about other things.
+#[derive(Deserialize)]
+struct Action {
+    action: String,
+}
+
+/// A message that is about what is shared; none when it is about something else.
+pub fn from_message(
+    envelope: &Envelope,
+    bounds: LeaseBounds,
+) -> Result<Option<SharedInput>, Fault> {
+    match &envelope.message_type {
+        MessageType::Commitment => commitment(envelope, bounds).map(Some),
+        MessageType::Request
+            if envelope
+                .payload::<Action>()
+                .is_ok_and(|asked| asked.action == BOARD_PUT) =>
+        {
+            put(envelope).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn heard(envelope: &Envelope) -> Heard {
+    Heard {
+        agent_id: envelope.from_agent.clone(),
+        message_id: envelope.message_id.clone(),
+        digest: digest_of(envelope),
+    }
+}
+
+fn put(envelope: &Envelope) -> Result<SharedInput, Fault> {
+    let case_id = envelope.case_id.clone().ok_or_else(|| {
+        Fault::invalid(
+            "/case_id",
+            "A board belongs to a case.",
+            "Publish on the msg subject of the case.",
+        )
+    })?;
+    let request: Request = envelope.payload()?;
+    let parameters = request.parameters.to_string();
+    let mut put: PutEntry = from_json(parameters.as_bytes(), PARAMETERS)?;
+    put.check(PARAMETERS)?;
+    put.confidence = put.confidence.or(envelope.metadata.confidence);
+    let received = ReceivedPut {
+        heard: heard(envelope),
+        case_id: case_id.clone(),
+        put,
+    };
+    let input = BoardInput::Put(Box::new(received));
+    Ok(SharedInput::Board(case_id, input))
+}
+
+fn commitment(envelope: &Envelope, bounds: LeaseBounds) -> Result<SharedInput, Fault> {
+    let said: Commitment = envelope.payload()?;
+    said.check()?;
+    let case_id = envelope.case_id.clone();
+    let id = id_of(case_id.as_ref(), &said.resource);
+    let received = ReceivedCommitment {
+        heard: heard(envelope),
+        case_id,
+        said,
+        bounds,
+    };
+    let input = CommitmentInput::Said(Box::new(received));
+    Ok(SharedInput::Commitment(id, input))
+}
+
+#[cfg(test)]
+mod tests {
+    use concord_wire::subject::SubjectSpace;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(case: &str, kind: &str, payload: Value) -> Result<Option<SharedInput>, Fault> {
+        let mut message = json!({
+            "message_id": "m-1", "timestamp": "2026-11-21T20:00:00Z", "from_agent": "ann", "to_agent": "coordinator",
+            "message_type": kind, "payload": payload, "metadata": { "confidence": 0.7 },
+        });
+        if case != "_" {
+            message["case_id"] = json!(case);
+        }
+        let subject = format!("concord.v1.msg.{case}.ann.coordinator.{kind}");
+        let subject = SubjectSpace::default().parse(&subject).unwrap();
+        let envelope = Envelope::decode(message.to_string().as_bytes(), &subject).unwrap();
+        from_message(&envelope, LeaseBounds::default())
+    }
+
+    #[test]
+    fn a_put_belongs_to_a_case_and_takes_the_confidence_of_its_message() {
+        let put = |parameters: Value| json!({ "action": BOARD_PUT, "parameters": parameters });
+        let good = json!({ "name": "plan", "based_on": 0, "value": [1] });
+        let Ok(Some(SharedInput::Board(case_id, BoardInput::Put(received)))) =
+            read("c-1", "request", put(good.clone()))
+        else {
+            panic!("it is an entry");
+        };
+        assert_eq!(case_id.as_str(), "c-1");
+        assert_eq!(received.put.confidence, Some(0.7));
+        for (case, parameters, pointer) in [
+            ("_", good, "/case_id"),
+            ("c-1", json!({ "name": "plan", "value": 1 }), PARAMETERS),
+            (
+                "c-1",
+                json!({ "name": "plan", "based_on": 0, "value": "v".repeat(1 << 17) }),
+                "/payload/parameters/value",
+            ),
+        ] {
+            let fault = read(case, "request", put(parameters)).unwrap_err();
+            assert_eq!(fault.pointer, pointer, "{fault}");
+        }
+    }
+
+    #[test]
+    fn other_messages_are_for_others() {
+        for (kind, payload) in [
+            (
+                "request",
+                json!({ "action": "open_case", "parameters": {} }),
+            ),
+            ("request", json!({})),
+            ("finding", json!({ "action": BOARD_PUT })),
+        ] {
+            assert!(read("c-1", kind, payload).unwrap().is_none(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_resource_of_a_case_is_not_that_of_another_or_of_none() {
+        let id = |case| match read(case, "commitment", json!({ "resource": "build" })) {
+            Ok(Some(SharedInput::Commitment(id, _))) => id,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(id("c-1").as_str(), "c-1");
+        assert_ne!(id("c-1"), id("c-2"));
+        assert_ne!(id("_"), id("c-1"));
+        let fault = read("c-1", "commitment", json!({ "resource": 7 })).unwrap_err();
+        assert_eq!(fault.pointer, "/payload/resource");
+    }
+}

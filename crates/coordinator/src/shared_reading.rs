@@ -1,0 +1,152 @@
+//! Reading what a case shares, by request and reply: anybody who is in the case, under their own name. Nothing is stored of it.
+
+use std::sync::Arc;
+
+use concord_domain::aggregates::case::{self, Sharing, check_member};
+use concord_domain::aggregates::commitment::id_of;
+use concord_runtime::Ports;
+use concord_runtime::delivery::ErrorChain;
+use concord_runtime::event_store::step;
+use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::reading::UnderWay;
+use concord_wire::envelope::from_json;
+use concord_wire::payload::{BoardEntry, Lease};
+use concord_wire::{CaseId, ErrorCode, Fault};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::shared::Shared;
+
+/// `board`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoardAsked {
+    case_id: CaseId,
+    /// One entry; all of them when it is left out.
+    #[serde(default)]
+    name: Option<String>,
+}
+
+/// `briefing`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BriefingAsked {
+    case_id: CaseId,
+}
+
+/// `commitments`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommitmentsAsked {
+    /// The case; none for a resource outside cases.
+    #[serde(default)]
+    case_id: Option<CaseId>,
+    /// One resource; all of the case when it is left out.
+    #[serde(default)]
+    resource: Option<String>,
+}
+
+/// Answers `board`: `{"case_id": ..., "entries": [...]}`, each with its value, by name. No entry of a name is no fault: whoever
+/// writes it first bases it on version 0.
+pub(crate) fn board<P: Ports>(shared: &Shared<P>) -> Verb {
+    let (shared, under_way) = (shared.clone(), UnderWay::default());
+    Arc::new(move |call: Call| {
+        let (shared, under_way) = (shared.clone(), under_way.clone());
+        let shown: Answer = Box::pin(async move {
+            let asked: BoardAsked = from_json(&call.body, "")?;
+            let _place = under_way.place(&call)?;
+            shared.check_reader(&call, &asked.case_id).await?;
+            let board = shared.boards.load(&asked.case_id.token()).await;
+            let state = board.map_err(|error| unread(&error))?.state;
+            let is_asked = |entry: &&BoardEntry| {
+                let name = asked.name.as_ref();
+                name.is_none_or(|name| *name == entry.listing.name)
+            };
+            let entries = state.entries.values().map(AsRef::as_ref);
+            let entries: Vec<&BoardEntry> = entries.filter(is_asked).collect();
+            answer(&json!({ "case_id": asked.case_id, "entries": entries }))
+        });
+        shown
+    })
+}
+
+/// Answers `briefing`: what somebody must know who comes to the case late or comes back, as the payload of a `session_briefing`.
+pub(crate) fn briefing<P: Ports>(shared: &Shared<P>) -> Verb {
+    let (shared, under_way) = (shared.clone(), UnderWay::default());
+    Arc::new(move |call: Call| {
+        let (shared, under_way) = (shared.clone(), under_way.clone());
+        let shown: Answer = Box::pin(async move {
+            let BriefingAsked { case_id } = from_json(&call.body, "")?;
+            let _place = under_way.place(&call)?;
+            shared.check_reader(&call, &case_id).await?;
+            let id = case_id.token();
+            let case = shared.cases.load(&id).await;
+            let case = case.map_err(|error| unread(&error))?.state;
+            let board = shared.boards.load(&id).await;
+            let board = board.map_err(|error| unread(&error))?.state;
+            let commitments = shared.commitments.load(&id).await;
+            let commitments = commitments.map_err(|error| unread(&error))?.state;
+            match case::briefing(&case, &board, &commitments) {
+                Some(briefing) => answer(&briefing),
+                None => Err(Fault::invalid(
+                    "/case_id",
+                    "There is no such case.",
+                    "`concord case list` shows those there are.",
+                )),
+            }
+        });
+        shown
+    })
+}
+
+/// Answers `commitments`: `{"leases": [...]}`, those that stand, by resource. Who has a resource outside cases everybody may ask.
+pub(crate) fn commitments<P: Ports>(shared: &Shared<P>) -> Verb {
+    let (shared, under_way) = (shared.clone(), UnderWay::default());
+    Arc::new(move |call: Call| {
+        let (shared, under_way) = (shared.clone(), under_way.clone());
+        let shown: Answer = Box::pin(async move {
+            let CommitmentsAsked { case_id, resource } = from_json(&call.body, "")?;
+            let _place = under_way.place(&call)?;
+            if let Some(case_id) = &case_id {
+                shared.check_reader(&call, case_id).await?;
+            } else if resource.is_none() {
+                return Err(Fault::invalid(
+                    "",
+                    "Neither a case nor a resource is named.",
+                    "Name a case_id, a resource, or both.",
+                ));
+            }
+            let id = id_of(case_id.as_ref(), resource.as_deref().unwrap_or_default());
+            let known = shared.commitments.load(&id).await;
+            let state = known.map_err(|error| unread(&error))?.state;
+            let is_asked = |lease: &&Lease| {
+                let resource = resource.as_ref();
+                resource.is_none_or(|resource| *resource == lease.resource)
+            };
+            let leases: Vec<&Lease> = state.leases.values().filter(is_asked).collect();
+            answer(&json!({ "leases": leases }))
+        });
+        shown
+    })
+}
+
+impl<P: Ports> Shared<P> {
+    /// Checks that whoever asks is in the case. Without a name it is the installation's own operator.
+    pub(crate) async fn check_reader(&self, call: &Call, case_id: &CaseId) -> Result<(), Fault> {
+        let case = self.cases.load(&case_id.token()).await;
+        let case = case.map_err(|error| unread(&error))?.state;
+        match &call.caller {
+            Some(caller) => check_member(&case, &caller.name, &caller.authority, Sharing::Read),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn unread(error: &step::Error) -> Fault {
+    Fault::new(
+        ErrorCode::InternalError,
+        "",
+        format!("It could not be read: {}.", ErrorChain(error)),
+        "Ask again.",
+    )
+}

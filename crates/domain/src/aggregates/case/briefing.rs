@@ -1,0 +1,115 @@
+//! What somebody must know who comes to a case late, or comes back to it.
+
+use concord_wire::payload::{SessionBriefing, Task};
+use serde_json::Value;
+
+use super::state::{CaseState, Phase};
+use crate::aggregates::board::BoardState;
+use crate::aggregates::commitment::CommitmentState;
+use crate::rules::size_budget::{json_bytes, truncate};
+
+/// Most bytes of the input of a task that is given whole.
+const INPUT_BYTES_MAX: usize = 256 * 1024;
+/// Most bytes of its beginning where it is larger.
+const EXCERPT_BYTES_MAX: usize = 32 * 1024;
+
+/// The briefing about a case; `None` where it was never opened. What participants have found is not in it: while findings are
+/// collected nobody sees those of others.
+pub fn briefing(
+    case: &CaseState,
+    board: &BoardState,
+    commitments: &CommitmentState,
+) -> Option<SessionBriefing> {
+    let opened = case.opened.as_ref()?;
+    let awaited = match case.phase {
+        Phase::Collecting => case.awaited(opened, None),
+        _ => Vec::new(),
+    };
+    Some(SessionBriefing {
+        so_far: so_far(case, opened.participants.len(), awaited.len()),
+        case_id: case.case_id.clone(),
+        task: Some(shown(&opened.task)),
+        phase: serde_json::to_value(case.phase)
+            .ok()
+            .and_then(|phase| phase.as_str().map(str::to_owned)),
+        opened_by: Some(opened.opened_by.clone()),
+        participants: opened.participants.clone(),
+        awaited,
+        findings_due: Some(opened.findings_due),
+        case_due: Some(opened.case_due),
+        debates: case.open_debates().cloned().collect(),
+        board: board.listings(),
+        commitments: commitments.leases.values().cloned().collect(),
+    })
+}
+
+fn shown(task: &Task) -> Task {
+    if json_bytes(&task.input) <= INPUT_BYTES_MAX {
+        return task.clone();
+    }
+    let text = task.input.to_string();
+    Task {
+        input: Value::String(truncate::excerpt(&text, EXCERPT_BYTES_MAX)),
+        ..task.clone()
+    }
+}
+
+fn so_far(case: &CaseState, participants: usize, awaited: usize) -> String {
+    let open = case.open_debates().count();
+    let settled = case.outcomes.len();
+    match case.phase {
+        Phase::Collecting => {
+            let given = participants.saturating_sub(awaited);
+            format!("{given} of {participants} findings are there.")
+        }
+        Phase::Detecting => "Findings are closed, and conflicts are looked for.".to_owned(),
+        Phase::Deliberating => format!("{open} debates go on, {settled} are settled."),
+        Phase::Decided => "The case has its decision.".to_owned(),
+        Phase::New | Phase::Cancelled => "The case was cancelled.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::aggregates::case::{CaseInput, CaseMachine};
+    use crate::fixtures::*;
+
+    #[test]
+    fn a_briefing_says_where_the_case_is_and_nothing_of_what_others_found() {
+        let (board, commitments) = (BoardState::default(), CommitmentState::default());
+        let brief = |case: &CaseState| briefing(case, &board, &commitments);
+        assert_eq!(brief(&CaseState::default()), None);
+        let mut story = Story::<CaseMachine>::of("c-1");
+        story.hears(&said("m-1", 0), &open_case(&["ann", "ben"], policy()));
+        let found = received(
+            "ann",
+            "m-2",
+            0.9,
+            json!({ "summary": "a secret until then" }),
+        );
+        story.hears(&said("m-2", 1), &CaseInput::Finding(Box::new(found)));
+        let given = brief(story.state()).unwrap();
+        assert_eq!(given.so_far, "1 of 2 findings are there.");
+        assert_eq!(given.phase.as_deref(), Some("collecting"));
+        assert_eq!(given.awaited, [agent("ben")]);
+        assert!(!serde_json::to_string(&given).unwrap().contains("secret"));
+    }
+
+    #[test]
+    fn a_large_input_is_shortened() {
+        let task = Task {
+            kind: "k".into(),
+            title: String::new(),
+            input: json!("i".repeat(600_000)),
+        };
+        assert!(json_bytes(&shown(&task).input) <= EXCERPT_BYTES_MAX + 8);
+        let small = Task {
+            input: json!({ "a": 1 }),
+            ..task
+        };
+        assert_eq!(shown(&small), small);
+    }
+}

@@ -1,0 +1,232 @@
+//! Commitments: who works on what, so that no two do. Owned by the coordinator. There is one such
+//! aggregate for each case that has commitments, with the id of the case, and one for each resource
+//! outside cases.
+//!
+//! | the resource is   | commit           | renew            | release          | its lease passes | holder gone, work done, case over |
+//! |-------------------|------------------|------------------|------------------|------------------|-----------------------------------|
+//! | free              | granted [1]      | refused          | refused          | ignored          | ignored                           |
+//! | the sender's      | renewed [1]      | renewed [1]      | ended            | ended            | ended                             |
+//! | somebody else's   | refused [2]      | refused [2]      | refused [2]      | ended            | ended                             |
+//!
+//! [1] Refused for a lease that is longer than the installation allows, and beyond the number that an
+//! agent or a case may have. [2] The refusal says who has it, and until when. The same message again
+//! is ignored; another one under the same id is refused.
+//!
+//! **Until it has ended.** A resource is free when an event says so, never because a clock does: while
+//! the deadline is on its way nobody else is granted it, and its holder can still renew. A renewal
+//! moves the deadline, so one that was armed before it is not open any more.
+//!
+//! **Terms.** Each grant has a higher term than the one before. A holder that was away and does not know
+//! that its lease has ended can be told from the holder of today by whoever guards the resource.
+
+use std::collections::BTreeMap;
+
+use concord_events::{
+    CommitmentEvent, Deadline, DeadlineElapsed, Heard, LeaseBounds, LeaseGranted, LeasesEnded,
+    StoredEvent,
+};
+use concord_wire::payload::{Commitment, CommitmentEnd, Lease};
+use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
+
+use super::review_queue::Recent;
+use crate::effect::Effect;
+use crate::machine::{Context, Decision, Machine};
+
+mod decide;
+mod effects;
+
+/// The name of the deadline of the lease that passes first.
+pub const LEASE: &str = "lease";
+/// Most commitments of a case at a time: one event can end all of them.
+pub const LEASES_MAX: usize = 256;
+/// How many messages are remembered, to recognise a repetition.
+const CAUSES_MAX: usize = 1_024;
+
+/// The state machine of commitments.
+#[derive(Debug, Clone, Copy)]
+pub struct CommitmentMachine;
+
+/// The commitments of a case, or about one resource.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommitmentState {
+    /// The case; `None` outside cases, and before the first commitment.
+    pub case_id: Option<CaseId>,
+    /// Those that stand, by resource.
+    pub leases: BTreeMap<String, Lease>,
+    /// How many were granted: the term of the last.
+    pub granted: u64,
+    causes: Recent<MessageId, (AgentId, String)>,
+}
+
+impl Default for CommitmentState {
+    fn default() -> Self {
+        Self {
+            case_id: None,
+            leases: BTreeMap::new(),
+            granted: 0,
+            causes: Recent::new(CAUSES_MAX),
+        }
+    }
+}
+
+impl CommitmentState {
+    /// When the first lease passes.
+    fn next_due(&self) -> Option<Timestamp> {
+        self.leases.values().map(|lease| lease.until).min()
+    }
+
+    /// What an agent has.
+    pub fn held_by(&self, agent: &AgentId) -> impl Iterator<Item = &Lease> {
+        let leases = self.leases.values();
+        let agent = agent.clone();
+        leases.filter(move |lease| lease.holder == agent)
+    }
+}
+
+/// One input of commitments.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CommitmentInput {
+    /// An agent commits, renews or releases.
+    Said(Box<ReceivedCommitment>),
+    /// A lease has passed.
+    Elapsed(DeadlineElapsed),
+    /// An agent has left the register, or is unavailable: it loses what it has.
+    Gone(AgentId),
+    /// The work on a resource is done, whoever has it.
+    Done(String),
+    /// The case is over.
+    CaseOver,
+}
+
+/// A commitment, as the coordinator received it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceivedCommitment {
+    /// The message that brought it.
+    pub heard: Heard,
+    /// The case, if in one.
+    pub case_id: Option<CaseId>,
+    /// What was said. The caller has checked its form.
+    pub said: Commitment,
+    /// What the installation allows.
+    pub bounds: LeaseBounds,
+}
+
+/// The id of the commitments of a case, or of those about a resource outside cases.
+pub fn id_of(case: Option<&CaseId>, resource: &str) -> Token {
+    case.map_or_else(
+        || Token::derived(&format!("commitment/{resource}")),
+        CaseId::token,
+    )
+}
+
+impl Machine for CommitmentMachine {
+    type State = CommitmentState;
+    type Event = CommitmentEvent;
+    type Input = CommitmentInput;
+
+    fn decide(
+        state: &CommitmentState,
+        context: &Context,
+        input: &CommitmentInput,
+    ) -> Decision<CommitmentEvent> {
+        match input {
+            CommitmentInput::Said(received) => decide::said(state, context, received),
+            CommitmentInput::Elapsed(elapsed) => decide::elapsed(state, elapsed),
+            CommitmentInput::Gone(agent) => {
+                decide::end(state, CommitmentEnd::HolderGone, |one| one.holder == *agent)
+            }
+            CommitmentInput::Done(resource) => decide::end(state, CommitmentEnd::WorkDone, |one| {
+                one.resource == *resource
+            }),
+            CommitmentInput::CaseOver => decide::end(state, CommitmentEnd::CaseOver, |_| true),
+        }
+    }
+
+    fn apply(state: &mut CommitmentState, record: StoredEvent<CommitmentEvent>) {
+        let heard = match record.event {
+            CommitmentEvent::Granted(granted) => {
+                state.granted = granted.lease.term;
+                state.keep(granted)
+            }
+            CommitmentEvent::Renewed(renewed) => state.keep(renewed),
+            CommitmentEvent::Ended(ended) => {
+                for one in &ended.leases {
+                    state.leases.remove(&one.resource);
+                }
+                ended.heard
+            }
+        };
+        if let Some(heard) = heard {
+            let seen = (heard.agent_id, heard.digest);
+            state.causes.insert(heard.message_id, seen);
+        }
+    }
+
+    fn deadlines(state: &CommitmentState) -> Vec<Deadline> {
+        let due = state.next_due();
+        let deadline = due.map(|due| Deadline {
+            name: Token::fixed(LEASE),
+            due,
+        });
+        deadline.into_iter().collect()
+    }
+
+    fn effects(record: &StoredEvent<CommitmentEvent>) -> Vec<Effect> {
+        effects::effects(&record.event)
+    }
+
+    fn case_of(record: &StoredEvent<CommitmentEvent>) -> Option<CaseId> {
+        match &record.event {
+            CommitmentEvent::Granted(one) | CommitmentEvent::Renewed(one) => one.case_id.clone(),
+            CommitmentEvent::Ended(ended) => ended.case_id.clone(),
+        }
+    }
+
+    fn misplaced(before: &CommitmentState, event: &CommitmentEvent) -> Option<String> {
+        match event {
+            CommitmentEvent::Granted(granted) => {
+                let LeaseGranted { lease, .. } = granted;
+                let held = before.leases.get(&lease.resource);
+                let held = held.map(|one| format!("{} is held by {}.", one.resource, one.holder));
+                let is_late = lease.term <= before.granted;
+                held.or_else(|| is_late.then(|| format!("Term {} was there before.", lease.term)))
+            }
+            CommitmentEvent::Renewed(renewed) => {
+                let LeaseGranted { lease, .. } = renewed;
+                not_held(before, &lease.resource, &lease.holder, lease.term)
+            }
+            CommitmentEvent::Ended(LeasesEnded { leases, .. }) => {
+                let mut all = leases.iter();
+                all.find_map(|one| not_held(before, &one.resource, &one.holder, one.term))
+            }
+        }
+    }
+}
+
+impl CommitmentState {
+    fn keep(&mut self, granted: LeaseGranted) -> Option<Heard> {
+        self.case_id = granted.case_id;
+        let lease = granted.lease;
+        self.leases.insert(lease.resource.clone(), lease);
+        debug_assert!(
+            self.leases.len() <= LEASES_MAX,
+            "commitments are bounded in number"
+        );
+        Some(granted.heard)
+    }
+}
+
+/// What is wrong with an event about a commitment that does not stand.
+fn not_held(
+    before: &CommitmentState,
+    resource: &str,
+    holder: &AgentId,
+    term: u64,
+) -> Option<String> {
+    let held = before.leases.get(resource);
+    let is_so = held.is_some_and(|one| one.holder == *holder && one.term == term);
+    (!is_so).then(|| format!("{holder} does not hold {resource} in term {term}."))
+}
+
+#[cfg(test)]
+mod tests;

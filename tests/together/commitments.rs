@@ -1,0 +1,122 @@
+//! Commitments.
+
+use concord_testkit::{Message, TestInstallation, audit, unique};
+use serde_json::{Value, json};
+
+use crate::{asks, case_of, command, granted, refused, told};
+
+fn commitment(case: &str, from: &str, act: &str, resource: &str, lease_ms: Value) -> Message {
+    let payload = json!({ "act": act, "resource": resource, "lease_ms": lease_ms });
+    Message::new(case, from, "coordinator", "commitment", payload)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resource_is_held_by_one_until_it_is_released_or_its_lease_passes() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let case = case_of(&installation, &["ann", "ben"]).await;
+    let resource = "/payload/resource";
+
+    let lease = granted(
+        client,
+        &commitment(&case, "ann", "commit", "task/t-7", Value::Null),
+    )
+    .await;
+    assert_eq!(
+        (&lease["holder"], &lease["term"]),
+        (&json!("ann"), &json!(1))
+    );
+    let made = told(client, (&case, "_all"), "commitment_made", |_| true).await;
+    assert_eq!(made["lease"]["holder"], "ann");
+    let second = commitment(&case, "ben", "commit", "task/t-7", Value::Null);
+    let why = refused(client, &second, "INVALID_REQUEST", resource).await;
+    assert!(why.starts_with("ann holds \"task/t-7\" until"), "{why}");
+    let stolen = commitment(&case, "ben", "release", "task/t-7", Value::Null);
+    refused(client, &stolen, "UNAUTHORIZED", resource).await;
+    let unknown = commitment(&case, "ben", "release", "nothing", Value::Null);
+    refused(client, &unknown, "INVALID_REQUEST", resource).await;
+    let endless = commitment(&case, "ben", "commit", "other", json!(u64::MAX));
+    refused(client, &endless, "CAPACITY_EXCEEDED", "/payload/lease_ms").await;
+    let stranger = commitment(&case, "mallory", "commit", "other", Value::Null);
+    refused(client, &stranger, "UNAUTHORIZED", "/from_agent").await;
+
+    let leases = asks(client, "ben", "commitments", json!({ "case_id": case }))
+        .await
+        .unwrap();
+    assert_eq!(leases["leases"][0]["holder"], "ann");
+    assert!(
+        asks(client, "mallory", "commitments", json!({ "case_id": case }))
+            .await
+            .is_err()
+    );
+    let listed = command(&installation, &["commitment", "list", &case]).unwrap();
+    assert_eq!(listed, leases);
+
+    granted(
+        client,
+        &commitment(&case, "ann", "release", "task/t-7", Value::Null),
+    )
+    .await;
+    // A lease that nobody renews passes by the escalation timer, and its holder is told.
+    let short = commitment(&case, "ben", "commit", "task/t-7", json!(2_500));
+    assert_eq!(granted(client, &short).await["term"], 2);
+    let ended = told(client, (&case, "ben"), "commitment_ended", |_| true).await;
+    assert_eq!(
+        (&ended["reason"], &ended["term"]),
+        (&json!("expired"), &json!(2))
+    );
+    let late = commitment(&case, "ben", "renew", "task/t-7", Value::Null);
+    refused(client, &late, "INVALID_REQUEST", resource).await;
+    let next = commitment(&case, "ann", "commit", "task/t-7", Value::Null);
+    assert_eq!(granted(client, &next).await["term"], 3);
+
+    // The case is over, and so is what it shares.
+    let cancel = ["case", "cancel", &case, "--by", "olga", "--why", "a test"];
+    command(&installation, &cancel).unwrap();
+    let over = |data: &Value| data["reason"] == "case_over";
+    told(client, (&case, "ann"), "commitment_ended", over).await;
+    let after = commitment(&case, "ann", "commit", "task/t-8", Value::Null);
+    refused(client, &after, "TIMEOUT", "").await;
+    audit(client).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_holds_is_free_when_it_is_gone() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let (cyd, dan) = (unique("cyd"), unique("dan"));
+    let build = unique("build");
+    let commit = |from: &str| commitment("_", from, "commit", &build, Value::Null);
+    let request = |from: &str, action: &str, parameters: Value| {
+        let payload = json!({ "action": action, "parameters": parameters });
+        Message::new("_", from, "coordinator", "request", payload)
+    };
+    refused(client, &commit(&cyd), "UNAUTHORIZED", "/from_agent").await;
+    for name in [&cyd, &dan] {
+        let card = json!({ "agent_id": name });
+        granted(client, &request(name, "register_agent", card)).await;
+    }
+    assert_eq!(granted(client, &commit(&cyd)).await["holder"], json!(cyd));
+    refused(
+        client,
+        &commit(&dan),
+        "INVALID_REQUEST",
+        "/payload/resource",
+    )
+    .await;
+    let held = asks(client, &dan, "commitments", json!({ "resource": build }))
+        .await
+        .unwrap();
+    assert_eq!(held["leases"][0]["holder"], json!(cyd));
+    granted(client, &request(&cyd, "deregister_agent", Value::Null)).await;
+    let gone = |data: &Value| data["reason"] == "holder_gone";
+    told(client, ("_", &cyd), "commitment_ended", gone).await;
+    assert_eq!(granted(client, &commit(&dan)).await["term"], 2);
+    // Who says that it is unavailable loses what it has, and commits to nothing.
+    let away = json!({ "status": "unavailable", "why": "lunch" });
+    Message::new("_", &dan, "coordinator", "status", away)
+        .publish(client)
+        .await;
+    told(client, ("_", &dan), "commitment_ended", gone).await;
+    refused(client, &commit(&dan), "AGENT_UNAVAILABLE", "/from_agent").await;
+}
