@@ -26,7 +26,7 @@ fn agents() -> Vec<Card> {
             "Convert 100 dollars to yen",
         ],
     );
-    let facts = skill(
+    let general = skill(
         "general_questions",
         "Answers everyday questions and looks up current facts",
         &[
@@ -65,7 +65,7 @@ fn agents() -> Vec<Card> {
     );
     vec![
         card("accounting-agent", &[currency]),
-        card("generalist-agent", &[facts]),
+        card("generalist-agent", &[general]),
         card("coder-agent", &[code]),
         card("database-agent", &[schema, postgresql]),
         card("security-agent", &[authentication]),
