@@ -152,6 +152,36 @@ fn check_explanations(
     );
 }
 
+/// A message that concerns two wakes both; an objection wakes who holds a position; a request for help wakes whom the assignment
+/// concerns that its sender works on.
+async fn check_several(installation: &TestInstallation, [ann, tax, base]: [&str; 3]) {
+    let said = "Is VAT included in the price, and which indexes does this query need?";
+    let decided = decision(installation, &query(ann, said)).await;
+    let mut both = [tax, base];
+    both.sort_unstable();
+    assert_eq!(woken(&decided, "agent_id"), both, "{decided}");
+
+    let payload = json!({ "content": "Normalise this schema." });
+    let assignment = Message::new("_", ann, tax, "task_assignment", payload);
+    let decided = decision(installation, &assignment).await;
+    assert_eq!(woken(&decided, "reason"), ["direct_target"], "{decided}");
+    let in_thread = |message: Message| message.with("/correlation_id", json!(assignment.id()));
+    let help = Message::new(
+        "_",
+        tax,
+        "_any",
+        "peer_request",
+        json!({ "content": "I am stuck" }),
+    );
+    let decided = decision(installation, &in_thread(help)).await;
+    assert_eq!(woken(&decided, "agent_id"), [base], "{decided}");
+    assert_eq!(woken(&decided, "reason"), ["context:database"], "{decided}");
+    let objections = query(ann, "Does anyone disagree with this plan?");
+    let decided = decision(installation, &in_thread(objections)).await;
+    assert_eq!(woken(&decided, "agent_id"), [tax], "{decided}");
+    assert_eq!(woken(&decided, "reason"), ["position"], "{decided}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_to_the_group_wakes_whom_it_concerns_and_a_mention_wakes_whom_it_names() {
     let [ann, tax, base, prog] = names(["ann", "tax", "base", "prog"]);
@@ -189,6 +219,8 @@ async fn a_question_to_the_group_wakes_whom_it_concerns_and_a_mention_wakes_whom
         "{decided}"
     );
     check_explanations(&installation, &coffee, &note, &prog);
+
+    check_several(&installation, [&ann, &tax, &base]).await;
 
     // A question that concerns nobody wakes nobody.
     let nobody = query(&ann, "Nice weather today, isn't it?");

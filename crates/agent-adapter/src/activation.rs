@@ -1,6 +1,8 @@
 //! Activation: which agents a message wakes, which observe it, and which it does not concern.
 
 mod matching;
+#[cfg(test)]
+mod scenarios;
 mod text;
 pub(crate) mod wake;
 

@@ -1,6 +1,6 @@
 //! The builder of an agent: its name, its handlers and its connection.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -19,11 +19,17 @@ pub(crate) type Handler = Arc<dyn Fn(Agent, Message) -> HandlerFuture + Send + S
 pub(crate) struct Handlers {
     by_type: HashMap<MessageType, Handler>,
     other: Option<Handler>,
+    hears_all: HashSet<MessageType>,
 }
 
 impl Handlers {
     pub(crate) fn handler_of(&self, kind: &MessageType) -> Option<&Handler> {
         self.by_type.get(kind).or(self.other.as_ref())
+    }
+
+    /// Whether messages of this type are handled that have not woken the agent.
+    pub(crate) fn hears_all(&self, kind: &MessageType) -> bool {
+        self.hears_all.contains(kind)
     }
 }
 
@@ -70,6 +76,13 @@ impl Builder {
             kind,
             Arc::new(move |agent, message| Box::pin(handler(agent, message))),
         );
+        self
+    }
+
+    /// Handles every question to the group of this type that the agent hears. Otherwise a `group_query`, `peer_request` or
+    /// `expertise_offer` is handled when it has woken the agent; [`Wake::of`](crate::Wake::of) says why.
+    pub fn hear_all(mut self, kind: MessageType) -> Self {
+        self.handlers.hears_all.insert(kind);
         self
     }
 

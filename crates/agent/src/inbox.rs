@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::agent::now;
 use crate::pending_requests::ANSWERS;
+use crate::waking::awake;
 use crate::{Agent, Error, Message, encoding};
 
 type PullConsumer = jetstream::consumer::Consumer<pull::Config>;
@@ -211,7 +212,9 @@ impl Agent {
         let Some(message) = self.with_fetched_payload(message).await else {
             return;
         };
-        if !self.inner.pending.deliver(&message) {
+        if !self.inner.pending.deliver(&message)
+            && let Some(message) = awake(message, &self.inner.agent_id, &self.inner.handlers)
+        {
             self.handle(message).await;
         }
     }

@@ -13,6 +13,7 @@ mod inbox;
 mod large_payload;
 mod pending_requests;
 mod reply;
+mod waking;
 
 pub use agent::Agent;
 pub use builder::Builder;
@@ -21,3 +22,4 @@ pub use concord_wire::{
     self as protocol, AgentId, CaseId, Envelope as Message, ErrorCode, MessageType, Recipient,
 };
 pub use error::Error;
+pub use waking::Wake;

@@ -14,8 +14,9 @@
 //!   message's vector and the centroid of the vectors of the skill's name and examples; the caller
 //!   computes the vectors. The n-grams have 3 to 5 characters, weighted by their rarity among the skills.
 //!   Without a model, h is the similarity of n-grams alone.
-//! - gap = h - the best h of another agent. p = sigmoid(a h + b gap + c), and the agent wakes from
-//!   p = 0.7 on. The coefficients are data ([`Calibration`]), one set with a model and one without.
+//! - gap = h - the best h of another agent. p = sigmoid(a h + b gap + c), and every agent wakes from
+//!   p = 0.7 on. A message may concern several: its parts are matched by themselves as well, and
+//!   agents that are nearly level and far before all others share their lead. The coefficients are data ([`Calibration`]), one set with a model and one without.
 //! - An agent that takes part in the conversation has a [`Bonus`]. It is halved with every few messages
 //!   of others, and yields to an agent that is certain without it. A short message is matched together
 //!   with a share of the message before it.
@@ -31,9 +32,12 @@ mod decide;
 mod decision;
 mod index;
 mod keyword;
+mod lead;
 mod matcher;
 mod mention;
 mod ngram;
+mod objection;
+mod parts;
 mod reply_chain;
 mod vector;
 
@@ -42,11 +46,12 @@ pub use calibration_fit::Sample;
 pub use decide::{Conversation, Decisions, Message, Naming, View, decide, decide_all};
 pub use decision::{Decision, Outcome, Reason, Rival, RunnerUp};
 pub use matcher::{
-    CARD_NGRAMS_MAX, COSINE_SHARE, Candidate, Matcher, PREVIOUS_SHARE, Parameters, Previous, Query,
-    SHORT_WORDS, SKILL_NGRAMS_MAX, texts_of,
+    CARD_NGRAMS_MAX, COSINE_SHARE, Candidate, Embedded, Matcher, PREVIOUS_SHARE, Parameters, Part,
+    Previous, Query, SHORT_WORDS, SKILL_NGRAMS_MAX, texts_of,
 };
 pub use mention::{NAMED_MAX, Named, mentions};
 pub use ngram::{MESSAGE_NGRAMS_MAX, TEXT_BYTES_MAX};
+pub use parts::{PARTS_MAX, parts};
 pub use reply_chain::{ChainState, DEPTH_MAX, LoopBounds, PAIRS_MAX, ReplyChains};
 pub use vector::{centroid, direction};
 

@@ -21,6 +21,7 @@ from .message import ALL, ANY, Json, Message, answer_id, envelope, subject
 from .payload import MESSAGE_BYTES_MAX, PayloadError, fetch, is_reference, put
 from .types import Answer, Finding
 from .waiting import ENDS, Waiting
+from .waking import awake
 
 Handler = Callable[[Message], Awaitable[None]]
 
@@ -68,6 +69,7 @@ class Agent:
         # What it reads it says, unless its author does.
         self._card = {"encodings": list(READ)} | card if card else card
         self._handlers: dict[str, Handler] = {}
+        self._hears_all: set[str] = set()
         self._waiting = Waiting()
         self._tasks: set[asyncio.Task[None]] = set()
         self._client: Client | None = None
@@ -76,11 +78,17 @@ class Agent:
         self._registered = False
         self._beat: asyncio.Task[None] | None = None
 
-    def on(self, message_type: str) -> Callable[[Handler], Handler]:
-        """Registers the decorated coroutine for messages of a type; `"*"` for those that have no handler."""
+    def on(self, message_type: str, *, wake: bool = True) -> Callable[[Handler], Handler]:
+        """Registers the decorated coroutine for messages of a type; `"*"` for those that have no handler.
+
+        A question to the group (`group_query`, `peer_request`, `expertise_offer`) is handled when it has woken this agent, and
+        `message.woken` says why. With `wake=False` every one that this agent hears is handled.
+        """
 
         def register(handler: Handler) -> Handler:
             self._handlers[message_type] = handler
+            if not wake:
+                self._hears_all.add(message_type)
             return handler
 
         return register
@@ -355,6 +363,9 @@ class Agent:
         """Has a message handled: the answer is the task that does, to be waited for by whoever is to know that it has ended."""
         message = await self._whole(self._read(delivery))
         if message is None or self._waiting.hand_over(message):
+            return None
+        message = awake(message, self.agent_id, self._handlers, self._hears_all)
+        if message is None:
             return None
         handler = self._handlers.get(message.message_type) or self._handlers.get("*")
         if handler is None:

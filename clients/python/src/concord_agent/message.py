@@ -20,7 +20,10 @@ URGENT = frozenset({"critical", "system_critical"})
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What was said. `raw` is the whole envelope, with fields that this version does not know."""
+    """What was said. `raw` is the whole envelope, with fields that this version does not know.
+
+    `woken` says why a question to the group woke this agent: `reason`, `score` and `context`; none where it was addressed to it.
+    """
 
     message_id: str
     timestamp: str
@@ -37,6 +40,7 @@ class Message:
     deadline: str | None = None
     metadata: Json = field(default_factory=dict)
     raw: Json = field(default_factory=dict, repr=False)
+    woken: Json | None = None
 
     @property
     def confidence(self) -> float | None:
@@ -51,7 +55,15 @@ class Message:
         Raises:
             ValueError: it is not an envelope.
         """
-        raw = json.loads(data)
+        return cls.of(json.loads(data))
+
+    @classmethod
+    def of(cls, raw: Any) -> Message:
+        """From an envelope.
+
+        Raises:
+            ValueError: it is none.
+        """
         if not isinstance(raw, dict) or not isinstance(raw.get("payload"), dict):
             raise ValueError("it is not an envelope with a payload")
         known = {name: raw[name] for name in FIELDS if raw.get(name) is not None}
@@ -61,7 +73,7 @@ class Message:
         return cls(**known, raw=raw)
 
 
-FIELDS = tuple(name for name in Message.__dataclass_fields__ if name != "raw")
+FIELDS = tuple(name for name in Message.__dataclass_fields__ if name not in ("raw", "woken"))
 
 
 def envelope(from_agent: str, to: str, message_type: str, payload: Mapping[str, Any], **fields: Any) -> Json:

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use concord_domain::activation::{Matcher, Message, Parameters, Previous, centroid, texts_of};
+use concord_domain::activation::{Embedded, Matcher, Message, Parameters, centroid, texts_of};
 use concord_embedding::{Embedder, Server, ServerError, ServerSettings};
 use concord_runtime::Directory;
 use concord_runtime::service::ServiceRunner;
@@ -68,24 +68,53 @@ impl ServedVectors {
     }
 }
 
-/// The vectors of a message and of the one before it; none without a model.
+/// The texts that a message is compared by.
 #[derive(Default)]
-pub(super) struct Vectors {
-    message: Option<Arc<[f32]>>,
-    previous: Option<Arc<[f32]>>,
+pub(super) struct Texts {
+    /// The parts of the message, where it has several.
+    pub(super) parts: Vec<String>,
+    /// The message before it.
+    pub(super) previous: Option<String>,
+    /// The assignment that its sender works on.
+    pub(super) assignment: Option<String>,
 }
+
+/// The vectors of a message and of the texts that it is compared by; none without a model.
+#[derive(Default)]
+pub(super) struct Vectors(Vec<Option<Arc<[f32]>>>);
 
 impl Vectors {
     pub(super) fn message(&self) -> Option<&[f32]> {
-        self.message.as_deref()
+        self.at(0)
     }
 
-    pub(super) fn previous<'a>(&'a self, text: &'a str) -> Previous<'a> {
-        Previous {
-            text,
-            vector: self.previous.as_deref(),
+    /// The parts, the message before, and the assignment, with their vectors.
+    pub(super) fn of<'a>(&'a self, texts: &'a Texts) -> Compared<'a> {
+        let mut place = 0;
+        let mut embedded = |text: &'a String| {
+            place += 1;
+            Embedded {
+                text,
+                vector: self.at(place),
+            }
+        };
+        Compared {
+            parts: texts.parts.iter().map(&mut embedded).collect(),
+            previous: texts.previous.as_ref().map(&mut embedded),
+            assignment: texts.assignment.as_ref().map(&mut embedded),
         }
     }
+
+    fn at(&self, place: usize) -> Option<&[f32]> {
+        self.0.get(place)?.as_deref()
+    }
+}
+
+/// What a message is compared by, with vectors where there is a model.
+pub(super) struct Compared<'a> {
+    pub(super) parts: Vec<Embedded<'a>>,
+    pub(super) previous: Option<Embedded<'a>>,
+    pub(super) assignment: Option<Embedded<'a>>,
 }
 
 impl Matching {
@@ -138,6 +167,17 @@ impl Matching {
         for card in cards {
             matching.write(|matcher| matcher.insert(card, |_| None));
         }
+        matching
+    }
+
+    /// Matches by a model, and knows these cards.
+    #[cfg(test)]
+    pub(super) async fn of_model(model: Arc<Embedder>, cards: &[Card]) -> Self {
+        let matching = Self::new(VectorSource::Model(model));
+        let cards = cards
+            .iter()
+            .map(|card| (card.agent_id.clone(), card.clone()));
+        matching.renew(cards.collect(), &mut BTreeMap::new()).await;
         matching
     }
 
@@ -266,28 +306,28 @@ impl Matching {
         }
     }
 
-    /// The vectors that a message is to be compared by; of one that is not matched none are made.
-    pub(super) async fn vectors(&self, message: &Message<'_>, previous: Option<String>) -> Vectors {
+    /// The vectors that a message is to be compared by; of one that is not matched none are made. A message has a vector, or
+    /// neither it nor what it is compared by has one.
+    pub(super) async fn vectors(&self, message: &Message<'_>, texts: &Texts) -> Vectors {
         if !message.is_group_visible() {
             return Vectors::default();
         }
+        let all = [message.content].into_iter();
+        let all = all.chain(texts.parts.iter().map(String::as_str));
+        let all = all
+            .chain(texts.previous.as_deref())
+            .chain(texts.assignment.as_deref());
         match &self.source {
             VectorSource::Letters => Vectors::default(),
             VectorSource::Model(embedder) => {
-                of_model(Arc::clone(embedder), message.content.to_owned(), previous).await
+                of_model(Arc::clone(embedder), all.map(str::to_owned).collect()).await
             }
             VectorSource::Server(served) if served.is_whole.load(Ordering::Relaxed) => {
-                // One call for both.
-                let texts: Vec<&str> = [Some(message.content), previous.as_deref()]
-                    .into_iter()
-                    .flatten()
-                    .collect();
-                let mut made = served.embed(&texts).await.unwrap_or_default().into_iter();
+                // One call for all.
+                let texts: Vec<&str> = all.collect();
+                let made = served.embed(&texts).await.unwrap_or_default();
                 self.changed.notify_one();
-                Vectors {
-                    message: made.next(),
-                    previous: made.next(),
-                }
+                Vectors(made.into_iter().map(Some).collect())
             }
             VectorSource::Server(_) => Vectors::default(),
         }
@@ -334,19 +374,16 @@ impl Matching {
     }
 }
 
-async fn of_model(embedder: Arc<Embedder>, text: String, previous: Option<String>) -> Vectors {
+async fn of_model(embedder: Arc<Embedder>, texts: Vec<String>) -> Vectors {
     let computed = tokio::task::spawn_blocking(move || {
-        let vector = |text: &str| match embedder.embed(text) {
+        let vector = |text: &String| match embedder.embed(text) {
             Ok(vector) => Some(vector),
             Err(error) => {
                 tracing::warn!(%error, "A message has no vector; it is matched by letters.");
                 None
             }
         };
-        Vectors {
-            message: vector(&text),
-            previous: previous.as_deref().and_then(vector),
-        }
+        Vectors(texts.iter().map(vector).collect())
     });
     computed.await.unwrap_or_default()
 }

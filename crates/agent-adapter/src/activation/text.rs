@@ -60,6 +60,20 @@ pub(super) fn preferred(envelope: &Envelope) -> Vec<AgentId> {
     ids.filter_map(|id| AgentId::new(id).ok()).collect()
 }
 
+/// Whether the payload or the metadata says that the message asks for objections.
+pub(super) fn asks_for_objections(envelope: &Envelope) -> bool {
+    const NAME: &str = "asks_for";
+    let of_metadata = envelope.metadata.extensions.get(NAME);
+    let said: Option<Value> = match of_metadata {
+        Some(raw) => serde_json::from_str(raw.get()).ok(),
+        None => envelope
+            .payload::<Value>()
+            .ok()
+            .and_then(|mut payload| Some(payload.get_mut(NAME)?.take())),
+    };
+    said.is_some_and(|said| said == "objections")
+}
+
 #[cfg(test)]
 mod tests {
     use concord_wire::subject::SubjectSpace;

@@ -11,7 +11,7 @@ use concord_domain::activation::conversation::{
     DecidedMessage, REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, conversation_of, thread_of,
 };
 use concord_domain::activation::{
-    Conversation, Decisions, LoopBounds, Message, Outcome, decide_all,
+    Conversation, Decisions, LoopBounds, Message, Outcome, decide_all, parts,
 };
 use concord_embedding::ServerSettings;
 use concord_events::Remembered;
@@ -24,7 +24,7 @@ use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope};
 use serde_json::Value;
 
-use super::matching::Matching;
+use super::matching::{Matching, Texts};
 use super::text;
 use crate::AnyError;
 use crate::case_cache::CaseCache;
@@ -152,12 +152,21 @@ impl<P: Ports> WakeHandler<P> {
             assigned: None,
             preferred: &preferred,
             reply_to_author: answered.and_then(|id| known.author_of(id)),
+            asks_for_objections: text::asks_for_objections(envelope),
         };
-        let previous = known.recent.back().map(|earlier| earlier.text.clone());
-        let vectors = self.matching.vectors(&message, previous.clone()).await;
-        let participations = known.participations();
+        let texts = Texts {
+            parts: parts(&content).into_iter().map(str::to_owned).collect(),
+            previous: known.recent.back().map(|earlier| earlier.text.clone()),
+            assignment: known.assignment_of(&envelope.from_agent).map(str::to_owned),
+        };
+        let vectors = self.matching.vectors(&message, &texts).await;
+        let compared = vectors.of(&texts);
+        let (participations, positions) = (known.participations(), known.positions());
         let conversation = Conversation {
-            previous: previous.as_deref().map(|text| vectors.previous(text)),
+            previous: compared.previous,
+            parts: &compared.parts,
+            assignment: compared.assignment,
+            positions: &positions,
             participations: &participations,
             audience: audience.as_ref(),
         };

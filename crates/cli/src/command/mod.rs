@@ -7,6 +7,7 @@ use crate::shared::failure::{EXIT_CODES, Failure};
 
 mod agents;
 mod archive;
+mod ask;
 mod audit;
 mod board;
 mod case;
@@ -97,6 +98,8 @@ pub(crate) enum Verb {
     Decisions(decisions::DecisionsVerb),
     /// List the registered agents and their status; register an agent, or take it off the register.
     Agents(agents::AgentsArgs),
+    /// Ask the group a question, and collect the answers of those whom it wakes.
+    Ask(ask::AskArgs),
     /// Explain whom messages wake, and why.
     #[command(subcommand)]
     Wake(wake::WakeVerb),
@@ -176,6 +179,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Gate(verb) => gate::run(&connection, verb).await,
         Verb::Decisions(verb) => decisions::run(&connection, verb).await,
         Verb::Agents(args) => agents::run(&connection, args).await,
+        Verb::Ask(args) => ask::run(&connection, args).await,
         Verb::Wake(verb) => wake::run(&connection, verb).await,
         Verb::Metrics(args) => metrics::run(&connection, args).await,
         Verb::Deadlines(args) => deadlines::run(&connection, &args).await,

@@ -167,7 +167,7 @@ pub async fn send_under<P: Serialize>(
 }
 
 /// Whoever works under a name speaks under no other: the broker would not let them.
-fn check_sender(broker: &Broker, from: &AgentId) -> Result<(), Failure> {
+pub(crate) fn check_sender(broker: &Broker, from: &AgentId) -> Result<(), Failure> {
     match &broker.caller {
         Some(caller) if caller != from => Err(Failure::usage(format!(
             "you are {caller} (--as), and this would be said by {from}; name {caller}, or leave --as out as an operator of the \
@@ -177,7 +177,8 @@ fn check_sender(broker: &Broker, from: &AgentId) -> Result<(), Failure> {
     }
 }
 
-async fn publish(broker: &Broker, envelope: &Envelope) -> Result<(), Failure> {
+/// Publishes a message; where the broker does not let the sender, the failure says what to do.
+pub(crate) async fn publish(broker: &Broker, envelope: &Envelope) -> Result<(), Failure> {
     let sent = broker.publish(envelope, None).await.map_err(Failure::from);
     let Some(caller) = &broker.caller else {
         return sent;

@@ -8,6 +8,7 @@
     clippy::indexing_slicing
 )]
 
+mod ask;
 mod cases;
 mod command;
 mod dead;

@@ -16,18 +16,19 @@
 //! decides; a message that is stored in between is missing from the context of the next one,
 //! without any further effect.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use concord_events::{
     LoopBroken, Remembered, StoredEvent, WakeDecided, WakeEvent, WakeOutcome, Weighed,
 };
 use concord_wire::payload::notification::{self, Woken};
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, CaseId, Envelope, MessageId, Recipient, Token};
+use concord_wire::{AgentId, CaseId, Envelope, MessageId, MessageType, Recipient, Token};
 use serde_json::Value;
 
 use super::{
-    ChainState, Decision, Decisions, LoopBounds, Outcome, Participation, Reason, ReplyChains,
+    ChainState, Decision, Decisions, LoopBounds, NAMED_MAX, Outcome, Participation, Reason,
+    ReplyChains,
 };
 use crate::aggregates::review_queue::Recent;
 use crate::effect::Effect;
@@ -80,6 +81,33 @@ impl WakeState {
         found
     }
 
+    /// The text of the last assignment that was given to an agent.
+    pub fn assignment_of(&self, agent: &AgentId) -> Option<&str> {
+        let is_given = |message: &&Remembered| {
+            is_assignment(message) && matches!(&message.to, Recipient::Agent(to) if to == agent)
+        };
+        let given = self.recent.iter().rev().find(is_given);
+        given.map(|message| message.text.as_str())
+    }
+
+    /// The agents that hold a position on what is discussed: whoever said something but news, and
+    /// whoever was given work. The last [`NAMED_MAX`] alone, because one message may wake them all.
+    pub fn positions(&self) -> BTreeSet<AgentId> {
+        let mut found = Vec::new();
+        for message in self.recent.iter().rev().filter(|message| !is_news(message)) {
+            let assigned = match &message.to {
+                Recipient::Agent(to) if is_assignment(message) => Some(to),
+                _ => None,
+            };
+            for agent in [Some(&message.from), assigned].into_iter().flatten() {
+                if found.len() < NAMED_MAX && !found.contains(&agent) {
+                    found.push(agent);
+                }
+            }
+        }
+        found.into_iter().cloned().collect()
+    }
+
     /// The agent with which the sender of a message speaks: its addressee, else the author of the
     /// message that it answers, else the sender of the last message.
     fn other(&self, message: &Remembered) -> Option<AgentId> {
@@ -107,6 +135,16 @@ impl WakeState {
             .find(|message| message.message_id.as_str() == message_id)
             .map(|message| &message.from)
     }
+}
+
+fn is_assignment(message: &Remembered) -> bool {
+    message.message_type == MessageType::TaskAssignment.as_str()
+}
+
+fn is_news(message: &Remembered) -> bool {
+    [MessageType::AgentJoined, MessageType::SessionBriefing]
+        .iter()
+        .any(|kind| message.message_type == kind.as_str())
 }
 
 /// A message with the decisions of all agents about it.

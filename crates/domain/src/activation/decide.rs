@@ -7,8 +7,9 @@ use concord_wire::{AgentId, MessageType, Recipient};
 use super::calibration::Participation;
 use super::decision::{Decision, Outcome, Reason, Rival};
 use super::keyword;
-use super::matcher::{Candidate, Matcher, Previous, Query};
+use super::matcher::{Candidate, Embedded, Matcher, Part, Previous, Query};
 use super::mention::{Named, mentions};
+use super::objection;
 
 /// The parts of a message that decide which agents it wakes.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +28,8 @@ pub struct Message<'a> {
     pub preferred: &'a [AgentId],
     /// The author of the message that this one answers.
     pub reply_to_author: Option<&'a AgentId>,
+    /// Whether its sender says that it asks for objections; many say so in the text alone.
+    pub asks_for_objections: bool,
 }
 
 impl Message<'_> {
@@ -40,6 +43,20 @@ impl Message<'_> {
             self.message_type,
             GroupQuery | PeerRequest | ExpertiseOffer | CallForProposals
         ) || *self.to == Recipient::Any
+    }
+
+    /// Whether its sender wants the help of others.
+    fn is_help_wanted(&self) -> bool {
+        matches!(
+            self.message_type,
+            MessageType::PeerRequest | MessageType::GroupQuery
+        )
+    }
+
+    /// Whether it is about who agrees and who does not: it asks for objections, or is one.
+    fn is_about_objections(&self) -> bool {
+        (self.is_group_visible() || *self.to == Recipient::All)
+            && (self.asks_for_objections || objection::is_in(self.content))
     }
 
     /// Whether agents that it does not wake observe it.
@@ -57,6 +74,12 @@ impl Message<'_> {
 pub struct Conversation<'a> {
     /// The message before this one.
     pub previous: Option<Previous<'a>>,
+    /// The [parts](super::parts()) of this one, where it has several.
+    pub parts: &'a [Part<'a>],
+    /// The assignment that its sender works on, if it was given in this conversation.
+    pub assignment: Option<Embedded<'a>>,
+    /// The agents that hold a position on what is discussed.
+    pub positions: &'a BTreeSet<AgentId>,
     /// The agents that have taken part.
     pub participations: &'a BTreeMap<AgentId, Participation>,
     /// The agents that can read it; `None` for all.
@@ -110,32 +133,28 @@ pub fn decide_all(
     let query = Query {
         text: message.content,
         vector,
+        parts: conversation.parts,
         previous: conversation.previous,
         participations: conversation.participations,
         audience: conversation.audience,
         from: Some(message.from),
     };
-    let ranked = match message.is_group_visible() {
-        true => matcher.rank(&query),
-        false => Vec::new(),
-    };
-    let matched: BTreeMap<&AgentId, usize> = ranked
-        .iter()
-        .enumerate()
-        .map(|(place, candidate)| (candidate.agent, place))
-        .collect();
+    let weighed = Weighing::of(matcher, message, &query, conversation);
     let lower = keyword::lower_case(message.content);
+    let calibration = matcher.calibration(vector.is_some());
     let decide_one = |agent: &AgentId| {
-        let candidate = matched.get(agent).and_then(|place| ranked.get(*place));
-        let rival = ranked.iter().find(|other| other.agent != agent);
+        let candidate = weighed.candidate(agent);
         let view = View {
             mentioned: standing(&mentioned, agent),
             preferred: standing(&preferred, agent),
             takes_part: conversation.participations.contains_key(agent),
             candidate,
-            rival: rival.map(Rival::of),
-            threshold: matcher.calibration(vector.is_some()).threshold,
+            in_context: weighed.in_context(agent),
+            has_position: weighed.about_objections && conversation.positions.contains(agent),
+            rival: weighed.rival(agent),
+            threshold: calibration.threshold,
             observe: matcher.parameters().observe,
+            background: calibration.background,
             trigger: candidate
                 .filter(|candidate| candidate.cosine.is_none() || candidate.skill.is_none())
                 .and_then(|_| matcher.phrase_in(agent, &lower)),
@@ -154,6 +173,65 @@ pub fn decide_all(
     Decisions {
         decisions,
         named_beyond: mentioned.beyond.len() + preferred.beyond.len(),
+    }
+}
+
+/// How well agents match a message, and the assignment that its sender works on.
+struct Weighing<'m> {
+    /// The candidates for the message, the most probable first.
+    ranked: Vec<Candidate<'m>>,
+    places: BTreeMap<&'m AgentId, usize>,
+    in_context: BTreeMap<&'m AgentId, Candidate<'m>>,
+    about_objections: bool,
+}
+
+impl<'m> Weighing<'m> {
+    fn of(
+        matcher: &'m Matcher,
+        message: &Message<'_>,
+        query: &Query<'_>,
+        conversation: &Conversation<'_>,
+    ) -> Self {
+        let about_objections = message.is_about_objections();
+        let ranked = match message.is_group_visible() {
+            true => matcher.rank(query),
+            false => Vec::new(),
+        };
+        let wants_help = message.is_help_wanted() && !about_objections;
+        let assignment = conversation.assignment.filter(|_| wants_help);
+        let of_assignment = assignment.map_or_else(Vec::new, |assignment| {
+            matcher.rank(&Query {
+                text: assignment.text,
+                vector: assignment.vector,
+                parts: &[],
+                previous: None,
+                ..*query
+            })
+        });
+        let places = ranked.iter().enumerate();
+        Self {
+            places: places.map(|(place, one)| (one.agent, place)).collect(),
+            ranked,
+            in_context: of_assignment
+                .into_iter()
+                .map(|one| (one.agent, one))
+                .collect(),
+            about_objections,
+        }
+    }
+
+    fn candidate(&self, agent: &AgentId) -> Option<&Candidate<'m>> {
+        self.ranked.get(*self.places.get(agent)?)
+    }
+
+    fn in_context(&self, agent: &AgentId) -> Option<&Candidate<'m>> {
+        self.in_context.get(agent)
+    }
+
+    /// The best other agent.
+    fn rival(&self, agent: &AgentId) -> Option<Rival<'m>> {
+        let mut others = self.ranked.iter().filter(|other| other.agent != agent);
+        others.next().map(Rival::of)
     }
 }
 
@@ -187,12 +265,18 @@ pub struct View<'a> {
     pub takes_part: bool,
     /// How well it matches, where the message was matched.
     pub candidate: Option<&'a Candidate<'a>>,
+    /// How well it matches the assignment that the sender works on, where the sender asks for help.
+    pub in_context: Option<&'a Candidate<'a>>,
+    /// Whether the message is about objections, and the agent holds a position.
+    pub has_position: bool,
     /// The best other agent.
     pub rival: Option<Rival<'a>>,
     /// The probability from which on it wakes.
     pub threshold: f64,
-    /// The probability below which it does not observe.
+    /// The probability below which it does not observe, unless its score is above the background.
     pub observe: f64,
+    /// The score that any text has with any other.
+    pub background: f64,
     /// The phrase of its card that the message contains, where phrases count.
     pub trigger: Option<&'a str>,
 }
@@ -207,10 +291,12 @@ pub struct View<'a> {
 /// | 3 | an assignment that names it | wake: `task_assignment` |
 /// | 3a | preferred by a peer request, among the first eight | wake: `preferred_peer` |
 /// | 3b | answers a message of its own | wake: `reply` |
+/// | 3c | asks for objections or is one, and it holds a position | wake: `position` |
 /// | 4 | visible to the group, probability at the threshold or above | wake: `semantic:<skill>` |
-/// | | the same without a model or without skills, has one of its phrases | wake: `keyword:<phrase>` |
-/// | | the same, below | observe: `below_threshold` |
-/// | | the same, far below, and it has not spoken | ignore: `irrelevant` |
+/// | 4a | asks for help with an assignment that matches it, at the threshold or above | wake: `context:<skill>` |
+/// | 4b | visible to the group, without a model or without skills, has one of its phrases | wake: `keyword:<phrase>` |
+/// | 4c | visible to the group, below | observe: `below_threshold` |
+/// | | the same, far below and no more alike than any two texts, and it has not spoken | ignore: `irrelevant` |
 /// | 5 | news, or to everyone | observe: `information` |
 /// | 6 | anything else | ignore: `not_concerned` |
 ///
@@ -240,6 +326,8 @@ pub fn decide(message: &Message<'_>, agent: &AgentId, view: &View<'_>) -> Decisi
         view.mentioned == Naming::Beyond || (is_peer_request && view.preferred == Naming::Beyond);
     let decision = if let Some(candidate) = view.candidate {
         by_match(candidate, view)
+    } else if view.has_position {
+        named(Reason::Position)
     } else if message.is_information() {
         Decision::new(Outcome::Observe, Reason::Information)
     } else {
@@ -256,15 +344,25 @@ pub fn decide(message: &Message<'_>, agent: &AgentId, view: &View<'_>) -> Decisi
 }
 
 fn by_match(candidate: &Candidate<'_>, view: &View<'_>) -> Decision {
-    let (outcome, reason) = match (candidate.skill, view.trigger) {
-        (Some(skill), _) if candidate.probability >= view.threshold => {
-            (Outcome::Wake, Reason::Semantic(skill.to_owned()))
-        }
-        (_, Some(trigger)) => (Outcome::Wake, Reason::Keyword(trigger.to_owned())),
-        _ if candidate.probability >= view.observe || view.takes_part => {
-            (Outcome::Observe, Reason::BelowThreshold)
-        }
-        _ => (Outcome::Ignore, Reason::Irrelevant),
+    if view.has_position {
+        return Decision::matched(Outcome::Wake, Reason::Position, candidate, view.rival);
+    }
+    let concerns = |candidate: &Candidate<'_>| candidate.probability >= view.threshold;
+    if let Some(skill) = candidate.skill.filter(|_| concerns(candidate)) {
+        let reason = Reason::Semantic(skill.to_owned());
+        return Decision::matched(Outcome::Wake, reason, candidate, view.rival);
+    }
+    if let Some(in_context) = view.in_context.filter(|candidate| concerns(candidate))
+        && let Some(skill) = in_context.skill
+    {
+        let reason = Reason::Context(skill.to_owned());
+        return Decision::matched(Outcome::Wake, reason, in_context, None);
+    }
+    let is_alike = candidate.probability >= view.observe || candidate.score >= view.background;
+    let (outcome, reason) = match view.trigger {
+        Some(trigger) => (Outcome::Wake, Reason::Keyword(trigger.to_owned())),
+        None if is_alike || view.takes_part => (Outcome::Observe, Reason::BelowThreshold),
+        None => (Outcome::Ignore, Reason::Irrelevant),
     };
     Decision::matched(outcome, reason, candidate, view.rival)
 }

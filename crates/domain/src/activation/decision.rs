@@ -23,7 +23,7 @@ pub enum Outcome {
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal),+ $(,)?) => {
         /// The reason of a decision. As text: `direct_target`, `semantic:<skill>`,
-        /// `keyword:<phrase>`.
+        /// `keyword:<phrase>`, `context:<skill>`.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Reason {
             $($(#[doc = $doc])+ $variant,)+
@@ -31,6 +31,8 @@ macro_rules! reasons {
             Semantic(String),
             /// The message contains this phrase of its card.
             Keyword(String),
+            /// The assignment that the sender works on matches its skill with this name.
+            Context(String),
         }
 
         impl fmt::Display for Reason {
@@ -39,6 +41,7 @@ macro_rules! reasons {
                     $(Self::$variant => f.write_str($text),)+
                     Self::Semantic(skill) => write!(f, "semantic:{skill}"),
                     Self::Keyword(phrase) => write!(f, "keyword:{phrase}"),
+                    Self::Context(skill) => write!(f, "context:{skill}"),
                 }
             }
         }
@@ -50,6 +53,7 @@ macro_rules! reasons {
                     $(($text, _) => Ok(Self::$variant),)+
                     (_, Some(("semantic", skill))) => Ok(Self::Semantic(skill.to_owned())),
                     (_, Some(("keyword", phrase))) => Ok(Self::Keyword(phrase.to_owned())),
+                    (_, Some(("context", skill))) => Ok(Self::Context(skill.to_owned())),
                     _ => Err(format!("{text:?} is no reason for a decision to wake")),
                 }
             }
@@ -70,6 +74,8 @@ reasons! {
     PreferredPeer = "preferred_peer",
     /// The message answers one of its own.
     Reply = "reply",
+    /// The message asks for objections or is one, and it holds a position on what is discussed.
+    Position = "position",
     /// The message names it, after as many others as one message may wake in this way.
     NamedBeyond = "named_beyond",
     /// The probability that the message concerns it is below the threshold.
@@ -90,6 +96,8 @@ impl Reason {
         match self {
             Self::Semantic(_) => "semantic",
             Self::Keyword(_) => "keyword",
+            Self::Context(_) => "context",
+            Self::Position => "position",
             Self::OwnMessage => "own_message",
             Self::DirectTarget => "direct_target",
             Self::Mention => "mention",

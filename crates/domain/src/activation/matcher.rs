@@ -6,10 +6,12 @@ use concord_wire::AgentId;
 use concord_wire::payload::{Card, Skill};
 use serde::{Deserialize, Serialize};
 
-use super::calibration::{Bonus, Calibration, Participation, sigmoid};
+use super::calibration::{Bonus, Calibration, Participation};
 use super::index::Index;
 use super::keyword::{self, Phrase};
+use super::lead;
 use super::ngram::{self, Profile};
+use super::parts::PART_THRESHOLD;
 use super::vector;
 
 /// The share of the cosine in an agent's score; the n-grams have the rest.
@@ -58,6 +60,8 @@ pub struct Query<'a> {
     pub text: &'a str,
     /// The vector of the content, where there is a model.
     pub vector: Option<&'a [f32]>,
+    /// The [parts](super::parts()) of the content, where it has several.
+    pub parts: &'a [Part<'a>],
     /// The message before this one in the conversation.
     pub previous: Option<Previous<'a>>,
     /// The agents that have taken part in the conversation.
@@ -68,14 +72,19 @@ pub struct Query<'a> {
     pub from: Option<&'a AgentId>,
 }
 
-/// The message before another one in a conversation.
+/// A text with its vector, where there is a model.
 #[derive(Debug, Clone, Copy)]
-pub struct Previous<'a> {
-    /// The content of the message.
+pub struct Embedded<'a> {
+    /// The text.
     pub text: &'a str,
-    /// The vector of the content, where there is a model.
+    /// Its vector, where there is a model.
     pub vector: Option<&'a [f32]>,
 }
+
+/// The message before another one in a conversation.
+pub type Previous<'a> = Embedded<'a>;
+/// One of the parts of a message.
+pub type Part<'a> = Embedded<'a>;
 
 /// How well an agent matches a message.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -271,24 +280,27 @@ impl Matcher {
 
     /// The candidates, the most probable first; those of equal probability in the order of their
     /// ids.
+    ///
+    /// An agent is as probable as for the part of the message that concerns it most, or for the
+    /// whole. So every agent that a part concerns can wake, and none has to lead over an agent that
+    /// another part concerns.
     pub fn rank<'a>(&'a self, query: &Query<'_>) -> Vec<Candidate<'a>> {
-        let (vector, profile) = blended(query);
-        let ngrams = self.index.scores(&profile, self.slots as usize);
-        let is_rival = |agent: &AgentId| {
-            query.from != Some(agent)
-                && query
-                    .audience
-                    .is_none_or(|audience| audience.contains(agent))
-        };
-        let scored = self.agents.iter().filter(|(agent, _)| is_rival(agent));
-        let mut candidates: Vec<Candidate<'a>> = scored
-            .map(|(agent, entry)| best_skill(agent, entry, vector.as_deref(), &ngrams))
-            .collect();
-        self.settle(
-            &mut candidates,
-            self.calibration(vector.is_some()),
-            query.participations,
-        );
+        let mut candidates = self.candidates(query, query.participations);
+        for part in query.parts {
+            let part = Query {
+                text: part.text,
+                vector: part.vector,
+                previous: None,
+                ..*query
+            };
+            // Whoever takes part has its addition for the whole.
+            let of_part = self.candidates(&part, &BTreeMap::new());
+            for (candidate, of_part) in candidates.iter_mut().zip(of_part) {
+                if of_part.probability > candidate.probability.max(PART_THRESHOLD) {
+                    *candidate = of_part;
+                }
+            }
+        }
         debug_assert!(
             candidates
                 .iter()
@@ -303,56 +315,29 @@ impl Matcher {
         candidates
     }
 
-    /// Fills in leads, additions and probabilities.
-    fn settle(
-        &self,
-        candidates: &mut [Candidate<'_>],
-        calibration: &Calibration,
+    /// The candidates for one text, in the order of their ids.
+    fn candidates<'a>(
+        &'a self,
+        query: &Query<'_>,
         participations: &BTreeMap<AgentId, Participation>,
-    ) {
-        let (best, second) = two_best(candidates);
-        for candidate in candidates.iter_mut() {
-            let other = match best {
-                Some((agent, _)) if agent == candidate.agent => second,
-                best => best.map(|(_, score)| score),
-            };
-            candidate.lead = calibration.lead_of(candidate.score, other);
-            candidate.probability = sigmoid(calibration.log_odds(candidate.score, candidate.lead));
-        }
-        let is_sure = |candidate: &Candidate<'_>| candidate.probability >= calibration.threshold;
-        let sure = candidates
-            .iter()
-            .filter(|candidate| is_sure(candidate))
-            .count();
-        for candidate in candidates.iter_mut() {
-            // An agent that takes part yields to another agent that is certain without the
-            // addition.
-            let yields = sure > usize::from(is_sure(candidate));
-            if let Some(participation) = participations.get(candidate.agent).filter(|_| !yields) {
-                candidate.bonus = self.parameters.bonus.of(*participation);
-                let log_odds = calibration.log_odds(candidate.score, candidate.lead);
-                candidate.probability = sigmoid(log_odds + candidate.bonus);
-            }
-        }
+    ) -> Vec<Candidate<'a>> {
+        let (vector, profile) = blended(query);
+        let ngrams = self.index.scores(&profile, self.slots as usize);
+        let is_rival = |agent: &AgentId| {
+            query.from != Some(agent)
+                && query
+                    .audience
+                    .is_none_or(|audience| audience.contains(agent))
+        };
+        let scored = self.agents.iter().filter(|(agent, _)| is_rival(agent));
+        let mut candidates: Vec<Candidate<'a>> = scored
+            .map(|(agent, entry)| best_skill(agent, entry, vector.as_deref(), &ngrams))
+            .collect();
+        let calibration = self.calibration(vector.is_some());
+        let bonus = &self.parameters.bonus;
+        lead::settle(&mut candidates, calibration, bonus, participations);
+        candidates
     }
-}
-
-/// The agent with the highest score, and the highest score of any other.
-fn two_best<'a>(candidates: &[Candidate<'a>]) -> (Option<(&'a AgentId, f64)>, Option<f64>) {
-    let mut best: Option<(&AgentId, f64)> = None;
-    let mut second: Option<f64> = None;
-    for candidate in candidates {
-        match best {
-            Some((_, score)) if candidate.score <= score => {
-                second = Some(second.map_or(candidate.score, |second| second.max(candidate.score)));
-            }
-            _ => {
-                second = best.map(|(_, score)| score);
-                best = Some((candidate.agent, candidate.score));
-            }
-        }
-    }
-    (best, second)
 }
 
 fn lower_case(agent: &AgentId) -> String {

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use concord_wire::payload::{Card, Skill};
 use concord_wire::{AgentId, MessageType, Recipient};
@@ -8,6 +8,7 @@ use super::*;
 mod matching;
 mod mentions;
 mod properties;
+mod several;
 mod tree;
 
 fn id(name: &str) -> AgentId {
@@ -76,6 +77,7 @@ fn asking(text: &str) -> Query<'_> {
     Query {
         text,
         vector: None,
+        parts: &[],
         previous: None,
         participations: NOBODY,
         audience: None,
@@ -83,8 +85,13 @@ fn asking(text: &str) -> Query<'_> {
     }
 }
 
+const NO_ONE: &BTreeSet<AgentId> = &BTreeSet::new();
+
 const ALONE: Conversation<'static> = Conversation {
     previous: None,
+    parts: &[],
+    assignment: None,
+    positions: NO_ONE,
     participations: NOBODY,
     audience: None,
 };

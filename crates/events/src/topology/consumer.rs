@@ -180,7 +180,7 @@ pub const EXCHANGED: [MessageType; 5] = [
 ];
 
 /// The message types that may concern agents they are not addressed to, or that those remember as context.
-pub const WAKING: [MessageType; 8] = [
+pub const WAKING: [MessageType; 9] = [
     MessageType::GroupQuery,
     MessageType::PeerRequest,
     MessageType::ExpertiseOffer,
@@ -189,6 +189,7 @@ pub const WAKING: [MessageType; 8] = [
     MessageType::InfoUpdate,
     MessageType::TaskResult,
     MessageType::SessionBriefing,
+    MessageType::TaskAssignment,
 ];
 
 /// The groups that a message can be addressed to, and how the names of their consumers end.

@@ -101,6 +101,7 @@ impl AgentIndex {
         let query = Query {
             text,
             vector: None,
+            parts: &[],
             previous: None,
             participations: &BTreeMap::new(),
             audience: None,

@@ -83,15 +83,16 @@ async fn has_vectors(matching: &Matching, text: &str) -> (bool, bool) {
         assigned: None,
         preferred: &[],
         reply_to_author: None,
+        asks_for_objections: false,
     };
-    let vectors = matching
-        .vectors(&message, Some(format!("before {text}")))
-        .await;
+    let texts = Texts {
+        previous: Some(format!("before {text}")),
+        ..Texts::default()
+    };
+    let vectors = matching.vectors(&message, &texts).await;
     assert!(vectors.message().is_none_or(|vector| vector.len() == 5));
-    (
-        vectors.message().is_some(),
-        vectors.previous("x").vector.is_some(),
-    )
+    let previous = vectors.of(&texts).previous.unwrap();
+    (vectors.message().is_some(), previous.vector.is_some())
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ pub(super) fn saying(from: &AgentId) -> Message<'_> {
         assigned: None,
         preferred: &[],
         reply_to_author: None,
+        asks_for_objections: false,
     }
 }
 
@@ -26,6 +27,9 @@ fn an_agent_decides_nothing_about_its_own_message_however_it_is_addressed() {
         preferred: Naming::Named,
         takes_part: true,
         candidate: None,
+        in_context: None,
+        has_position: true,
+        background: 0.0,
         rival: None,
         threshold: 0.7,
         observe: 0.0,

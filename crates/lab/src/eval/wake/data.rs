@@ -125,6 +125,8 @@ pub(super) struct Split {
     pub(super) cards: Vec<Card>,
     /// Messages that are on no card, as many of each intent as were asked for.
     pub(super) held_out: Vec<Labelled>,
+    /// Messages that concern somebody and are neither on a card nor held out.
+    pub(super) rest: Vec<Labelled>,
 }
 
 /// Makes each domain an agent and each of its intents a skill, with the first messages of the intent as examples. Of each
@@ -136,7 +138,7 @@ pub(super) fn split(
     held_out_max: usize,
 ) -> Split {
     let mut examples: BTreeMap<(AgentId, String), Vec<String>> = BTreeMap::new();
-    let mut held_out = Vec::new();
+    let (mut held_out, mut rest) = (Vec::new(), Vec::new());
     let mut seen: BTreeMap<(AgentId, String), usize> = BTreeMap::new();
     for message in train {
         let Some(agent) = &message.agent else {
@@ -150,6 +152,8 @@ pub(super) fn split(
             examples.entry(key).or_default().push(message.text);
         } else if *seen <= phrases + held_out_max {
             held_out.push(message);
+        } else {
+            rest.push(message);
         }
     }
     let skill = |agent: &AgentId, intent: &String| Skill {
@@ -167,6 +171,7 @@ pub(super) fn split(
     Split {
         cards: domains.iter().map(card).collect(),
         held_out,
+        rest,
     }
 }
 
@@ -239,7 +244,11 @@ mod tests {
     fn a_domain_is_an_agent_and_the_first_messages_of_an_intent_are_its_examples() {
         let text = "text\tintent\tdomain\np1\tpin\tbank\nx\toos\toos\np2\tpin\tbank\ng1\tgas\tauto\np3\tpin\tbank\np4\tpin\tbank\n";
         let messages = messages(file(text).path(), &two()).unwrap();
-        let Split { cards, held_out } = split(messages, &two(), 2, 1);
+        let Split {
+            cards,
+            held_out,
+            rest,
+        } = split(messages, &two(), 2, 1);
         let skills = |card: &Card| {
             card.skills
                 .iter()
@@ -266,6 +275,10 @@ mod tests {
                 .map(|message| message.text.as_str())
                 .collect::<Vec<_>>(),
             ["x", "p3"]
+        );
+        assert_eq!(
+            rest.first().map(|message| message.text.as_str()),
+            Some("p4")
         );
     }
 }

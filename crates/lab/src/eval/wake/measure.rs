@@ -1,12 +1,14 @@
 //! The quality and the speed of decisions to wake.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use concord_domain::activation::{Calibration, Candidate, Matcher, Query, Sample};
+use concord_domain::activation::{Calibration, Candidate, Matcher, Part, Query, Sample, parts};
+use concord_wire::AgentId;
 use serde::Serialize;
 
 use super::data::Labelled;
+use super::several::Several;
 use super::vectors::Vectors;
 use concord_cli::shared::failure::Failure;
 
@@ -66,6 +68,21 @@ pub(super) struct Quality {
     pub(super) wrong_wakes: usize,
 }
 
+/// The quality of decisions about messages that concern several agents: whether the agents that wake are those that are concerned.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct SetQuality {
+    /// The number of messages.
+    pub(super) messages: usize,
+    /// The share of wakes that were right.
+    pub(super) precision: f64,
+    /// The share of the agents concerned that woke.
+    pub(super) recall: f64,
+    /// The harmonic mean of precision and recall.
+    pub(super) f1: f64,
+    /// The share of messages that woke exactly the agents concerned.
+    pub(super) exact: f64,
+}
+
 /// One message after another, as they would arrive: nothing is known of it beforehand but the cards.
 pub(super) struct Run<'a> {
     pub(super) matcher: &'a Matcher,
@@ -83,14 +100,25 @@ impl Run<'_> {
         let participations = BTreeMap::new();
         for (place, text) in messages.into_iter().enumerate() {
             let begun = Instant::now();
-            let vector = self
+            let texts: Vec<&str> = [text].into_iter().chain(parts(text)).collect();
+            let made = self
                 .vectors
-                .map(|vectors| vectors.embed(text))
-                .transpose()?;
+                .map(|vectors| vectors.embed_all(&texts))
+                .transpose()?
+                .unwrap_or_default();
+            let vector = |place: usize| made.get(place).map(|vector| &vector[..]);
+            let split: Vec<Part<'_>> = (1..)
+                .zip(texts.iter().skip(1))
+                .map(|(place, text)| Part {
+                    text,
+                    vector: vector(place),
+                })
+                .collect();
             let embedded = Instant::now();
             let query = Query {
                 text,
-                vector: vector.as_deref(),
+                vector: vector(0),
+                parts: &split,
                 previous: None,
                 participations: &participations,
                 audience: None,
@@ -152,6 +180,41 @@ impl Run<'_> {
             wrong_wakes: wrong,
         };
         Ok((quality, latencies))
+    }
+
+    /// The quality of decisions about messages that concern several agents.
+    pub(super) fn set_quality(
+        &self,
+        messages: &[Several],
+        threshold: f64,
+    ) -> Result<SetQuality, Failure> {
+        let (mut right, mut woken, mut concerned, mut exact) = (0_usize, 0_usize, 0_usize, 0_usize);
+        let texts = messages.iter().map(|message| message.text.as_str());
+        self.over(texts, |place, candidates| {
+            let Some(message) = messages.get(place) else {
+                return;
+            };
+            let wakes = candidates
+                .iter()
+                .filter(|candidate| candidate.probability >= threshold);
+            let wakes: BTreeSet<&AgentId> = wakes.map(|candidate| candidate.agent).collect();
+            let hits = message
+                .agents
+                .iter()
+                .filter(|agent| wakes.contains(agent))
+                .count();
+            right += hits;
+            woken += wakes.len();
+            concerned += message.agents.len();
+            exact += usize::from(hits == wakes.len() && hits == message.agents.len());
+        })?;
+        Ok(SetQuality {
+            messages: messages.len(),
+            precision: share(right, woken),
+            recall: share(right, concerned),
+            f1: share(2 * right, woken + concerned),
+            exact: share(exact, messages.len()),
+        })
     }
 
     /// A calibration from messages that are on no card; background and threshold stay as they are.
@@ -223,7 +286,6 @@ fn thousandths(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use concord_wire::AgentId;
     use concord_wire::payload::{Card, Skill};
 
     use super::*;

@@ -14,10 +14,11 @@ use concord_cli::shared::output;
 
 mod data;
 mod measure;
+mod several;
 mod synthetic;
 mod vectors;
 
-use measure::{Latencies, Latency, Quality, Run, embedding_failed};
+use measure::{Latencies, Latency, Quality, Run, SetQuality, embedding_failed};
 use vectors::Vectors;
 
 /// Where `scripts/model` puts the model.
@@ -34,6 +35,7 @@ and its first phrases in the training file are its examples. False wakes are wro
 
 Examples:
   concord-lab eval wake --train train.tsv --test test.tsv --domains domains.json
+  concord-lab eval wake --train train.tsv --test test.tsv --domains domains.json --multi
   concord-lab eval wake --train train.tsv --test test.tsv --domains domains.json \\
     --embeddings http://127.0.0.1:11434/v1 --model nomic-embed-text
   concord-lab eval wake --agents 1000 --no-model")]
@@ -56,12 +58,16 @@ pub(crate) struct WakeArgs {
     /// Fit the calibration to twenty further phrases of each intent, and to the messages for nobody, of the training file.
     #[arg(long)]
     fit: bool,
+    /// Measure messages that concern several agents as well: 600 made of two or three requests of different domains of the
+    /// training file, none of which is on a card.
+    #[arg(long)]
+    multi: bool,
     /// Measure how fast so many made-up agents are matched instead.
-    #[arg(long, conflicts_with_all = ["train", "test", "domains", "fit", "threshold", "phrases"],
+    #[arg(long, conflicts_with_all = ["train", "test", "domains", "fit", "threshold", "phrases", "multi"],
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     agents: Option<u32>,
-    /// What the made-up agents are made from.
-    #[arg(long, default_value_t = 1, requires = "agents")]
+    /// What the made-up agents are made from, and the messages that concern several.
+    #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Compare n-grams only.
     #[arg(long)]
@@ -112,6 +118,9 @@ struct Report {
     calibration: Calibration,
     #[serde(flatten)]
     quality: Quality,
+    /// The quality about messages that concern several agents, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multi: Option<SetQuality>,
     latency: Latencies,
 }
 
@@ -224,11 +233,15 @@ fn quality(args: &WakeArgs, files: [&Path; 3]) -> Result<u8, Failure> {
             "this is a debug build: the times are several times worse than those of a release build"
         );
     }
-    let (quality, latency) = Run {
+    let run = Run {
         matcher: &matcher,
         vectors,
-    }
-    .quality(&test, threshold)?;
+    };
+    let (quality, latency) = run.quality(&test, threshold)?;
+    let joined = args.multi.then(|| several::joined(&split.rest, args.seed));
+    let multi = joined
+        .map(|messages| run.set_quality(&messages, threshold))
+        .transpose()?;
     let report = Report {
         agents: split.cards.len(),
         skills: split.cards.iter().map(|card| card.skills.len()).sum(),
@@ -238,6 +251,7 @@ fn quality(args: &WakeArgs, files: [&Path; 3]) -> Result<u8, Failure> {
         threshold,
         calibration,
         quality,
+        multi,
         latency,
     };
     if args.json.json {
@@ -322,7 +336,7 @@ fn shown(report: &Report) -> String {
          top-1                 {}\n\
          recall                {}\n\
          false wakes           {}  {} of {} wakes\n\
-         for nobody, yet woke  {}\n{}",
+         for nobody, yet woke  {}\n{}{}",
         quality.messages,
         quality.for_nobody,
         report.with,
@@ -336,7 +350,24 @@ fn shown(report: &Report) -> String {
         quality.wrong_wakes,
         quality.wakes,
         percent(quality.false_wakes_for_nobody),
+        report.multi.as_ref().map(shown_sets).unwrap_or_default(),
         shown_latencies(&report.latency)
+    )
+}
+
+fn shown_sets(sets: &SetQuality) -> String {
+    let percent = |share: f64| format!("{:>6.1} %", share * 100.0);
+    format!(
+        "of {} messages that concern two or three:\n\
+         set precision         {}\n\
+         set recall            {}\n\
+         set F1                {}\n\
+         exactly those woke    {}\n",
+        sets.messages,
+        percent(sets.precision),
+        percent(sets.recall),
+        percent(sets.f1),
+        percent(sets.exact),
     )
 }
 

@@ -46,6 +46,11 @@ impl Source {
         z ^ (z >> 31)
     }
 
+    /// At least 0, below `end`; 0 where `end` is 0.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        ((self.unit() * end as f64) as usize).min(end.saturating_sub(1))
+    }
+
     /// At least 0, below 1.
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64

@@ -248,6 +248,7 @@ fn every_branch_in_its_order() {
             assigned: assigned.as_ref(),
             preferred: &preferred,
             reply_to_author: author.as_ref(),
+            asks_for_objections: false,
         };
         let decisions = decide_all(&matcher, &message, None, &ALONE);
         let found = decisions

@@ -1,0 +1,34 @@
+"""What an agent does about questions to the group: its handler runs when the agent adapter has woken it, and then knows why."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from .message import ANY, Message
+
+#: The types whose handlers run only for messages that concern the agent.
+GROUP = frozenset({"group_query", "peer_request", "expertise_offer"})
+
+
+def awake(message: Message, agent_id: str, handled: dict[str, Any], hears_all: set[str]) -> Message | None:
+    """The message to handle: a question to the group in place of the notification that it woke this agent, and none in place of
+    a question that has not woken it."""
+    if message.message_type in GROUP:
+        is_for_it = message.to_agent == agent_id or message.message_type in hears_all
+        return message if is_for_it else None
+    data = message.payload.get("data") if message.message_type == "notification" else None
+    if not isinstance(data, dict) or message.payload.get("event") != "woken" or message.from_agent != "agent-adapter":
+        return message
+    try:
+        asked = Message.of(data.get("message"))
+    except ValueError:
+        # Too large to be repeated: whoever handles notifications is told of it.
+        return message
+    if asked.message_type not in GROUP or not handled.keys() & {asked.message_type, "*"}:
+        return message
+    if asked.message_type in hears_all and asked.to_agent != ANY:
+        # It was handled when it was said.
+        return None
+    woken = {name: data.get(name) for name in ("reason", "score", "context")}
+    return dataclasses.replace(asked, woken=woken)

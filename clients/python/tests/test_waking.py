@@ -1,0 +1,62 @@
+"""Questions to the group, without a broker."""
+
+import unittest
+from typing import Any
+
+from concord_agent.message import Message
+from concord_agent.waking import awake
+
+
+def said(message_type: str, to: str, **payload: Any) -> dict[str, Any]:
+    """An envelope of the user, or of the adapter where it is a notification."""
+    sender = "agent-adapter" if message_type == "notification" else "user"
+    names = ("message_id", "timestamp", "from_agent", "to_agent", "message_type", "payload")
+    values = ("m-1", "2026-11-21T20:00:00Z", sender, to, message_type, payload)
+    return dict(zip(names, values, strict=True))
+
+
+def woken(message: Any, event: str = "woken") -> Message:
+    """The notification that a message woke ann."""
+    data = {"reason": "semantic:tax", "score": 0.98, "context": [], "message": message}
+    return Message.of(said("notification", "ann", event=event, data=data))
+
+
+class Waking(unittest.TestCase):
+    def heard(self, message: Message, hears_all: tuple[str, ...] = ()) -> Message | None:
+        return awake(message, "ann", {"group_query": None}, set(hears_all))
+
+    def test_a_question_is_handled_when_it_has_woken_the_agent(self) -> None:
+        question = said("group_query", "_all", content="Who bears the tax?")
+        self.assertIsNone(self.heard(Message.of(question)))
+        handled = self.heard(woken(question))
+        assert handled is not None
+        self.assertEqual((handled.message_id, handled.from_agent), ("m-1", "user"))
+        self.assertEqual(handled.woken, {"reason": "semantic:tax", "score": 0.98, "context": []})
+
+    def test_a_question_to_the_agent_itself_is_handled_at_once(self) -> None:
+        handled = self.heard(Message.of(said("group_query", "ann")))
+        assert handled is not None
+        self.assertIsNone(handled.woken)
+
+    def test_who_hears_everything_handles_it_once(self) -> None:
+        question = said("group_query", "_all")
+        self.assertIsNotNone(self.heard(Message.of(question), ("group_query",)))
+        self.assertIsNone(self.heard(woken(question), ("group_query",)))
+        # What is said to whoever can help is not heard otherwise.
+        self.assertIsNotNone(self.heard(woken(said("group_query", "_any")), ("group_query",)))
+
+    def test_other_notifications_are_handled_as_such(self) -> None:
+        for other in (
+            woken(None),
+            woken({"message_id": 7}),
+            woken(said("info_update", "_all")),
+            woken(said("peer_request", "_any")),
+            woken(said("group_query", "_any"), event="lunch"),
+        ):
+            self.assertIs(self.heard(other), other)
+        forged = Message.of(said("notification", "ann") | {"from_agent": "eve", "payload": woken(said("group_query", "_any")).payload})
+        self.assertIs(self.heard(forged), forged)
+
+
+if __name__ == "__main__":
+    unittest.main()
