@@ -112,6 +112,11 @@ fn of_case(envelope: &Envelope) -> Fate {
         Ok(Some(_)) => return Fate::Free,
         Ok(None) => {}
     }
+    match concord_coordinator::route::register::from_message(envelope) {
+        Err(_) => return Fate::Dead,
+        Ok(Some(_)) => return Fate::Free,
+        Ok(None) => {}
+    }
     match concord_coordinator::route::from_message(envelope) {
         Err(_) => Fate::Dead,
         Ok(Routed::Step {
