@@ -128,8 +128,10 @@ fn of_case(envelope: &Envelope) -> Fate {
         Ok(_) => {}
     }
     // What is about the register leads to an event about an agent, or is refused; the auditor looks for it.
-    if let Ok(Some(_)) = route::register::from_message(envelope) {
-        return Fate::Free;
+    match route::register::from_message(envelope) {
+        Err(_) => return Fate::Dead,
+        Ok(Some(_)) => return Fate::Free,
+        Ok(None) => {}
     }
     match route::from_message(envelope) {
         Err(_) => Fate::Dead,
