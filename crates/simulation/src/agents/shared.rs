@@ -5,7 +5,7 @@ use concord_wire::payload::BOARD_PUT;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use super::{Agents, Draft, NAMES, STRANGER, text};
+use super::{Agents, Draft, NAMES, STRANGER, capacity_of, text};
 use crate::world::World;
 
 /// When the last of it is said.
@@ -126,7 +126,8 @@ impl Agents {
             payload,
             more: Value::Null,
         };
-        let card = json!({ "agent_id": from });
+        // The same capacity as whenever it registers: that of a card holds.
+        let card = json!({ "agent_id": from, "capacity": capacity_of(&from) });
         let register = json!({ "action": "register_agent", "parameters": card });
         let came = draft(self.fresh_id(), "request", register);
         let in_ms = self.random.between(0, 2_000);

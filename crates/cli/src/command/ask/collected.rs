@@ -282,7 +282,7 @@ mod tests {
             (vec!["dan"], vec!["eve"])
         );
         assert_eq!(found.silent, [id("fay")].into());
-        let text = found.text();
+        let text = anstream::adapter::strip_str(&found.text()).to_string();
         for line in [
             "ben (0.95): Yes.",
             "supplementary",
