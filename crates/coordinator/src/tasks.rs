@@ -207,11 +207,11 @@ impl<P: Ports> Tasks<P> {
             let Some(opened) = known.opened.as_ref().filter(|_| known.waits_for(agent)) else {
                 continue;
             };
-            let card = self.directory.agent(agent).and_then(|known| known.card);
+            let capacity = self.capacity_of(agent).await?;
             let taken = WorkTaken {
                 task_id: id.clone(),
                 priority: opened.terms.priority,
-                capacity: card.and_then(|card| card.capacity),
+                capacity,
             };
             let input = WorklistInput::Take(taken);
             if let Some(fault) = self.step_worklist(agent, &context, &input).await? {
@@ -221,6 +221,19 @@ impl<P: Ports> Tasks<P> {
             }
         }
         Ok(())
+    }
+
+    /// How many tasks an agent may have at a time; `None` for no limit.
+    async fn capacity_of(&self, agent: &AgentId) -> Result<Option<u32>, HandleError> {
+        if let Some(card) = self.directory.agent(agent).and_then(|known| known.card) {
+            return Ok(card.capacity);
+        }
+        // This process has not heard of it yet, or it has left: then its last capacity holds until its tasks are taken from it.
+        let id = agent.token();
+        if let Some(card) = self.agents.load(&id).await?.state.card {
+            return Ok(card.capacity);
+        }
+        Ok(self.worklists.load(&id).await?.state.capacity)
     }
 
     /// Gives an agent the task for which there is room now.

@@ -36,8 +36,8 @@ pub struct WorklistState {
     pub done: u64,
     /// How many it was given and has not finished.
     pub undone: u64,
-    /// Its capacity when it was last stated.
-    capacity: Option<u32>,
+    /// Its capacity when it was last stated; `None` for no limit.
+    pub capacity: Option<u32>,
     arrivals: u64,
 }
 
