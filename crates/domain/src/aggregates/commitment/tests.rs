@@ -273,3 +273,16 @@ proptest! {
         prop_assert_eq!(&again.state, story.state());
     }
 }
+
+#[test]
+fn of_two_leases_that_have_passed_the_later_may_be_heard_of_first() {
+    let mut story = Story::<CommitmentMachine>::of("c-1");
+    let commit =
+        |id, resource, lease| said_by("ann", id, CommitmentAct::Commit, resource, Some(lease));
+    story.hears(&said("m-1", 0), &commit("m-1", "build", 2_000));
+    story.hears(&said("m-2", 0), &commit("m-2", "docs", 3_000));
+    assert_eq!(story.hears(&said("e-1", 3_500), &passes(3_000)), "ended");
+    assert!(story.state().leases.is_empty(), "both have passed");
+    let late = story.hears(&said("e-2", 3_600), &passes(2_000));
+    assert!(late.starts_with("ignored"), "{late}");
+}
