@@ -217,3 +217,21 @@ fn a_swarm_waits_for_members_and_not_for_those_who_left() {
         "refused: /payload/parameters/task_id"
     );
 }
+
+#[test]
+fn of_two_whose_time_is_over_the_later_may_be_heard_of_first() {
+    let more = json!({ "answer_ms": 1_000 });
+    let mut stage = Stage::open("broadcast", &["ann", "ben"], more);
+    stage.places(&["ann"]);
+    stage.places(&["ben"]);
+    let parts = &stage.story.state().parts;
+    let dues: Vec<_> = parts.values().filter_map(|part| part.due).collect();
+    let (first, last) = (dues.iter().min().unwrap(), dues.iter().max().unwrap());
+    assert!(first < last, "each has its own time: {dues:?}");
+    let passed = |due| TaskInput::Elapsed(elapsed(Aggregate::Task, &token("t-1"), ATTEMPT, due));
+    let (first, last) = (passed(*first), passed(*last));
+    assert_eq!(stage.hear(&last), "elapsed", "it elapses once");
+    let parts = stage.story.state().parts.values();
+    assert_eq!(parts.filter(|part| part.is_working()).count(), 0);
+    assert!(stage.hear(&first).starts_with("ignored"));
+}
