@@ -4,6 +4,7 @@ use std::time::Duration;
 
 mod bad_input;
 mod killed;
+mod panels;
 mod stage;
 mod strategies;
 

@@ -179,6 +179,7 @@ impl<P: Ports> Handler for OwnEvents<P> {
                 let done = self.cases.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.openers.heard(&record).await?;
+                self.tasks.heard_of_case(&record).await?;
                 self.shared.heard_of_case(&record).await?;
                 Ok(done)
             }

@@ -93,7 +93,7 @@ pub fn bind<P: Ports>(
         policies: Policies::new(service),
         openers: Openers::new(service, &cases, own.quota),
     };
-    let tasks = tasks::Tasks::new(service, &names, directory);
+    let tasks = tasks::Tasks::new(service, &cases, &names, directory);
     let shared = Shared::new(service, &cases, &names, holdings, own.commitment);
     let messages = || {
         let of_cases =

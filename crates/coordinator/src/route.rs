@@ -6,6 +6,7 @@ use concord_domain::aggregates::policy::KnownPolicies;
 use concord_events::Aggregate;
 use concord_events::{
     self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, ReceivedFinding, StoredEvent,
+    TaskEvent,
 };
 use concord_runtime::delivery::route::{digest_of, not_acted_on};
 use concord_runtime::{Routed, signing};
@@ -208,6 +209,14 @@ pub fn from_event(
             }
         }
         Aggregate::Case => Routed::Ignored("own_fact"),
+        Aggregate::Task => {
+            let record = StoredEvent::<TaskEvent>::decode(bytes, sequence)?;
+            let (id, input) = (record.meta.id.clone(), task::case_input(&record));
+            input.map_or(Routed::Ignored("other_fact"), |input| Routed::Step {
+                id,
+                input,
+            })
+        }
         Aggregate::TrackRecord
         | Aggregate::Precedent
         | Aggregate::ReviewQueue
@@ -216,7 +225,6 @@ pub fn from_event(
         | Aggregate::Policy
         | Aggregate::Opener
         | Aggregate::Request
-        | Aggregate::Task
         | Aggregate::Worklist
         | Aggregate::Rotation
         | Aggregate::Board

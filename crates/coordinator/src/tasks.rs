@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use concord_domain::aggregates::agent::AgentMachine;
+use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::task::{OpenedTask, Said, TaskInput, TaskMachine, Word};
 use concord_domain::aggregates::worklist::{WorklistInput, WorklistMachine};
 use concord_domain::{Context, Machine};
@@ -18,11 +19,13 @@ use concord_wire::payload::AgentStatus;
 use concord_wire::{AgentId, Envelope, Fault, MessageId, Token};
 
 use crate::people::Names;
-use crate::route::task::{TaskMessage, from_message};
+use crate::route::task::{PARAMETERS, TaskMessage, from_message};
+use panels::Panels;
 
 mod api;
 mod candidates;
 mod find;
+mod panels;
 
 pub(crate) use api::{cancel_verb, open_verb};
 pub(crate) use candidates::Candidates;
@@ -37,6 +40,7 @@ pub(crate) struct Tasks<P> {
     people: People<P>,
     directory: Arc<Directory>,
     candidates: Candidates<P>,
+    panels: Panels<P>,
 }
 
 impl<P: Clone> Clone for Tasks<P> {
@@ -49,6 +53,7 @@ impl<P: Clone> Clone for Tasks<P> {
             people: self.people.clone(),
             directory: Arc::clone(&self.directory),
             candidates: self.candidates.clone(),
+            panels: self.panels.clone(),
         }
     }
 }
@@ -56,6 +61,7 @@ impl<P: Clone> Clone for Tasks<P> {
 impl<P: Ports> Tasks<P> {
     pub(crate) fn new(
         service: &ServiceContext<P>,
+        cases: &Arc<Aggregates<CaseMachine, P>>,
         names: &Names<P>,
         directory: &Arc<Directory>,
     ) -> Self {
@@ -68,6 +74,7 @@ impl<P: Ports> Tasks<P> {
             people: names.people.clone(),
             directory: Arc::clone(directory),
             candidates: Candidates::new(service, &worklists, directory),
+            panels: Panels::new(service, cases, names),
             worklists,
         }
     }
@@ -114,7 +121,8 @@ impl<P: Ports> Tasks<P> {
             TaskInput::Open(asked) => {
                 let sender = self.people.authority(&asked.opened_by).await?;
                 let asked = OpenedTask { sender, ..*asked };
-                TaskInput::Open(Box::new(self.with_candidates(id, context, asked).await?))
+                let asked = self.with_candidates(id, context, asked, PARAMETERS).await?;
+                TaskInput::Open(Box::new(asked))
             }
             TaskInput::Cancel {
                 by,
@@ -157,12 +165,15 @@ impl<P: Ports> Tasks<P> {
         id: &Token,
         context: &Context,
         asked: OpenedTask,
+        parameters: &'static str,
     ) -> Result<OpenedTask, HandleError> {
         // What is open already is not looked for anew, and nobody loses a turn.
         if self.tasks.load(id).await?.state.opened.is_some() {
             return Ok(asked);
         }
-        self.candidates.find(id, context, asked).await
+        let asked = self.candidates.find(id, context, asked).await?;
+        Box::pin(self.panels.admit(id, &asked, parameters)).await?;
+        Ok(asked)
     }
 
     /// Why an agent cannot be given work, as the stream's leader knows it; none where it can.
@@ -192,6 +203,7 @@ impl<P: Ports> Tasks<P> {
 
     /// Takes and gives back places as an event of a task says.
     pub(crate) async fn follow(&self, record: &StoredEvent<TaskEvent>) -> Result<(), HandleError> {
+        Box::pin(self.follow_panel(record)).await?;
         let Some(TaskStep { ask, release, .. }) = record.event.next() else {
             return Ok(());
         };

@@ -66,8 +66,8 @@ pub use request::{
 pub use rotation::{RotationEvent, Turned};
 pub use task::{
     AgentLost, BidMade, MemberMoved, Release, TaskAssigned, TaskCancelled, TaskCandidate,
-    TaskDeclined, TaskElapsed, TaskEnd, TaskEvent, TaskHandedOn, TaskOpened, TaskOutcome,
-    TaskReported, TaskStep,
+    TaskCaseEnded, TaskDeclined, TaskElapsed, TaskEnd, TaskEvent, TaskHandedOn, TaskOpened,
+    TaskOutcome, TaskReported, TaskStep,
 };
 pub use worklist::{WorkReleased, WorkTaken, WorklistEvent};
 

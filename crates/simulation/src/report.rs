@@ -10,7 +10,7 @@ pub use ladder::LadderCounts;
 /// means another world. It grows whenever what a seed leads to changes for other reasons than a change of the services:
 /// 1 was a world with copies of some handlers, 2 runs the services' own, 3 has people with roles, 4 policies that are stored, 5 people
 /// who sign, 6 several openers, 8 boards and commitments.
-pub const WORLD_VERSION: u32 = 8;
+pub const WORLD_VERSION: u32 = 9;
 
 /// How much of everything there was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

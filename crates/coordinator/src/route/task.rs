@@ -1,18 +1,21 @@
 //! Which messages are about tasks.
 
+use concord_domain::aggregates::case::CaseInput;
 use concord_domain::aggregates::person::Authority;
+use concord_domain::aggregates::task::strategy::{self, panel};
 use concord_domain::aggregates::task::{OpenedTask, Said, TaskInput, Word};
 use concord_domain::effect::question_of;
+use concord_events::{StoredEvent, TaskEvent};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{
     Bid, CANCEL_TASK, CancelTask, Decline, FIND_AGENTS, FindAgents, Handoff, JOIN_TASK, LEAVE_TASK,
     OPEN_TASK, OpenTask, Request, TaskMember, TaskResult,
 };
-use concord_wire::{Envelope, Fault, MessageType, Token};
+use concord_wire::{AgentId, Envelope, Fault, MessageType, Token};
 use serde_json::Value;
 
 /// Where the parameters of a request stand.
-const PARAMETERS: &str = "/payload/parameters";
+pub(crate) const PARAMETERS: &str = "/payload/parameters";
 
 /// What a message wants of tasks.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +24,36 @@ pub enum TaskMessage {
     Step(Token, TaskInput),
     /// A question for agents that can do something.
     Find(FindAgents),
+}
+
+/// What an event of a task that is given to a panel means for its case, which has the same id: it is opened with the task, and cancelled
+/// with a task that has ended without it. The stored policies must still be read.
+pub fn case_input(record: &StoredEvent<TaskEvent>) -> Option<CaseInput> {
+    let opens_case = |name: &str| strategy::named(name).is_some_and(|one| one.opens_case());
+    match &record.event {
+        TaskEvent::Opened(opened) if opens_case(&opened.terms.strategy) => {
+            let asked = OpenedTask {
+                opened_by: opened.opened_by.clone(),
+                request_id: opened.request_id.clone(),
+                terms: opened.terms.clone(),
+                candidates: opened.candidates.clone(),
+                sender: Authority::default(),
+            };
+            let request = panel::request(&record.meta.id, &asked, "/policy");
+            Some(CaseInput::Open(Box::new(request)))
+        }
+        TaskEvent::CaseEnded(_) => None,
+        event => {
+            let end = event.end().filter(|end| opens_case(&end.strategy))?;
+            Some(cancel_case(end.opened_by.clone()))
+        }
+    }
+}
+
+/// Cancels the case of a task of `opener` that has ended.
+pub(crate) fn cancel_case(opener: AgentId) -> CaseInput {
+    let why = "The task that was given to this panel has ended.".to_owned();
+    CaseInput::Cancel { by: opener, why }
 }
 
 /// A message that is about a task; none when it is about something else.

@@ -58,7 +58,7 @@ impl<P: Ports> Tasks<P> {
             sender,
         };
         let context = self.service.of_message(request_id);
-        let asked = self.with_candidates(&id, &context, asked).await;
+        let asked = self.with_candidates(&id, &context, asked, "").await;
         let input = TaskInput::Open(Box::new(asked.map_err(operator_api::unprepared)?));
         self.answered(&id, &context, &input).await
     }

@@ -13,6 +13,7 @@
 //! | Join, Leave          | refused              | joined, left; refused: no swarm, a member already, no member | refused |
 //! | Lost                 | ignored              | lost; ignored: it has nothing to do               | ignored |
 //! | Elapsed              | ignored              | elapsed; ignored: not open                        | ignored |
+//! | Case ended           | ignored              | case_ended; ignored: it was given to no case      | ignored |
 //! | Cancel               | refused              | cancelled; refused: not by its opener or an operator | refused |
 //!
 //! [1] What an agent sends twice under one id is ignored.
@@ -20,9 +21,11 @@
 //! One agent after the other is a part of the task ([`Part`]): asked, at work, and finished in one of several ways. Nobody has
 //! two parts, so a task cannot go in a circle, whoever hands it on.
 
-use concord_events::{Deadline, DeadlineElapsed, StoredEvent, TaskCandidate, TaskEvent};
+use concord_events::{
+    Deadline, DeadlineElapsed, StoredEvent, TaskCandidate, TaskEvent, TaskOutcome,
+};
 use concord_wire::payload::{Bid, Handoff, OpenTask, TaskResult};
-use concord_wire::{AgentId, MessageId, Timestamp, Token};
+use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
 
 use crate::aggregates::person::Authority;
 use crate::effect::Effect;
@@ -123,6 +126,13 @@ pub enum TaskInput {
     },
     /// A deadline has passed.
     Elapsed(DeadlineElapsed),
+    /// The case that the task was given to is decided, or there is none.
+    CaseEnded {
+        /// The case.
+        case_id: CaseId,
+        /// How the task ends by that.
+        outcome: Box<TaskOutcome>,
+    },
     /// Somebody ends the task.
     Cancel {
         /// Who.
@@ -155,6 +165,9 @@ impl Machine for TaskMachine {
             } => decide::member(state, context, agent, request_id, *joins),
             TaskInput::Lost { agent, why } => decide::lost(state, context, agent, why),
             TaskInput::Elapsed(elapsed) => decide::elapsed(state, context, elapsed),
+            TaskInput::CaseEnded { case_id, outcome } => {
+                decide::case_ended(state, case_id, outcome)
+            }
             TaskInput::Cancel {
                 by,
                 sender,
@@ -169,6 +182,9 @@ impl Machine for TaskMachine {
         state.take_in(&record.event, record.sequence);
         if let Some(next) = record.event.next() {
             state.take_step(next);
+        }
+        if record.event.end().is_some() {
+            state.ended_by = Some(record.meta.event_id);
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::events;
 use crate::Aggregate;
 use concord_wire::ErrorCode;
-use concord_wire::id::{AgentId, MessageId, Token};
+use concord_wire::id::{AgentId, CaseId, MessageId, Token};
 use concord_wire::payload::{Bid, HandedContext, OpenTask, ResultStatus, Task};
 use concord_wire::timestamp::Timestamp;
 
@@ -34,6 +34,8 @@ events! {
         "An agent that was asked is not there any more, or has no room.";
     Elapsed(TaskElapsed) = "elapsed", effects: true, deadlines: true,
         "A deadline of the task has passed.";
+    CaseEnded(TaskCaseEnded) = "case_ended", effects: true, deadlines: true,
+        "The case that the task was given to is decided, or there is none.";
     Cancelled(TaskCancelled) = "cancelled", effects: true, deadlines: true,
         "The task was ended before its time.";
 }
@@ -259,6 +261,15 @@ pub struct TaskElapsed {
     pub next: TaskStep,
 }
 
+/// Contents of `case_ended`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskCaseEnded {
+    /// The case.
+    pub case_id: CaseId,
+    /// What follows: the end.
+    pub next: TaskStep,
+}
+
 /// Contents of `cancelled`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskCancelled {
@@ -282,6 +293,7 @@ impl TaskEvent {
             Self::Joined(event) | Self::Left(event) => Some(&event.next),
             Self::Lost(event) => Some(&event.next),
             Self::Elapsed(event) => Some(&event.next),
+            Self::CaseEnded(event) => Some(&event.next),
             Self::Cancelled(event) => Some(&event.next),
         }
     }

@@ -86,7 +86,8 @@ impl Agents {
         parameters
     }
 
-    fn policy(&mut self) -> Value {
+    /// A policy whose times pass soon.
+    pub(super) fn policy(&mut self) -> Value {
         let finding_timeout = self.random.between(100, 3_000);
         let rule = ["confidence", "majority", "reconcile", "unanimous"];
         let mut policy = json!({

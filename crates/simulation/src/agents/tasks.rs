@@ -10,7 +10,7 @@ use crate::world::World;
 /// How many tasks each agent works on at a time, as its card says; none for no limit.
 pub(crate) const CAPACITIES: [Option<u64>; 6] = [Some(1), Some(2), None, Some(1), None, None];
 /// The strategies that are asked for, and one that does not exist.
-const STRATEGIES: [&str; 9] = [
+const STRATEGIES: [&str; 10] = [
     "round_robin",
     "round_robin",
     "broadcast",
@@ -19,6 +19,7 @@ const STRATEGIES: [&str; 9] = [
     "swarm",
     "poll",
     "contract_net",
+    "panel",
     "telepathy",
 ];
 
@@ -56,6 +57,7 @@ impl Agents {
             "deadline_ms": self.random.between(500, 8_000), "answer_ms": self.random.between(200, 3_000),
             "bids_ms": self.random.between(50, 500),
             "quorum": self.random.chance(0.3).then(|| self.random.between(0, 4)),
+            "policy": if strategy == "panel" { self.policy() } else { Value::Null },
         });
         let in_ms = self.random.between(100, 4_000);
         let times = if self.random.chance(0.1) { 2 } else { 1 };

@@ -38,7 +38,10 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
         }
         Origin::Event => of_event(archive, record, |aggregate, bytes, sequence| {
             concord_coordinator::route::from_event(aggregate, bytes, sequence).ok()
-        }),
+        })
+        .into_iter()
+        .flat_map(|input| authority::with_policies(archive, record.sequence, input))
+        .collect(),
     });
     decided_again::<DebateMachine>(&archive.debates, violations, |record| {
         match origin(record) {

@@ -61,6 +61,20 @@ fn of_opening(archive: &Archive, before: u64, asked: &OpenRequest) -> Vec<CaseIn
     senders.into_iter().flat_map(with).collect()
 }
 
+/// An input of a case that follows from an event: with each state of the policy, where it is opened.
+pub(super) fn with_policies(archive: &Archive, before: u64, input: CaseInput) -> Vec<CaseInput> {
+    let CaseInput::Open(asked) = &input else {
+        return vec![input];
+    };
+    let policies = earlier_policies(archive, before, asked).into_iter();
+    let with = policies.map(|stored| {
+        let mut asked = asked.clone();
+        asked.known.stored = stored;
+        CaseInput::Open(asked)
+    });
+    with.collect()
+}
+
 /// An input of a case, with each of the authorities that its sender may have had.
 pub(super) fn of_case(archive: &Archive, before: u64, input: CaseInput) -> Vec<CaseInput> {
     let from = match &input {

@@ -139,6 +139,10 @@ pub struct OpenTask {
     /// What the parts of a bid weigh (`contract_net`).
     #[serde(default)]
     pub weights: BidWeights,
+    /// The policy of the case (`panel`): the name of a preset, or an object with `preset` and the fields that differ from it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schemars(schema_with = "crate::policy::requested_policy")]
+    pub policy: Value,
 }
 
 fn task_ms() -> u64 {

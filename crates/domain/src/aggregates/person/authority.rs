@@ -66,6 +66,11 @@ impl Authority {
         Self::with_role(name.clone(), Role::Arbiter)
     }
 
+    /// Somebody who was found to have the right to open a case, and has it within the bounds of policies.
+    pub fn of_opener(name: &AgentId) -> Self {
+        Self::with_role(name.clone(), Role::Opener)
+    }
+
     /// The operator of the installation, who asks under no name and may do everything.
     pub fn of_installation() -> Self {
         Self::with_role(AgentId::fixed(OPERATOR), Role::Operator)

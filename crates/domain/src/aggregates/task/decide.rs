@@ -1,11 +1,11 @@
 //! What to do about an input of a task that is open and no word of an agent about its part. The table is in the module above.
 
 use concord_events::{
-    AgentLost, DeadlineElapsed, MemberMoved, TaskAssigned, TaskCancelled, TaskElapsed, TaskEvent,
-    TaskOutcome, TaskStep,
+    AgentLost, DeadlineElapsed, MemberMoved, TaskAssigned, TaskCancelled, TaskCaseEnded,
+    TaskElapsed, TaskEvent, TaskOutcome, TaskStep,
 };
 use concord_wire::payload::Role;
-use concord_wire::{AgentId, ErrorCode, Fault, MessageId};
+use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId};
 
 use super::conclude::{conclude, ended, open_task, release};
 use super::said::result_bytes_max;
@@ -141,6 +141,21 @@ pub(super) fn elapsed(state: &TaskState, _: &Context, elapsed: &DeadlineElapsed)
             silent: agents.clone(),
             next,
         })
+    }))
+}
+
+pub(super) fn case_ended(
+    state: &TaskState,
+    case_id: &CaseId,
+    outcome: &TaskOutcome,
+) -> TaskDecision {
+    let opens_case = state.strategy().is_some_and(TaskStrategy::opens_case);
+    let (Some(opened), None, true) = (&state.opened, &state.ended, opens_case) else {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    };
+    Decision::Append(TaskEvent::CaseEnded(TaskCaseEnded {
+        case_id: case_id.clone(),
+        next: ended(state, opened, outcome.clone()),
     }))
 }
 

@@ -10,6 +10,7 @@ use concord_wire::payload::{Award, CallForProposals, ErrorReport, TaskAssignment
 use concord_wire::{AgentId, MessageId, Token};
 use serde_json::{Map, Value, json};
 
+use super::strategy::{self, TaskStrategy};
 use crate::effect::Effect;
 
 pub(super) fn effects(record: &StoredEvent<TaskEvent>) -> Vec<Effect> {
@@ -33,7 +34,8 @@ pub(super) fn effects(record: &StoredEvent<TaskEvent>) -> Vec<Effect> {
         | TaskEvent::BidMade(_)
         | TaskEvent::Declined(_)
         | TaskEvent::Lost(_)
-        | TaskEvent::Elapsed(_) => Vec::new(),
+        | TaskEvent::Elapsed(_)
+        | TaskEvent::CaseEnded(_) => Vec::new(),
     };
     if let Some(next) = record.event.next() {
         all.extend(follow(task_id, next));
@@ -58,7 +60,10 @@ fn canceller(end: &TaskEnd) -> Option<&AgentId> {
 
 /// The answer to who opened it, and the calls for proposals.
 fn open(task_id: &Token, opened: &TaskOpened) -> Vec<Effect> {
-    let asked: Vec<&AgentId> = opened.next.ask.iter().chain(&opened.next.call).collect();
+    let opens_case = strategy::named(&opened.terms.strategy).is_some_and(TaskStrategy::opens_case);
+    let participants = opened.candidates.iter().filter(|_| opens_case);
+    let asked = opened.next.ask.iter().chain(&opened.next.call);
+    let asked: Vec<&AgentId> = asked.chain(participants.map(|one| &one.agent)).collect();
     let result = json!({
         "task_id": task_id, "strategy": opened.terms.strategy, "asked": asked,
         "deadline": opened.due,

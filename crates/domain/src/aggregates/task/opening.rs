@@ -60,7 +60,9 @@ fn begin(context: &Context, asked: &OpenedTask) -> Result<TaskOpened, Fault> {
         .collect();
     check_agents(strategy, &agents, terms)?;
     let mut next = TaskStep::default();
-    if strategy.calls_for_proposals() {
+    if strategy.opens_case() {
+        // Its participants are asked by the case.
+    } else if strategy.calls_for_proposals() {
         next.call = agents;
     } else if strategy.asks_one() {
         let with_room = asked.candidates.iter().find(|candidate| !candidate.full);

@@ -23,6 +23,8 @@ pub struct TaskState {
     pub bids_open: bool,
     /// How it ended.
     pub ended: Option<TaskOutcome>,
+    /// The event with which it ended.
+    pub ended_by: Option<MessageId>,
     /// The messages and events that led to an event.
     pub(super) heard: BTreeSet<MessageId>,
 }
@@ -181,7 +183,7 @@ impl TaskState {
                     self.bids_open = false;
                 }
             }
-            TaskEvent::Cancelled(_) => {}
+            TaskEvent::CaseEnded(_) | TaskEvent::Cancelled(_) => {}
         }
     }
 

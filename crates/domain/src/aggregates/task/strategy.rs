@@ -13,13 +13,14 @@ mod broadcast;
 mod capability;
 mod consensus;
 mod contract_net;
+pub mod panel;
 mod poll;
 mod round_robin;
 mod same;
 mod swarm;
 
 /// The table of strategies, by name.
-pub const ALL: [(&str, &dyn TaskStrategy); 7] = [
+pub const ALL: [(&str, &dyn TaskStrategy); 8] = [
     ("round_robin", &round_robin::RoundRobin),
     ("broadcast", &broadcast::Broadcast),
     ("capability", &capability::Capability),
@@ -27,6 +28,7 @@ pub const ALL: [(&str, &dyn TaskStrategy); 7] = [
     ("swarm", &swarm::Swarm),
     ("poll", &poll::Poll),
     ("contract_net", &contract_net::ContractNet),
+    ("panel", &panel::Panel),
 ];
 
 /// The strategy with this name.
@@ -93,6 +95,11 @@ pub trait TaskStrategy: Sync {
 
     /// Whether agents may join and leave while it lasts. Such a task may begin with nobody.
     fn has_members(&self) -> bool {
+        false
+    }
+
+    /// Whether those who fit do not have the task themselves but are the participants of a case with it, which decides it.
+    fn opens_case(&self) -> bool {
         false
     }
 

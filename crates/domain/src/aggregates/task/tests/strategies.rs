@@ -235,3 +235,37 @@ fn of_two_whose_time_is_over_the_later_may_be_heard_of_first() {
     assert_eq!(parts.filter(|part| part.is_working()).count(), 0);
     assert!(stage.hear(&first).starts_with("ignored"));
 }
+
+#[test]
+fn a_panel_waits_for_its_case_which_ends_it_once() {
+    let fit = json!({ "criteria": { "skills": ["sum"] } });
+    let decided = || TaskOutcome::Completed {
+        result: json!({ "case_id": "t-1", "version": 1 }),
+        by: vec![agent("ann")],
+        partial: true,
+    };
+    let ended = || TaskInput::CaseEnded {
+        case_id: CaseId::new("t-1").unwrap(),
+        outcome: Box::new(decided()),
+    };
+    let mut stage = Stage::open("panel", &["ann", "ben"], fit.clone());
+    assert!(stage.asked().is_empty(), "its case asks them");
+    assert_eq!(stage.place("ann"), "ignored: already_done");
+    assert_eq!(stage.hear(&ended()), "case_ended");
+    assert_eq!(stage.outcome(), Some(decided()));
+    assert_eq!(stage.hear(&ended()), "ignored: already_done");
+    assert!(stage.elapse(DUE).starts_with("ignored"));
+
+    let mut stage = Stage::open("panel", &["ann", "ben"], fit.clone());
+    assert_eq!(stage.elapse(DUE), "elapsed");
+    assert_eq!(stage.failed().1, "deadline");
+    assert!(
+        stage.hear(&ended()).starts_with("ignored"),
+        "it is too late"
+    );
+
+    // A case with the id of another task does not end that.
+    let mut other = Stage::open("broadcast", &["ann"], fit);
+    assert!(other.hear(&ended()).starts_with("ignored"));
+    assert_eq!(other.outcome(), None);
+}

@@ -1,0 +1,101 @@
+//! Tasks that are given to a panel: a case whose participants are those who fit.
+
+use concord_testkit::{Agent, TestInstallation};
+use serde_json::json;
+
+use crate::PATIENCE;
+use crate::stage::{ask, hears, nth_answer, opening, register, run, to_coordinator};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panel_is_a_case_and_its_decision_is_the_result() {
+    let installation = TestInstallation::start().await;
+    let client = installation.client();
+    let mut agents = Vec::new();
+    for (name, score) in [("ann", 20), ("ben", 80)] {
+        register(client, name, json!({ "skills": [{ "name": "risk" }] })).await;
+        let finding = json!({ "summary": "Seen.", "risk_score": score });
+        agents.push(Agent::steadfast(client, name, finding, 0.9).await);
+    }
+    let fit = |more: serde_json::Value| {
+        let mut terms = json!({ "criteria": { "skills": ["risk"] } });
+        let fields = terms.as_object_mut().unwrap();
+        fields.extend(more.as_object().cloned().unwrap());
+        opening("panel", &terms)
+    };
+    let (kind, done) = run(client, &fit(json!({ "task_id": "p-1" }))).await;
+    assert_eq!(kind, "notification", "{done}");
+    let done = &done["data"];
+    assert_eq!(
+        (&done["strategy"], &done["by"], &done["partial"]),
+        (&json!("panel"), &json!(["ann", "ben"]), &json!(false))
+    );
+    assert_eq!(done["result"]["case_id"], "p-1");
+    assert_eq!(done["result"]["outcome"]["risk_score"], 80.0, "{done}");
+
+    // What its case would be refused for is refused at once.
+    let unknown = fit(json!({ "policy": "no-such-policy" }));
+    let (kind, refused) = ask(client, &unknown).await;
+    assert_eq!(
+        (kind.as_str(), &refused["error_code"]),
+        ("error", &json!("INVALID_REQUEST"))
+    );
+    assert_eq!(
+        refused["details"]["pointer"], "/payload/parameters/policy",
+        "{refused}"
+    );
+    let (_, refused) = ask(
+        client,
+        &fit(json!({ "task_id": "p-1", "priority": "high" })),
+    )
+    .await;
+    assert_eq!(
+        refused["details"]["pointer"], "/payload/parameters/task_id",
+        "{refused}"
+    );
+    installation.holds(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panel_whose_task_ends_without_a_decision_is_cancelled() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    register(client, "ann", json!({})).await;
+    register(client, "ben", json!({})).await;
+    let cancelled = async |case_id: &str| {
+        hears(client, "_all", |body| {
+            body["payload"]["event"] == "case_cancelled" && body["case_id"] == case_id
+        })
+        .await
+    };
+    let slow = opening("panel", &json!({ "task_id": "p-2", "deadline_ms": 500 }));
+    let (kind, error) = run(client, &slow).await;
+    assert_eq!(
+        (kind.as_str(), &error["details"]["reason"]),
+        ("error", &json!("deadline"))
+    );
+    cancelled("p-2").await;
+
+    let given_up = opening("panel", &json!({ "task_id": "p-3" }));
+    assert_eq!(ask(client, &given_up).await.0, "response");
+    hears(client, "ann", |body| body["case_id"] == "p-3").await;
+    let cancel = to_coordinator("olga", "cancel_task", json!({ "task_id": "p-3" }));
+    assert_eq!(ask(client, &cancel).await.0, "response");
+    cancelled("p-3").await;
+
+    // Its case is cancelled by an operator: whoever opened the task hears it.
+    let lost = opening("panel", &json!({ "task_id": "p-4" }));
+    assert_eq!(ask(client, &lost).await.0, "response");
+    hears(client, "ann", |body| body["case_id"] == "p-4").await;
+    let cancel = json!({ "case_id": "p-4", "by": "oscar", "why": "Not needed." });
+    let service = concord_wire::subject::Service::Coordinator;
+    installation
+        .ask(service, "cancel_case", &cancel)
+        .await
+        .unwrap();
+    let (kind, error) = nth_answer(client, &lost, 1).await;
+    assert_eq!(
+        (kind.as_str(), &error["details"]["reason"]),
+        ("error", &json!("case_cancelled"))
+    );
+    installation.holds(PATIENCE).await;
+}
