@@ -7,7 +7,12 @@ use crate::source::{code, files, read, ships};
 /// The floors of the house, lowest first. A crate knows crates of lower floors only.
 const FLOORS: [&[&str]; 8] = [
     &["concord-wire", "concord-outbound", "contract-review-panel"],
-    &["concord-embedding", "concord-encoding", "concord-events"],
+    &[
+        "concord-credentials",
+        "concord-embedding",
+        "concord-encoding",
+        "concord-events",
+    ],
     &[
         "concord-agent",
         "concord-archive",

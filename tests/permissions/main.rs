@@ -5,6 +5,7 @@ use std::time::Duration;
 
 mod accounts;
 mod command;
+mod credentials;
 mod direct_get;
 mod people;
 mod policies;

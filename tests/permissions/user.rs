@@ -1,5 +1,7 @@
 //! Agents that are users of the broker, with permissions of their own.
 
+use std::path::Path;
+
 use async_nats::jetstream;
 use async_nats::{Client, ConnectOptions, Event};
 use concord_testkit::{TestInstallation, unique};
@@ -54,17 +56,32 @@ impl User {
         agent: &AgentId,
         inbox: &str,
     ) -> Self {
+        let options = ConnectOptions::with_user_and_password(agent.to_string(), "x".into());
+        Self::with(installation, options.custom_inbox_prefix(inbox)).await
+    }
+
+    /// Connects with a file of credentials.
+    pub(crate) async fn with_credentials(
+        installation: &TestInstallation,
+        agent: &AgentId,
+        file: &Path,
+    ) -> Self {
+        let options = ConnectOptions::with_credentials_file(file).await;
+        let options = options.expect("a file of credentials");
+        let inbox = SubjectSpace::replies(agent);
+        Self::with(installation, options.custom_inbox_prefix(inbox)).await
+    }
+
+    async fn with(installation: &TestInstallation, options: ConnectOptions) -> Self {
         let (sender, errors) = unbounded_channel();
-        let options = ConnectOptions::with_user_and_password(agent.to_string(), "x".into())
-            .custom_inbox_prefix(inbox)
-            .event_callback(move |event| {
-                let sender = sender.clone();
-                async move {
-                    if let Event::ServerError(error) = event {
-                        let _ = sender.send(error.to_string());
-                    }
+        let options = options.event_callback(move |event| {
+            let sender = sender.clone();
+            async move {
+                if let Event::ServerError(error) = event {
+                    let _ = sender.send(error.to_string());
                 }
-            });
+            }
+        });
         let client = options.connect(installation.server_url()).await;
         Self {
             client: client.expect("the agent's user is known"),

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod consumer;
+mod permissions;
 
 pub use consumer::{
     Channel, ConsumerDefinition, ConsumerKind, EXCHANGED, WAKING, is_second_delivery, may_wake,

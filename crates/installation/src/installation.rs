@@ -30,6 +30,7 @@ pub struct Installation {
     services: Vec<ServiceProcess>,
     broker: Option<NatsServer>,
     server_url: String,
+    credentials: Option<PathBuf>,
     // Last, so that nobody else takes the directory before all processes have ended.
     _lock: File,
 }
@@ -70,6 +71,7 @@ impl Installation {
             services,
             broker,
             server_url,
+            credentials: plan.credentials.clone(),
             _lock: lock,
         };
         for service in &installation.services {
@@ -147,7 +149,13 @@ impl Installation {
     pub async fn client(&self) -> Result<async_nats::Client, Error> {
         let url = &self.server_url;
         let addresses: Vec<&str> = url.split(',').collect();
-        async_nats::connect(&addresses[..])
+        let mut options = async_nats::ConnectOptions::new();
+        if let Some(path) = &self.credentials {
+            let read = options.credentials_file(path).await;
+            options = read.map_err(|error| Error::file(path, error))?;
+        }
+        options
+            .connect(&addresses[..])
             .await
             .map_err(|source| Error::Connect {
                 url: url.clone(),

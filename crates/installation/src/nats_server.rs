@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use async_nats::ConnectErrorKind;
 use serde::Deserialize;
 
 use crate::Error;
@@ -74,7 +75,7 @@ impl NatsServer {
         Self::spawn_with(program, directory, port, "").await
     }
 
-    /// The same with further lines of configuration. A connection without credentials must stay possible.
+    /// The same with further lines of configuration. Where they ask for credentials, a refusal counts as an answer.
     pub async fn spawn_with(
         program: &Path,
         directory: &Path,
@@ -120,6 +121,10 @@ impl NatsServer {
                 *self.port.lock().unwrap_or_else(PoisonError::into_inner) = Some(port);
                 match async_nats::connect(self.url()).await {
                     Ok(_) => return Ok(()),
+                    // It answers, and knows its users.
+                    Err(error) if error.kind() == ConnectErrorKind::AuthorizationViolation => {
+                        return Ok(());
+                    }
                     Err(error) => status = error.to_string(),
                 }
             }

@@ -31,6 +31,8 @@ pub struct Plan {
     pub port: Option<u16>,
     /// Further lines of the configuration of a broker that is started: users, accounts, TLS.
     pub nats_config: String,
+    /// File of the credentials with which the installation itself connects, where the broker asks for some.
+    pub credentials: Option<PathBuf>,
     /// A broker that is there already, instead of starting one.
     pub server_url: Option<String>,
     /// The folder of the services' programs; that of the running program when absent.
@@ -53,6 +55,7 @@ impl Plan {
             nats_server: None,
             port: None,
             nats_config: String::new(),
+            credentials: None,
             server_url: None,
             binaries: None,
             replicas: SERVICES.iter().map(|service| (*service, 1)).collect(),

@@ -14,6 +14,7 @@ mod case;
 mod challenge;
 mod check;
 mod commitment;
+mod credentials;
 mod dead;
 mod deadlines;
 mod debate;
@@ -107,6 +108,9 @@ pub(crate) enum Verb {
     Metrics(metrics::MetricsArgs),
     /// Print what the NATS user of an agent or person may do, for the broker's configuration.
     Permissions(permissions::PermissionsArgs),
+    /// Make and issue credentials for a broker in operator mode: services, agents, people and operators, tenant by tenant.
+    #[command(subcommand)]
+    Credentials(credentials::CredentialsVerb),
     /// List the deadlines that the broker holds.
     Deadlines(deadlines::DeadlinesArgs),
     /// Look for faults: broker, streams, consumers, services, clocks, dead letters; give advice about each.
@@ -174,6 +178,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Queue(args) => queue::run(&connection, args).await,
         Verb::Rule(args) => rule::run(&connection, args).await,
         Verb::Permissions(args) => permissions::run(&connection, &args),
+        Verb::Credentials(verb) => credentials::run(&connection, verb),
         Verb::Outcome(args) => outcome::run(&connection, args).await,
         Verb::Challenge(args) => challenge::run(&connection, &args).await,
         Verb::Gate(verb) => gate::run(&connection, verb).await,

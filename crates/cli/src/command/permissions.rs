@@ -1,16 +1,18 @@
 //! `concord permissions`: the permissions of the NATS user of an agent or person.
 
 use clap::Args;
-use concord_domain::aggregates::person::verbs_of;
+use concord_credentials::Holder;
+use concord_events::topology::Layout;
 use concord_wire::AgentId;
 use concord_wire::payload::Role;
-use concord_wire::subject::{Permissions, SubjectSpace};
+use concord_wire::subject::{Permissions, Service, SubjectSpace};
 use serde::Serialize;
 
 use crate::shared::args::{JsonArg, agent_id, role};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output;
+use crate::shared::speaker::{Speaker, inbox_prefix_of, permissions_of};
 
 mod accounts;
 
@@ -22,12 +24,14 @@ use accounts::Accounts;
 Examples:
   concord permissions pricing-agent >> nats-users.conf
   concord permissions --role reviewer --role arbiter eva >> nats-users.conf
+  concord permissions --service coordinator >> nats-users.conf
   concord permissions --accounts pricing-agent ben --person eva=reviewer,arbiter > nats-accounts.conf
 
 It prints one user of the broker's configuration, to be put into its authorization block or an account, with a password,
 nkey or whatever the broker is to know the user by. With such a user nobody else can speak as that agent or person, and so
-nobody else can rule in its place. No broker is asked. The services, and the operators who use this command, need a user of
-their own without these limits.
+nobody else can rule in its place. No broker is asked. The services, and the operators who use this command, need users of their
+own: with --service it prints that of a service, which stores its own events and speaks under its own name; operators have no
+limits. `concord credentials` issues signed credentials with the same permissions, for a broker in operator mode.
 
 With --role it prints the user of a person with that role: it asks the services under its own name (concord --as NAME) for what
 the role may ask for, and sends the messages that the role is for. It reads no streams: the services give it what the role may
@@ -42,7 +46,7 @@ subscriptions, and durable consumers, $JS.API and the object store of payloads o
 shared account. Each pair of agents takes eight lines, since agents hear each other from account to account.")]
 pub(crate) struct PermissionsArgs {
     /// The agent or person; with --accounts all of them.
-    #[arg(value_parser = agent_id, required_unless_present = "people", value_name = "AGENT")]
+    #[arg(value_parser = agent_id, required_unless_present_any = ["people", "service"], value_name = "AGENT")]
     agents: Vec<AgentId>,
     /// Print accounts, each agent or person in one of its own.
     #[arg(long, conflicts_with = "roles")]
@@ -53,16 +57,11 @@ pub(crate) struct PermissionsArgs {
     /// With --accounts: a person and the roles, parted by commas; may be repeated.
     #[arg(long = "person", value_name = "NAME=ROLE", requires = "accounts", value_parser = person)]
     people: Vec<Speaker>,
+    /// Print the user of a service of Concord.
+    #[arg(long, value_name = "SERVICE", value_parser = service, conflicts_with_all = ["agents", "accounts", "roles", "people"])]
+    service: Option<Service>,
     #[command(flatten)]
     json: JsonArg,
-}
-
-/// Somebody who speaks: an agent, or a person with roles.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Speaker {
-    name: AgentId,
-    /// None for an agent.
-    roles: Vec<Role>,
 }
 
 /// Reads a person with roles from the command line.
@@ -77,50 +76,26 @@ fn person(text: &str) -> Result<Speaker, String> {
     })
 }
 
-impl Speaker {
-    fn agent(name: &AgentId) -> Self {
-        Self {
-            name: name.clone(),
-            roles: Vec::new(),
-        }
-    }
-
-    /// What the user may publish.
-    fn publish(&self, space: &SubjectSpace) -> Vec<String> {
-        match self.roles.as_slice() {
-            [] => space.publish_subjects(&self.name),
-            roles => space.publish_subjects_of_roles(&self.name, roles, verbs_of(roles).as_deref()),
-        }
-    }
-
-    /// What the user may do in the account of everybody.
-    fn permissions(&self, space: &SubjectSpace) -> Permissions {
-        Permissions {
-            publish: self.publish(space),
-            ..space.permissions(&self.name)
-        }
-    }
-
-    /// What the user may do in an account of its own.
-    fn permissions_in_own_account(&self, space: &SubjectSpace) -> Permissions {
-        Permissions {
-            publish: self.publish(space),
-            ..space.permissions_in_own_account(&self.name)
-        }
-    }
+/// Reads the name of a service from the command line.
+fn service(text: &str) -> Result<Service, String> {
+    let known = Service::ALL.iter().map(|service| service.as_str());
+    Service::parse(text)
+        .map_err(|_| format!("services are {}", known.collect::<Vec<_>>().join(", ")))
 }
 
 /// A user and its permissions.
 #[derive(Debug, Serialize)]
 struct User<'a> {
-    user: &'a AgentId,
+    user: &'a str,
     permissions: Permissions,
-    /// To be given to the user's client as the prefix of its inboxes.
-    inbox_prefix: String,
+    /// To be given to the user's client as the prefix of its inboxes; none where any will do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inbox_prefix: Option<String>,
 }
 
 pub(crate) fn run(connection: &ConnectionArgs, args: &PermissionsArgs) -> Result<u8, Failure> {
-    let space = SubjectSpace::new(&connection.settings()?.storage.prefix);
+    let settings = connection.settings()?;
+    let space = SubjectSpace::new(&settings.storage.prefix);
     if args.accounts {
         let agents = args.agents.iter().map(Speaker::agent);
         let all: Vec<Speaker> = agents.chain(args.people.iter().cloned()).collect();
@@ -131,19 +106,27 @@ pub(crate) fn run(connection: &ConnectionArgs, args: &PermissionsArgs) -> Result
         }
         return Ok(0);
     }
-    let [agent] = args.agents.as_slice() else {
-        return Err(Failure::usage(
-            "it prints one user at a time; several have accounts of their own with --accounts",
-        ));
+    let holder = match (args.service, args.agents.as_slice(), args.roles.as_slice()) {
+        (Some(service), ..) => Holder::Service(service),
+        (None, [agent], []) => Holder::Agent(agent.clone()),
+        (None, [person], roles) => Holder::Person {
+            name: person.clone(),
+            roles: roles.to_vec(),
+        },
+        _ => {
+            return Err(Failure::usage(
+                "it prints one user at a time; several have accounts of their own with --accounts",
+            ));
+        }
     };
-    let speaker = Speaker {
-        name: agent.clone(),
-        roles: args.roles.clone(),
-    };
+    let layout = Layout::new(&settings.storage.prefix, settings.storage.choices());
+    // Only operators have no limits, and they are not named here.
+    let permissions = permissions_of(&holder, &layout)
+        .ok_or_else(|| Failure::usage("an operator needs a user without limits"))?;
     let user = User {
-        user: agent,
-        permissions: speaker.permissions(&space),
-        inbox_prefix: SubjectSpace::replies(agent),
+        user: holder.name(),
+        permissions,
+        inbox_prefix: inbox_prefix_of(&holder),
     };
     if args.json.json {
         output::json(&user)?;
@@ -160,9 +143,11 @@ fn text(user: &User<'_>) -> String {
         permissions,
         inbox_prefix,
     } = user;
+    let inbox = inbox_prefix.as_ref().map_or_else(String::new, |prefix| {
+        format!("# The client of {user} must use the inbox prefix {prefix}.\n")
+    });
     format!(
-        "# The client of {user} must use the inbox prefix {inbox_prefix}.\n\
-         {{\n  user: \"{user}\"\n  permissions: {{\n    publish: [{}]\n    subscribe: [{}]\n  }}\n}}\n",
+        "{inbox}{{\n  user: \"{user}\"\n  permissions: {{\n    publish: [{}]\n    subscribe: [{}]\n  }}\n}}\n",
         quoted(&permissions.publish),
         quoted(&permissions.subscribe),
     )

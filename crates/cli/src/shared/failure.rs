@@ -146,6 +146,18 @@ impl From<concord_archive::Error> for Failure {
     }
 }
 
+impl From<concord_credentials::Error> for Failure {
+    fn from(error: concord_credentials::Error) -> Self {
+        use concord_credentials::Error;
+        let message = ErrorChain(&error).to_string();
+        match error {
+            Error::Damaged { .. } => Self::data(message),
+            Error::Locked(_) | Error::Key(_) | Error::Token(_) => Self::failed(message),
+            _ => Self::usage(message),
+        }
+    }
+}
+
 impl From<concord_installation::Error> for Failure {
     fn from(error: concord_installation::Error) -> Self {
         use concord_installation::Error;

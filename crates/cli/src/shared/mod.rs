@@ -16,4 +16,5 @@ pub mod output;
 pub mod program;
 pub mod send;
 pub mod sign;
+pub(crate) mod speaker;
 pub(crate) mod stream_reader;

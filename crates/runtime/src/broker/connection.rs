@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use async_nats::{Auth, AuthError, Client, ConnectOptions, Event, ServerAddr};
+use concord_credentials::CredentialsFile;
 use concord_events::topology::BROKER_VERSION_MIN;
 
+use crate::error_chain::ErrorChain;
 use crate::settings::BrokerSettings;
 
 /// How long the broker may take for one answer.
@@ -97,7 +99,15 @@ fn options(
     broker: &BrokerSettings,
     addresses: &[ServerAddr],
 ) -> Result<ConnectOptions, Error> {
-    let mut options = ConnectOptions::new()
+    // What cannot be read is said at the start; later it is tried again with each connection.
+    identity(broker, addresses, b"")?;
+    let (own, known) = (broker.clone(), addresses.to_vec());
+    let mut options = ConnectOptions::with_auth_callback(move |nonce| {
+        let identity = identity(&own, &known, &nonce);
+        let identity = identity.map_err(|error| AuthError::new(ErrorChain(&error).to_string()));
+        async move { identity }
+    });
+    options = options
         .name(name)
         .ping_interval(PING_INTERVAL)
         .connection_timeout(REQUEST_TIMEOUT)
@@ -117,26 +127,6 @@ fn options(
                 other => tracing::debug!(event = %other, "NATS connection event."),
             }
         });
-    if let Some(path) = &broker.credentials {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Credentials {
-            path: path.display().to_string(),
-            source,
-        })?;
-        options = options
-            .credentials(&text)
-            .map_err(|source| Error::Credentials {
-                path: path.display().to_string(),
-                source,
-            })?;
-    }
-    if let (Some(user), Some(password)) = (&broker.user, password(broker)?) {
-        options = options.user_and_password(user.clone(), password);
-    } else if let Some((user, password)) = addresses.iter().find_map(user_of) {
-        options = options.user_and_password(user, password);
-    }
-    if let Some(token) = &broker.token {
-        options = options.token(token.reveal().to_owned());
-    }
     if let Some(prefix) = &broker.inbox_prefix {
         options = options.custom_inbox_prefix(prefix.clone());
     }
@@ -153,6 +143,35 @@ fn options(
         options = options.tls_first();
     }
     Ok(options)
+}
+
+/// As whom a connection is made. Files are read for each connection, so whoever has put a new one in place of an old one needs
+/// to tell nobody.
+fn identity(
+    broker: &BrokerSettings,
+    addresses: &[ServerAddr],
+    nonce: &[u8],
+) -> Result<Auth, Error> {
+    let mut identity = Auth::new();
+    if let Some(path) = &broker.credentials {
+        let unusable = |source| Error::Credentials {
+            path: path.display().to_string(),
+            source,
+        };
+        let text = std::fs::read_to_string(path).map_err(unusable)?;
+        let malformed = |form| std::io::Error::new(std::io::ErrorKind::InvalidData, form);
+        let file = CredentialsFile::parse(&text).map_err(|form| unusable(malformed(form)))?;
+        let signature = file.sign(nonce).map_err(|form| unusable(malformed(form)))?;
+        identity.jwt = Some(file.token().to_owned());
+        identity.signature = Some(signature);
+    }
+    let named = match (&broker.user, password(broker)?) {
+        (Some(user), Some(password)) => Some((user.clone(), password)),
+        _ => addresses.iter().find_map(user_of),
+    };
+    (identity.username, identity.password) = named.unzip();
+    identity.token = broker.token.as_ref().map(|token| token.reveal().to_owned());
+    Ok(identity)
 }
 
 /// The password of the broker's user, from the settings or from its file.
@@ -237,6 +256,40 @@ mod tests {
         assert_eq!(
             without_passwords("nats://eva:x@127.0.0.1:4222, 127.0.0.2,eva:p@h"),
             "nats://127.0.0.1:4222, 127.0.0.2,h"
+        );
+    }
+
+    #[test]
+    fn a_file_is_read_for_each_connection() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("password");
+        let broker = BrokerSettings {
+            user: Some("eva".to_owned()),
+            password_file: Some(path.clone()),
+            ..BrokerSettings::default()
+        };
+        let password = || identity(&broker, &[], b"").map(|auth| auth.password);
+        assert!(password().is_err());
+        for text in ["one", "two"] {
+            std::fs::write(&path, format!("{text}\n")).unwrap();
+            assert_eq!(password().unwrap().as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn credentials_that_are_none_are_refused_by_their_path() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("eva.creds");
+        std::fs::write(&path, "nothing of use").unwrap();
+        let broker = BrokerSettings {
+            credentials: Some(path),
+            ..BrokerSettings::default()
+        };
+        let error = identity(&broker, &[], b"").err().unwrap();
+        let text = ErrorChain(&error).to_string();
+        assert!(
+            text.contains("eva.creds") && text.contains("no line between"),
+            "{text}"
         );
     }
 

@@ -6,8 +6,9 @@ use concord_wire::AgentId;
 use concord_wire::subject::{Permissions, SubjectSpace};
 use serde::Serialize;
 
-use super::{Speaker, quoted};
+use super::quoted;
 use crate::shared::failure::Failure;
+use crate::shared::speaker::Speaker;
 
 /// The prefix of the name of an agent's account, so that no agent's account has the name of Concord's.
 const AGENT_ACCOUNT: &str = "agent-";

@@ -1,0 +1,151 @@
+//! `concord credentials issue`.
+
+use clap::Args;
+use concord_credentials::{Holder, Issue};
+use concord_events::topology::Layout;
+use concord_wire::Timestamp;
+use serde::Serialize;
+
+use super::{DirectoryArg, TenantArg, holder, now};
+use crate::shared::args::JsonArg;
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::failure::Failure;
+use crate::shared::output::{NAMED, styled};
+use crate::shared::speaker::{inbox_prefix_of, permissions_of};
+
+/// Seconds of the units in which a lifetime is given.
+const UNITS: [(char, i64); 3] = [('d', 86_400), ('h', 3_600), ('m', 60)];
+
+/// Arguments of `concord credentials issue`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  concord credentials issue credentials service:coordinator service:conflict-detector --expires never
+  concord credentials issue credentials agent:eva person:olga=reviewer,arbiter --expires 90d
+  concord credentials issue credentials operator:ops --expires 12h
+
+Each gets a file that its owner alone may read, DIR/creds/TENANT/agent-eva.creds. It may do what `concord permissions` prints, and
+an operator everything within the tenant's account. Give a service the file as its setting broker.credentials, and the command as
+--credentials. No server needs to be told: it knows the account that has signed them.")]
+pub(crate) struct IssueArgs {
+    #[command(flatten)]
+    directory: DirectoryArg,
+    /// Who gets credentials: service:NAME, agent:NAME, person:NAME=ROLE,ROLE or operator:NAME.
+    #[arg(required = true, value_name = "WHO", value_parser = holder)]
+    holders: Vec<Holder>,
+    #[command(flatten)]
+    tenant: TenantArg,
+    /// For how long they count, such as 90d, 12h or 30m; or never.
+    #[arg(long, value_name = "TIME", default_value = "90d", value_parser = lifetime)]
+    expires: Lifetime,
+    /// Issue them even where credentials count already: the file is overwritten, and the old ones count until they expire.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// For how many seconds credentials count; none for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lifetime(Option<i64>);
+
+impl Lifetime {
+    /// When it is over, for what is issued now.
+    pub(super) fn end(self, now: i64) -> Option<i64> {
+        self.0.map(|seconds| now.saturating_add(seconds))
+    }
+}
+
+/// Reads a lifetime from the command line.
+pub(super) fn lifetime(text: &str) -> Result<Lifetime, String> {
+    if text == "never" {
+        return Ok(Lifetime(None));
+    }
+    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(*unit));
+    let seconds = unit.and_then(|(unit, seconds)| {
+        let number: i64 = text.strip_suffix(*unit)?.parse().ok()?;
+        number.checked_mul(*seconds).filter(|total| *total > 0)
+    });
+    let seconds = seconds.ok_or("write a time such as 90d, 12h or 30m, or never")?;
+    Ok(Lifetime(Some(seconds)))
+}
+
+/// What was issued to one holder.
+#[derive(Debug, Serialize)]
+struct Made {
+    holder: Holder,
+    file: String,
+    expires_at: Option<Timestamp>,
+    inbox_prefix: Option<String>,
+}
+
+pub(super) fn run(connection: &ConnectionArgs, args: &IssueArgs) -> Result<u8, Failure> {
+    let settings = connection.settings()?;
+    let layout = Layout::new(&settings.storage.prefix, settings.storage.choices());
+    let mut directory = args.directory.open()?;
+    let tenant = args.tenant.of(&directory)?;
+    let now = now();
+    let expires_at = args.expires.end(now);
+    let mut all = Vec::new();
+    for holder in &args.holders {
+        let permissions = permissions_of(holder, &layout);
+        let issue = Issue {
+            tenant: &tenant,
+            holder,
+            permissions: permissions.as_ref(),
+            expires_at,
+            beside: args.force,
+        };
+        let file = match directory.issue(&issue, now) {
+            Ok(file) => file,
+            Err(error) => {
+                // What was issued before counts, so it is said.
+                show(args, &all)?;
+                return Err(error.into());
+            }
+        };
+        all.push(Made {
+            holder: holder.clone(),
+            file: file.display().to_string(),
+            expires_at: expires_at.map(|at| Timestamp::from_unix_millis(at.saturating_mul(1_000))),
+            inbox_prefix: inbox_prefix_of(holder),
+        });
+    }
+    show(args, &all)?;
+    Ok(0)
+}
+
+fn show(args: &IssueArgs, made: &[Made]) -> Result<(), Failure> {
+    args.json
+        .print(made, |made| made.iter().map(text).collect())
+}
+
+fn text(made: &Made) -> String {
+    let Made {
+        holder,
+        file,
+        expires_at,
+        inbox_prefix,
+    } = made;
+    let until = expires_at.map_or_else(String::new, |at| format!(", until {at}"));
+    let inbox = inbox_prefix.as_ref().map_or_else(String::new, |prefix| {
+        format!("; its client must use the inbox prefix {prefix}")
+    });
+    format!("{holder}: {}{until}{inbox}\n", styled(NAMED, file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_is_a_number_with_a_unit() {
+        let end = |text| lifetime(text).map(|lifetime| lifetime.end(1_000));
+        assert_eq!(end("never"), Ok(None));
+        assert_eq!(end("90d"), Ok(Some(7_777_000)));
+        assert_eq!(end("1h"), Ok(Some(4_600)));
+        for text in ["", "90", "d", "0d", "-1d", "9999999999999999d", "1w"] {
+            assert!(end(text).is_err(), "{text}");
+        }
+    }
+}
