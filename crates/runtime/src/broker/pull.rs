@@ -10,7 +10,8 @@
 //! they are still worked on. What the client has received and nobody has looked at would be delivered again.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::AckKind;
 use async_nats::{Message, Subscriber};
@@ -25,6 +26,12 @@ use crate::broker::provision::PullConsumer;
 
 /// How long the broker keeps a request for messages that it does not have; so long can it take to stop asking.
 pub(crate) const EXPIRES: Duration = Duration::from_secs(1);
+/// How long it keeps one where nothing came for a while: twice as long each time, up to this. There are some two hundred consumers, and every
+/// replica asks each of them. A broker of a cluster that dies takes the requests with it and nobody tells: this and [`SILENCE_MAX`] is how long
+/// a consumer without work may then be deaf.
+const EXPIRES_IDLE_MAX: Duration = Duration::from_secs(4);
+/// How often is looked whether the connection was lost, and the requests with it.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A broker that is silent for so long after a request has expired has lost it, as when it was started again.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 
@@ -57,6 +64,12 @@ pub(crate) struct Pull {
     places: Arc<Semaphore>,
     /// How many messages the broker may send without being asked again.
     asked: usize,
+    /// How long the broker keeps the next request.
+    expires: Duration,
+    /// When the broker has surely no request any more, or is silent for too long.
+    silent_at: Instant,
+    /// How often the process had connected to the broker when it asked last.
+    connects: u64,
     /// The size of the largest message of late, in kilobytes.
     large_kb: u32,
     /// One permit for each kilobyte of the messages that have a place.
@@ -102,6 +115,9 @@ impl Pull {
             share,
             places,
             asked: 0,
+            expires: EXPIRES,
+            silent_at: Instant::now(),
+            connects: 0,
             large_kb: 1,
             room: Arc::new(Semaphore::new(ROOM_KB as usize)),
             received: None,
@@ -128,13 +144,27 @@ impl Pull {
                 drop(self.places.acquire_many(u32::try_from(self.share)?).await?);
                 continue;
             }
-            match timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await {
+            match timeout(LOOK_INTERVAL, self.answers.next()).await {
                 Ok(answer) => {
                     self.received = self.take(answer.ok_or("the subscription ended")?)?;
                 }
-                Err(_) => self.asked = 0,
+                Err(_) => self.look(),
             }
         }
+    }
+
+    /// Forgets what was asked for where the broker does not know of it any more.
+    fn look(&mut self) {
+        if self.connects != self.connects_now() || Instant::now() > self.silent_at {
+            self.asked = 0;
+            self.expires = EXPIRES;
+            self.silent_at = Instant::now();
+        }
+    }
+
+    fn connects_now(&self) -> u64 {
+        let statistics = self.broker.client.statistics();
+        statistics.connects.load(Ordering::Relaxed)
     }
 
     /// The message that was received last, when there is room for its bytes. It waits here where this is not waited for.
@@ -155,7 +185,12 @@ impl Pull {
     }
 
     async fn ask(&mut self, more: usize) -> Result<(), AnyError> {
-        let expires = u64::try_from(EXPIRES.as_nanos())?;
+        let expires = u64::try_from(self.expires.as_nanos())?;
+        // An earlier request may be kept for longer.
+        self.silent_at = self
+            .silent_at
+            .max(Instant::now() + self.expires + SILENCE_MAX);
+        self.connects = self.connects_now();
         let request = json!({ "batch": more, "expires": expires });
         let (subject, inbox) = (self.subject.clone(), self.inbox.clone());
         self.broker
@@ -174,6 +209,7 @@ impl Pull {
             .is_some_and(|reply| reply.starts_with(ACKNOWLEDGEMENTS))
         {
             self.asked = self.asked.saturating_sub(1);
+            self.expires = EXPIRES;
             return Ok(Some(answer));
         }
         match answer.status.map(u16::from) {
@@ -196,6 +232,7 @@ impl Pull {
             .as_ref()
             .and_then(|headers| headers.get(UNSENT)?.as_str().parse().ok());
         self.asked = self.asked.saturating_sub(unsent.unwrap_or(self.asked));
+        self.expires = (self.expires * 2).min(EXPIRES_IDLE_MAX);
     }
 
     /// Asks for no more, and has what is still sent delivered to another process.
@@ -204,14 +241,16 @@ impl Pull {
             let put_back = AckKind::Nak(Some(EXPIRES));
             self.broker.acknowledge(reply, put_back).await?;
         }
+        // Nobody waits for the end of a long request. What the broker sends before it has heard of this arrives, and is given back; a message
+        // that it sends in the same moment is delivered again when its time to be acknowledged is over.
+        if self.silent_at > Instant::now() + EXPIRES + SILENCE_MAX {
+            self.answers.drain().await?;
+        }
         while self.asked > 0 {
-            let Ok(answer) = timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await else {
+            let Ok(Some(answer)) = timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await else {
                 break;
             };
-            if let Some(reply) = self
-                .take(answer.ok_or("the subscription ended")?)?
-                .and_then(|message| message.reply)
-            {
+            if let Some(reply) = self.take(answer)?.and_then(|message| message.reply) {
                 // Given back at once it could come here again, as long as anything is asked for.
                 self.broker
                     .acknowledge(reply, AckKind::Nak(Some(EXPIRES)))

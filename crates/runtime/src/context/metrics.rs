@@ -125,6 +125,12 @@ impl Metrics {
         metrics
     }
 
+    /// How many messages wait in a consumer, as this process has heard last.
+    pub fn lag_of(&self, consumer: &str) -> Gauge {
+        let consumer = consumer.to_owned();
+        self.lag.get_or_create(&Consumer { consumer }).clone()
+    }
+
     fn register(&self) {
         let mut guard = self
             .registry

@@ -13,11 +13,12 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::metrics::Consumer;
 use crate::service::ServiceRunner;
 
 /// How often the broker is asked how much waits.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// How many consumers in which nothing waits it is asked about each time.
+const IN_TURN: usize = 2;
 /// How often it is asked while it does not answer: a service is ready as soon as its consumers are there.
 const POLL_INTERVAL_DOWN: Duration = Duration::from_millis(200);
 
@@ -79,23 +80,35 @@ async fn readyz(State(shown): State<Shown>) -> (StatusCode, String) {
 }
 
 /// Watches the broker and the lag of the service's consumers until `stop`.
+///
+/// Each delivery says how much waits behind it, so the broker is asked only about consumers in which something waited last, and about a
+/// few of the others in turn: a question is dear, and there are many consumers and replicas.
 pub async fn watch(
     runner: ServiceRunner,
     consumers: Arc<Vec<ConsumerDefinition>>,
     stop: CancellationToken,
 ) {
+    let (mut was_up, mut turn) = (false, 0);
     loop {
         let mut up = runner.broker.is_connected();
-        for definition in consumers.iter() {
+        for (place, definition) in consumers.iter().enumerate() {
+            let from_turn = (place + consumers.len() - turn) % consumers.len();
+            let asked = !was_up || from_turn < IN_TURN || waits(&runner, definition);
             // One question without an answer is enough: each is waited for.
-            up = up && poll(&runner, definition).await;
+            up = up && (!asked || poll(&runner, definition).await);
         }
+        turn = (turn + IN_TURN) % consumers.len().max(1);
+        was_up = up;
         runner.metrics.broker_up.set(i64::from(up));
         tokio::select! {
             () = tokio::time::sleep(if up { POLL_INTERVAL } else { POLL_INTERVAL_DOWN }) => {}
             () = stop.cancelled() => return,
         }
     }
+}
+
+fn waits(runner: &ServiceRunner, definition: &ConsumerDefinition) -> bool {
+    runner.metrics.lag_of(&definition.name).get() > 0
 }
 
 async fn poll(runner: &ServiceRunner, definition: &ConsumerDefinition) -> bool {
@@ -105,13 +118,7 @@ async fn poll(runner: &ServiceRunner, definition: &ConsumerDefinition) -> bool {
     match stream.consumer_info(&definition.name).await {
         Ok(info) => {
             let waiting = i64::try_from(info.num_pending).unwrap_or(i64::MAX);
-            runner
-                .metrics
-                .lag
-                .get_or_create(&Consumer {
-                    consumer: definition.name.clone(),
-                })
-                .set(waiting);
+            runner.metrics.lag_of(&definition.name).set(waiting);
             true
         }
         Err(error) => {

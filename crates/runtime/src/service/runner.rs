@@ -13,7 +13,6 @@ use tokio_util::task::TaskTracker;
 use crate::admission::{Admission, Priority};
 use crate::broker::Broker;
 use crate::broker::provision::PullConsumer;
-use crate::context::metrics::Consumer;
 use crate::context::restrictions::Restrictions;
 use crate::delivery::Handler;
 use crate::delivery::reject_all::RejectAll;
@@ -244,13 +243,7 @@ impl ServiceRunner {
                 .map(|name| format!("the consumer {name} is not bound yet")),
         );
         for consumer in expected {
-            let lag = self
-                .metrics
-                .lag
-                .get_or_create(&Consumer {
-                    consumer: consumer.clone(),
-                })
-                .get();
+            let lag = self.metrics.lag_of(&consumer).get();
             // Of a flood that is read past nobody waits for the end.
             if u64::try_from(lag).unwrap_or(0) > self.ready_lag_max
                 && !self.restrictions.concern(&consumer)

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::AckKind;
 use async_nats::{Message, Subject};
 use concord_events::topology::ConsumerKind;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
@@ -42,13 +43,14 @@ pub(crate) async fn run<H: Handler>(
     let layout = &runner.broker.layout;
     let gate = Gate::new(&runner.admission, layout, &consumer.name, priority, permits);
     let tasks = TaskTracker::new();
-    let worker = |kind, gate| {
+    let worker = |kind, gate, lag| {
         let worker = Worker {
             runner: runner.clone(),
             kind,
             // Both paths have one name: a delivery that is read on both is refused under one id and counted once.
             consumer: consumer.name.as_str().into(),
             gate,
+            lag,
             handler: Arc::clone(&handler),
         };
         Pulling {
@@ -62,9 +64,10 @@ pub(crate) async fn run<H: Handler>(
         let watch = poison::watch(runner.clone(), reader.consumer().clone());
         tasks.spawn(watch);
         // What is read past a backlog is not handed over: only here it is known that it was.
-        tasks.spawn(reader.run(worker(None, past_backlog)));
+        tasks.spawn(reader.run(worker(None, past_backlog, None)));
     }
-    let pulling = worker(kind, gate);
+    let lag = runner.metrics.lag_of(&consumer.name);
+    let pulling = worker(kind, gate, Some(lag));
     if kind.is_some() {
         let taker = Pulling {
             worker: Arc::clone(&pulling.worker),
@@ -102,6 +105,8 @@ struct Worker<H> {
     kind: Option<ConsumerKind>,
     consumer: Arc<str>,
     gate: Gate,
+    /// How many messages wait in the consumer. None for what is read past a backlog: of that another number is told.
+    lag: Option<Gauge>,
     handler: Arc<H>,
 }
 
@@ -119,6 +124,7 @@ impl<H: Handler> Intake for Pulling<H> {
             runner,
             consumer,
             gate,
+            lag,
             ..
         } = &*self.worker;
         let Some(mut arrived) = Arrived::new(consumer, message) else {
@@ -127,6 +133,9 @@ impl<H: Handler> Intake for Pulling<H> {
             );
             return;
         };
+        if let Some(lag) = lag {
+            lag.set(i64::try_from(arrived.waiting).unwrap_or(i64::MAX));
+        }
         let verdict = gate.admit(runner.context(), &mut arrived.delivery, arrived.waiting);
         if let Verdict::Skipped(label) = verdict {
             // Here and at once, so that a flood is over as fast as it can be read, whatever is under way.
