@@ -9,6 +9,7 @@ mod agents;
 mod archive;
 mod ask;
 mod audit;
+mod backup;
 mod board;
 mod case;
 mod challenge;
@@ -131,6 +132,10 @@ pub(crate) enum Verb {
     /// Show, list and check archived cases, and write one of them to files.
     #[command(subcommand)]
     Archive(archive::ArchiveVerb),
+    /// Copy everything that is kept in the broker into a directory.
+    Backup(backup::BackupArgs),
+    /// Put the copy into an empty broker.
+    Restore(backup::RestoreArgs),
     /// Make keys that sign.
     #[command(subcommand)]
     Keys(keys::KeysVerb),
@@ -195,6 +200,8 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Check(args) => check::run(&connection, &args).await,
         Verb::Audit(verb) => audit::run(&connection, verb).await,
         Verb::Archive(verb) => archive::run(&connection, verb).await,
+        Verb::Backup(args) => backup::run(&connection, &args).await,
+        Verb::Restore(args) => backup::restore(&connection, &args).await,
         Verb::Keys(verb) => keys::run(&verb),
         Verb::Bench(_) => Err(moved("bench")),
         Verb::Eval(_) => Err(moved("eval")),

@@ -29,7 +29,7 @@ pub(crate) struct HeadArgs {
 
 /// A head as somebody keeps it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct HeadFile {
+pub(crate) struct HeadFile {
     /// The prefix of the installation.
     pub(super) installation: String,
     /// The sequence of the head among the events.
@@ -50,7 +50,7 @@ pub(super) async fn run(broker: &Broker, args: &HeadArgs) -> Result<u8, Failure>
 }
 
 /// The latest head; none where there is none.
-pub(super) async fn latest(broker: &Broker) -> Result<Option<HeadFile>, Failure> {
+pub(crate) async fn latest(broker: &Broker) -> Result<Option<HeadFile>, Failure> {
     let subjects = broker.subjects();
     let filter = subjects.events_of(Aggregate::Head, &head_id());
     let mut last = None;

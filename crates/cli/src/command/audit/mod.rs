@@ -12,6 +12,8 @@ mod head;
 mod source;
 mod verify;
 
+pub(crate) use head::latest as latest_head;
+
 /// The verbs of `concord audit`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditVerb {

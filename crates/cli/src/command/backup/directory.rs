@@ -1,0 +1,147 @@
+//! The directory of a backup: a manifest, the head of that time, and a folder for each stream.
+//!
+//! A stream's folder holds what the broker made of it: `backup.json`, its configuration and state, and `stream.tar.s2`.
+
+use std::path::{Path, PathBuf};
+
+use concord_runtime::Broker;
+use concord_runtime::clock;
+use concord_wire::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::shared::failure::Failure;
+
+/// The version of the form of the directory.
+const FORM: u32 = 1;
+const MANIFEST: &str = "manifest.json";
+const HEAD: &str = "head.json";
+
+/// What a backup holds. Written last: a directory without it is not complete.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    /// The version of the form of the directory.
+    pub(super) form: u32,
+    /// The version of the program that made it.
+    pub(super) concord: String,
+    /// When it was complete.
+    pub(super) at: Timestamp,
+    /// The first token of the installation's subjects.
+    pub(super) installation: String,
+    /// Whether the head of that time is beside it, for `concord check --against`.
+    pub(super) has_head: bool,
+    /// The streams, in the order in which they were copied.
+    pub(super) streams: Vec<StreamCopy>,
+}
+
+/// The copy of one stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StreamCopy {
+    /// The stream's name.
+    pub(super) stream: String,
+    /// How many messages it holds.
+    pub(super) messages: u64,
+    /// The sequence of the first message.
+    pub(super) first_sequence: u64,
+    /// The sequence of the last message that it has ever held.
+    pub(super) last_sequence: u64,
+    /// How many consumers it has.
+    pub(super) consumers: u64,
+    /// The length of `stream.tar.s2`, in bytes.
+    pub(super) bytes: u64,
+    /// The SHA-256 of `stream.tar.s2`, in hexadecimal digits.
+    pub(super) sha256: String,
+}
+
+impl Manifest {
+    pub(super) fn new(broker: &Broker, streams: Vec<StreamCopy>, has_head: bool) -> Self {
+        Self {
+            form: FORM,
+            concord: env!("CARGO_PKG_VERSION").to_owned(),
+            at: clock::now(),
+            installation: broker.subjects().prefix().to_string(),
+            has_head,
+            streams,
+        }
+    }
+}
+
+/// Makes the directory. Nothing is written over.
+pub(super) fn prepare(directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).map_err(|error| cannot("made", directory, &error))?;
+    let mut entries =
+        std::fs::read_dir(directory).map_err(|error| cannot("read", directory, &error))?;
+    match entries.next() {
+        None => Ok(()),
+        Some(_) => Err(Failure::usage(format!(
+            "{} is not empty; name a directory that does not exist yet",
+            directory.display()
+        ))),
+    }
+}
+
+/// Where the copy of a stream is.
+pub(super) fn folder(directory: &Path, stream: &str) -> PathBuf {
+    directory.join(stream)
+}
+
+/// The broker's own form of a stream: its configuration and state.
+pub(super) fn description(directory: &Path, stream: &str) -> PathBuf {
+    folder(directory, stream).join("backup.json")
+}
+
+/// The contents of a stream.
+pub(super) fn contents(directory: &Path, stream: &str) -> PathBuf {
+    folder(directory, stream).join("stream.tar.s2")
+}
+
+pub(super) fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(), Failure> {
+    write(&directory.join(MANIFEST), manifest)
+}
+
+pub(super) fn write_head(directory: &Path, head: &impl Serialize) -> Result<(), Failure> {
+    write(&directory.join(HEAD), head)
+}
+
+/// Where the head is.
+pub(super) fn head_path(directory: &Path) -> PathBuf {
+    directory.join(HEAD)
+}
+
+pub(super) fn write(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_vec_pretty(value)
+        .map_err(|error| Failure::failed(format!("{} has no JSON: {error}", path.display())))?;
+    std::fs::write(path, text).map_err(|error| cannot("written", path, &error))
+}
+
+pub(super) fn read_manifest(directory: &Path) -> Result<Manifest, Failure> {
+    let path = directory.join(MANIFEST);
+    let manifest: Manifest = parse(&path)?;
+    match manifest.form {
+        FORM => Ok(manifest),
+        form => Err(Failure::data(format!(
+            "{} has the form {form}, and this program knows {FORM}; use concord {} or newer",
+            path.display(),
+            manifest.concord
+        ))),
+    }
+}
+
+pub(super) fn read_description(directory: &Path, stream: &str) -> Result<Value, Failure> {
+    parse(&description(directory, stream))
+}
+
+fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+    let shown = path.display();
+    let text = std::fs::read(path).map_err(|error| {
+        Failure::usage(format!(
+            "{shown} cannot be read ({error}); a backup that was interrupted has no manifest"
+        ))
+    })?;
+    serde_json::from_slice(&text)
+        .map_err(|error| Failure::data(format!("{shown} is not what a backup writes: {error}")))
+}
+
+pub(super) fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("{} cannot be {what}: {error}", path.display()))
+}

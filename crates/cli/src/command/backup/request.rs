@@ -1,0 +1,44 @@
+//! Requests of JetStream's API for which the client library has no function.
+
+use std::time::Duration;
+
+use concord_runtime::Broker;
+use serde_json::Value;
+
+use crate::shared::failure::Failure;
+
+/// How long the broker may take to answer. To begin a copy of a large stream takes it a while.
+const ANSWER_MAX: Duration = Duration::from_secs(120);
+
+/// The code of an error: there is no such stream.
+const NO_STREAM: u64 = 10_059;
+
+/// Asks JetStream; `None` where there is no such stream.
+pub(super) async fn ask(
+    broker: &Broker,
+    subject: String,
+    body: &Value,
+) -> Result<Option<Value>, Failure> {
+    let request = async_nats::Request::new()
+        .payload(body.to_string().into())
+        .timeout(Some(ANSWER_MAX));
+    let answer = broker.client.send_request(subject.clone(), request).await;
+    let answer = answer.map_err(|error| {
+        Failure::unavailable(format!(
+            "the broker does not answer on {subject}: {error}; a user who makes copies needs the rights of an operator"
+        ))
+    })?;
+    let answer: Value = serde_json::from_slice(&answer.payload)
+        .map_err(|error| Failure::failed(format!("the broker sent nonsense: {error}")))?;
+    let Some(error) = answer.get("error") else {
+        return Ok(Some(answer));
+    };
+    if error.get("err_code").and_then(Value::as_u64) == Some(NO_STREAM) {
+        return Ok(None);
+    }
+    let described = error.get("description").and_then(Value::as_str);
+    Err(Failure::failed(format!(
+        "the broker refuses {subject}: {}",
+        described.unwrap_or("it does not say why")
+    )))
+}

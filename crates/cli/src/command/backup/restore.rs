@@ -1,0 +1,220 @@
+//! `concord restore`: the streams of a backup in an empty broker.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use concord_runtime::Broker;
+use concord_wire::hex::hex;
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::io::AsyncReadExt;
+
+use crate::shared::args::JsonArg;
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::failure::Failure;
+use crate::shared::output::{self, Cell, NAMED, Table, styled};
+
+use super::directory::{self, Manifest, StreamCopy, cannot};
+use super::{pause, request};
+
+/// How many bytes are sent in a message.
+const CHUNK_BYTES: usize = 128 * 1_024;
+/// How long the broker may take to take a piece, or to read the whole at the end.
+const ANSWER_MAX: Duration = Duration::from_secs(120);
+
+/// Arguments of `concord restore`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  concord restore /backups/2026-11-25 --server nats://new-broker:4222
+  concord check --against /backups/2026-11-25/head.json
+
+Start the services afterwards: they would make streams of their own, and nothing that exists is written over.")]
+pub(crate) struct RestoreArgs {
+    /// The directory of a backup.
+    directory: PathBuf,
+    /// How many brokers keep each stream; as before when not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5))]
+    replicas: Option<u32>,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+#[derive(Debug, Serialize)]
+struct Restored {
+    directory: PathBuf,
+    #[serde(flatten)]
+    manifest: Manifest,
+}
+
+pub(crate) async fn run(connection: &ConnectionArgs, args: &RestoreArgs) -> Result<u8, Failure> {
+    let manifest = directory::read_manifest(&args.directory)?;
+    let broker = connection.connect().await?;
+    check(&broker, &manifest, &args.directory).await?;
+    for copy in &manifest.streams {
+        output::complain(&format!("restoring {}", copy.stream));
+        restore(&broker, copy, args).await?;
+    }
+    for copy in &manifest.streams {
+        resume(&broker, &copy.stream).await?;
+    }
+    let restored = Restored {
+        directory: args.directory.clone(),
+        manifest,
+    };
+    args.json.print(&restored, text)?;
+    Ok(0)
+}
+
+/// Looks at everything before anything is written.
+async fn check(broker: &Broker, manifest: &Manifest, from: &Path) -> Result<(), Failure> {
+    let prefix = broker.subjects().prefix().to_string();
+    if manifest.installation != prefix {
+        return Err(Failure::usage(format!(
+            "it is the backup of an installation whose subjects begin with {}, and these begin with {prefix}; give --prefix {}",
+            manifest.installation, manifest.installation
+        )));
+    }
+    for copy in &manifest.streams {
+        let subject = format!("$JS.API.STREAM.INFO.{}", copy.stream);
+        if request::ask(broker, subject, &json!({})).await?.is_some() {
+            return Err(Failure::usage(format!(
+                "the stream {} exists already; a backup is restored into a broker that has none of its streams, before the services are \
+                 started",
+                copy.stream
+            )));
+        }
+        let path = directory::contents(from, &copy.stream);
+        let sum = digest(&path).await?;
+        if sum != copy.sha256 {
+            return Err(Failure::data(format!(
+                "{} is not what was copied: its SHA-256 is {sum}, and the manifest says {}",
+                path.display(),
+                copy.sha256
+            )));
+        }
+    }
+    Ok(())
+}
+
+async fn digest(path: &Path) -> Result<String, Failure> {
+    let mut sum = Sha256::new();
+    each_piece(path, async |piece| {
+        sum.update(piece);
+        Ok(())
+    })
+    .await?;
+    Ok(hex(&sum.finalize()))
+}
+
+/// Reads a file piece by piece.
+async fn each_piece(
+    path: &Path,
+    mut take: impl AsyncFnMut(&[u8]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let opened = tokio::fs::File::open(path).await;
+    let mut file = opened.map_err(|error| cannot("read", path, &error))?;
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        let length = file.read(&mut buffer).await;
+        let length = length.map_err(|error| cannot("read", path, &error))?;
+        match buffer.get(..length) {
+            None | Some([]) => return Ok(()),
+            Some(piece) => take(piece).await?,
+        }
+    }
+}
+
+async fn restore(broker: &Broker, copy: &StreamCopy, args: &RestoreArgs) -> Result<(), Failure> {
+    let stream = &copy.stream;
+    let mut described = directory::read_description(&args.directory, stream)?;
+    if let (Some(replicas), Some(config)) = (args.replicas, described.get_mut("config")) {
+        config["num_replicas"] = json!(replicas);
+    }
+    let subject = format!("$JS.API.STREAM.RESTORE.{stream}");
+    let begun = request::ask(broker, subject, &described).await?;
+    let deliver = begun
+        .as_ref()
+        .and_then(|begun| begun.get("deliver_subject")?.as_str())
+        .ok_or_else(|| Failure::failed(format!("the broker does not say where it takes {stream}")))?
+        .to_owned();
+    let path = directory::contents(&args.directory, stream);
+    each_piece(&path, async |piece| {
+        send(broker, &deliver, piece.to_vec()).await.map(drop)
+    })
+    .await?;
+    let done = send(broker, &deliver, Vec::new()).await?;
+    let number = |name: &str| {
+        done.pointer(&format!("/state/{name}"))
+            .and_then(Value::as_u64)
+    };
+    // Of a stream that is empty brokers say different things about the first.
+    let first = number("first_seq").filter(|_| copy.messages > 0);
+    let found = (number("messages"), first, number("last_seq"));
+    let wanted_first = Some(copy.first_sequence).filter(|_| copy.messages > 0);
+    let wanted = (Some(copy.messages), wanted_first, Some(copy.last_sequence));
+    if found != wanted {
+        return Err(Failure::failed(format!(
+            "{stream} is not what was copied: messages, first and last sequence are {found:?} and should be {wanted:?}"
+        )));
+    }
+    Ok(())
+}
+
+/// Sends a piece, or the end; the broker's answer as JSON, null where it is empty.
+async fn send(broker: &Broker, subject: &str, piece: Vec<u8>) -> Result<Value, Failure> {
+    let request = async_nats::Request::new()
+        .payload(piece.into())
+        .timeout(Some(ANSWER_MAX));
+    let answer = broker
+        .client
+        .send_request(subject.to_owned(), request)
+        .await;
+    let answer = answer.map_err(|error| {
+        Failure::unavailable(format!("the broker has stopped in the middle: {error}"))
+    })?;
+    let said: Value = serde_json::from_slice(&answer.payload).unwrap_or_default();
+    match said.pointer("/error/description").and_then(Value::as_str) {
+        Some(error) => Err(Failure::failed(format!(
+            "the broker refuses the copy: {error}"
+        ))),
+        None => Ok(said),
+    }
+}
+
+/// Has everything handed over again: in the copy the consumers are as they were while it was made.
+async fn resume(broker: &Broker, stream: &str) -> Result<(), Failure> {
+    for info in pause::infos(broker, stream).await? {
+        let subject = format!("$JS.API.CONSUMER.PAUSE.{stream}.{}", info.name);
+        request::ask(broker, subject, &json!({})).await?;
+    }
+    Ok(())
+}
+
+fn text(restored: &Restored) -> String {
+    let manifest = &restored.manifest;
+    let mut table = Table::new(["STREAM", "MESSAGES", "LAST SEQUENCE"]);
+    for copy in &manifest.streams {
+        table.row([
+            Cell::text(&copy.stream),
+            Cell::number(copy.messages),
+            Cell::number(copy.last_sequence),
+        ]);
+    }
+    let head = directory::head_path(&restored.directory);
+    let advice = match manifest.has_head {
+        true => format!(
+            "Look whether it is as it was: concord check --against {}. ",
+            head.display()
+        ),
+        false => String::new(),
+    };
+    format!(
+        "{}Everything that {} kept in the broker at {} is restored. {advice}Then start the services.\n",
+        table,
+        styled(NAMED, &manifest.installation),
+        manifest.at,
+    )
+}

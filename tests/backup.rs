@@ -1,0 +1,168 @@
+//! A system at work is copied, and the copy goes on in another broker: by the user's own commands.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use concord_testkit::{
+    Agent, CommandOutput, TestBroker, TestInstallation, command, event_data, finish,
+    message_bodies, programs_of, wait_for,
+};
+use concord_wire::CaseId;
+use concord_wire::subject::Service;
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+async fn concord(server: &str, arguments: &[&str]) -> CommandOutput {
+    let program = programs_of(&["concord-cli"]).join("concord");
+    finish(command(program).args(["--server", server]).args(arguments)).await
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+async fn analysts(client: &async_nats::Client) -> Vec<Agent> {
+    let mut agents = Vec::new();
+    for (name, score) in [("ann", 20), ("ben", 80)] {
+        let finding = json!({ "summary": "Seen.", "risk_score": score });
+        agents.push(Agent::steadfast(client, name, finding, 0.8).await);
+    }
+    agents
+}
+
+/// A case whose third participant never answers where `waits`, so that its deadline decides.
+async fn open(installation: &TestInstallation, case: &str, waits: bool) {
+    let participants = if waits {
+        vec!["ann", "zoe"]
+    } else {
+        vec!["ann", "ben"]
+    };
+    let opening = json!({
+        "case_id": case, "participants": participants, "task": { "type": "test" },
+        "policy": { "answer_timeout_ms": 500, "finding_timeout_ms": 8_000 },
+    });
+    installation.open_case(&opening).await;
+}
+
+/// The decisions of cases, by case.
+async fn decisions(client: &async_nats::Client) -> BTreeMap<String, Value> {
+    let decided = message_bodies(client, "concord.v1.msg.*.coordinator._all.notification");
+    let decided = decided.await.unwrap().into_iter();
+    let decided = decided.filter(|body| body["payload"]["event"] == "case_decided");
+    let mut by_case = BTreeMap::new();
+    for body in decided {
+        let case = body["case_id"].as_str().unwrap().to_owned();
+        let decision = body["payload"]["data"]["decision"].clone();
+        assert!(
+            by_case.insert(case, decision).is_none(),
+            "announced twice: {body}"
+        );
+    }
+    by_case
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_system_at_work_is_copied_and_goes_on_in_an_empty_broker() {
+    let installation = TestInstallation::start_with(|plan| {
+        plan.with_replicas(Service::AgentAdapter, 0)
+            .with_service_setting(Service::EscalationTimer, "service.head_interval_ms=300")
+    })
+    .await;
+    let client = installation.client();
+    let _agents = analysts(client).await;
+    for number in 0..4 {
+        open(&installation, &format!("done-{number}"), false).await;
+    }
+    for number in 0..4 {
+        let case = CaseId::new(format!("done-{number}")).unwrap();
+        installation.decision(&case, PATIENCE).await;
+    }
+    wait_for("a head", PATIENCE, async || {
+        let heads = event_data(client, "head.*.advanced").await?;
+        heads.first().cloned().ok_or_else(|| "none".to_owned())
+    })
+    .await;
+    // What is under way when the copy is made: work, and a deadline that passes while nothing runs.
+    open(&installation, "late", true).await;
+    for number in 0..8 {
+        open(&installation, &format!("under-way-{number}"), false).await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy");
+    let made = concord(
+        installation.server_url(),
+        &["backup", &text(&copy), "--json"],
+    )
+    .await;
+    let made = made.json();
+    let before = event_data(client, "case.*.decided").await.unwrap().len();
+    assert!(before >= 4);
+    assert_eq!(made["has_head"], true, "{made}");
+    let again = concord(installation.server_url(), &["backup", &text(&copy)]).await;
+    assert!(again.refused(2).contains("is not empty"));
+
+    // The system goes on.
+    for case in ["late", "under-way-7"] {
+        installation
+            .decision(&CaseId::new(case).unwrap(), PATIENCE)
+            .await;
+    }
+    installation.holds(PATIENCE).await;
+    let in_the_first = decisions(client).await;
+    drop(_agents);
+    drop(installation);
+
+    let broker = TestBroker::start().await;
+    refuses_what_was_changed(&broker.url(), &copy).await;
+    let restored = concord(&broker.url(), &["restore", &text(&copy)]).await;
+    assert!(restored.good().contains("Then start the services"));
+    let head = text(&copy.join("head.json"));
+    concord(&broker.url(), &["check", "--against", &head])
+        .await
+        .good();
+    let twice = concord(&broker.url(), &["restore", &text(&copy)]).await;
+    assert!(twice.refused(2).contains("exists already"));
+
+    let url = broker.url();
+    let client = broker.client().await;
+    let _agents = analysts(&client).await;
+    let second = TestInstallation::start_with(|mut plan| {
+        plan.server_url = Some(url);
+        plan.with_replicas(Service::AgentAdapter, 0)
+    })
+    .await;
+    for case in ["late", "under-way-0", "under-way-7"] {
+        second.decision(&CaseId::new(case).unwrap(), PATIENCE).await;
+    }
+    open(&second, "new", false).await;
+    second
+        .decision(&CaseId::new("new").unwrap(), PATIENCE)
+        .await;
+    second.holds(PATIENCE).await;
+    let in_the_second = decisions(&client).await;
+    let expected: BTreeSet<&String> = in_the_first.keys().collect();
+    let mut found: BTreeSet<&String> = in_the_second.keys().collect();
+    assert!(found.remove(&"new".to_owned()));
+    assert_eq!(found, expected, "every case is decided, and announced once");
+    for case in ["done-0", "done-3"] {
+        assert_eq!(in_the_second[case], in_the_first[case]);
+    }
+}
+
+/// A wrong directory, and a copy that somebody has changed: nothing is written.
+async fn refuses_what_was_changed(server: &str, copy: &Path) {
+    let missing = concord(server, &["restore", "/nowhere"]).await;
+    assert!(missing.refused(2).contains("manifest"));
+    let other = concord(server, &["--prefix", "other", "restore", &text(copy)]).await;
+    assert!(other.refused(2).contains("--prefix concord"));
+    let contents = copy.join("CONCORD_EVENTS").join("stream.tar.s2");
+    let good = std::fs::read(&contents).unwrap();
+    let mut changed = good.clone();
+    changed[100] ^= 1;
+    std::fs::write(&contents, changed).unwrap();
+    let refused = concord(server, &["restore", &text(copy)]).await;
+    assert!(refused.refused(65).contains("is not what was copied"));
+    std::fs::write(&contents, good).unwrap();
+}
