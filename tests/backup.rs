@@ -65,6 +65,38 @@ async fn decisions(client: &async_nats::Client) -> BTreeMap<String, Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_system_at_work_is_copied_and_goes_on_in_an_empty_broker() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy");
+    let in_the_first = copied_at_work(&copy).await;
+
+    let broker = TestBroker::start().await;
+    refuses_what_was_changed(&broker.url(), &copy).await;
+    let restored = concord(&broker.url(), &["restore", &text(&copy)]).await;
+    assert!(restored.good().contains("Then start the services"));
+    let head = text(&copy.join("head.json"));
+    let checked = concord(&broker.url(), &["check", "--against", &head]).await;
+    checked.good();
+    let twice = concord(&broker.url(), &["restore", &text(&copy)]).await;
+    assert!(twice.refused(2).contains("exists already"));
+
+    let in_the_second = gone_on(&broker).await;
+    let expected: BTreeSet<&String> = in_the_first.keys().collect();
+    let mut found: BTreeSet<&String> = in_the_second.keys().collect();
+    assert!(found.remove(&"new".to_owned()));
+    assert_eq!(found, expected, "every case is decided, and announced once");
+    for case in ["done-0", "done-3"] {
+        assert_eq!(in_the_second[case], in_the_first[case]);
+    }
+}
+
+async fn is_decided(installation: &TestInstallation, case: &str) {
+    let case = CaseId::new(case).unwrap();
+    installation.decision(&case, PATIENCE).await;
+}
+
+/// Copies a system with cases that are done, cases that are under way, and a deadline that will pass while nothing runs. It goes on: its
+/// decisions in the end.
+async fn copied_at_work(copy: &Path) -> BTreeMap<String, Value> {
     let installation = TestInstallation::start_with(|plan| {
         plan.with_replicas(Service::AgentAdapter, 0)
             .with_service_setting(Service::EscalationTimer, "service.head_interval_ms=300")
@@ -76,79 +108,46 @@ async fn a_system_at_work_is_copied_and_goes_on_in_an_empty_broker() {
         open(&installation, &format!("done-{number}"), false).await;
     }
     for number in 0..4 {
-        let case = CaseId::new(format!("done-{number}")).unwrap();
-        installation.decision(&case, PATIENCE).await;
+        is_decided(&installation, &format!("done-{number}")).await;
     }
     wait_for("a head", PATIENCE, async || {
         let heads = event_data(client, "head.*.advanced").await?;
         heads.first().cloned().ok_or_else(|| "none".to_owned())
     })
     .await;
-    // What is under way when the copy is made: work, and a deadline that passes while nothing runs.
     open(&installation, "late", true).await;
     for number in 0..8 {
         open(&installation, &format!("under-way-{number}"), false).await;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let copy = folder.path().join("copy");
-    let made = concord(
-        installation.server_url(),
-        &["backup", &text(&copy), "--json"],
-    )
-    .await;
-    let made = made.json();
-    let before = event_data(client, "case.*.decided").await.unwrap().len();
-    assert!(before >= 4);
+    let backup = ["backup", &text(copy), "--json"];
+    let made = concord(installation.server_url(), &backup).await.json();
     assert_eq!(made["has_head"], true, "{made}");
-    let again = concord(installation.server_url(), &["backup", &text(&copy)]).await;
+    let again = concord(installation.server_url(), &backup[..2]).await;
     assert!(again.refused(2).contains("is not empty"));
 
-    // The system goes on.
-    for case in ["late", "under-way-7"] {
-        installation
-            .decision(&CaseId::new(case).unwrap(), PATIENCE)
-            .await;
+    for case in ["late", "under-way-0", "under-way-7"] {
+        is_decided(&installation, case).await;
     }
     installation.holds(PATIENCE).await;
-    let in_the_first = decisions(client).await;
-    drop(_agents);
-    drop(installation);
+    decisions(client).await
+}
 
-    let broker = TestBroker::start().await;
-    refuses_what_was_changed(&broker.url(), &copy).await;
-    let restored = concord(&broker.url(), &["restore", &text(&copy)]).await;
-    assert!(restored.good().contains("Then start the services"));
-    let head = text(&copy.join("head.json"));
-    concord(&broker.url(), &["check", "--against", &head])
-        .await
-        .good();
-    let twice = concord(&broker.url(), &["restore", &text(&copy)]).await;
-    assert!(twice.refused(2).contains("exists already"));
-
-    let url = broker.url();
-    let client = broker.client().await;
+/// Starts services on a broker that was restored, and waits until all is done: the decisions.
+async fn gone_on(broker: &TestBroker) -> BTreeMap<String, Value> {
+    let (url, client) = (broker.url(), broker.client().await);
     let _agents = analysts(&client).await;
-    let second = TestInstallation::start_with(|mut plan| {
+    let installation = TestInstallation::start_with(|mut plan| {
         plan.server_url = Some(url);
         plan.with_replicas(Service::AgentAdapter, 0)
     })
     .await;
     for case in ["late", "under-way-0", "under-way-7"] {
-        second.decision(&CaseId::new(case).unwrap(), PATIENCE).await;
+        is_decided(&installation, case).await;
     }
-    open(&second, "new", false).await;
-    second
-        .decision(&CaseId::new("new").unwrap(), PATIENCE)
-        .await;
-    second.holds(PATIENCE).await;
-    let in_the_second = decisions(&client).await;
-    let expected: BTreeSet<&String> = in_the_first.keys().collect();
-    let mut found: BTreeSet<&String> = in_the_second.keys().collect();
-    assert!(found.remove(&"new".to_owned()));
-    assert_eq!(found, expected, "every case is decided, and announced once");
-    for case in ["done-0", "done-3"] {
-        assert_eq!(in_the_second[case], in_the_first[case]);
-    }
+    open(&installation, "new", false).await;
+    is_decided(&installation, "new").await;
+    installation.holds(PATIENCE).await;
+    decisions(&client).await
 }
 
 /// A wrong directory, and a copy that somebody has changed: nothing is written.
