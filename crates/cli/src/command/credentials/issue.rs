@@ -1,7 +1,7 @@
 //! `concord credentials issue`.
 
 use clap::Args;
-use concord_credentials::{Holder, Issue};
+use concord_credentials::{Directory, Holder, Issue};
 use concord_events::topology::Layout;
 use concord_wire::Timestamp;
 use serde::Serialize;
@@ -72,7 +72,7 @@ pub(super) fn lifetime(text: &str) -> Result<Lifetime, String> {
 
 /// What was issued to one holder.
 #[derive(Debug, Serialize)]
-struct Made {
+pub(super) struct Made {
     holder: Holder,
     file: String,
     expires_at: Option<Timestamp>,
@@ -80,44 +80,56 @@ struct Made {
 }
 
 pub(super) fn run(connection: &ConnectionArgs, args: &IssueArgs) -> Result<u8, Failure> {
-    let settings = connection.settings()?;
-    let layout = Layout::new(&settings.storage.prefix, settings.storage.choices());
     let mut directory = args.directory.open()?;
     let tenant = args.tenant.of(&directory)?;
-    let now = now();
-    let expires_at = args.expires.end(now);
     let mut all = Vec::new();
     for holder in &args.holders {
-        let permissions = permissions_of(holder, &layout);
-        let issue = Issue {
-            tenant: &tenant,
-            holder,
-            permissions: permissions.as_ref(),
-            expires_at,
-            beside: args.force,
-        };
-        let file = match directory.issue(&issue, now) {
-            Ok(file) => file,
+        let whom = (tenant.as_str(), holder);
+        match issue(connection, &mut directory, whom, args.expires, args.force) {
+            Ok(made) => all.push(made),
             Err(error) => {
                 // What was issued before counts, so it is said.
-                show(args, &all)?;
-                return Err(error.into());
+                show(args.json, &all)?;
+                return Err(error);
             }
-        };
-        all.push(Made {
-            holder: holder.clone(),
-            file: file.display().to_string(),
-            expires_at: expires_at.map(|at| Timestamp::from_unix_millis(at.saturating_mul(1_000))),
-            inbox_prefix: inbox_prefix_of(holder),
-        });
+        }
     }
-    show(args, &all)?;
+    show(args.json, &all)?;
     Ok(0)
 }
 
-fn show(args: &IssueArgs, made: &[Made]) -> Result<(), Failure> {
-    args.json
-        .print(made, |made| made.iter().map(text).collect())
+/// Issues credentials to one holder of a tenant; `beside` says whether others may count already.
+pub(super) fn issue(
+    connection: &ConnectionArgs,
+    directory: &mut Directory,
+    (tenant, holder): (&str, &Holder),
+    lifetime: Lifetime,
+    beside: bool,
+) -> Result<Made, Failure> {
+    let settings = connection.settings()?;
+    let layout = Layout::new(&settings.storage.prefix, settings.storage.choices());
+    let permissions = permissions_of(holder, &layout);
+    let now = now();
+    let issue = Issue {
+        tenant,
+        holder,
+        permissions: permissions.as_ref(),
+        expires_at: lifetime.end(now),
+        beside,
+    };
+    let file = directory.issue(&issue, now)?;
+    let in_millis = |at: i64| Timestamp::from_unix_millis(at.saturating_mul(1_000));
+    Ok(Made {
+        holder: holder.clone(),
+        file: file.display().to_string(),
+        expires_at: issue.expires_at.map(in_millis),
+        inbox_prefix: inbox_prefix_of(holder),
+    })
+}
+
+/// Prints what was issued.
+pub(super) fn show(json: JsonArg, made: &[Made]) -> Result<(), Failure> {
+    json.print(made, |made| made.iter().map(text).collect())
 }
 
 fn text(made: &Made) -> String {
