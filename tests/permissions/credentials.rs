@@ -47,11 +47,15 @@ impl Stage {
             folder.path(),
             &[&all[..], &["--tenant", "CONCORD"]].concat(),
         );
-        credentials(
-            "issue",
-            folder.path(),
-            &["operator:ops", "--tenant", "ACME"],
-        );
+        let other = ["operator:ops", "--tenant", "ACME", "--format", "secret"];
+        let secret = credentials("issue", folder.path(), &other);
+        let secret: Value = serde_json::from_str(&secret).expect("JSON");
+        let secret = &secret["items"][0];
+        assert_eq!(secret["metadata"]["name"], "concord-operator-ops");
+        let file = Self::path(folder.path(), "ACME", "operator-ops");
+        let bytes = std::fs::metadata(file).expect("the file").len();
+        let encoded = secret["data"]["nats.creds"].as_str().map(str::len);
+        assert_eq!(encoded, usize::try_from(bytes.div_ceil(3) * 4).ok());
         let config = std::fs::read_to_string(folder.path().join("nats-server.conf"));
         let config = config.expect("the server's configuration");
         let file = |key: &str| Self::path(folder.path(), "CONCORD", key);

@@ -6,6 +6,7 @@ use concord_events::topology::Layout;
 use concord_wire::Timestamp;
 use serde::Serialize;
 
+use super::secret::{self, Format, FormatArg};
 use super::{DirectoryArg, TenantArg, holder, now};
 use crate::shared::args::JsonArg;
 use crate::shared::connection::ConnectionArgs;
@@ -23,6 +24,7 @@ Examples:
   concord credentials issue credentials service:coordinator service:conflict-detector --expires never
   concord credentials issue credentials agent:eva person:olga=reviewer,arbiter --expires 90d
   concord credentials issue credentials operator:ops --expires 12h
+  concord credentials issue credentials service:coordinator --format secret | kubectl -n concord apply -f -
 
 Each gets a file that its owner alone may read, DIR/creds/TENANT/agent-eva.creds. It may do what `concord permissions` prints, and
 an operator everything within the tenant's account. Give a service the file as its setting broker.credentials, and the command as
@@ -41,6 +43,8 @@ pub(crate) struct IssueArgs {
     /// Issue them even where credentials count already: the file is overwritten, and the old ones count until they expire.
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    format: FormatArg,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -73,8 +77,8 @@ pub(super) fn lifetime(text: &str) -> Result<Lifetime, String> {
 /// What was issued to one holder.
 #[derive(Debug, Serialize)]
 pub(super) struct Made {
-    holder: Holder,
-    file: String,
+    pub(super) holder: Holder,
+    pub(super) file: String,
     expires_at: Option<Timestamp>,
     inbox_prefix: Option<String>,
 }
@@ -82,6 +86,12 @@ pub(super) struct Made {
 pub(super) fn run(connection: &ConnectionArgs, args: &IssueArgs) -> Result<u8, Failure> {
     let mut directory = args.directory.open()?;
     let tenant = args.tenant.of(&directory)?;
+    if args.format.format == Format::Secret {
+        // Before anything is issued that could not be printed then.
+        args.holders
+            .iter()
+            .try_for_each(|holder| secret::name(&holder.key()).map(drop))?;
+    }
     let mut all = Vec::new();
     for holder in &args.holders {
         let whom = (tenant.as_str(), holder);
@@ -89,12 +99,12 @@ pub(super) fn run(connection: &ConnectionArgs, args: &IssueArgs) -> Result<u8, F
             Ok(made) => all.push(made),
             Err(error) => {
                 // What was issued before counts, so it is said.
-                show(args.json, &all)?;
+                show(args.json, &args.format, &all)?;
                 return Err(error);
             }
         }
     }
-    show(args.json, &all)?;
+    show(args.json, &args.format, &all)?;
     Ok(0)
 }
 
@@ -128,7 +138,10 @@ pub(super) fn issue(
 }
 
 /// Prints what was issued.
-pub(super) fn show(json: JsonArg, made: &[Made]) -> Result<(), Failure> {
+pub(super) fn show(json: JsonArg, format: &FormatArg, made: &[Made]) -> Result<(), Failure> {
+    if format.format == Format::Secret {
+        return secret::show(made);
+    }
     json.print(made, |made| made.iter().map(text).collect())
 }
 

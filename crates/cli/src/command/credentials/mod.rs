@@ -17,6 +17,7 @@ mod list;
 mod push;
 mod revoke;
 mod rotate;
+mod secret;
 
 /// The tenant of an installation that has one.
 const TENANT: &str = "CONCORD";

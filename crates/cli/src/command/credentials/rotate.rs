@@ -5,6 +5,7 @@ use concord_credentials::{Holder, Which};
 
 use super::issue::{Lifetime, Made, issue, lifetime, show};
 use super::push::push;
+use super::secret::FormatArg;
 use super::{DirectoryArg, TenantArg, holder, now};
 use crate::shared::args::JsonArg;
 use crate::shared::connection::ConnectionArgs;
@@ -35,6 +36,8 @@ pub(crate) struct RotateArgs {
     #[arg(long)]
     keep_old: bool,
     #[command(flatten)]
+    format: FormatArg,
+    #[command(flatten)]
     json: JsonArg,
 }
 
@@ -52,7 +55,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &RotateArgs) -> Resul
         )?;
         all.push(made);
     }
-    show(args.json, &all)?;
+    show(args.json, &args.format, &all)?;
     if !args.keep_old {
         for holder in &args.holders {
             directory.revoke(&tenant, holder, Which::Older, now())?;
