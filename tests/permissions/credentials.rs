@@ -7,11 +7,13 @@ use async_nats::{ConnectErrorKind, ConnectOptions, RequestErrorKind};
 use concord_installation::SERVICES;
 use concord_testkit::{Agent, Message, TestInstallation, concord, unique};
 use concord_wire::{AgentId, CaseId};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::PATIENCE;
 use crate::user::{User, agents};
+
+mod revoked;
 
 /// A directory of credentials, and an installation that runs with them.
 pub(crate) struct Stage {
@@ -45,17 +47,22 @@ impl Stage {
             folder.path(),
             &[&all[..], &["--tenant", "CONCORD"]].concat(),
         );
-        credentials(
-            "issue",
-            folder.path(),
-            &["operator:ops", "--tenant", "ACME"],
-        );
+        let other = ["operator:ops", "--tenant", "ACME", "--format", "secret"];
+        let secret = credentials("issue", folder.path(), &other);
+        let secret: Value = serde_json::from_str(&secret).expect("JSON");
+        let secret = &secret["items"][0];
+        assert_eq!(secret["metadata"]["name"], "concord-operator-ops");
+        let file = Self::path(folder.path(), "ACME", "operator-ops");
+        let bytes = std::fs::metadata(file).expect("the file").len();
+        let encoded = secret["data"]["nats.creds"].as_str().map(str::len);
+        assert_eq!(encoded, usize::try_from(bytes.div_ceil(3) * 4).ok());
         let config = std::fs::read_to_string(folder.path().join("nats-server.conf"));
         let config = config.expect("the server's configuration");
         let file = |key: &str| Self::path(folder.path(), "CONCORD", key);
         let installation = TestInstallation::start_with(|mut plan| {
             plan.nats_config = config;
             plan.credentials = Some(file("operator-ops"));
+            plan = plan.with_setting("work.ack_wait_ms=1000");
             SERVICES.into_iter().fold(plan, |plan, service| {
                 let file = file(&format!("service-{service}"));
                 plan.with_service_setting(service, format!("broker.credentials={}", file.display()))
@@ -99,20 +106,21 @@ impl Stage {
     }
 }
 
-/// Opens a case with two agents that differ, and waits for its decision.
-async fn decide(stage: &Stage, eva: (&AgentId, &User), ben: (&AgentId, &User)) {
+/// Two agents that find differently in every case.
+pub(crate) async fn parties(eva: (&AgentId, &User), ben: (&AgentId, &User)) -> [Agent; 2] {
     let finding = |score: u32| json!({ "summary": "Seen.", "risk_score": score, "severity": "high", "recommendation": "negotiate" });
-    let _eva = Agent::steadfast(&eva.1.client, eva.0.as_str(), finding(20), 0.9).await;
-    let _ben = Agent::agreeable(&ben.1.client, ben.0.as_str(), finding(90), 0.6).await;
-    let case = unique("case");
-    let opening = json!({
-        "case_id": case, "participants": [eva.0, ben.0], "task": { "type": "test" },
+    [
+        Agent::steadfast(&eva.1.client, eva.0.as_str(), finding(20), 0.9).await,
+        Agent::agreeable(&ben.1.client, ben.0.as_str(), finding(90), 0.6).await,
+    ]
+}
+
+/// What opens a case between two agents.
+fn opening(case: &str, agents: [&AgentId; 2]) -> Value {
+    json!({
+        "case_id": case, "participants": agents, "task": { "type": "test" },
         "policy": { "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 },
-    });
-    stage.installation.open_case(&opening).await;
-    let case = CaseId::new(case).expect("an id");
-    let decided = stage.installation.decision(&case, PATIENCE).await;
-    assert_eq!(decided["decision"]["reason"], "settled", "{decided}");
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,7 +129,16 @@ async fn each_service_agent_and_operator_works_with_credentials_of_its_own() {
     let stage = Stage::new(&[&format!("agent:{eva}"), &format!("agent:{ben}")]).await;
     let mut hers = stage.agent(&eva).await;
     let mut his = stage.agent(&ben).await;
-    decide(&stage, (&eva, &hers), (&ben, &his)).await;
+    let parties = parties((&eva, &hers), (&ben, &his)).await;
+    let case = unique("case");
+    stage
+        .installation
+        .open_case(&opening(&case, [&eva, &ben]))
+        .await;
+    let case = CaseId::new(case).expect("an id");
+    let decided = stage.installation.decision(&case, PATIENCE).await;
+    assert_eq!(decided["decision"]["reason"], "settled", "{decided}");
+    drop(parties);
     stage.installation.holds(PATIENCE).await;
     stage.check_services_were_refused_nothing();
     hers.check_nothing_refused();

@@ -65,6 +65,15 @@ pub struct Issue<'a> {
     pub beside: bool,
 }
 
+/// Which credentials of a holder are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// All that count.
+    All,
+    /// All that count but the newest.
+    Older,
+}
+
 /// The directory. Nobody else changes it while this is there.
 #[derive(Debug)]
 pub struct Directory {
@@ -181,6 +190,61 @@ impl Directory {
         Ok(path)
     }
 
+    /// Revokes what was issued to a holder and still counts, or all of it but the newest: the keys. A server takes them until it is
+    /// told ([`Directory::accounts`]).
+    pub fn revoke(
+        &mut self,
+        tenant: &str,
+        holder: &Holder,
+        which: Which,
+        now: i64,
+    ) -> Result<Vec<String>, Error> {
+        let mut issued = self.issued(tenant)?;
+        let counting = issued
+            .iter_mut()
+            .filter(|one| one.is_of(holder) && one.counts(now));
+        let mut counting: Vec<&mut Issued> = counting.collect();
+        if which == Which::Older {
+            counting.pop();
+        } else if counting.is_empty() {
+            return Err(Error::NoCredentials(holder.clone()));
+        }
+        let mut keys = Vec::new();
+        for one in counting {
+            one.revoked_at = Some(now);
+            keys.push(one.key.clone());
+        }
+        self.remember(tenant, &issued)?;
+        self.publish(now)?;
+        if which == Which::All {
+            // Of no more use, and best not taken for one that is.
+            let _ = std::fs::remove_file(self.file_of(tenant, holder));
+        }
+        Ok(keys)
+    }
+
+    /// The accounts as a running server is to know them: names and tokens, the system account first.
+    pub fn accounts(&self) -> Result<Vec<(String, String)>, Error> {
+        let tenants = self.settings.tenants.iter().map(String::as_str);
+        let names = [SYSTEM].into_iter().chain(tenants);
+        names
+            .map(|name| {
+                let token = read(&self.account(name).join("account.jwt"))?;
+                Ok((name.to_owned(), token))
+            })
+            .collect()
+    }
+
+    /// Where the server keeps accounts.
+    pub fn resolver(&self) -> &Resolver {
+        &self.settings.resolver
+    }
+
+    /// The credentials with which a running server is told of changed accounts.
+    pub fn system_credentials(&self) -> PathBuf {
+        self.path.join("system.creds")
+    }
+
     /// What was issued within a tenant, the oldest first.
     pub fn issued(&self, tenant: &str) -> Result<Vec<Issued>, Error> {
         if !self.settings.tenants.iter().any(|known| known == tenant) {
@@ -264,8 +328,8 @@ impl Directory {
         )
     }
 
-    /// Writes the accounts' tokens and the server's configuration anew.
-    fn publish(&mut self, now: i64) -> Result<(), Error> {
+    /// Writes the accounts' tokens and the server's configuration anew, as what was issued and revoked says.
+    pub fn publish(&mut self, now: i64) -> Result<(), Error> {
         self.settings.last = now.max(self.settings.last + 1);
         let operator = read_key(&self.path.join("operator.seed"))?;
         let mut accounts = Vec::new();

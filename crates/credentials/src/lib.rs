@@ -12,7 +12,7 @@ mod issued;
 mod server_config;
 mod token;
 
-pub use directory::{Directory, Issue, Resolver};
+pub use directory::{Directory, Issue, Resolver, Which};
 pub use error::Error;
 pub use file::CredentialsFile;
 pub use holder::Holder;

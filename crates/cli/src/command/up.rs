@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use concord_events::topology::{Layout, StorageChoices};
 use concord_installation::{Installation, Plan, Progress, SERVICES};
 use concord_runtime::service::shutdown;
 use concord_wire::Token;
-use concord_wire::subject::Service;
+use concord_wire::subject::{DEFAULT_PREFIX, Service};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -16,6 +17,10 @@ use crate::shared::args::JsonArg;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, FAINT, GOOD, NAMED, styled};
+
+mod secure;
+
+use secure::Secure;
 
 /// The time between two looks at the processes.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -27,6 +32,10 @@ Examples:
   concord up
   concord up --replicas coordinator=3 --replicas debate-facilitator=2 --directory data
   concord up --adapter-config adapter.toml --port 0
+
+With --secure the broker runs in operator mode, and each service has credentials of its own, as in production. The command then
+connects with the settings that the last line names (concord --config FILE), and `concord credentials issue DIR/credentials agent:eva`
+gives others what they need. There is no TLS: everything stays on the loopback interface.
 
 It prints a line that begins with `ready` when everything is. Ctrl-C drains the services and stops everything.")]
 pub(crate) struct UpArgs {
@@ -42,6 +51,9 @@ pub(crate) struct UpArgs {
     /// Settings of the agent adapter, in TOML: which agents it hosts.
     #[arg(long, value_name = "FILE")]
     adapter_config: Option<PathBuf>,
+    /// Run the broker in operator mode, with credentials for each service and for you.
+    #[arg(long)]
+    secure: bool,
     /// A setting for every service, for example work.drain_ms=5000.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -76,14 +88,27 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: UpArgs) -> Result<u8,
         ));
     }
     let (directory, temporary) = directory(args.directory.as_deref())?;
-    let plan = plan(connection, &args, &directory)?;
+    let mut plan = plan(connection, &args, &directory)?;
+    let prefix = connection.prefix.as_deref().unwrap_or(DEFAULT_PREFIX);
+    let secure = match args.secure {
+        true => {
+            let prefix = Token::new(prefix);
+            let prefix = prefix.map_err(|error| Failure::usage(format!("--prefix {error}")))?;
+            let layout = Layout::new(&prefix, StorageChoices::default());
+            Some(secure::prepare(&mut plan, &layout)?)
+        }
+        false => None,
+    };
     let stop = shutdown::on_signal()
         .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
     let installation = tokio::select! {
         installation = Installation::start(plan, |step| print_progress(&step)) => installation?,
         () = stop.cancelled() => return Ok(0),
     };
-    ready(&installation, &args, temporary.is_some())?;
+    if let Some(secure) = &secure {
+        secure.write_config(installation.server_url(), prefix)?;
+    }
+    ready(&installation, &args, secure.as_ref(), temporary.is_some())?;
     let ended = tokio::select! {
         failure = supervise(&installation) => Err(failure),
         () = stop.cancelled() => Ok(0),
@@ -151,7 +176,12 @@ fn print_progress(step: &Progress) {
 }
 
 /// Prints that everything is ready.
-fn ready(installation: &Installation, args: &UpArgs, temporary: bool) -> Result<(), Failure> {
+fn ready(
+    installation: &Installation,
+    args: &UpArgs,
+    secure: Option<&Secure>,
+    temporary: bool,
+) -> Result<(), Failure> {
     let (url, directory) = (
         installation.server_url(),
         installation.directory().display(),
@@ -163,8 +193,11 @@ fn ready(installation: &Installation, args: &UpArgs, temporary: bool) -> Result<
                 json!({ "service": service, "replica": replica, "pid": installation.pid(service, replica) })
             })
             .collect();
+        let shown =
+            |path: fn(&Secure) -> &PathBuf| secure.map(|secure| path(secure).display().to_string());
         return output::json_line(&json!({
             "ready": true, "server": url, "directory": directory.to_string(), "processes": processes,
+            "config": shown(|secure| &secure.config), "credentials": shown(|secure| &secure.credentials),
         }));
     }
     let fate = if temporary {
@@ -172,8 +205,11 @@ fn ready(installation: &Installation, args: &UpArgs, temporary: bool) -> Result<
     } else {
         ""
     };
+    let with = secure.map_or_else(String::new, |secure| {
+        format!("; use it with concord --config {}", secure.config.display())
+    });
     output::print(&format!(
-        "{} {} ({directory}{fate}); Ctrl-C stops it\n",
+        "{} {} ({directory}{fate}){with}; Ctrl-C stops it\n",
         styled(GOOD, "ready"),
         styled(NAMED, url)
     ))

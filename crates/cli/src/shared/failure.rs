@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use async_nats::ConnectErrorKind;
 use concord_runtime::broker;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::event_store;
@@ -104,6 +105,14 @@ impl From<broker::Error> for Failure {
     fn from(error: broker::Error) -> Self {
         let message = ErrorChain(&error).to_string();
         match error {
+            broker::Error::Connect { servers, source }
+                if source.kind() == ConnectErrorKind::AuthorizationViolation =>
+            {
+                Self::unavailable(format!(
+                    "NATS at {servers} does not let you in; name your credentials with --credentials FILE, or settings that name \
+                     them with --config. Those that have expired or are revoked do not count"
+                ))
+            }
             broker::Error::Connect { servers, source } => Self::unavailable(format!(
                 "no connection to NATS at {servers} ({source}); start an installation with `concord up`, or name the \
                  broker with --server"

@@ -5,6 +5,21 @@ use concord_testkit::TestBroker;
 use crate::command::{run, run_with};
 
 #[tokio::test]
+async fn wrong_credentials_are_code_2() {
+    let directory = "no-such-folder";
+    for arguments in [
+        &["permissions", "--service", "coordinater"][..],
+        &["credentials", "issue", directory, "agent:eva"],
+        &["credentials", "issue", directory, "eva"],
+        &["credentials", "issue", directory, "agent:coordinator"],
+        &["credentials", "list", directory, "--expiring", "soon"],
+        &["credentials", "revoke", directory, "agent:eva"],
+    ] {
+        run(arguments).await.refused(2);
+    }
+}
+
+#[tokio::test]
 async fn a_wrong_command_line_is_code_2() {
     for arguments in [
         &["case", "open", "no-such-file.json"][..],
@@ -26,22 +41,6 @@ async fn a_wrong_command_line_is_code_2() {
             "0",
         ],
         &["person", "suspend", "eva"],
-        &["permissions", "--service", "coordinater"],
-        &["credentials", "issue", "no-such-folder", "agent:eva"],
-        &["credentials", "issue", "no-such-folder", "eva"],
-        &[
-            "credentials",
-            "issue",
-            "no-such-folder",
-            "agent:coordinator",
-        ],
-        &[
-            "credentials",
-            "list",
-            "no-such-folder",
-            "--expiring",
-            "soon",
-        ],
         &["expert", "register", "eva"],
         &["queue", "next"],
         &["queue", "next", "--expert", "e.va"],

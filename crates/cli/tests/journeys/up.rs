@@ -105,6 +105,32 @@ async fn an_installation_comes_up_whole_heals_and_goes_down() {
     run(&["doctor", "--server", url]).await.refused(69);
 }
 
+#[tokio::test]
+async fn a_secure_installation_lets_in_who_has_credentials() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let arguments = ["--secure", "--json", "--directory", data.to_str().unwrap()];
+    // The second time it finds what the first has made.
+    for _ in 0..2 {
+        let mut child = up(&arguments).spawn().unwrap();
+        let ready: Value =
+            serde_json::from_str(&first_line(child.stdout.take().unwrap()).await).unwrap();
+        let text = |key: &str| ready[key].as_str().unwrap();
+        run(&["doctor", "--config", text("config")]).await.good();
+        run(&["doctor", "--server", text("server")])
+            .await
+            .refused(69);
+        let listed = run(&["credentials", "list", text("credentials"), "--json"]).await;
+        let listed: Value = serde_json::from_str(&listed.good()).unwrap();
+        assert_eq!(listed.as_array().map(Vec::len), Some(6), "{listed:#}");
+        signal("-TERM", child.id().unwrap().into()).await;
+        tokio::time::timeout(COMMAND_MAX, child.wait())
+            .await
+            .expect("it ends")
+            .unwrap();
+    }
+}
+
 /// A service that is killed is started again.
 async fn heals(session: &Session, processes: &[Value]) {
     let is_facilitator = |process: &&Value| process["service"] == "debate-facilitator";

@@ -132,3 +132,34 @@ fn two_commands_do_not_write_at_once_and_open_seeds_are_refused() {
     let missing = Directory::open(&folder.path().join("none")).unwrap_err();
     assert!(matches!(missing, Error::NoDirectory(_)), "{missing}");
 }
+
+#[test]
+fn what_is_revoked_stands_in_the_account_and_the_newest_can_be_kept() {
+    let folder = folder();
+    let mut directory = made(&folder);
+    let eva: Holder = "agent:eva".parse().unwrap();
+    let none = directory
+        .revoke("CONCORD", &eva, Which::All, 101)
+        .unwrap_err();
+    assert!(matches!(none, Error::NoCredentials(_)), "{none}");
+    directory.issue(&issue(&eva, None, false), 101).unwrap();
+    let file = directory.issue(&issue(&eva, None, true), 102).unwrap();
+    let account = |directory: &Directory| directory.accounts().unwrap()[1].1.clone();
+    let before = account(&directory);
+    let older = directory
+        .revoke("CONCORD", &eva, Which::Older, 103)
+        .unwrap();
+    let issued = directory.issued("CONCORD").unwrap();
+    assert_eq!(older, [issued[0].key.clone()]);
+    assert!(issued[1].counts(103) && file.exists());
+    assert_ne!(account(&directory), before);
+    let again = directory
+        .revoke("CONCORD", &eva, Which::Older, 104)
+        .unwrap();
+    assert_eq!(again, [] as [String; 0]);
+    let all = directory.revoke("CONCORD", &eva, Which::All, 105).unwrap();
+    assert_eq!(all, [issued[1].key.clone()]);
+    assert!(!file.exists());
+    let issued = directory.issued("CONCORD").unwrap();
+    assert_eq!(issued[1].revoked_at, Some(105));
+}

@@ -1,11 +1,12 @@
 //! `concord credentials issue`.
 
 use clap::Args;
-use concord_credentials::{Holder, Issue};
+use concord_credentials::{Directory, Holder, Issue};
 use concord_events::topology::Layout;
 use concord_wire::Timestamp;
 use serde::Serialize;
 
+use super::secret::{self, Format, FormatArg};
 use super::{DirectoryArg, TenantArg, holder, now};
 use crate::shared::args::JsonArg;
 use crate::shared::connection::ConnectionArgs;
@@ -23,6 +24,7 @@ Examples:
   concord credentials issue credentials service:coordinator service:conflict-detector --expires never
   concord credentials issue credentials agent:eva person:olga=reviewer,arbiter --expires 90d
   concord credentials issue credentials operator:ops --expires 12h
+  concord credentials issue credentials service:coordinator --format secret | kubectl -n concord apply -f -
 
 Each gets a file that its owner alone may read, DIR/creds/TENANT/agent-eva.creds. It may do what `concord permissions` prints, and
 an operator everything within the tenant's account. Give a service the file as its setting broker.credentials, and the command as
@@ -41,6 +43,8 @@ pub(crate) struct IssueArgs {
     /// Issue them even where credentials count already: the file is overwritten, and the old ones count until they expire.
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    format: FormatArg,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -72,52 +76,73 @@ pub(super) fn lifetime(text: &str) -> Result<Lifetime, String> {
 
 /// What was issued to one holder.
 #[derive(Debug, Serialize)]
-struct Made {
-    holder: Holder,
-    file: String,
+pub(super) struct Made {
+    pub(super) holder: Holder,
+    pub(super) file: String,
     expires_at: Option<Timestamp>,
     inbox_prefix: Option<String>,
 }
 
 pub(super) fn run(connection: &ConnectionArgs, args: &IssueArgs) -> Result<u8, Failure> {
-    let settings = connection.settings()?;
-    let layout = Layout::new(&settings.storage.prefix, settings.storage.choices());
     let mut directory = args.directory.open()?;
     let tenant = args.tenant.of(&directory)?;
-    let now = now();
-    let expires_at = args.expires.end(now);
+    if args.format.format == Format::Secret {
+        // Before anything is issued that could not be printed then.
+        args.holders
+            .iter()
+            .try_for_each(|holder| secret::name(&holder.key()).map(drop))?;
+    }
     let mut all = Vec::new();
     for holder in &args.holders {
-        let permissions = permissions_of(holder, &layout);
-        let issue = Issue {
-            tenant: &tenant,
-            holder,
-            permissions: permissions.as_ref(),
-            expires_at,
-            beside: args.force,
-        };
-        let file = match directory.issue(&issue, now) {
-            Ok(file) => file,
+        let whom = (tenant.as_str(), holder);
+        match issue(connection, &mut directory, whom, args.expires, args.force) {
+            Ok(made) => all.push(made),
             Err(error) => {
                 // What was issued before counts, so it is said.
-                show(args, &all)?;
-                return Err(error.into());
+                show(args.json, &args.format, &all)?;
+                return Err(error);
             }
-        };
-        all.push(Made {
-            holder: holder.clone(),
-            file: file.display().to_string(),
-            expires_at: expires_at.map(|at| Timestamp::from_unix_millis(at.saturating_mul(1_000))),
-            inbox_prefix: inbox_prefix_of(holder),
-        });
+        }
     }
-    show(args, &all)?;
+    show(args.json, &args.format, &all)?;
     Ok(0)
 }
 
-fn show(args: &IssueArgs, made: &[Made]) -> Result<(), Failure> {
-    args.json
-        .print(made, |made| made.iter().map(text).collect())
+/// Issues credentials to one holder of a tenant; `beside` says whether others may count already.
+pub(super) fn issue(
+    connection: &ConnectionArgs,
+    directory: &mut Directory,
+    (tenant, holder): (&str, &Holder),
+    lifetime: Lifetime,
+    beside: bool,
+) -> Result<Made, Failure> {
+    let settings = connection.settings()?;
+    let layout = Layout::new(&settings.storage.prefix, settings.storage.choices());
+    let permissions = permissions_of(holder, &layout);
+    let now = now();
+    let issue = Issue {
+        tenant,
+        holder,
+        permissions: permissions.as_ref(),
+        expires_at: lifetime.end(now),
+        beside,
+    };
+    let file = directory.issue(&issue, now)?;
+    let in_millis = |at: i64| Timestamp::from_unix_millis(at.saturating_mul(1_000));
+    Ok(Made {
+        holder: holder.clone(),
+        file: file.display().to_string(),
+        expires_at: issue.expires_at.map(in_millis),
+        inbox_prefix: inbox_prefix_of(holder),
+    })
+}
+
+/// Prints what was issued.
+pub(super) fn show(json: JsonArg, format: &FormatArg, made: &[Made]) -> Result<(), Failure> {
+    if format.format == Format::Secret {
+        return secret::show(made);
+    }
+    json.print(made, |made| made.iter().map(text).collect())
 }
 
 fn text(made: &Made) -> String {

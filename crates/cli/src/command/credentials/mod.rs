@@ -14,6 +14,10 @@ use crate::shared::output::{NAMED, styled};
 
 mod issue;
 mod list;
+mod push;
+mod revoke;
+mod rotate;
+mod secret;
 
 /// The tenant of an installation that has one.
 const TENANT: &str = "CONCORD";
@@ -29,6 +33,12 @@ pub(crate) enum CredentialsVerb {
     Issue(issue::IssueArgs),
     /// List what was issued, to whom, and until when it counts.
     List(list::ListArgs),
+    /// Replace credentials by new ones, and revoke the old.
+    Rotate(rotate::RotateArgs),
+    /// Revoke credentials: their connections end at once.
+    Revoke(revoke::RevokeArgs),
+    /// Tell a running server of all accounts.
+    Push(push::PushArgs),
 }
 
 /// Arguments of `concord credentials init`.
@@ -61,7 +71,7 @@ pub(crate) struct InitArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example: concord credentials tenant credentials ACME
 
-Load the server's configuration again afterwards (nats-server --signal reload), or push it.")]
+Tell a running server with `concord credentials push`, or load its configuration again (nats-server --signal reload).")]
 pub(crate) struct TenantArgs {
     #[command(flatten)]
     directory: DirectoryArg,
@@ -116,12 +126,15 @@ fn now() -> i64 {
     clock::now().unix_millis() / 1_000
 }
 
-pub(crate) fn run(connection: &ConnectionArgs, verb: CredentialsVerb) -> Result<u8, Failure> {
+pub(crate) async fn run(connection: &ConnectionArgs, verb: CredentialsVerb) -> Result<u8, Failure> {
     match verb {
         CredentialsVerb::Init(args) => init(&args),
         CredentialsVerb::Tenant(args) => tenant(&args),
         CredentialsVerb::Issue(args) => issue::run(connection, &args),
         CredentialsVerb::List(args) => list::run(&args),
+        CredentialsVerb::Rotate(args) => rotate::run(connection, &args).await,
+        CredentialsVerb::Revoke(args) => revoke::run(connection, &args).await,
+        CredentialsVerb::Push(args) => push::run(connection, &args).await,
     }
 }
 

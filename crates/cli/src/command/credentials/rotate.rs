@@ -1,0 +1,66 @@
+//! `concord credentials rotate`.
+
+use clap::Args;
+use concord_credentials::{Holder, Which};
+
+use super::issue::{Lifetime, Made, issue, lifetime, show};
+use super::push::push;
+use super::secret::FormatArg;
+use super::{DirectoryArg, TenantArg, holder, now};
+use crate::shared::args::JsonArg;
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::failure::Failure;
+
+/// Arguments of `concord credentials rotate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  concord credentials rotate credentials service:coordinator
+  concord credentials rotate credentials agent:eva --keep-old
+
+First the file is replaced, then the old credentials are revoked: the server ends their connections, and a service connects again
+with the new file. Where the file must first be brought to its place, use --keep-old, bring it there, and then
+`concord credentials revoke DIR WHO --older`.")]
+pub(crate) struct RotateArgs {
+    #[command(flatten)]
+    directory: DirectoryArg,
+    /// Whose credentials are replaced; a person with the roles of the new ones.
+    #[arg(required = true, value_name = "WHO", value_parser = holder)]
+    holders: Vec<Holder>,
+    #[command(flatten)]
+    tenant: TenantArg,
+    /// For how long the new ones count, such as 90d, 12h or 30m; or never.
+    #[arg(long, value_name = "TIME", default_value = "90d", value_parser = lifetime)]
+    expires: Lifetime,
+    /// Let the old ones count on.
+    #[arg(long)]
+    keep_old: bool,
+    #[command(flatten)]
+    format: FormatArg,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+pub(super) async fn run(connection: &ConnectionArgs, args: &RotateArgs) -> Result<u8, Failure> {
+    let mut directory = args.directory.open()?;
+    let tenant = args.tenant.of(&directory)?;
+    let mut all: Vec<Made> = Vec::new();
+    for holder in &args.holders {
+        let made = issue(
+            connection,
+            &mut directory,
+            (&tenant, holder),
+            args.expires,
+            true,
+        )?;
+        all.push(made);
+    }
+    show(args.json, &args.format, &all)?;
+    if !args.keep_old {
+        for holder in &args.holders {
+            directory.revoke(&tenant, holder, Which::Older, now())?;
+        }
+        push(connection, &directory).await?;
+    }
+    Ok(0)
+}
