@@ -4,6 +4,7 @@ mod connection;
 pub(crate) mod delivery_info;
 mod headers;
 pub mod log_reader;
+pub mod migration;
 pub mod non_event;
 pub(crate) mod payload_store;
 pub mod provision;

@@ -25,6 +25,7 @@ mod expert;
 mod gate;
 mod keys;
 mod metrics;
+mod migrate;
 mod outcome;
 mod permissions;
 mod person;
@@ -132,6 +133,8 @@ pub(crate) enum Verb {
     /// Show, list and check archived cases, and write one of them to files.
     #[command(subcommand)]
     Archive(archive::ArchiveVerb),
+    /// Show which streams are not as they are defined, and change them on demand.
+    Migrate(migrate::MigrateArgs),
     /// Copy everything that is kept in the broker into a directory.
     Backup(backup::BackupArgs),
     /// Put the copy into an empty broker.
@@ -200,6 +203,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Check(args) => check::run(&connection, &args).await,
         Verb::Audit(verb) => audit::run(&connection, verb).await,
         Verb::Archive(verb) => archive::run(&connection, verb).await,
+        Verb::Migrate(args) => migrate::run(&connection, &args).await,
         Verb::Backup(args) => backup::run(&connection, &args).await,
         Verb::Restore(args) => backup::restore(&connection, &args).await,
         Verb::Keys(verb) => keys::run(&verb),

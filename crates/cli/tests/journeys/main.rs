@@ -15,6 +15,7 @@ mod dead;
 mod doctor;
 mod input;
 mod metrics;
+mod migrate;
 mod people;
 mod record;
 mod up;

@@ -74,7 +74,7 @@ async fn payload_bucket(broker: &Broker) -> Result<(), Unavailable> {
     Ok(())
 }
 
-fn payload_config(broker: &Broker) -> jetstream::object_store::Config {
+pub(super) fn payload_config(broker: &Broker) -> jetstream::object_store::Config {
     let messages = broker.layout.stream(StreamKind::Messages);
     jetstream::object_store::Config {
         bucket: broker.layout.payload_bucket(),
@@ -179,7 +179,7 @@ fn is_missing(error: &jetstream::context::GetStreamError) -> bool {
     matches!(error.kind(), GetStreamErrorKind::JetStream(error) if error.error_code() == jetstream::ErrorCode::STREAM_NOT_FOUND)
 }
 
-fn config(definition: &StreamDefinition) -> Config {
+pub(super) fn config(definition: &StreamDefinition) -> Config {
     Config {
         name: definition.name.clone(),
         description: Some(definition.kind.doc().to_owned()),
@@ -199,7 +199,7 @@ fn config(definition: &StreamDefinition) -> Config {
     }
 }
 
-fn compare(definition: &StreamDefinition, found: &Config) -> Vec<Deviation> {
+pub(super) fn compare(definition: &StreamDefinition, found: &Config) -> Vec<Deviation> {
     let expected = config(definition);
     let unlimited = |n: i64| if n <= 0 { -1 } else { n };
     let rows: [(&'static str, String, String); 9] = [

@@ -43,6 +43,8 @@ pub enum Operation {
     DescribeStream,
     /// Create a stream.
     CreateStream,
+    /// Change a stream.
+    ChangeStream,
     /// Describe the object store of payloads.
     DescribePayloadStore,
     /// Create a consumer.
@@ -78,6 +80,7 @@ impl Operation {
             Self::OpenStream => "give a handle on a stream",
             Self::DescribeStream => "describe a stream",
             Self::CreateStream => "create a stream",
+            Self::ChangeStream => "change a stream",
             Self::DescribePayloadStore => "describe the object store of payloads",
             Self::CreateConsumer => "create a consumer",
             Self::DescribeConsumer => "describe a consumer",

@@ -48,14 +48,14 @@ fn differs(
         expected,
     }: Deviation,
 ) -> Check {
-    let (setting, option) = match property {
-        "max_bytes" => ("storage.payload_store_bytes", "--max-bytes"),
-        "max_age" => ("storage.message_days", "--max-age"),
-        _ => ("storage.replicas", "--replicas"),
+    let setting = match property {
+        "max_bytes" => "storage.payload_store_bytes",
+        "max_age" => "storage.message_days",
+        _ => "storage.replicas",
     };
     let advice = format!(
         "it follows from the setting {setting} of who looks: give the services' settings with --config, or change the store \
-         with: nats stream edit {stream} {option}"
+         with: concord migrate --apply"
     );
     Check::fault(
         AREA,

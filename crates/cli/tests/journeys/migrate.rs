@@ -1,0 +1,99 @@
+//! Streams that somebody or another version has made differently are shown, and changed when somebody says so.
+
+use std::time::Duration;
+
+use async_nats::jetstream::stream::{Config, RetentionPolicy};
+use concord_testkit::{CommandOutput, TestBroker};
+use serde_json::Value;
+
+use crate::command::run;
+
+fn rows(report: &Value, list: &str) -> Vec<(String, String)> {
+    let rows = report[list].as_array().unwrap().iter();
+    let text = |row: &Value, field: &str| row[field].as_str().unwrap().to_owned();
+    rows.map(|row| (text(row, "stream"), text(row, "property")))
+        .collect()
+}
+
+async fn migrate(broker: &TestBroker, more: &[&str]) -> CommandOutput {
+    let url = broker.url();
+    run(&[&["migrate", "--server", &url], more].concat()).await
+}
+
+#[tokio::test]
+async fn what_differs_is_shown_and_changed_on_demand() {
+    let broker = TestBroker::start().await;
+    let jetstream = async_nats::jetstream::new(broker.client().await);
+    let migrate = async |more: &[&str]| migrate(&broker, more).await;
+
+    // In an empty broker everything is missing, and made.
+    let empty = migrate(&[]).await;
+    assert_eq!(empty.code, 1, "{empty:?}");
+    assert!(empty.out.contains("concord migrate --apply"), "{empty:?}");
+    migrate(&["--apply"]).await.good();
+    assert!(
+        migrate(&[])
+            .await
+            .good()
+            .contains("Every stream is as it is defined")
+    );
+
+    let mut messages = jetstream.get_stream("CONCORD_MESSAGES").await.unwrap();
+    let found = messages.info().await.unwrap().config.clone();
+    let changed = Config {
+        max_age: Duration::from_secs(3_600),
+        allow_direct: false,
+        description: Some("Ours.".to_owned()),
+        ..found
+    };
+    jetstream.update_stream(changed).await.unwrap();
+    let planned = migrate(&["--json"]).await;
+    assert_eq!(planned.code, 1, "{planned:?}");
+    let planned: Value = serde_json::from_str(&planned.out).unwrap();
+    let expected = [
+        ("CONCORD_MESSAGES", "max_age"),
+        ("CONCORD_MESSAGES", "allow_direct"),
+    ];
+    let expected = expected.map(|(stream, property)| (stream.to_owned(), property.to_owned()));
+    assert_eq!(rows(&planned, "changes"), expected);
+    assert_eq!(planned["applied"], false);
+    let applied = migrate(&["--apply", "--json"]).await.json();
+    assert_eq!(
+        (&applied["applied"], rows(&applied, "remaining")),
+        (&Value::Bool(true), Vec::new())
+    );
+    let now = messages.info().await.unwrap().config.clone();
+    assert_eq!(
+        now.description.as_deref(),
+        Some("Ours."),
+        "what is no matter of ours stays"
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_changed_is_said() {
+    let broker = TestBroker::start().await;
+    let jetstream = async_nats::jetstream::new(broker.client().await);
+    migrate(&broker, &["--apply"]).await.good();
+    jetstream.delete_stream("CONCORD_DEAD").await.unwrap();
+    let dead = Config {
+        name: "CONCORD_DEAD".into(),
+        subjects: vec!["concord.v1.dead.>".into()],
+        retention: RetentionPolicy::WorkQueue,
+        ..Config::default()
+    };
+    jetstream.create_stream(dead).await.unwrap();
+    let rest = migrate(&broker, &["--apply"]).await;
+    assert_eq!(rest.code, 1, "{rest:?}");
+    assert!(
+        rest.out
+            .contains("cannot be changed: how a stream keeps messages"),
+        "{rest:?}"
+    );
+    let left = migrate(&broker, &["--json"]).await;
+    let left: Value = serde_json::from_str(&left.out).unwrap();
+    assert_eq!(
+        rows(&left, "changes"),
+        [("CONCORD_DEAD".to_owned(), "retention".to_owned())]
+    );
+}
