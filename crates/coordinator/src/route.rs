@@ -14,6 +14,7 @@ use concord_wire::subject::Service;
 use concord_wire::{CaseId, Envelope, ErrorCode, Fault, MessageType};
 
 pub mod exchange;
+pub mod question;
 pub mod register;
 pub mod shared;
 pub mod task;
@@ -216,6 +217,7 @@ pub fn from_event(
         | Aggregate::Policy
         | Aggregate::Opener
         | Aggregate::Request
+        | Aggregate::Question
         | Aggregate::Task
         | Aggregate::Worklist
         | Aggregate::Rotation
