@@ -6,6 +6,7 @@ use std::time::Duration;
 mod answers;
 mod killed;
 mod modes;
+mod python;
 mod stage;
 
 /// Longer than anything here takes, even on a machine that does much else.
