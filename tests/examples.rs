@@ -11,10 +11,11 @@ use concord_events::{Aggregate, AggregateEvent, EventVisitor, StoredEvent};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{
     Acknowledgement, AgentJoined, Answer, Award, BOARD_PUT, Bid, CallForProposals, Card, Challenge,
-    Clarification, Commitment, Decline, ErrorReport, Evidence, Finding, Handoff, InfoUpdate,
-    Notification, NotificationData, OPEN_TASK, OpenCase, OpenDebate, OpenTask, OutcomeReport,
-    PutEntry, Question, REGISTER_AGENT, Request, Response, Review, Ruling, SessionBriefing,
-    StatusMessage, TaskAssignment, TaskResult, UPDATE_AGENT,
+    Clarification, CollaborationInvite, Commitment, Decline, ErrorReport, Evidence, ExpertiseOffer,
+    Finding, GroupQuestion, Handoff, InfoUpdate, Notification, NotificationData, OPEN_TASK,
+    OpenCase, OpenDebate, OpenTask, OutcomeReport, PutEntry, Question, REGISTER_AGENT, Request,
+    Response, Review, Ruling, SessionBriefing, StatusMessage, TaskAssignment, TaskResult,
+    UPDATE_AGENT,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
@@ -335,7 +336,19 @@ fn payload(envelope: &Envelope) -> Result<Value, Fault> {
             payload.check()?;
             Ok(written(payload))
         }
-        _ => typed::<Map<String, Value>>(envelope),
+        _ => group(envelope),
+    }
+}
+
+/// The same of what is said to the group, and of types whose payload is any object.
+fn group(envelope: &Envelope) -> Result<Value, Fault> {
+    match &envelope.message_type {
+        MessageType::GroupQuery | MessageType::PeerRequest => {
+            GroupQuestion::of(envelope).map(written)
+        }
+        MessageType::ExpertiseOffer => envelope.payload::<ExpertiseOffer>().map(written),
+        MessageType::CollaborationInvite => envelope.payload::<CollaborationInvite>().map(written),
+        _ => envelope.payload::<Map<String, Value>>().map(written),
     }
 }
 

@@ -12,9 +12,11 @@ use serde_json::{Value, json};
 use crate::PATIENCE;
 use crate::user::{User, agents, start};
 
+mod asking;
 mod doing;
 mod limits;
 
+use asking::check_asking;
 use doing::{challenged, check_opener, check_review, check_ruling, check_views};
 use limits::{check_failures, check_pages, check_user};
 
@@ -181,6 +183,7 @@ async fn work(layout: Layout) {
     check_review(&stage, &reviewed).await;
     check_views(&stage, &ruled).await;
     check_opener(&stage, &reviewed).await;
+    check_asking(&stage).await;
     let rob = &stage.cast.rob;
     let inbox = SubjectSpace::replies(rob);
     let mut user = User::connect_with_inbox(&stage.installation, rob, &inbox).await;

@@ -4,7 +4,8 @@ import unittest
 from typing import Any
 
 from concord_agent.message import Message
-from concord_agent.waking import awake
+from concord_agent.waiting import Waiting
+from concord_agent.waking import awake, is_stand_down
 
 
 def said(message_type: str, to: str, **payload: Any) -> dict[str, Any]:
@@ -56,6 +57,35 @@ class Waking(unittest.TestCase):
             self.assertIs(self.heard(other), other)
         forged = Message.of(said("notification", "ann") | {"from_agent": "eve", "payload": woken(said("group_query", "_any")).payload})
         self.assertIs(self.heard(forged), forged)
+
+
+class Ending(unittest.IsolatedAsyncioTestCase):
+    async def test_a_question_waits_for_the_coordinator_and_not_for_each_answer(self) -> None:
+        waiting = Waiting()
+        answer = waiting.begin("m-1", frozenset({"coordinator"}))
+        request = waiting.begin("m-2")
+
+        def response(sender: str, asked: str) -> Message:
+            return Message.of(said("response", "ann") | {"from_agent": sender, "reply_to": asked})
+
+        self.assertFalse(waiting.hand_over(response("eve", "m-1")))
+        self.assertFalse(waiting.waits_for(response("eve", "m-1")))
+        self.assertTrue(waiting.hand_over(response("coordinator", "m-1")))
+        self.assertTrue(waiting.hand_over(response("eve", "m-2")))
+        self.assertEqual(((await answer).from_agent, (await request).from_agent), ("coordinator", "eve"))
+        for asked in ("m-1", "m-2"):
+            waiting.end(asked)
+        self.assertFalse(waiting.hand_over(response("coordinator", "m-1")))
+
+    def test_only_the_coordinator_tells_an_agent_to_stand_down(self) -> None:
+        told = said("notification", "ann", event="stand_down", data={"question": "m-1"})
+        for sender, event, expected in (
+            ("coordinator", "stand_down", True),
+            ("eve", "stand_down", False),
+            ("coordinator", "lunch", False),
+        ):
+            message = Message.of(told | {"from_agent": sender, "payload": {"event": event}})
+            self.assertEqual(is_stand_down(message), expected, (sender, event))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 //! Activation: which agents a message wakes, which observe it, and which it does not concern.
 
 mod matching;
+mod question;
 #[cfg(test)]
 mod scenarios;
 mod text;

@@ -7,6 +7,7 @@ use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::board::BoardMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::commitment::CommitmentMachine;
+use concord_domain::aggregates::question::QuestionMachine;
 use concord_domain::aggregates::request::{RequestInput, RequestMachine};
 use concord_domain::aggregates::task::TaskMachine;
 use concord_events::Aggregate;
@@ -17,6 +18,7 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports};
 
 use crate::openers::Openers;
+use crate::questions::Questions;
 use crate::shared::Shared;
 use crate::tasks::Tasks;
 use crate::{exchange, route};
@@ -29,6 +31,7 @@ pub(crate) struct OthersEvents<P> {
     openers: Openers<P>,
     tasks: Tasks<P>,
     shared: Shared<P>,
+    questions: Questions<P>,
 }
 
 impl<P: Ports> OthersEvents<P> {
@@ -37,8 +40,7 @@ impl<P: Ports> OthersEvents<P> {
         cases: &Arc<Aggregates<CaseMachine, P>>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
         openers: &Openers<P>,
-        tasks: &Tasks<P>,
-        shared: &Shared<P>,
+        (tasks, shared, questions): (&Tasks<P>, &Shared<P>, &Questions<P>),
     ) -> Self {
         let cases = EventHandler::new(service, cases, route::from_event);
         Self {
@@ -48,6 +50,7 @@ impl<P: Ports> OthersEvents<P> {
             openers: openers.clone(),
             tasks: tasks.clone(),
             shared: shared.clone(),
+            questions: questions.clone(),
         }
     }
 
@@ -92,12 +95,14 @@ impl<P: Ports> Handler for OthersEvents<P> {
                 match elapsed.aggregate {
                     Aggregate::Request => return self.request_elapsed(delivery, elapsed).await,
                     Aggregate::Commitment => return self.shared.elapsed(delivery, elapsed).await,
+                    Aggregate::Question => return self.questions.elapsed(delivery, elapsed).await,
                     _ => {}
                 }
                 if elapsed.aggregate == Aggregate::Task {
                     return self.tasks.elapsed(delivery, elapsed).await;
                 }
             }
+            (Aggregate::Wake, _) => return self.questions.decided(delivery).await,
             (Aggregate::Worklist, _) => {
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.tasks.heard_of_place(&record).await?;
@@ -123,6 +128,7 @@ pub(crate) struct OwnEvents<P> {
     requests: EffectHandler<P, RequestMachine>,
     boards: EffectHandler<P, BoardMachine>,
     commitments: EffectHandler<P, CommitmentMachine>,
+    questions: EffectHandler<P, QuestionMachine>,
     openers: Openers<P>,
     effects_of_tasks: EffectHandler<P, TaskMachine>,
     tasks: Tasks<P>,
@@ -145,6 +151,7 @@ impl<P: Ports> OwnEvents<P> {
             requests: EffectHandler::new(service),
             boards: EffectHandler::new(service),
             commitments: EffectHandler::new(service),
+            questions: EffectHandler::new(service),
             openers: openers.clone(),
             effects_of_tasks: EffectHandler::new(service),
             tasks: tasks.clone(),
@@ -175,6 +182,7 @@ impl<P: Ports> Handler for OwnEvents<P> {
             }
             (Aggregate::Board, _) => self.boards.handle(delivery).await,
             (Aggregate::Commitment, _) => self.commitments.handle(delivery).await,
+            (Aggregate::Question, _) => self.questions.handle(delivery).await,
             _ => {
                 let done = self.cases.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;

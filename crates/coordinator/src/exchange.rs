@@ -1,4 +1,4 @@
-//! Requests of agents to agents, and what they are answered: each ends in one answer or one error, whoever is killed.
+//! Requests of agents to agents, and what they and questions to the group are answered: each ends in one answer or one error, whoever is killed.
 //!
 //! The agents speak with each other directly. The coordinator hears them, and speaks up when nobody answers.
 
@@ -17,6 +17,7 @@ use concord_wire::payload::AgentStatus;
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipient, Token};
 
+use crate::questions::Questions;
 use crate::route::exchange::{
     RequestPosition, answer_input, is_between_agents, read_answer, read_request, refusal_by_card,
 };
@@ -25,6 +26,7 @@ use crate::route::exchange::{
 pub(crate) struct Exchange<P> {
     service: ServiceContext<P>,
     requests: Arc<Aggregates<RequestMachine, P>>,
+    questions: Questions<P>,
     directory: Arc<Directory>,
 }
 
@@ -32,11 +34,13 @@ impl<P: Ports> Exchange<P> {
     pub(crate) fn new(
         service: &ServiceContext<P>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
+        questions: &Questions<P>,
         directory: &Arc<Directory>,
     ) -> Self {
         Self {
             service: service.clone(),
             requests: Arc::clone(requests),
+            questions: questions.clone(),
             directory: Arc::clone(directory),
         }
     }
@@ -55,6 +59,18 @@ impl<P: Ports> Handler for Exchange<P> {
             MessageType::Request => Some(self.ask(&envelope, delivery)?),
             _ => answer_input(&envelope, delivery.stored_at)?,
         };
+        let is_of_request = match &input {
+            // Most answers are to requests, which this process has in memory.
+            Some((id, RequestInput::Reply(_))) => {
+                let known = self.requests.load_up_to(id, 1).await?;
+                known.state.opened.is_some()
+            }
+            Some(_) => true,
+            None => false,
+        };
+        if !is_of_request && let Some(done) = self.questions.answered(&envelope, delivery).await? {
+            return Ok(done);
+        }
         let Some((id, input)) = input else {
             self.service.count_ignored("answers_no_request");
             return Ok(Ack::Acknowledge);
@@ -135,9 +151,12 @@ pub(crate) async fn find_unread_answer<P: Ports>(
     ports: &P,
     opened: &RequestOpened,
 ) -> Result<Option<HeardAnswer>, HandleError> {
-    let answers = EXCHANGED
-        .iter()
-        .filter(|kind| !matches!(kind, MessageType::Request | MessageType::Acknowledgement));
+    let answers = EXCHANGED.iter().filter(|kind| {
+        !matches!(
+            kind,
+            MessageType::Request | MessageType::Acknowledgement | MessageType::TaskResult
+        )
+    });
     let from: Option<&AgentId> = match &opened.to {
         Recipient::Agent(agent) => Some(agent),
         Recipient::Any | Recipient::All => None,

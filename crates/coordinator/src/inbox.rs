@@ -1,4 +1,5 @@
-//! Messages to the coordinator: what is about agents, requests, tasks, boards or commitments, and all else, which is about cases.
+//! Messages to the coordinator: what is about agents, requests, questions, tasks, boards or commitments, and all else, which is about
+//! cases.
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Ports, Routed};
 
 use crate::people::Names;
+use crate::questions::Questions;
 use crate::route::{exchange, register, shared};
 use crate::shared::Shared;
 use crate::tasks::Tasks;
@@ -21,6 +23,7 @@ pub(crate) struct InboxHandler<P> {
     requests: Arc<Aggregates<RequestMachine, P>>,
     tasks: Tasks<P>,
     shared: Shared<P>,
+    questions: Questions<P>,
     cases: MessageHandler<P, CaseMachine, Names<P>>,
 }
 
@@ -29,8 +32,7 @@ impl<P: Ports> InboxHandler<P> {
         service: &ServiceContext<P>,
         names: &Names<P>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
-        tasks: &Tasks<P>,
-        shared: &Shared<P>,
+        (tasks, shared, questions): (&Tasks<P>, &Shared<P>, &Questions<P>),
         cases: MessageHandler<P, CaseMachine, Names<P>>,
     ) -> Self {
         Self {
@@ -39,6 +41,7 @@ impl<P: Ports> InboxHandler<P> {
             requests: Arc::clone(requests),
             tasks: tasks.clone(),
             shared: shared.clone(),
+            questions: questions.clone(),
             cases,
         }
     }
@@ -57,6 +60,9 @@ impl<P: Ports> Handler for InboxHandler<P> {
                 delivery,
             )
             .await;
+        }
+        if let Some(done) = self.questions.synthesised(&envelope, delivery).await? {
+            return Ok(done);
         }
         if let Some(done) = Box::pin(self.tasks.take(&envelope, delivery)).await? {
             return Ok(done);

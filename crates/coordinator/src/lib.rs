@@ -7,7 +7,7 @@ use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::request::RequestMachine;
 use concord_events::topology::ConsumerKind;
-use concord_events::{LeaseBounds, Quotas};
+use concord_events::{LeaseBounds, QuestionBounds, Quotas};
 use concord_runtime::delivery::handlers::MessageHandler;
 use concord_runtime::service::operator_api;
 use concord_runtime::service::reading;
@@ -21,6 +21,7 @@ use holdings::Holdings;
 use openers::Openers;
 use people::Names;
 use policies::Policies;
+use questions::Questions;
 use shared::Shared;
 
 mod cancel_case;
@@ -33,6 +34,7 @@ mod open_case;
 mod openers;
 mod people;
 mod policies;
+mod questions;
 mod quotas;
 mod register;
 pub mod route;
@@ -48,6 +50,8 @@ pub struct CoordinatorSettings {
     pub quota: Quotas,
     /// How long commitments of agents last, and how many an agent may have.
     pub commitment: LeaseBounds,
+    /// How long answers to a question to the group are awaited.
+    pub question: QuestionBounds,
 }
 
 /// The service.
@@ -95,16 +99,24 @@ pub fn bind<P: Ports>(
     };
     let tasks = tasks::Tasks::new(service, &cases, &names, directory);
     let shared = Shared::new(service, &cases, &names, holdings, own.commitment);
+    let questions = Questions::new(service, &names, own.question);
     let messages = || {
         let of_cases =
             MessageHandler::new(service, &cases, route::from_message).prepared_by(names.clone());
-        inbox::InboxHandler::new(service, &names, &requests, &tasks, &shared, of_cases)
+        let of_others = (&tasks, &shared, &questions);
+        inbox::InboxHandler::new(service, &names, &requests, of_others, of_cases)
     };
     binder.handle(ConsumerKind::Inbox(SERVICE), messages());
     binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
     binder.handle(
         ConsumerKind::Events(SERVICE),
-        events::OthersEvents::new(service, &cases, &requests, &names.openers, &tasks, &shared),
+        events::OthersEvents::new(
+            service,
+            &cases,
+            &requests,
+            &names.openers,
+            (&tasks, &shared, &questions),
+        ),
     );
     binder.handle(
         ConsumerKind::Effects(SERVICE),
@@ -112,7 +124,7 @@ pub fn bind<P: Ports>(
     );
     binder.handle(
         ConsumerKind::Exchange,
-        exchange::Exchange::new(service, &requests, directory),
+        exchange::Exchange::new(service, &requests, &questions, directory),
     );
     binder.answer("open_task", tasks::open_verb(&tasks));
     binder.answer("cancel_task", tasks::cancel_verb(&tasks));

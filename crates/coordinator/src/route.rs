@@ -15,6 +15,7 @@ use concord_wire::subject::Service;
 use concord_wire::{CaseId, Envelope, ErrorCode, Fault, MessageType};
 
 pub mod exchange;
+pub mod question;
 pub mod register;
 pub mod shared;
 pub mod task;
@@ -225,6 +226,7 @@ pub fn from_event(
         | Aggregate::Policy
         | Aggregate::Opener
         | Aggregate::Request
+        | Aggregate::Question
         | Aggregate::Worklist
         | Aggregate::Rotation
         | Aggregate::Board

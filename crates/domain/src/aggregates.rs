@@ -15,6 +15,7 @@ pub mod opener;
 pub mod person;
 pub mod policy;
 pub mod precedent;
+pub mod question;
 pub mod request;
 pub mod review_queue;
 pub mod rotation;

@@ -15,7 +15,7 @@ mod task;
 
 use std::sync::Arc;
 
-use concord_events::{Briefed, MediatorAsked, RulingRefusal};
+use concord_events::{Briefed, MediatorAsked, RulingRefusal, SynthesisAsked};
 use concord_wire::payload::{
     AgentJoined, Answer, Award, CallForProposals, Challenge, Clarification, Conflict, DebateTerms,
     ErrorReport, NotificationData, OpenDebate, Question, Request, SetAsideReason, StatusReport,
@@ -158,6 +158,11 @@ pub enum Effect {
         debate_id: DebateId,
         /// The mediator, and the positions.
         asked: Box<MediatorAsked>,
+    },
+    /// A `request` to an agent to make one answer of all answers to a question to the group.
+    AskSynthesiser {
+        /// The agent, and the answers.
+        asked: Box<SynthesisAsked>,
     },
     /// A `request` to an expert for a ruling.
     AskExpert {

@@ -46,7 +46,7 @@ macro_rules! aggregates {
             Deadline = "deadline" {
                 event: DeadlineEvent, machine: DeadlineMachine, owner: EscalationTimer,
                 readers: [
-                    Coordinator: ["case_elapsed", "request_elapsed", "task_elapsed", "commitment_elapsed"],
+                    Coordinator: ["case_elapsed", "request_elapsed", "task_elapsed", "commitment_elapsed", "question_elapsed"],
                     DebateFacilitator: ["debate_elapsed"]
                 ],
                 notices: [], completions: [],
@@ -118,10 +118,15 @@ macro_rules! aggregates {
                 event: CommitmentEvent, machine: CommitmentMachine, owner: Coordinator,
                 readers: [], notices: [], completions: [],
             }
+            /// A question to the group, from whom it woke to the one answer; owned by the coordinator.
+            Question = "question" {
+                event: QuestionEvent, machine: QuestionMachine, owner: Coordinator,
+                readers: [], notices: [], completions: [],
+            }
             /// A conversation, and whom its messages wake; owned by the agent adapter.
             Wake = "wake" {
                 event: WakeEvent, machine: WakeMachine, owner: AgentAdapter,
-                readers: [], notices: [], completions: [],
+                readers: [Coordinator: ["decided"]], notices: [], completions: [],
             }
             /// The running digest of everything that is stored; one in an installation, owned by the escalation timer.
             Head = "head" {

@@ -15,6 +15,7 @@ mod outcome;
 mod person;
 mod policy;
 mod precedent;
+mod question;
 mod queue;
 mod record;
 mod request;
@@ -54,6 +55,10 @@ pub use outcome::OutcomeKnown;
 pub use person::{PersonEvent, PersonRegistered, PersonResumed, PersonSuspended};
 pub use policy::{PolicyEvent, PolicyPut};
 pub use precedent::{PrecedentEvent, PrecedentRecorded};
+pub use question::{
+    QuestionAnswered, QuestionBounds, QuestionElapsed, QuestionEnd, QuestionEvent, QuestionOpened,
+    QuestionOutcome, QuestionStep, QuestionSynthesised, QuestionTerms, SynthesisAsked,
+};
 pub use queue::{
     Assigned, Enqueued, ExpertLeft, ExpertRegistered, OverflowReason, Overflowed, Reassigned,
     ReleaseReason, Released, Returned, ReviewQueueEvent,

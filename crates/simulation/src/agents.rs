@@ -25,6 +25,7 @@ mod ladder;
 mod opening;
 pub(crate) mod operators;
 mod outcomes;
+mod questions;
 mod shared;
 mod signing;
 mod strangers;
@@ -111,7 +112,7 @@ impl Agents {
         for _ in 0..self.random.between(0, 6) {
             self.ask_a_peer(world);
         }
-        for _ in 0..self.random.between(0, 5) {
+        for _ in 0..self.random.between(0, 6) {
             self.talk(world);
         }
         self.begin_tasks(world);
@@ -138,7 +139,7 @@ impl Agents {
             match kind.as_str() {
                 "request" => self.requested(world, &reader, &message),
                 "peer_request" if self.random.chance(0.8) => {
-                    self.talk_back(world, &reader, &message)
+                    self.answer_and_talk_back(world, &reader, &message)
                 }
                 _ => {}
             }
@@ -151,6 +152,9 @@ impl Agents {
                 continue;
             }
             if self.on_ladder(world, &reader, kind.as_str(), &message) {
+                continue;
+            }
+            if kind.as_str() == "request" && self.synthesise(world, &reader, &message) {
                 continue;
             }
             match kind.as_str() {

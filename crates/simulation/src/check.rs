@@ -34,6 +34,7 @@ pub(crate) mod hosted;
 mod kept;
 mod ladder;
 mod openers;
+mod questions;
 mod queue;
 mod records;
 mod shared;
@@ -61,6 +62,7 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     openers::check(&archive, &mut violations);
     records::check(&archive, &mut violations);
     tasks::check(&archive, &mut violations);
+    questions::check(&archive, &mut violations);
     exchange::check(&archive, &mut violations);
     wake::check(&archive, &mut violations);
     shared::check(&archive, &mut violations);
@@ -91,6 +93,7 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
     let (wakes, loops) = wake::counts(archive);
     let (tasks, tasks_done) = tasks::counts(archive);
     let (puts, commitments) = shared::counts(archive);
+    let (questions, questions_answered) = questions::counts(archive);
     Counts {
         seeds: 1,
         cases: archive.cases.len() as u64,
@@ -103,6 +106,8 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
         tasks_done,
         puts,
         commitments,
+        questions,
+        questions_answered,
         events: length(StreamKind::Events) - world.counts.foreign,
         messages: length(StreamKind::Messages) + length(StreamKind::Urgent),
         dead: length(StreamKind::Dead),

@@ -164,6 +164,10 @@ pub enum InjectedBug {
     CapacityUnchecked,
     /// An answer about a task counts although its sender has answered before.
     AnswerAgain,
+    /// An answer to a question counts although the question has ended.
+    QuestionEndsAgain,
+    /// An answer to a question counts although its time was over when it was stored.
+    AnswerAfterTime,
     /// A half-open breaker lets every call pass.
     HalfOpenFlood,
     /// A breaker that has opened refuses every call from then on.
@@ -182,7 +186,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -206,6 +210,8 @@ impl InjectedBug {
         Self::LevelDeadlineKept,
         Self::CapacityUnchecked,
         Self::AnswerAgain,
+        Self::QuestionEndsAgain,
+        Self::AnswerAfterTime,
         Self::HalfOpenFlood,
         Self::NeverHalfOpen,
         Self::AsksWhileOpen,
@@ -275,6 +281,8 @@ impl InjectedBug {
             Self::LevelDeadlineKept => "level_deadline_kept",
             Self::CapacityUnchecked => "capacity_unchecked",
             Self::AnswerAgain => "answer_again",
+            Self::QuestionEndsAgain => "question_ends_again",
+            Self::AnswerAfterTime => "answer_after_time",
             Self::HalfOpenFlood => "half_open_flood",
             Self::NeverHalfOpen => "never_half_open",
             Self::AsksWhileOpen => "asks_while_open",

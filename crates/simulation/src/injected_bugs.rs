@@ -28,6 +28,7 @@ use crate::faults::InjectedBug;
 use crate::ports::SimPorts;
 use crate::process::LEASES;
 
+mod questions;
 mod tasks;
 
 /// Does what an injected bug would do with a delivery, before its handler is given it.
@@ -50,6 +51,11 @@ pub(crate) async fn before(
     }
     if service.service == Service::Coordinator && bug == Some(InjectedBug::AnswerAgain) {
         return tasks::answer_again(service, delivery).await;
+    }
+    if service.service == Service::Coordinator
+        && let Some(bug @ (InjectedBug::QuestionEndsAgain | InjectedBug::AnswerAfterTime)) = bug
+    {
+        return questions::answer_badly(service, delivery, bug).await;
     }
     if service.service == Service::Coordinator
         && let Some(bug @ (InjectedBug::BoardVersionIgnored | InjectedBug::LeaseHeldByTwo)) = bug

@@ -10,7 +10,9 @@ use concord_coordinator::holdings::Holdings;
 use concord_debate_facilitator::QuotaSettings;
 use concord_escalation_timer::Watchdog;
 use concord_events::topology::{ConsumerKind, StreamKind};
-use concord_events::{AgentEvent, CommitmentEvent, LeaseBounds, Quotas, StoredEvent};
+use concord_events::{
+    AgentEvent, CommitmentEvent, LeaseBounds, QuestionBounds, Quotas, StoredEvent,
+};
 use concord_runtime::Directory;
 use concord_runtime::broker::Operation as Asked;
 use concord_runtime::delivery::settle::{Settlement, settle};
@@ -45,6 +47,12 @@ pub(crate) const LEASES: LeaseBounds = LeaseBounds {
     lease_ms: 2_500,
     lease_max_ms: 5_000,
     per_agent: 2,
+};
+
+/// How long answers to questions are awaited: so short that some come late.
+pub(crate) const QUESTIONS: QuestionBounds = QuestionBounds {
+    answer_ms: 6_000,
+    answer_ms_max: 12_000,
 };
 
 /// The quotas that hold openers; none where a bug is injected that does not look at them.
@@ -132,6 +140,7 @@ impl Process {
         let own = CoordinatorSettings {
             quota: quotas(&connection),
             commitment: LEASES,
+            question: QUESTIONS,
         };
         let ports = SimPorts::new(service, connection);
         let context = ServiceContext::new(service, ports, metrics, Arc::new(work));

@@ -9,7 +9,7 @@ pub use ladder::LadderCounts;
 /// The version of the simulated worlds. The same seed gives the same world within one version; a seed of another version
 /// means another world. It grows whenever what a seed leads to changes for other reasons than a change of the services:
 /// 1 was a world with copies of some handlers, 2 runs the services' own, 3 has people with roles, 4 policies that are stored, 5 people
-/// who sign, 6 several openers, 8 boards and commitments.
+/// who sign, 6 several openers, 8 boards and commitments, 9 questions to the group and tasks for panels.
 pub const WORLD_VERSION: u32 = 9;
 
 /// How much of everything there was.
@@ -37,6 +37,10 @@ pub struct Counts {
     pub puts: u64,
     /// Events with which commitments have ended.
     pub commitments: u64,
+    /// Questions to the group that have ended.
+    pub questions: u64,
+    /// Questions that ended with an answer.
+    pub questions_answered: u64,
     /// Events that were stored.
     pub events: u64,
     /// Messages that were stored.
@@ -193,7 +197,7 @@ impl HostedCounts {
 
 impl Counts {
     /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 23] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 25] {
         [
             ("seeds", self.seeds, "worlds that were run"),
             ("cases", self.cases, "cases that were opened"),
@@ -212,6 +216,8 @@ impl Counts {
                 self.commitments,
                 "events with which commitments have ended",
             ),
+            ("questions", self.questions, "questions that ended"),
+            ("answers", self.questions_answered, "of them with an answer"),
             ("events", self.events, "events that were stored"),
             ("messages", self.messages, "messages that were stored"),
             ("dead", self.dead, "dead letters that were stored"),
@@ -275,6 +281,8 @@ impl Counts {
             tasks_done,
             puts,
             commitments,
+            questions,
+            questions_answered,
             events,
             messages,
             dead,
@@ -303,6 +311,8 @@ impl Counts {
         self.tasks_done += tasks_done;
         self.puts += puts;
         self.commitments += commitments;
+        self.questions += questions;
+        self.questions_answered += questions_answered;
         self.events += events;
         self.messages += messages;
         self.dead += dead;

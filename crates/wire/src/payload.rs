@@ -18,6 +18,7 @@ mod decision;
 mod exchange;
 mod expert;
 mod finding;
+mod group;
 mod ladder;
 mod log;
 pub mod notification;
@@ -68,6 +69,10 @@ pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, 
 pub(crate) use finding::check_name;
 pub use finding::{
     COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity,
+};
+pub use group::{
+    AnswerMode, AnswererRecord, AskedAgent, CollaborationInvite, ExpertiseOffer, GivenAnswer,
+    GroupAnswer, GroupQuestion, SYNTHESISE, Synthesis, SynthesisStatus, Synthesise,
 };
 pub use ladder::{
     Brief, BriefedPosition, DebateTerms, EscalationReason, Level, MediatedSide, Mediation,

@@ -9,18 +9,18 @@ use concord_wire::envelope::{Envelope, MessageType};
 use concord_wire::payload::notification::NotificationInfo;
 use concord_wire::payload::{
     Acknowledgement, AgentJoined, Answer, Award, BATCH, BOARD_PUT, Batch, Bid, CANCEL_TASK,
-    CallForProposals, CancelTask, Card, Challenge, Clarification, Commitment, DEREGISTER_AGENT,
-    Decline, Deregister, ErrorReport, Evidence, FIND_AGENTS, FindAgents, Finding, Handoff,
-    InfoUpdate, JOIN_TASK, LEAVE_TASK, Notification, NotificationData, NotificationSeverity,
-    OPEN_CASE, OPEN_DEBATE, OPEN_TASK, OpenCase, OpenDebate, OpenTask, OutcomeReport, PutEntry,
-    Question, REGISTER_AGENT, Request, Response, Review, ReviewCode, Ruling, RunTests,
-    SessionBriefing, StatusMessage, TaskAssignment, TaskMember, TaskResult, UPDATE_AGENT,
-    UpdateDocumentation,
+    CallForProposals, CancelTask, Card, Challenge, Clarification, CollaborationInvite, Commitment,
+    DEREGISTER_AGENT, Decline, Deregister, ErrorReport, Evidence, ExpertiseOffer, FIND_AGENTS,
+    FindAgents, Finding, GroupQuestion, Handoff, InfoUpdate, JOIN_TASK, LEAVE_TASK, Notification,
+    NotificationData, NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OPEN_TASK, OpenCase,
+    OpenDebate, OpenTask, OutcomeReport, PutEntry, Question, REGISTER_AGENT, Request, Response,
+    Review, ReviewCode, Ruling, RunTests, SessionBriefing, StatusMessage, TaskAssignment,
+    TaskMember, TaskResult, UPDATE_AGENT, UpdateDocumentation,
 };
 use concord_wire::subject::Service;
 
 /// The message types whose payload has a type. The payload of any other known type is an object of any form.
-const PAYLOADS: [(MessageType, MakeSchema); 28] = [
+const PAYLOADS: [(MessageType, MakeSchema); 32] = [
     (MessageType::Finding, make::<Finding>),
     (MessageType::Question, make::<Question>),
     (MessageType::Agreement, make::<Answer>),
@@ -49,6 +49,13 @@ const PAYLOADS: [(MessageType, MakeSchema); 28] = [
     (MessageType::SessionBriefing, make::<SessionBriefing>),
     (MessageType::InfoUpdate, make::<InfoUpdate>),
     (MessageType::Status, make::<StatusMessage>),
+    (MessageType::GroupQuery, make::<GroupQuestion>),
+    (MessageType::PeerRequest, make::<GroupQuestion>),
+    (MessageType::ExpertiseOffer, make::<ExpertiseOffer>),
+    (
+        MessageType::CollaborationInvite,
+        make::<CollaborationInvite>,
+    ),
 ];
 
 /// The actions of requests whose parameters have a type: those to a service, and the standard ones to any agent.

@@ -17,16 +17,18 @@ from nats.errors import Error as NatsError
 from .encoding import CONTENT_ENCODING, READ, compressed, plain
 from .errors import ConcordError, RequestError, RequestTimeout
 from .inbox import Inbox
-from .message import ALL, ANY, Json, Message, answer_id, envelope, subject
+from .message import ALL, ANY, Json, Message, answer_id, envelope, later, subject
 from .payload import MESSAGE_BYTES_MAX, PayloadError, fetch, is_reference, put
 from .types import Answer, Finding
 from .waiting import ENDS, Waiting
-from .waking import awake
+from .waking import STAND_DOWN, awake, is_stand_down
 
 Handler = Callable[[Message], Awaitable[None]]
 
 #: How long a request waits for its answer when nothing else is said, in seconds.
 REQUEST_TIMEOUT = 30.0
+#: How much longer than a question to the group lasts its asker waits to be told how it ended, in seconds.
+GRACE = 15.0
 SERVICES = frozenset(
     {"coordinator", "conflict-detector", "debate-facilitator", "escalation-timer", "agent-adapter"}
 )
@@ -79,7 +81,8 @@ class Agent:
         self._beat: asyncio.Task[None] | None = None
 
     def on(self, message_type: str, *, wake: bool = True) -> Callable[[Handler], Handler]:
-        """Registers the decorated coroutine for messages of a type; `"*"` for those that have no handler.
+        """Registers the decorated coroutine for messages of a type; `"*"` for those that have no handler, `"stand_down"` for the
+        notification that a question to the group, which woke this agent, needs no answer any more.
 
         A question to the group (`group_query`, `peer_request`, `expertise_offer`) is handled when it has woken this agent, and
         `message.woken` says why. With `wake=False` every one that this agent hears is handled.
@@ -280,12 +283,15 @@ class Agent:
         """
         payload = {"action": action, "parameters": dict(parameters or {})}
         said = envelope(self.agent_id, to, "request", payload, requires_response=True, **fields)
-        answer = self._waiting.begin(said["message_id"])
+        return await self._result_of(said, timeout)
+
+    async def _result_of(self, said: Json, timeout: float, only_from: frozenset[str] | None = None) -> Any:
+        answer = self._waiting.begin(said["message_id"], only_from)
         try:
             await self._publish(said)
             message = await asyncio.wait_for(answer, timeout)
         except TimeoutError:
-            raise RequestTimeout(to, timeout) from None
+            raise RequestTimeout(said["to_agent"], timeout) from None
         finally:
             self._waiting.end(said["message_id"])
         if message.message_type == "error":
@@ -316,6 +322,44 @@ class Agent:
         metadata = {"preferred_agents": list(preferred_agents)} if preferred_agents else None
         fields = {"case_id": conversation_id, "requires_response": True, "metadata": metadata}
         return await self.send(ANY, "peer_request", {"content": request}, **fields)
+
+    async def ask_group(
+        self,
+        question: str,
+        conversation_id: str | None = None,
+        *,
+        mode: str | None = None,
+        synthesiser: str | None = None,
+        domain: str | None = None,
+        preferred_agents: Sequence[str] | None = None,
+        timeout: float = REQUEST_TIMEOUT,
+    ) -> Json:
+        """Asks whoever can help, and waits for the one answer that is made of theirs, an object with `primary`, `supplementary`,
+        `declined`, `silent` and `asked`. Each agent's own answer comes beside it, to the handlers.
+
+        Args:
+            mode: `confidence`, which is usual, `first_responder` or `collaborative`.
+            synthesiser: the agent that makes one answer of all, in the mode `collaborative`.
+            domain: the domain in which track records count.
+            preferred_agents: agents that are asked whatever the words.
+            timeout: how long answers count, in seconds.
+
+        Raises:
+            RequestError: nobody can answer, or nobody has.
+            RequestTimeout: nobody says how it ended; the coordinator or the agent adapter does not run.
+        """
+        terms = {
+            "mode": mode,
+            "synthesiser": synthesiser,
+            "domain": domain,
+            "preferred_agents": list(preferred_agents) if preferred_agents else None,
+        }
+        payload = {"content": question} | {name: value for name, value in terms.items() if value is not None}
+        fields = {"case_id": conversation_id, "requires_response": True, "deadline": later(timeout)}
+        kind = "peer_request" if preferred_agents else "group_query"
+        said = envelope(self.agent_id, ANY, kind, payload, **fields)
+        answer: Json = await self._result_of(said, timeout + GRACE, SERVICES)
+        return answer
 
     async def offer_expertise(self, offer: str, conversation_id: str) -> str:
         """Offers help to the group unasked."""
@@ -367,7 +411,8 @@ class Agent:
         message = awake(message, self.agent_id, self._handlers, self._hears_all)
         if message is None:
             return None
-        handler = self._handlers.get(message.message_type) or self._handlers.get("*")
+        told = self._handlers.get(STAND_DOWN) if is_stand_down(message) else None
+        handler = told or self._handlers.get(message.message_type) or self._handlers.get("*")
         if handler is None:
             return None
         task = asyncio.create_task(self._handle(handler, message))

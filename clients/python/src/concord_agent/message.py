@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 Json = dict[str, Any]
@@ -80,7 +80,7 @@ def envelope(from_agent: str, to: str, message_type: str, payload: Mapping[str, 
     """A new envelope; of `fields` those that are not None."""
     said: Json = {
         "message_id": str(uuid.uuid4()),
-        "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "timestamp": later(0),
         "from_agent": from_agent,
         "to_agent": to,
         "message_type": message_type,
@@ -94,6 +94,12 @@ def envelope(from_agent: str, to: str, message_type: str, payload: Mapping[str, 
         said["metadata"]["confidence"] = confidence
     said.update({name: value for name, value in fields.items() if value is not None})
     return said
+
+
+def later(seconds: float) -> str:
+    """The time in so many seconds, as an envelope has it."""
+    at = datetime.now(UTC) + timedelta(seconds=seconds)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def subject(prefix: str, said: Mapping[str, Any]) -> str:

@@ -180,6 +180,15 @@ class Clarification(TypedDict):
     text: str
 
 
+class CollaborationInvite(TypedDict):
+    """The payload of `collaboration_invite`: an agent asks another to work with it."""
+
+    also_invited: NotRequired[list[AgentId]]
+    content: NotRequired[str | None]
+    purpose: NotRequired[str | None]
+    role: NotRequired[str | None]
+
+
 CommitmentAct = Literal["commit", "renew", "release"]
 
 
@@ -217,6 +226,14 @@ class Evidence(TypedDict):
     evidence: NotRequired[list[str]]
     limitation: NotRequired[str | None]
     statement: NotRequired[str]
+
+
+class ExpertiseOffer(TypedDict):
+    """The payload of `expertise_offer`: an agent says what it could help with."""
+
+    content: NotRequired[str | None]
+    domains: NotRequired[list[str]]
+    skills: NotRequired[list[str]]
 
 
 class Clause(TypedDict):
@@ -269,6 +286,20 @@ class Finding(TypedDict):
     risk_score: NotRequired[float | None]
     severity: NotRequired[Severity | None]
     summary: str
+
+
+AnswerMode = Literal["confidence", "first_responder", "collaborative"]
+
+
+class GroupQuestion(TypedDict):
+    """The payload of `group_query` and of `peer_request`: a question to whoever can help."""
+
+    asks_for: NotRequired[str | None]
+    content: NotRequired[str | None]
+    domain: NotRequired[str | None]
+    mode: NotRequired[AnswerMode | None]
+    preferred_agents: NotRequired[list[AgentId] | None]
+    synthesiser: NotRequired[AgentId | None]
 
 
 class Handoff(TypedDict):
@@ -794,6 +825,14 @@ class Notification(TypedDict):
     severity: NotRequired[NotificationSeverity]
 
 
+class StandDown(TypedDict):
+    """The data of `stand_down`."""
+
+    asker: AgentId
+    question: MessageId
+    why: str
+
+
 class TaskCompleted(TypedDict):
     """The data of `task_completed`."""
 
@@ -1049,21 +1088,21 @@ PAYLOADS: dict[str, str] = {
     "call_for_proposals": "CallForProposals",
     "challenge": "Challenge",
     "clarification": "Clarification",
-    "collaboration_invite": "dict[str, Any]",
+    "collaboration_invite": "CollaborationInvite",
     "commitment": "Commitment",
     "confirmation": "dict[str, Any]",
     "disagreement": "Answer",
     "error": "ErrorReport",
     "evidence": "Evidence",
-    "expertise_offer": "dict[str, Any]",
+    "expertise_offer": "ExpertiseOffer",
     "finding": "Finding",
     "finding_with_precedent": "dict[str, Any]",
-    "group_query": "dict[str, Any]",
+    "group_query": "GroupQuestion",
     "handoff": "Handoff",
     "info_update": "InfoUpdate",
     "notification": "Notification",
     "outcome": "OutcomeReport",
-    "peer_request": "dict[str, Any]",
+    "peer_request": "GroupQuestion",
     "question": "Question",
     "refuse": "Decline",
     "request": "Request",
@@ -1099,6 +1138,7 @@ NOTIFICATIONS: dict[str, str] = {
     "request_completed": "RequestCompleted",
     "review_recorded": "ReviewRecorded",
     "ruling_due": "RulingDue",
+    "stand_down": "StandDown",
     "task_completed": "TaskCompleted",
     "task_handed_on": "TaskHandedOn",
     "task_withdrawn": "TaskWithdrawn",

@@ -18,21 +18,32 @@ class Waiting:
 
     def __init__(self) -> None:
         self._answers: dict[str, asyncio.Future[Message]] = {}
+        # Whose answers alone end it, where not everybody's do.
+        self._only: dict[str, frozenset[str]] = {}
         # Those whose answers were heard ahead of the durable inbox, the earliest first.
         self._ahead: dict[str, None] = {}
 
-    def begin(self, request: str) -> asyncio.Future[Message]:
-        """Waits for the answer to a request, until :meth:`end`."""
+    def begin(self, request: str, only_from: frozenset[str] | None = None) -> asyncio.Future[Message]:
+        """Waits for the answer to a request, until :meth:`end`; with `only_from` for an answer of one of these."""
+        if only_from is not None:
+            self._only[request] = only_from
         answer = self._answers[request] = asyncio.get_running_loop().create_future()
         return answer
 
     def end(self, request: str) -> None:
         """Waits no more."""
         del self._answers[request]
+        self._only.pop(request, None)
 
     def waits_for(self, message: Message) -> bool:
         """Whether it is an answer that a request waits for."""
-        return message.message_type in ENDS and any(name in self._answers for name in _named(message))
+        return message.message_type in ENDS and any(
+            name in self._answers and self._may_end(name, message) for name in _named(message)
+        )
+
+    def _may_end(self, request: str, message: Message) -> bool:
+        only = self._only.get(request)
+        return only is None or message.from_agent in only
 
     def hand_over(self, message: Message, *, ahead: bool = False) -> bool:
         """Gives an answer to the request that waits for it; false when none does, nor has had it ahead of the durable inbox."""
@@ -40,7 +51,7 @@ class Waiting:
             return False
         for name in _named(message):
             answer = self._answers.get(name)
-            if answer is not None and not answer.done():
+            if answer is not None and not answer.done() and self._may_end(name, message):
                 answer.set_result(message)
                 if ahead:
                     self._remember(name)

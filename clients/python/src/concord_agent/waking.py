@@ -7,6 +7,8 @@ from typing import Any
 
 from .message import ANY, Message
 
+#: The name of the handler that is told that no answer is needed any more.
+STAND_DOWN = "stand_down"
 #: The types whose handlers run only for messages that concern the agent.
 GROUP = frozenset({"group_query", "peer_request", "expertise_offer"})
 
@@ -32,3 +34,9 @@ def awake(message: Message, agent_id: str, handled: dict[str, Any], hears_all: s
         return None
     woken = {name: data.get(name) for name in ("reason", "score", "context")}
     return dataclasses.replace(asked, woken=woken)
+
+
+def is_stand_down(message: Message) -> bool:
+    """Whether it says that a question to the group, which woke this agent, needs no answer any more."""
+    is_told = message.message_type == "notification" and message.from_agent == "coordinator"
+    return is_told and message.payload.get("event") == STAND_DOWN

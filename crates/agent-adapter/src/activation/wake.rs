@@ -25,7 +25,7 @@ use concord_wire::{AgentId, CaseId, Envelope};
 use serde_json::Value;
 
 use super::matching::{Matching, Texts};
-use super::text;
+use super::{question, text};
 use crate::AnyError;
 use crate::case_cache::CaseCache;
 use crate::context::AdapterContext;
@@ -141,6 +141,7 @@ impl<P: Ports> WakeHandler<P> {
         let id = conversation_of(envelope);
         let known = self.conversations.load(&id).await?.state;
         let audience = self.audience(envelope.case_id.as_ref()).await?;
+        let question = question::terms_of(envelope, delivery, &self.context.ports)?;
         let content = text::of(envelope);
         let preferred = text::preferred(envelope);
         let answered = envelope.reply_to.as_deref();
@@ -185,6 +186,7 @@ impl<P: Ports> WakeHandler<P> {
             message: serde_json::to_value(envelope).unwrap_or(Value::Null),
             decisions,
             with_model: vector.is_some(),
+            question,
             thread: thread.to_owned(),
             bounds: self.bounds,
         })

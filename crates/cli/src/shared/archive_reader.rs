@@ -13,12 +13,13 @@ use crate::shared::failure::Failure;
 use crate::shared::stream_reader::{Scope, StreamMessage};
 
 /// The aggregates that go to the archive with their cases.
-const ARCHIVED: [Aggregate; 5] = [
+const ARCHIVED: [Aggregate; 6] = [
     Aggregate::Case,
     Aggregate::Detection,
     Aggregate::Debate,
     Aggregate::Deadline,
     Aggregate::Request,
+    Aggregate::Question,
 ];
 
 /// The archived messages of a part of a stream, in order.

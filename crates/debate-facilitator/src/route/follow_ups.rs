@@ -69,6 +69,7 @@ pub fn follow_ups(
         | Aggregate::Worklist
         | Aggregate::Rotation
         | Aggregate::Board
+        | Aggregate::Question
         | Aggregate::Commitment
         | Aggregate::Wake
         | Aggregate::Head

@@ -19,7 +19,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use concord_events::{
-    LoopBroken, Remembered, StoredEvent, WakeDecided, WakeEvent, WakeOutcome, Weighed,
+    LoopBroken, QuestionTerms, Remembered, StoredEvent, WakeDecided, WakeEvent, WakeOutcome,
+    Weighed,
 };
 use concord_wire::payload::notification::{self, Woken};
 use concord_wire::subject::Service;
@@ -160,6 +161,8 @@ pub struct DecidedMessage {
     pub decisions: Decisions,
     /// Whether a model was used for the decisions.
     pub with_model: bool,
+    /// How it is to be answered, where it is a question to the group.
+    pub question: Option<QuestionTerms>,
     /// The thread that it belongs to.
     pub thread: String,
     /// How long a reply chain may become; `None` where that is not limited.
@@ -331,6 +334,7 @@ fn decided(state: &WakeState, input: &DecidedMessage) -> WakeDecided {
         },
         woken,
         others,
+        question: input.question.clone(),
         loop_broken,
     }
 }

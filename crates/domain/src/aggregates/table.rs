@@ -17,6 +17,7 @@ use crate::aggregates::opener::OpenerMachine;
 use crate::aggregates::person::PersonMachine;
 use crate::aggregates::policy::PolicyMachine;
 use crate::aggregates::precedent::PrecedentMachine;
+use crate::aggregates::question::QuestionMachine;
 use crate::aggregates::request::RequestMachine;
 use crate::aggregates::review_queue::ReviewQueueMachine;
 use crate::aggregates::rotation::RotationMachine;

@@ -164,6 +164,7 @@ fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
         Effect::AskMediator { debate_id, asked } => {
             escalation::ask_mediator(owner, &debate_id, *asked)
         }
+        Effect::AskSynthesiser { asked } => exchange::ask_synthesiser(owner, *asked),
         Effect::AskExpert { briefed } => escalation::ask_expert(owner, *briefed),
         Effect::RefuseRuling {
             to,

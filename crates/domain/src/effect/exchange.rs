@@ -1,9 +1,12 @@
 //! The messages about requests and agents.
 
-use concord_wire::payload::{AgentJoined, ErrorReport, Response, ResponseStatus, StatusReport};
+use concord_events::SynthesisAsked;
+use concord_wire::payload::{
+    AgentJoined, ErrorReport, Response, ResponseStatus, SYNTHESISE, StatusReport,
+};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, MessageId, MessageType, Recipient};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::draft::Draft;
 
@@ -24,6 +27,18 @@ pub(super) fn fail(
     report: &ErrorReport,
 ) -> Draft {
     Draft::new(from, to, MessageType::Error, report).answering(request_id)
+}
+
+pub(super) fn ask_synthesiser(from: Service, asked: SynthesisAsked) -> Draft {
+    let SynthesisAsked {
+        to,
+        due,
+        synthesise,
+    } = asked;
+    let payload = json!({ "action": SYNTHESISE, "parameters": synthesise, "deadline": due });
+    Draft::new(from, to, MessageType::Request, &payload)
+        .about(&synthesise.question)
+        .waiting_until(Some(due))
 }
 
 pub(super) fn announce_agent(from: Service, joined: &AgentJoined) -> Draft {

@@ -39,6 +39,7 @@ pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> D
             Some(debate) => draft.about(debate),
             None => draft,
         },
+        NotificationData::StandDown(data) => draft.about(&data.question),
         NotificationData::TaskCompleted(data) => draft.answering(data.request_id.clone()),
         NotificationData::TaskWithdrawn(data) => draft.about(&data.task_id),
         NotificationData::BidRejected(data) => draft.about(&data.task_id),

@@ -55,21 +55,30 @@ pub fn weight(rule: VoteRule, confidence: f64) -> f64 {
     }
 }
 
-/// The weight of one vote. Under [`VoteRule::Credibility`] it follows from the track record, where
-/// that has enough data.
+/// The weight of a stated confidence by a rule. Under [`VoteRule::Credibility`] it follows from the
+/// track record instead, where that has enough data ([`DATA_POINTS_MIN`]).
+pub fn calibrated_weight(
+    rule: VoteRule,
+    confidence: f64,
+    credibility: Option<&Credibility>,
+    options: usize,
+) -> f64 {
+    let known = credibility.filter(|known| known.data_points >= DATA_POINTS_MIN);
+    match (rule, known) {
+        (VoteRule::Credibility, Some(known)) => log_odds(known.score, options),
+        _ => weight(rule, confidence),
+    }
+}
+
+/// The weight of one vote.
 fn weight_of(
     rule: VoteRule,
     position: &Position,
     credibility: &Credibilities,
     options: usize,
 ) -> f64 {
-    let known = credibility
-        .get(&position.agent_id)
-        .filter(|known| known.data_points >= DATA_POINTS_MIN);
-    match (rule, known) {
-        (VoteRule::Credibility, Some(known)) => log_odds(known.score, options),
-        _ => weight(rule, position.confidence),
-    }
+    let known = credibility.get(&position.agent_id);
+    calibrated_weight(rule, position.confidence, known, options)
 }
 
 /// ReConcile's rescaling of stated confidence (Chen, Saha, Bansal 2023, section 3.3).

@@ -9,7 +9,7 @@ use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::deadline::Fire;
 use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::aggregates::detection::DetectionMachine;
-use concord_domain::aggregates::request;
+use concord_domain::aggregates::{question, request};
 use concord_domain::machine::Machine;
 use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::StreamKind;
@@ -172,8 +172,8 @@ impl Gathered {
             .map_or(&[], |(_, events)| events.as_slice())
     }
 
-    /// The requests of agents to agents among the messages. One without an id of its own shares its aggregate with requests of
-    /// other cases, and is left where it is.
+    /// The requests of agents to agents, and their questions to the group, among the messages. One without an id of its own shares
+    /// its aggregate with those of other cases in the same words, and is left where it is.
     fn requests(&self, broker: &Broker) -> BTreeSet<Id> {
         let mut requests = BTreeSet::new();
         for message in &self.messages {
@@ -181,10 +181,13 @@ impl Gathered {
             else {
                 continue;
             };
-            if kind.as_str() == MessageType::Request.as_str()
-                && let Some(id) = dialect::id_of(&message.payload)
-            {
+            let Some(id) = dialect::id_of(&message.payload) else {
+                continue;
+            };
+            if kind.as_str() == MessageType::Request.as_str() {
                 requests.insert((Aggregate::Request, request::id_of(&from, id.as_str())));
+            } else if question::may_be(&kind.into()) {
+                requests.insert((Aggregate::Question, question::id_of(&from, id.as_str())));
             }
         }
         requests

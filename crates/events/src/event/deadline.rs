@@ -21,6 +21,8 @@ events! {
         "A deadline of a task has passed; the coordinator decides what that means.";
     CommitmentElapsed(DeadlineElapsed) = "commitment_elapsed", effects: false, deadlines: false,
         "The lease of a commitment has passed; the coordinator ends it.";
+    QuestionElapsed(DeadlineElapsed) = "question_elapsed", effects: false, deadlines: false,
+        "A deadline of a question to the group has passed; the coordinator decides what that means.";
     OtherElapsed(DeadlineElapsed) = "other_elapsed", effects: false, deadlines: false,
         "A deadline of something else has passed, which nobody waits for.";
 }
@@ -34,6 +36,7 @@ impl DeadlineEvent {
             Aggregate::Request => Self::RequestElapsed(elapsed),
             Aggregate::Task => Self::TaskElapsed(elapsed),
             Aggregate::Commitment => Self::CommitmentElapsed(elapsed),
+            Aggregate::Question => Self::QuestionElapsed(elapsed),
             _ => Self::OtherElapsed(elapsed),
         }
     }
@@ -46,6 +49,7 @@ impl DeadlineEvent {
             | Self::RequestElapsed(elapsed)
             | Self::TaskElapsed(elapsed)
             | Self::CommitmentElapsed(elapsed)
+            | Self::QuestionElapsed(elapsed)
             | Self::OtherElapsed(elapsed) => elapsed,
         }
     }
@@ -58,6 +62,7 @@ impl DeadlineEvent {
             | Self::RequestElapsed(elapsed)
             | Self::TaskElapsed(elapsed)
             | Self::CommitmentElapsed(elapsed)
+            | Self::QuestionElapsed(elapsed)
             | Self::OtherElapsed(elapsed) => elapsed,
         }
     }

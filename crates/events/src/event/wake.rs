@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::events;
+use super::{QuestionTerms, events};
 use crate::Aggregate;
 use concord_wire::id::{AgentId, CaseId, MessageId};
 use concord_wire::payload::Remembered;
@@ -82,6 +82,9 @@ pub struct WakeDecided {
     /// The messages before it, for the agents that wake, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Remembered>,
+    /// How it is to be answered, where it is a question to the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionTerms>,
     /// With this message two agents have answered each other too often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_broken: Option<LoopBroken>,

@@ -170,13 +170,14 @@ impl Channel {
     }
 }
 
-/// The message types of requests between agents: the request, and what may answer it.
-pub const EXCHANGED: [MessageType; 5] = [
+/// The message types of requests between agents: the request, and what may answer it, or a question to the group.
+pub const EXCHANGED: [MessageType; 6] = [
     MessageType::Request,
     MessageType::Acknowledgement,
     MessageType::Response,
     MessageType::Error,
     MessageType::Notification,
+    MessageType::TaskResult,
 ];
 
 /// The message types that may concern agents they are not addressed to, or that those remember as context.

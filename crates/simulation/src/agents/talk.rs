@@ -47,11 +47,19 @@ impl Agents {
         let Some(said) = said.filter(|_| self.random.chance(0.8)) else {
             return;
         };
+        self.answer_and_talk_back(world, reader, said);
+    }
+
+    /// Somebody has a message that an answer is expected to, and may have a question of its own besides.
+    pub(super) fn answer_and_talk_back(&mut self, world: &mut World, reader: &str, said: &Value) {
+        if self.random.chance(0.6) {
+            self.answer_question(world, reader, said);
+        }
         self.talk_back(world, reader, said);
     }
 
     /// Somebody answers a message with a request of its own.
-    pub(super) fn talk_back(&mut self, world: &mut World, reader: &str, said: &Value) {
+    fn talk_back(&mut self, world: &mut World, reader: &str, said: &Value) {
         let Some(author) = text(said, "/from_agent") else {
             return;
         };
@@ -78,9 +86,17 @@ impl Agents {
         content: &str,
     ) {
         let id = self.fresh_id();
+        let mut payload = json!({ "content": content });
+        let mut deadline = None;
+        if matches!(kind, "group_query" | "peer_request") {
+            deadline = self.question_deadline(world);
+            if let Some(payload) = payload.as_object_mut() {
+                payload.extend(self.question_terms());
+            }
+        }
         let mut envelope = json!({
             "message_id": id, "timestamp": world.clock(), "from_agent": from, "to_agent": to, "message_type": kind,
-            "payload": { "content": content },
+            "payload": payload, "deadline": deadline,
         });
         if let (Some(fields), Some(thread)) = (envelope.as_object_mut(), thread) {
             fields.insert("correlation_id".into(), thread.into());

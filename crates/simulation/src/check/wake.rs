@@ -60,7 +60,9 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             .get(&(&conversation_of(envelope), &envelope.message_id))
             .copied()
             .unwrap_or(0);
-        if times != 1 {
+        // A question in terms that cannot be used is refused, and wakes nobody.
+        let is_refused = archive.dead.contains_key(&message.sequence) && times == 0;
+        if times != 1 && !is_refused {
             violations.push(format!(
                 "wake: it was decided {times} times whom {} wakes",
                 envelope.message_id

@@ -6,6 +6,7 @@
 mod case;
 mod debate;
 mod exchange;
+mod group;
 mod shared;
 mod task;
 
@@ -21,6 +22,7 @@ pub use debate::{
     DebateUnassigned, OutcomeKnown, RulingDue, UnassignedReason,
 };
 pub use exchange::{AnsweredLate, LoopBroken, RequestCompleted, Woken};
+pub use group::StandDown;
 pub use shared::{BoardChanged, CommitmentEnded, CommitmentMade};
 pub use task::{BidRejected, TaskCompleted, TaskHandedOn, TaskWithdrawn};
 
@@ -181,6 +183,8 @@ notifications! {
         "Two agents have answered each other too often: for a while neither is woken by the other in this thread.";
     AnsweredLate = "answered_late", from: AgentAdapter, to: "the coordinator",
         "A hosted agent has answered a request after its deadline. It is sent under the name of the hosted agent; the coordinator records the answer.";
+    StandDown = "stand_down", from: Coordinator, to: "an agent that was asked by a question to the group and has not answered",
+        "The question has ended: an answer is not needed any more.";
     TaskCompleted = "task_completed", from: Coordinator, to: "who opened the task",
         "A task has its result.";
     TaskWithdrawn = "task_withdrawn", from: Coordinator, to: "an agent that works on the task",

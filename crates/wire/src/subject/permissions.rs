@@ -45,7 +45,8 @@ impl SubjectSpace {
     }
 
     /// The subjects on which the NATS user of somebody with these roles may publish: it asks the services for `verbs` under its
-    /// name (for every verb where there are none), and sends the messages that the roles are for. The services check the role.
+    /// name (for every verb where there are none), sends the messages that the roles are for, and asks the group. The services check
+    /// the role.
     /// It may subscribe to what any user may, and to no more.
     pub fn publish_subjects_of_roles(
         &self,
@@ -60,6 +61,13 @@ impl SubjectSpace {
         let said = messages.iter().flat_map(|(to, kind)| {
             Lane::ALL.map(|lane| format!("{}{}.*.{name}.{to}.{kind}", self.root, lane.as_str()))
         });
+        // Whoever may do more than read asks the group.
+        let is_reader = roles.iter().all(|role| *role == Role::Auditor);
+        let asks = Lane::ALL.map(|lane| {
+            let (lane, to) = (lane.as_str(), Recipient::Any);
+            format!("{}{lane}.*.{name}.{to}.group_query", self.root)
+        });
+        let said = said.chain(asks.into_iter().filter(|_| !is_reader));
         let every = ["*"];
         let asked = verbs.unwrap_or(&every).iter();
         let asked = asked.map(|verb| format!("{}api.*.{verb}.{name}", self.root));
@@ -164,6 +172,7 @@ mod tests {
             ];
             assert_eq!(found, [ruling, review, true], "{roles:?}");
         }
+        assert!(may(&[Role::Opener], "msg.*.eva._any.group_query"));
         let auditor = space.publish_subjects_of_roles(&eva, &[Role::Auditor], None);
         assert_eq!(auditor, ["concord.v1.api.*.*.eva"]);
     }

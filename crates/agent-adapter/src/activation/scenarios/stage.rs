@@ -99,6 +99,7 @@ impl Stage {
             message: Value::Null,
             decisions,
             with_model: false,
+            question: None,
             thread: "t".to_owned(),
             bounds: None,
         }));

@@ -39,6 +39,7 @@ fn weigh(id: &str, from: &str, to: &str, text: &str, woken: &[&str]) -> WakeInpu
             named_beyond: 0,
         },
         with_model: true,
+        question: None,
         thread: "c-1".into(),
         bounds: Some(LoopBounds {
             depth_max: 3,

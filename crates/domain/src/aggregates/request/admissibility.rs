@@ -27,7 +27,7 @@ pub fn due(envelope: &Envelope, request: &Request, stored_at: Timestamp) -> Time
 pub fn refusal(request: &Request, due: Timestamp, stored_at: Timestamp) -> Option<Refusal> {
     match request.check() {
         Err(fault) => Some(refusal_of(fault)),
-        Ok(()) => impossible_deadline(due, stored_at),
+        Ok(()) => impossible_deadline(due, stored_at, DUE_MAX_MS),
     }
 }
 
@@ -47,7 +47,9 @@ pub fn refusal_of(fault: Fault) -> Refusal {
     }
 }
 
-fn impossible_deadline(due: Timestamp, now: Timestamp) -> Option<Refusal> {
+/// Why nobody can keep a deadline of what was stored at `now`: it has passed, or is more than
+/// `max_ms` later. `None` if it can be kept.
+pub fn impossible_deadline(due: Timestamp, now: Timestamp, max_ms: u64) -> Option<Refusal> {
     let pointer = "/deadline".to_owned();
     if due <= now {
         return Some(Refusal {
@@ -58,13 +60,10 @@ fn impossible_deadline(due: Timestamp, now: Timestamp) -> Option<Refusal> {
                 "Give a deadline in the future; look at the clock of the machine that asks.".into(),
         });
     }
-    (due > now.plus_millis(DUE_MAX_MS)).then(|| Refusal {
+    (due > now.plus_millis(max_ms)).then(|| Refusal {
         code: ErrorCode::InvalidRequest,
         pointer,
-        why: format!(
-            "The deadline {due} is more than {} days away.",
-            DUE_MAX_MS / 86_400_000
-        ),
+        why: format!("The deadline {due} is more than {} s away.", max_ms / 1_000),
         suggestion: "Give an earlier deadline.".into(),
     })
 }

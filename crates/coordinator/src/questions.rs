@@ -1,0 +1,245 @@
+//! Questions to the group: opened by the decision about whom they wake, answered by those, and ended in one answer to whoever asked.
+//!
+//! An answer can be handled before its question is opened, for the two come by different consumers. Then it is found when the
+//! question is opened: it was stored before it was handled.
+
+use std::sync::Arc;
+
+use concord_domain::aggregates::person::Authority;
+use concord_domain::aggregates::question::{
+    Asking, QuestionInput, QuestionMachine, QuestionState, id_of, weigh,
+};
+use concord_domain::aggregates::track_record::{TrackRecordMachine, credibility_of};
+use concord_events::{
+    DeadlineElapsed, EventMeta, QuestionBounds, QuestionOpened, StoredEvent, WakeDecided, WakeEvent,
+};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, handlers};
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Aggregates, People, Ports};
+use concord_wire::payload::GivenAnswer;
+use concord_wire::payload::track_record::{Context as Circumstances, Query, Version};
+use concord_wire::subject::Lane;
+use concord_wire::{AgentId, Envelope, Token};
+
+use crate::people::Names;
+use crate::route::question::{ANSWERING, read_answer, read_synthesis};
+
+/// Messages that one search for answers looks through at most.
+const SEARCHED_MAX: usize = 1_000;
+
+/// Questions to the group, and what is read to weigh their answers. Cheap to clone.
+pub(crate) struct Questions<P> {
+    service: ServiceContext<P>,
+    questions: Arc<Aggregates<QuestionMachine, P>>,
+    /// The facilitator's: they are only read.
+    records: Arc<Aggregates<TrackRecordMachine, P>>,
+    people: People<P>,
+    bounds: QuestionBounds,
+}
+
+impl<P: Clone> Clone for Questions<P> {
+    fn clone(&self) -> Self {
+        Self {
+            service: self.service.clone(),
+            questions: Arc::clone(&self.questions),
+            records: Arc::clone(&self.records),
+            people: self.people.clone(),
+            bounds: self.bounds,
+        }
+    }
+}
+
+impl<P: Ports> Questions<P> {
+    pub(crate) fn new(
+        service: &ServiceContext<P>,
+        names: &Names<P>,
+        bounds: QuestionBounds,
+    ) -> Self {
+        let (ports, cache) = (&service.ports, &service.cache);
+        Self {
+            service: service.clone(),
+            questions: Arc::new(Aggregates::new(ports.clone(), cache)),
+            records: Arc::new(Aggregates::new(ports.clone(), cache)),
+            people: names.people.clone(),
+            bounds,
+        }
+    }
+
+    /// It was decided whom a message wakes. Where it is a question, it is opened, and answers that came before are taken.
+    pub(crate) async fn decided(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        let record = StoredEvent::<WakeEvent>::decode(&delivery.payload, delivery.sequence)?;
+        let WakeEvent::Decided(decided) = record.event else {
+            return Ok(Ack::Acknowledge);
+        };
+        if decided.question.is_none() {
+            self.service.count_ignored("no_question");
+            return Ok(Ack::Acknowledge);
+        }
+        let id = id_of(&decided.said.from, decided.said.message_id.as_str());
+        let context = self.service.of_event(record.meta.event_id);
+        let sender = self.sender(&decided).await?;
+        let asking = QuestionInput::Ask(Box::new(Asking {
+            decided,
+            sender,
+            bounds: self.bounds,
+        }));
+        let (service, questions) = (&self.service, &self.questions);
+        let trace = delivery.trace.clone();
+        let done = handlers::step(service, questions, id.clone(), context, &asking, trace).await?;
+        let known = self.questions.load(&id).await?.state;
+        for answer in self.unread(&id, &known).await? {
+            let context = service.of_message(answer.message_id.clone());
+            let input = QuestionInput::Answer(Box::new(answer));
+            // Who must not answer is told so when the message itself is handled.
+            let outcome = questions.step(&id, &context, &input, None).await?;
+            service.count_step::<QuestionMachine>(&outcome);
+        }
+        Ok(done)
+    }
+
+    async fn sender(&self, decided: &WakeDecided) -> Result<Authority, HandleError> {
+        Ok(self.people.authority(&decided.said.from).await?)
+    }
+
+    /// Takes an answer to a question; none where the message answers no question that is known.
+    pub(crate) async fn answered(
+        &self,
+        envelope: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<Option<Ack>, HandleError> {
+        let Some((id, answer)) = read_answer(envelope, delivery.stored_at) else {
+            return Ok(None);
+        };
+        // What is not known to the stream's leader will look for this answer when it is opened.
+        let known = self.questions.load_up_to(&id, 1).await?.state;
+        let Some(opened) = &known.opened else {
+            return Ok(None);
+        };
+        let answer = self.weighed(opened, answer).await?;
+        let input = QuestionInput::Answer(Box::new(answer));
+        let (service, questions) = (&self.service, &self.questions);
+        let envelope = envelope.clone();
+        handlers::step_of_message(service, questions, id, envelope, &input, delivery)
+            .await
+            .map(Some)
+    }
+
+    /// Takes the answer of a synthesiser; none where the message is none.
+    pub(crate) async fn synthesised(
+        &self,
+        envelope: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<Option<Ack>, HandleError> {
+        let Some((id, input)) = read_synthesis(envelope, delivery.stored_at) else {
+            return Ok(None);
+        };
+        if self
+            .questions
+            .load_up_to(&id, 1)
+            .await?
+            .state
+            .opened
+            .is_none()
+        {
+            return Ok(None);
+        }
+        let (service, questions) = (&self.service, &self.questions);
+        let envelope = envelope.clone();
+        handlers::step_of_message(service, questions, id, envelope, &input, delivery)
+            .await
+            .map(Some)
+    }
+
+    /// A deadline of a question has passed.
+    pub(crate) async fn elapsed(
+        &self,
+        delivery: &Delivery,
+        elapsed: DeadlineElapsed,
+    ) -> Result<Ack, HandleError> {
+        let id = elapsed.id.clone();
+        let known = self.questions.load(&id).await?.state;
+        let unread = self.unread(&id, &known).await?;
+        let cause = EventMeta::decode(&delivery.payload)?.event_id;
+        let context = self.service.of_event(cause);
+        let input = QuestionInput::Elapsed { elapsed, unread };
+        let trace = delivery.trace.clone();
+        handlers::step(&self.service, &self.questions, id, context, &input, trace).await
+    }
+
+    /// The answers that are stored and not handled yet, while answers count.
+    async fn unread(
+        &self,
+        id: &Token,
+        known: &QuestionState,
+    ) -> Result<Vec<GivenAnswer>, HandleError> {
+        let Some(opened) = known.awaiting_answers() else {
+            return Ok(Vec::new());
+        };
+        let asked = opened.asked.iter().map(|asked| &asked.agent);
+        let missing: Vec<&AgentId> = asked.filter(|one| !known.has_answer_of(one)).collect();
+        let mut found = Vec::new();
+        for lane in Lane::ALL {
+            // Of the other lane only its own sequences are known; there is little on it between two agents.
+            let is_own = opened.terms.urgent == (lane == Lane::Urgent);
+            let (first, senders) = match is_own {
+                true => (opened.terms.sequence, vec![None]),
+                false => (1, missing.iter().copied().map(Some).collect()),
+            };
+            for from in senders {
+                found.extend(self.stored(id, opened, (lane, from, first)).await?);
+            }
+        }
+        found.retain(|answer| missing.contains(&&answer.by));
+        Ok(found)
+    }
+
+    async fn stored(
+        &self,
+        id: &Token,
+        opened: &QuestionOpened,
+        (lane, from, first): (Lane, Option<&AgentId>, u64),
+    ) -> Result<Vec<GivenAnswer>, HandleError> {
+        let ports = &self.service.ports;
+        let mut found = Vec::new();
+        for kind in &ANSWERING {
+            let filter = ports
+                .subjects()
+                .between(lane, from, &opened.asker, &kind.token());
+            let mut sequence = first;
+            for _ in 0..SEARCHED_MAX {
+                let Some(stored) = ports.next_message(lane, &filter, sequence).await? else {
+                    break;
+                };
+                sequence = stored.sequence + 1;
+                let read = stored
+                    .envelope
+                    .and_then(|envelope| read_answer(&envelope, stored.stored_at));
+                if let Some((_, answer)) = read.filter(|(of, _)| of == id) {
+                    found.push(self.weighed(opened, answer).await?);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The answer with its weight: by the track record of who gives it, in the domain that the question states.
+    async fn weighed(
+        &self,
+        opened: &QuestionOpened,
+        answer: GivenAnswer,
+    ) -> Result<GivenAnswer, HandleError> {
+        let Some(domain) = &opened.terms.domain else {
+            return Ok(weigh(answer, None));
+        };
+        let record = self.records.load(&answer.by.token()).await?;
+        let query = Query {
+            // By the time of the answer, so that everyone who weighs it comes to the same.
+            now: answer.at,
+            domain: domain.clone(),
+            regime: None,
+            context: Circumstances::default(),
+        };
+        let known = credibility_of(&record.state, Version::default(), &query);
+        Ok(weigh(answer, Some(&known)))
+    }
+}

@@ -1,0 +1,42 @@
+//! Bugs of questions to the group that can be injected.
+
+use concord_coordinator::route::question::read_answer;
+use concord_domain::aggregates::question::{QuestionInput, QuestionMachine, weigh};
+use concord_domain::machine::Versioned;
+use concord_runtime::Ports;
+use concord_runtime::delivery::{Delivery, HandleError};
+use concord_runtime::service::ServiceContext;
+use concord_wire::subject::Subject;
+use concord_wire::{Timestamp, dialect};
+
+use super::decided_on;
+use crate::faults::InjectedBug;
+use crate::ports::SimPorts;
+
+/// An answer counts although the question has ended, or although its time was over when it was stored.
+pub(super) async fn answer_badly(
+    service: &ServiceContext<SimPorts>,
+    delivery: &Delivery,
+    bug: InjectedBug,
+) -> Result<(), HandleError> {
+    let Ok(subject) = service.ports.subjects().parse::<Subject>(&delivery.subject) else {
+        return Ok(());
+    };
+    let Ok((envelope, _)) = dialect::read(&delivery.payload, None, &subject) else {
+        return Ok(());
+    };
+    let Some((id, answer)) = read_answer(&envelope, delivery.stored_at) else {
+        return Ok(());
+    };
+    let context = service.of_message(envelope.message_id);
+    let input = QuestionInput::Answer(Box::new(weigh(answer, None)));
+    let ends_again = bug == InjectedBug::QuestionEndsAgain;
+    let forget = |known: &mut Versioned<QuestionMachine>| {
+        if ends_again {
+            known.state.is_ended = false;
+        } else if let Some(opened) = &mut known.state.opened {
+            opened.answers_due = Timestamp::from_unix_millis(u32::MAX.into()).plus_millis(1 << 45);
+        }
+    };
+    decided_on::<QuestionMachine>(&service.ports, &id, &context, &input, |_| true, forget).await
+}

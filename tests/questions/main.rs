@@ -1,0 +1,13 @@
+//! Questions to the group: one answer for whoever asked, in each mode, whoever is killed; and what becomes of answers that do not
+//! count. Real broker and services; agents that have only a NATS client; whoever asks has the command.
+
+use std::time::Duration;
+
+mod answers;
+mod killed;
+mod modes;
+mod python;
+mod stage;
+
+/// Longer than anything here takes, even on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(90);

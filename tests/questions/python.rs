@@ -1,0 +1,73 @@
+//! The Python library asks the group, and agents by it are told to stand down.
+
+use std::path::Path;
+
+use concord_testkit::{TestInstallation, command, finish};
+use serde_json::json;
+
+use crate::PATIENCE;
+use crate::stage::register;
+
+/// Ann answers nothing until she is told to stand down; ben answers; coder asks, and prints what it is told.
+const PROGRAM: &str = r#"
+import asyncio, json, sys
+from concord_agent import Agent, Message, RequestError
+
+async def main() -> None:
+    ann, ben, coder = (Agent(name) for name in ("ann", "ben", "coder"))
+    told = asyncio.get_running_loop().create_future()
+    beside = asyncio.get_running_loop().create_future()
+
+    @ann.on("group_query")
+    async def wait(question: Message) -> None:
+        pass
+
+    @ann.on("stand_down")
+    async def stand_down(message: Message) -> None:
+        told.set_result(message.payload["data"]["question"])
+
+    @ben.on("group_query")
+    async def answer(question: Message) -> None:
+        await ben.respond(question, {"content": "Ben says so."}, confidence=0.6)
+
+    @coder.on("response")
+    async def hear(message: Message) -> None:
+        beside.set_result(message.from_agent)
+
+    async with await ann.connect(sys.argv[1]), await ben.connect(sys.argv[1]), await coder.connect(sys.argv[1]):
+        found = await coder.ask_group("@ann @ben who knows?", mode="first_responder")
+        try:
+            await coder.ask_group("Nice weather today, isn't it?")
+            failed = None
+        except RequestError as why:
+            failed = str(why)
+        stood_down = await asyncio.wait_for(told, 60)
+        print(json.dumps({"by": found["primary"]["by"], "question": found["question"], "stood_down": stood_down,
+                          "failed": failed, "beside": await asyncio.wait_for(beside, 60)}))
+
+asyncio.run(main())
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_library_asks_the_group_and_agents_are_told_to_stand_down() {
+    let installation = TestInstallation::start().await;
+    register(&installation, &["ann", "ben"]).await;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let tools = finish(&mut command(root.join("scripts/python-tools"))).await;
+    assert_eq!(tools.code, 0, "{tools:?}");
+    let paths = [root.join("clients/python/src"), root.join(".tools")];
+    let mut python = command("python3");
+    python.env("PYTHONPATH", std::env::join_paths(paths).unwrap());
+    python.args(["-c", PROGRAM, installation.server_url()]);
+    let found = finish(&mut python).await.json();
+    assert_eq!(found["by"], "ben", "{found}");
+    assert_eq!(
+        found["beside"], "ben",
+        "the answer itself comes too: {found}"
+    );
+    assert_eq!(found["stood_down"], found["question"], "{found}");
+    assert_ne!(found["failed"], json!(null), "{found}");
+    let failed = found["failed"].as_str().unwrap();
+    assert!(failed.contains("wakes nobody"), "{found}");
+    installation.holds(PATIENCE).await;
+}
