@@ -7,6 +7,7 @@ use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::board::BoardMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::commitment::CommitmentMachine;
+use concord_domain::aggregates::impact::ImpactMachine;
 use concord_domain::aggregates::request::{RequestInput, RequestMachine};
 use concord_domain::aggregates::task::TaskMachine;
 use concord_events::Aggregate;
@@ -123,6 +124,7 @@ pub(crate) struct OwnEvents<P> {
     requests: EffectHandler<P, RequestMachine>,
     boards: EffectHandler<P, BoardMachine>,
     commitments: EffectHandler<P, CommitmentMachine>,
+    analyses: EffectHandler<P, ImpactMachine>,
     openers: Openers<P>,
     effects_of_tasks: EffectHandler<P, TaskMachine>,
     tasks: Tasks<P>,
@@ -145,6 +147,7 @@ impl<P: Ports> OwnEvents<P> {
             requests: EffectHandler::new(service),
             boards: EffectHandler::new(service),
             commitments: EffectHandler::new(service),
+            analyses: EffectHandler::new(service),
             openers: openers.clone(),
             effects_of_tasks: EffectHandler::new(service),
             tasks: tasks.clone(),
@@ -175,6 +178,7 @@ impl<P: Ports> Handler for OwnEvents<P> {
             }
             (Aggregate::Board, _) => self.boards.handle(delivery).await,
             (Aggregate::Commitment, _) => self.commitments.handle(delivery).await,
+            (Aggregate::Impact, _) => self.analyses.handle(delivery).await,
             _ => {
                 let done = self.cases.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;

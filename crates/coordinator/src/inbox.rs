@@ -1,4 +1,4 @@
-//! Messages to the coordinator: what is about agents, requests, tasks, boards or commitments, and all else, which is about cases.
+//! Messages to the coordinator: what is about agents, requests, tasks, boards, commitments or analyses, and all else, which is about cases.
 
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 
 mod action;
 mod agent;
+mod analysis;
 mod board;
 mod brief;
 mod briefing;
@@ -36,6 +37,10 @@ pub use action::{
 pub use agent::{
     AgentJoined, AgentStatus, Beat, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport,
     UPDATE_AGENT,
+};
+pub use analysis::{
+    ANALYSIS_BYTES_MAX, ANALYSIS_ITEMS_MAX, Dependency, DependencyKind, Figure, PUBLISH_ANALYSIS,
+    PublishAnalysis, RERUN_MINUTES_MAX,
 };
 pub use board::{BOARD_PUT, BoardEntry, BoardListing, ENTRY_BYTES_MAX, PutEntry};
 pub use brief::{

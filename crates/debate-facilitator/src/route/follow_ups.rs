@@ -70,6 +70,7 @@ pub fn follow_ups(
         | Aggregate::Rotation
         | Aggregate::Board
         | Aggregate::Commitment
+        | Aggregate::Impact
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Vec::new(),

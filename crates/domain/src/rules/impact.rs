@@ -1,0 +1,3 @@
+//! What an analysis rests on, and what changes when that does.
+
+pub mod graph;
