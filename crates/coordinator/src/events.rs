@@ -104,6 +104,11 @@ impl<P: Ports> Handler for OthersEvents<P> {
                 self.tasks.heard_of_place(&record).await?;
                 return Ok(Ack::Acknowledge);
             }
+            (Aggregate::Debate, _) => {
+                let done = self.cases.handle(delivery).await?;
+                self.shared.heard_of_debate(delivery).await?;
+                return Ok(done);
+            }
             (Aggregate::Opener, _) => {
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.openers.heard_admission(&record).await?;
@@ -184,6 +189,7 @@ impl<P: Ports> Handler for OwnEvents<P> {
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.openers.heard(&record).await?;
                 self.shared.heard_of_case(&record).await?;
+                self.shared.heard_of_decision(&record).await?;
                 Ok(done)
             }
         }

@@ -23,6 +23,7 @@ use people::Names;
 use policies::Policies;
 use shared::Shared;
 
+mod analyses;
 mod cancel_case;
 mod events;
 mod exchange;

@@ -10,9 +10,7 @@ use concord_domain::aggregates::case::{CaseMachine, CaseState, Sharing, check_me
 use concord_domain::aggregates::commitment::{
     CommitmentInput, CommitmentMachine, ReceivedCommitment,
 };
-use concord_domain::aggregates::impact::{
-    ImpactInput, ImpactMachine, ReceivedAnalysis, with_decisions,
-};
+use concord_domain::aggregates::impact::ImpactMachine;
 use concord_events::{AgentEvent, CaseEvent, DeadlineElapsed, EventMeta, LeaseBounds, StoredEvent};
 use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Ack, Delivery, HandleError};
@@ -34,7 +32,7 @@ pub(crate) struct Shared<P> {
     agents: Arc<Aggregates<AgentMachine, P>>,
     pub(crate) boards: Arc<Aggregates<BoardMachine, P>>,
     pub(crate) commitments: Arc<Aggregates<CommitmentMachine, P>>,
-    analyses: Arc<Aggregates<ImpactMachine, P>>,
+    pub(crate) analyses: Arc<Aggregates<ImpactMachine, P>>,
     holdings: Arc<Holdings>,
     pub(crate) bounds: LeaseBounds,
 }
@@ -103,25 +101,7 @@ impl<P: Ports> Shared<P> {
         }
     }
 
-    /// Steps for an analysis, once its decisions were compared with those of the case.
-    async fn publish(
-        &self,
-        received: ReceivedAnalysis,
-        envelope: Envelope,
-        delivery: &Delivery,
-    ) -> Result<Ack, HandleError> {
-        let case_id = &received.case_id;
-        let case = self.check_writer(case_id, &envelope.from_agent).await?;
-        let (analyses, id) = (&self.analyses, case_id.token());
-        let analysis = with_decisions(&case, received.analysis)?;
-        let input = ImpactInput::Publish(Box::new(ReceivedAnalysis {
-            analysis,
-            ..received
-        }));
-        handlers::step_of_message(&self.service, analyses, id, envelope, &input, delivery).await
-    }
-
-    async fn check_writer(
+    pub(crate) async fn check_writer(
         &self,
         case_id: &CaseId,
         who: &AgentId,

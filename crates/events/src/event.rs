@@ -43,7 +43,7 @@ pub use debate::{
 };
 pub use detection::{Detected, DetectionEvent};
 pub use head::{GAPS_MAX, Head, HeadEvent, HeadSignature, StreamInterval};
-pub use impact::{AnalysisPublished, ImpactEvent};
+pub use impact::{AnalysisPublished, ImpactAssessed, ImpactEvent};
 pub use ladder::{
     Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved,
     DebateAssigned, DiscussionEnded, Escalated, EvidenceGiven, FellBack, Heard, MediatorAsked,

@@ -19,6 +19,7 @@ mod decision;
 mod exchange;
 mod expert;
 mod finding;
+mod impact;
 mod ladder;
 mod log;
 pub mod notification;
@@ -39,8 +40,8 @@ pub use agent::{
     UPDATE_AGENT,
 };
 pub use analysis::{
-    ANALYSIS_BYTES_MAX, ANALYSIS_ITEMS_MAX, Dependency, DependencyKind, Figure, PUBLISH_ANALYSIS,
-    PublishAnalysis, RERUN_MINUTES_MAX,
+    ANALYSIS_BYTES_MAX, ANALYSIS_ITEMS_MAX, Dependency, DependencyKind, EstimateModel, Figure,
+    PUBLISH_ANALYSIS, PublishAnalysis, RERUN_MINUTES_MAX,
 };
 pub use board::{BOARD_PUT, BoardEntry, BoardListing, ENTRY_BYTES_MAX, PutEntry};
 pub use brief::{
@@ -73,6 +74,10 @@ pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, 
 pub(crate) use finding::check_name;
 pub use finding::{
     COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity,
+};
+pub use impact::{
+    AnalysisImpact, ChangedAssumption, EstimateBasis, ImpactReport, RerunPlan, RerunStep,
+    RerunStrategy,
 };
 pub use ladder::{
     Brief, BriefedPosition, DebateTerms, EscalationReason, Level, MediatedSide, Mediation,

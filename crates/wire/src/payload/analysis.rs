@@ -86,6 +86,52 @@ pub struct Dependency {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: Option<f64>,
+    /// The version of the analysis, or of the case's decision, that was used; the one that stands at publishing when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+}
+
+/// How one figure of an analysis follows from what it uses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "model", rename_all = "snake_case", deny_unknown_fields)]
+pub enum EstimateModel {
+    /// It changes by some percent for each point by which the used number changes.
+    Sensitivity {
+        /// The figure.
+        metric: String,
+        /// What is used: its metric, or else its id; with the id and a dot before it where several have one metric.
+        input: String,
+        /// By how many percent; 0 says that it does not depend on it.
+        percent: f64,
+    },
+    /// It changes by some percent for each percent by which the used number changes.
+    Elasticity {
+        /// The figure.
+        metric: String,
+        /// What is used.
+        input: String,
+        /// By how many percent; 0 says that it does not depend on it.
+        percent: f64,
+    },
+    /// It is worked out from what is used.
+    Formula {
+        /// The figure.
+        metric: String,
+        /// Arithmetic on the names of what is used: `fcf * (1 + growth) / (wacc - growth)`.
+        #[schemars(length(min = 1, max = 1024))]
+        formula: String,
+    },
+}
+
+impl EstimateModel {
+    /// The figure that it is about.
+    pub fn metric(&self) -> &str {
+        match self {
+            Self::Sensitivity { metric, .. }
+            | Self::Elasticity { metric, .. }
+            | Self::Formula { metric, .. } => metric,
+        }
+    }
 }
 
 /// The parameters of `publish_analysis`. Published again by the same agent, it is a new version of the analysis.
@@ -108,6 +154,9 @@ pub struct PublishAnalysis {
     /// What it has used.
     #[serde(default)]
     pub depends_on: Vec<Dependency>,
+    /// How its figures follow from that. A change whose effect no model says must be worked out by doing the analysis again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<EstimateModel>,
     /// How long doing it again takes, in minutes.
     #[serde(default)]
     #[schemars(range(max = 43_200))]
@@ -130,6 +179,7 @@ impl PublishAnalysis {
         }
         self.check_figures(&format!("{pointer}/figures"))?;
         self.check_dependencies(&format!("{pointer}/depends_on"))?;
+        check_count(&format!("{pointer}/models"), self.models.len())?;
         // Whatever it is, it can be written.
         let bytes = serde_json::to_vec(self).map_or(usize::MAX, |text| text.len());
         if bytes <= ANALYSIS_BYTES_MAX {

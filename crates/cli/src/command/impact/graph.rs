@@ -227,12 +227,14 @@ mod tests {
     fn graph() -> Graph {
         let mut graph = Graph::default();
         let mut put = |published: Value| {
-            graph.put(Analysis {
-                published: serde_json::from_value(published).unwrap(),
-                version: 1,
-                author: AgentId::new("ann").unwrap(),
-                at: Timestamp::from_unix_millis(0),
-            });
+            let published = serde_json::from_value(published).unwrap();
+            let ann = AgentId::new("ann").unwrap();
+            graph.put(Analysis::new(
+                published,
+                1,
+                ann,
+                Timestamp::from_unix_millis(0),
+            ));
         };
         let margin = json!({ "kind": "assumption", "id": "margin \"x\" <b>", "value": 25 });
         put(json!({

@@ -9,17 +9,21 @@ use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 
 mod graph;
+mod show;
 
 /// The verbs of `concord impact`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImpactVerb {
     /// Print what the analyses of a case rest on, as a drawing or as JSON.
     Graph(graph::GraphArgs),
+    /// Show what changed decisions do to the analyses of a case.
+    Show(show::ShowArgs),
 }
 
 pub(crate) async fn run(connection: &ConnectionArgs, verb: ImpactVerb) -> Result<u8, Failure> {
     match verb {
         ImpactVerb::Graph(args) => graph::run(connection, &args).await,
+        ImpactVerb::Show(args) => show::run(connection, &args).await,
     }
 }
 

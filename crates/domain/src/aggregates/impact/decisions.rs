@@ -1,5 +1,7 @@
 //! What analyses use of the decisions of their case.
 
+use std::collections::BTreeMap;
+
 use concord_wire::payload::{
     ConflictOutcome, Dependency, DependencyKind, Figure, Outcome, PublishAnalysis,
 };
@@ -8,6 +10,8 @@ use serde_json::Value;
 
 use super::publish::{PARAMETERS, some_of};
 use crate::aggregates::case::{CaseState, confidence_of};
+use crate::rules::impact::estimate::Standing;
+use crate::rules::impact::graph::Source;
 use crate::rules::size_budget::truncate;
 
 /// The parts of a case's decision that a figure can be made of; a clause type follows the last.
@@ -61,6 +65,8 @@ fn fill_in(case: &CaseState, used: &mut Dependency, pointer: &str) -> Result<(),
 }
 
 fn fill_in_part(case: &CaseState, used: &mut Dependency, pointer: &str) -> Result<(), Fault> {
+    let version = case.decision.as_ref().map_or(0, |one| one.version);
+    used.version.get_or_insert(version);
     let Some(part) = &used.metric else {
         return Ok(());
     };
@@ -121,4 +127,47 @@ fn figure(value: &Value) -> Figure {
 /// What others wrote, with room for it in an event.
 fn text(words: &str) -> Figure {
     Figure::Text(truncate::words(words))
+}
+
+/// What stands because a debate has ended: of the debate itself, and of the assumption that is its subject.
+pub fn debate_standings(case: &CaseState, debate: &DebateId) -> BTreeMap<Source, Standing> {
+    let Some(outcome) = case.outcomes.get(debate) else {
+        return BTreeMap::new();
+    };
+    let standing = Standing::of(value_of(outcome), confidence_of(outcome));
+    let conflict = case.debated.iter().find(|one| one.conflict_id == *debate);
+    let subject = conflict.map(|one| Source::assumption(&one.subject));
+    let decided = std::iter::once(Source::Decision(debate.token()));
+    decided
+        .chain(subject)
+        .map(|source| (source, standing.clone()))
+        .collect()
+}
+
+/// What stands of the decision of a case, part by part; nothing while it is not decided.
+pub fn part_standings(case: &CaseState) -> BTreeMap<Source, Standing> {
+    let (Some(case_id), Some(decision)) = (&case.case_id, &case.decision) else {
+        return BTreeMap::new();
+    };
+    let [risk_score, recommendation, clauses] = PARTS;
+    let outcome = &decision.outcome;
+    let named = [risk_score, recommendation].map(str::to_owned);
+    let of_clauses = outcome
+        .clauses
+        .keys()
+        .map(|kind| format!("{clauses}{kind}"));
+    let parts = named.into_iter().chain(of_clauses);
+    let values = parts.filter_map(|part| {
+        let value = part_of(outcome, &part)?;
+        Some((part, value))
+    });
+    // A version in which the result is the same as before is no change for whoever has used it.
+    let mut changes = case.changes.iter().rev();
+    let changed = changes.find(|(_, change)| !change.changed.is_empty());
+    let standing = Standing {
+        values: values.collect(),
+        confidence: None,
+        version: Some(changed.map_or(1, |(_, change)| change.version)),
+    };
+    BTreeMap::from([(Source::Decision(case_id.token()), standing)])
 }

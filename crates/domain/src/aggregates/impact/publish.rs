@@ -5,6 +5,7 @@ use concord_wire::payload::{Dependency, DependencyKind, PublishAnalysis};
 use concord_wire::{ErrorCode, Fault, Token};
 
 use super::{ANALYSES_MAX, AUTHOR_BYTES_MAX, AUTHOR_VERSIONS_MAX, ImpactState, ReceivedAnalysis};
+use crate::rules::impact::estimate::check_models;
 use crate::rules::size_budget::json_bytes;
 
 /// Where the analysis stands in its message.
@@ -24,6 +25,7 @@ pub(super) fn publish(
     check_author(state, received)?;
     check_bounds(state, received)?;
     let mut analysis = analysis.clone();
+    check_models(&analysis, &format!("{PARAMETERS}/models"))?;
     check_cycle(state, &analysis)?;
     for (place, dependency) in analysis.depends_on.iter_mut().enumerate() {
         if dependency.kind == DependencyKind::Analysis {
@@ -147,6 +149,7 @@ fn fill_in(state: &ImpactState, used: &mut Dependency, pointer: &str) -> Result<
         used.value.get_or_insert_with(|| figure.clone());
     }
     used.confidence = used.confidence.or(published.confidence);
+    used.version.get_or_insert(known.version);
     Ok(())
 }
 

@@ -121,7 +121,9 @@ fn what_was_used_is_filled_in_where_the_sender_does_not_say() {
         Some(concord_wire::payload::Figure::Number(85.0))
     );
     assert_eq!(used.confidence, Some(0.8));
-    let ImpactEvent::Published(stored) = &story.last().event;
+    let ImpactEvent::Published(stored) = &story.last().event else {
+        panic!("it was published");
+    };
     assert_eq!(stored.analysis, peers.published);
 }
 
@@ -204,4 +206,128 @@ fn it_is_rebuilt_from_its_events() {
     let story = published();
     let again = replay::rebuild::<ImpactMachine>(&story.records).0;
     assert_eq!(again.state, *story.state());
+}
+
+mod assessing {
+    use std::collections::BTreeMap;
+
+    use concord_wire::payload::{DependencyKind, Status};
+
+    use super::*;
+    use crate::rules::impact::estimate::Standing;
+    use crate::rules::impact::graph::Source;
+
+    fn moved(to: f64) -> ImpactInput {
+        let standing = Standing::of(Some(concord_wire::payload::Figure::Number(to)), Some(0.9));
+        let debate = concord_wire::DebateId::new("c-1-debate").unwrap();
+        ImpactInput::Moved(Box::new(DecisionMoved {
+            case_id: case_id(),
+            opened_by: agent("olga"),
+            standings: BTreeMap::from([
+                (Source::Decision(debate.token()), standing.clone()),
+                (Source::assumption("operating_margin"), standing),
+            ]),
+            debate_id: Some(debate),
+            status: Some(Status::Overridden),
+            by: Some(agent("eva")),
+        }))
+    }
+
+    fn assessed(story: &Story<ImpactMachine>) -> ImpactAssessed {
+        match &story.last().event {
+            ImpactEvent::Assessed(assessed) => (**assessed).clone(),
+            other => panic!("it is a report, not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_table_of_what_has_changed() {
+        let mut story = published();
+        let hears = |story: &mut Story<ImpactMachine>, id: &str, to: f64| {
+            story.hears(&happened(id, 9), &moved(to))
+        };
+        assert_eq!(hears(&mut story, "e-1", 25.0), "ignored: already_done");
+        assert_eq!(hears(&mut story, "e-2", 28.0), "assessed");
+        assert_eq!(hears(&mut story, "e-2", 28.0), "ignored: repetition");
+        // A second override is measured against what was used, not against the first.
+        assert_eq!(hears(&mut story, "e-3", 26.0), "assessed");
+        let impacts = assessed(&story).report.impacts;
+        let dcf = impacts.iter().find(|one| one.analysis_id == token("dcf"));
+        let delta = dcf.and_then(|one| one.delta).unwrap();
+        assert!((delta - 0.10).abs() < 1e-9, "{delta}");
+        let mut nobody = Story::<ImpactMachine>::of("c-1");
+        assert_eq!(hears(&mut nobody, "e-1", 28.0), "ignored: already_done");
+    }
+
+    #[test]
+    fn whose_analyses_are_affected_is_told_and_who_opened_the_case() {
+        let mut story = published();
+        story.hears(&happened("e-1", 9), &moved(28.0));
+        let assessed = assessed(&story);
+        let told: Vec<&str> = assessed.told.iter().map(AgentId::as_str).collect();
+        assert_eq!(told, ["olga", "ann", "ben"]);
+        assert_eq!(assessed.by, Some(agent("eva")));
+        let changed = &assessed.report.changed_assumption;
+        assert_eq!(
+            (changed.kind, changed.id.as_str()),
+            (DependencyKind::Assumption, "operating margin")
+        );
+        let number = concord_wire::payload::Figure::Number;
+        assert_eq!(
+            (changed.old_value.clone(), changed.new_value.clone()),
+            (Some(number(25.0)), Some(number(28.0)))
+        );
+        // dcf by the built-in sensitivity; peers, of which nobody knows what becomes, because of it.
+        assert_eq!(
+            (
+                assessed.report.affected_count,
+                assessed.report.high_impact_count
+            ),
+            (2, 2)
+        );
+        assert_eq!(assessed.report.total_rerun_time, 10);
+        assert!(ImpactMachine::recount(story.state(), story.last()).is_empty());
+    }
+
+    #[test]
+    fn a_report_that_says_something_else_is_found_when_it_is_counted_again() {
+        let mut story = published();
+        story.hears(&happened("e-1", 9), &moved(28.0));
+        let mut record = story.last().clone();
+        let ImpactEvent::Assessed(assessed) = &mut record.event else {
+            panic!("it is a report");
+        };
+        assessed.report.affected_count = 1;
+        assert_eq!(ImpactMachine::recount(story.state(), &record).len(), 1);
+    }
+
+    #[test]
+    fn the_parts_of_a_decision_stand_in_the_version_that_changed_them() {
+        let mut case = case();
+        assert!(part_standings(&case).is_empty());
+        let decision = json!({
+            "version": 3, "outcome": { "risk_score": 40.0, "clauses": { "cap": { "present": true, "basis": "undisputed" } } },
+            "findings": [], "missing": [], "set_aside": [], "conflicts": [], "outcomes": [], "deferred": [], "reason": "settled",
+            "policy_digest": "d",
+        });
+        case.decision = Some(serde_json::from_value(decision).unwrap());
+        let standings = part_standings(&case);
+        let standing = &standings[&Source::Decision(token("c-1"))];
+        let parts: Vec<String> = standing
+            .values
+            .iter()
+            .map(|(part, value)| format!("{part} {value}"))
+            .collect();
+        assert_eq!(parts, ["clauses/cap true", "risk_score 40"]);
+        assert_eq!(
+            standing.version,
+            Some(1),
+            "no later version has changed the result"
+        );
+        let debate = case.debated[0].conflict_id.clone();
+        let of_debate = debate_standings(&case, &debate);
+        let sources: Vec<&str> = of_debate.keys().map(Source::name).collect();
+        assert_eq!(sources, ["c-1-debate", "risk score"]);
+        assert!(of_debate.values().all(|one| one.confidence == Some(0.9)));
+    }
 }

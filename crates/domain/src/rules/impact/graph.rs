@@ -23,13 +23,23 @@ pub enum Source {
     Analysis(Token),
 }
 
+/// A name in the form in which names are compared: in any case and spacing, and with `_` for a space.
+pub fn name_of(text: &str) -> String {
+    normalise(&text.replace('_', " "))
+}
+
 impl Source {
+    /// An assumption of this name.
+    pub fn assumption(name: &str) -> Self {
+        Self::Assumption(name_of(name))
+    }
+
     /// What a dependency is about; none for an id that cannot be one.
     pub fn of(dependency: &Dependency) -> Option<Self> {
         let id = dependency.id.as_str();
         match dependency.kind {
             DependencyKind::Decision => Token::new(id).ok().map(Self::Decision),
-            DependencyKind::Assumption => Some(Self::Assumption(normalise(id))),
+            DependencyKind::Assumption => Some(Self::assumption(id)),
             DependencyKind::Analysis => Token::new(id).ok().map(Self::Analysis),
         }
     }
@@ -63,9 +73,22 @@ pub struct Analysis {
     pub author: AgentId,
     /// When it was published.
     pub at: Timestamp,
+    /// The version in which a figure was last different from the version before.
+    pub changed_in: u32,
 }
 
 impl Analysis {
+    /// One that was published just now.
+    pub fn new(published: PublishAnalysis, version: u32, author: AgentId, at: Timestamp) -> Self {
+        Self {
+            published,
+            version,
+            author,
+            at,
+            changed_in: version,
+        }
+    }
+
     /// What it uses, in the order in which it was stated.
     pub fn sources(&self) -> impl Iterator<Item = Source> {
         self.published.depends_on.iter().filter_map(Source::of)
@@ -106,7 +129,7 @@ impl Graph {
     }
 
     /// Puts an analysis into its place. What its earlier version used is forgotten.
-    pub fn put(&mut self, analysis: Analysis) {
+    pub fn put(&mut self, mut analysis: Analysis) {
         debug_assert_eq!(
             self.cycle(
                 &analysis.published.analysis_id,
@@ -117,6 +140,9 @@ impl Graph {
         );
         let id = analysis.published.analysis_id.clone();
         if let Some(before) = self.analyses.get(&id) {
+            if before.published.figures == analysis.published.figures {
+                analysis.changed_in = before.changed_in;
+            }
             for source in before.sources() {
                 if let Some(dependants) = self.dependants.get_mut(&source) {
                     dependants.remove(&id);
@@ -143,6 +169,14 @@ impl Graph {
     /// Of several cycles a shortest one.
     pub fn cycle(&self, id: &Token, depends_on: &[Dependency]) -> Option<Vec<Token>> {
         let used = depends_on.iter().filter_map(Source::of);
+        if !self.analyses.contains_key(id) {
+            // Nobody uses what there is not yet, but itself.
+            let mut used = used;
+            let own = Source::Analysis(id.clone());
+            return used
+                .any(|one| one == own)
+                .then(|| vec![id.clone(), id.clone()]);
+        }
         let mut came_from: BTreeMap<Token, Option<Token>> = BTreeMap::new();
         let mut level: Vec<Token> = Vec::new();
         for source in used {

@@ -14,12 +14,12 @@ fn analysis(id: &str, uses: &[&str]) -> Analysis {
         })
         .collect();
     let published = json!({ "analysis_id": id, "type": "test", "depends_on": depends_on });
-    Analysis {
-        published: serde_json::from_value(published).unwrap(),
-        version: 1,
-        author: agent("ann"),
-        at: start(),
-    }
+    Analysis::new(
+        serde_json::from_value(published).unwrap(),
+        1,
+        agent("ann"),
+        start(),
+    )
 }
 
 fn graph(rows: &[(&str, &[&str])]) -> Graph {
