@@ -13,9 +13,9 @@ use concord_wire::payload::{
     Acknowledgement, AgentJoined, Answer, Award, BOARD_PUT, Bid, CallForProposals, Card, Challenge,
     Clarification, CollaborationInvite, Commitment, Decline, ErrorReport, Evidence, ExpertiseOffer,
     Finding, GroupQuestion, Handoff, InfoUpdate, Notification, NotificationData, OPEN_TASK,
-    OpenCase, OpenDebate, OpenTask, OutcomeReport, PutEntry, Question, REGISTER_AGENT, Request,
-    Response, Review, Ruling, SessionBriefing, StatusMessage, TaskAssignment, TaskResult,
-    UPDATE_AGENT,
+    OpenCase, OpenDebate, OpenTask, OutcomeReport, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry,
+    Question, REGISTER_AGENT, Request, Response, Review, Ruling, SessionBriefing, StatusMessage,
+    TaskAssignment, TaskResult, UPDATE_AGENT,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
@@ -381,6 +381,11 @@ fn request(envelope: &Envelope) -> Result<Value, Fault> {
             let put: PutEntry = from_json(&parameters, PARAMETERS)?;
             put.check(PARAMETERS)?;
             written(put)
+        }
+        PUBLISH_ANALYSIS if to(Service::Coordinator) => {
+            let analysis: PublishAnalysis = from_json(&parameters, PARAMETERS)?;
+            analysis.check(PARAMETERS)?;
+            written(analysis)
         }
         REGISTER_AGENT | UPDATE_AGENT if to(Service::Coordinator) => {
             let card: Card = from_json(&parameters, PARAMETERS)?;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::impact;
 use crate::stage::Stage;
 
 /// Follows the debate through the levels of agents and people to its provisional decision: the debate.
@@ -93,6 +94,7 @@ async fn a_challenge_that_nobody_answers_climbs_all_five_levels_and_a_gate_overr
     let debate = climb_to_provisional_decision(&stage).await;
     check_gate_is_closed(&stage).await;
     stage.event("debate", "awaits_gate", |_| true).await;
+    impact::publish(&stage).await;
     stage
         .review(json!({
             "gate": "valuation", "action": "override", "debate_id": debate, "position": "28 %", "value": 28,
@@ -100,6 +102,7 @@ async fn a_challenge_that_nobody_answers_climbs_all_five_levels_and_a_gate_overr
         }))
         .await;
     check_override_is_recorded(&stage).await;
+    impact::check_report(&stage).await;
     stage
         .review(json!({ "gate": "valuation", "action": "pass" }))
         .await;

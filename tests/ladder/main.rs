@@ -4,6 +4,7 @@ use std::time::Duration;
 
 mod decision;
 mod gate;
+mod impact;
 mod ruling;
 mod signed;
 mod stage;

@@ -1,4 +1,4 @@
-//! What a case shares: its board and its commitments, between agents that have nothing but a NATS client. Real broker and services.
+//! What a case shares: its board, its commitments and its analyses, between agents that have nothing but a NATS client. Real broker and services.
 
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use async_nats::Client;
 use concord_testkit::{Message, TestInstallation, concord, message_bodies, unique, wait_for};
 use serde_json::{Value, json};
 
+mod analyses;
 mod board;
 mod commitments;
 
@@ -24,6 +25,11 @@ async fn case_of(installation: &TestInstallation, participants: &[&str]) -> Stri
 /// Publishes a message and waits for its answer: the type and the payload.
 async fn said(client: &Client, message: &Message) -> (String, Value) {
     message.publish(client).await;
+    answer_to(client, message).await
+}
+
+/// Waits for the answer to a message: the type and the payload.
+async fn answer_to(client: &Client, message: &Message) -> (String, Value) {
     let what = format!("an answer to {}", message.id());
     let filter = format!("concord.v1.msg.*.*.{}.*", message.from);
     let body = wait_for(what, PATIENCE, async || {

@@ -7,6 +7,7 @@ use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::board::BoardMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::commitment::CommitmentMachine;
+use concord_domain::aggregates::impact::ImpactMachine;
 use concord_domain::aggregates::question::QuestionMachine;
 use concord_domain::aggregates::request::{RequestInput, RequestMachine};
 use concord_domain::aggregates::task::TaskMachine;
@@ -108,6 +109,11 @@ impl<P: Ports> Handler for OthersEvents<P> {
                 self.tasks.heard_of_place(&record).await?;
                 return Ok(Ack::Acknowledge);
             }
+            (Aggregate::Debate, _) => {
+                let done = self.cases.handle(delivery).await?;
+                self.shared.heard_of_debate(delivery).await?;
+                return Ok(done);
+            }
             (Aggregate::Opener, _) => {
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.openers.heard_admission(&record).await?;
@@ -129,6 +135,7 @@ pub(crate) struct OwnEvents<P> {
     boards: EffectHandler<P, BoardMachine>,
     commitments: EffectHandler<P, CommitmentMachine>,
     questions: EffectHandler<P, QuestionMachine>,
+    analyses: EffectHandler<P, ImpactMachine>,
     openers: Openers<P>,
     effects_of_tasks: EffectHandler<P, TaskMachine>,
     tasks: Tasks<P>,
@@ -152,6 +159,7 @@ impl<P: Ports> OwnEvents<P> {
             boards: EffectHandler::new(service),
             commitments: EffectHandler::new(service),
             questions: EffectHandler::new(service),
+            analyses: EffectHandler::new(service),
             openers: openers.clone(),
             effects_of_tasks: EffectHandler::new(service),
             tasks: tasks.clone(),
@@ -183,12 +191,14 @@ impl<P: Ports> Handler for OwnEvents<P> {
             (Aggregate::Board, _) => self.boards.handle(delivery).await,
             (Aggregate::Commitment, _) => self.commitments.handle(delivery).await,
             (Aggregate::Question, _) => self.questions.handle(delivery).await,
+            (Aggregate::Impact, _) => self.analyses.handle(delivery).await,
             _ => {
                 let done = self.cases.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.openers.heard(&record).await?;
                 self.tasks.heard_of_case(&record).await?;
                 self.shared.heard_of_case(&record).await?;
+                self.shared.heard_of_decision(&record).await?;
                 Ok(done)
             }
         }

@@ -1,5 +1,5 @@
-//! Messages to the coordinator: what is about agents, requests, questions, tasks, boards or commitments, and all else, which is about
-//! cases.
+//! Messages to the coordinator: what is about agents, requests, questions, tasks, boards, commitments or analyses, and all else, which is
+//! about cases.
 
 use std::sync::Arc;
 

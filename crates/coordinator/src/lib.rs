@@ -24,6 +24,7 @@ use policies::Policies;
 use questions::Questions;
 use shared::Shared;
 
+mod analyses;
 mod cancel_case;
 mod events;
 mod exchange;

@@ -123,8 +123,8 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
             "/payload/action",
             format!("The coordinator does not do {:?}.", request.action),
             format!(
-                "Ask for {:?}, or for one of open_task, cancel_task, join_task, leave_task, find_agents, register_agent, update_agent, \
-                 deregister_agent.",
+                "Ask for {:?}, or for one of open_task, cancel_task, join_task, leave_task, find_agents, board_put, publish_analysis, \
+                 register_agent, update_agent, deregister_agent.",
                 OPEN_CASE
             ),
         ));
@@ -231,6 +231,7 @@ pub fn from_event(
         | Aggregate::Rotation
         | Aggregate::Board
         | Aggregate::Commitment
+        | Aggregate::Impact
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Routed::Ignored("other_fact"),

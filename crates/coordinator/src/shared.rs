@@ -1,4 +1,4 @@
-//! What a case shares: its board and its commitments. Who is in the case is asked before each message; a commitment ends when its
+//! What a case shares: its board, its commitments and its analyses. Who is in the case is asked before each message; a commitment ends when its
 //! lease passes, its holder is gone, or its case is over.
 
 use std::sync::Arc;
@@ -6,10 +6,11 @@ use std::sync::Arc;
 use concord_domain::Context;
 use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::board::BoardMachine;
-use concord_domain::aggregates::case::{CaseMachine, Sharing, check_member};
+use concord_domain::aggregates::case::{CaseMachine, CaseState, Sharing, check_member};
 use concord_domain::aggregates::commitment::{
     CommitmentInput, CommitmentMachine, ReceivedCommitment,
 };
+use concord_domain::aggregates::impact::ImpactMachine;
 use concord_events::{AgentEvent, CaseEvent, DeadlineElapsed, EventMeta, LeaseBounds, StoredEvent};
 use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Ack, Delivery, HandleError};
@@ -23,7 +24,7 @@ use crate::holdings::Holdings;
 use crate::people::Names;
 use crate::route::shared::SharedInput;
 
-/// Boards and commitments, and what is needed to say who may change them. Cheap to clone.
+/// Boards, commitments and analyses, and what is needed to say who may change them. Cheap to clone.
 pub(crate) struct Shared<P> {
     pub(crate) service: ServiceContext<P>,
     pub(crate) cases: Arc<Aggregates<CaseMachine, P>>,
@@ -31,6 +32,7 @@ pub(crate) struct Shared<P> {
     agents: Arc<Aggregates<AgentMachine, P>>,
     pub(crate) boards: Arc<Aggregates<BoardMachine, P>>,
     pub(crate) commitments: Arc<Aggregates<CommitmentMachine, P>>,
+    pub(crate) analyses: Arc<Aggregates<ImpactMachine, P>>,
     holdings: Arc<Holdings>,
     pub(crate) bounds: LeaseBounds,
 }
@@ -44,6 +46,7 @@ impl<P: Clone> Clone for Shared<P> {
             agents: Arc::clone(&self.agents),
             boards: Arc::clone(&self.boards),
             commitments: Arc::clone(&self.commitments),
+            analyses: Arc::clone(&self.analyses),
             holdings: Arc::clone(&self.holdings),
             bounds: self.bounds,
         }
@@ -66,6 +69,7 @@ impl<P: Ports> Shared<P> {
             agents: Arc::clone(&names.agents),
             boards: Arc::new(Aggregates::new(ports.clone(), cache)),
             commitments: Arc::new(Aggregates::new(ports.clone(), cache)),
+            analyses: Arc::new(Aggregates::new(ports.clone(), cache)),
             holdings: Arc::clone(holdings),
             bounds,
         }
@@ -93,14 +97,19 @@ impl<P: Ports> Shared<P> {
                 handlers::step_of_message(service, commitments, id, envelope, &input, delivery)
                     .await
             }
+            SharedInput::Analysis(received) => self.publish(*received, envelope, delivery).await,
         }
     }
 
-    async fn check_writer(&self, case_id: &CaseId, who: &AgentId) -> Result<(), HandleError> {
+    pub(crate) async fn check_writer(
+        &self,
+        case_id: &CaseId,
+        who: &AgentId,
+    ) -> Result<CaseState, HandleError> {
         let case = self.cases.load(&case_id.token()).await?.state;
         let authority = self.people.authority(who).await?;
         check_member(&case, who, &authority, Sharing::Write)?;
-        Ok(())
+        Ok(case)
     }
 
     /// Who commits is in the case or, outside cases, on the register; and is there. Whoever has a commitment may give it back.

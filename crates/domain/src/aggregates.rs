@@ -11,6 +11,7 @@ pub mod deadline;
 pub mod debate;
 pub mod detection;
 pub mod head;
+pub mod impact;
 pub mod opener;
 pub mod person;
 pub mod policy;

@@ -7,6 +7,7 @@ pub(crate) mod conflict_type;
 pub mod conservative;
 pub mod credibility;
 pub mod estimate;
+pub mod impact;
 pub mod round_shares;
 pub mod size_budget;
 pub mod vote;

@@ -123,6 +123,11 @@ macro_rules! aggregates {
                 event: QuestionEvent, machine: QuestionMachine, owner: Coordinator,
                 readers: [], notices: [], completions: [],
             }
+            /// The analyses of a case and what they rest on: what changes when an assumption does; owned by the coordinator.
+            Impact = "impact" {
+                event: ImpactEvent, machine: ImpactMachine, owner: Coordinator,
+                readers: [], notices: [], completions: [],
+            }
             /// A conversation, and whom its messages wake; owned by the agent adapter.
             Wake = "wake" {
                 event: WakeEvent, machine: WakeMachine, owner: AgentAdapter,

@@ -9,6 +9,7 @@ mod deadline;
 mod debate;
 mod detection;
 mod head;
+mod impact;
 mod ladder;
 mod opener;
 mod outcome;
@@ -43,6 +44,7 @@ pub use debate::{
 };
 pub use detection::{Detected, DetectionEvent};
 pub use head::{GAPS_MAX, Head, HeadEvent, HeadSignature, StreamInterval};
+pub use impact::{AnalysisPublished, ImpactAssessed, ImpactEvent};
 pub use ladder::{
     Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved,
     DebateAssigned, DiscussionEnded, Escalated, EvidenceGiven, FellBack, Heard, MediatorAsked,

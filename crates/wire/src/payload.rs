@@ -2,6 +2,7 @@
 
 mod action;
 mod agent;
+mod analysis;
 mod board;
 mod brief;
 mod briefing;
@@ -19,6 +20,7 @@ mod exchange;
 mod expert;
 mod finding;
 mod group;
+mod impact;
 mod ladder;
 mod log;
 pub mod notification;
@@ -37,6 +39,10 @@ pub use action::{
 pub use agent::{
     AgentJoined, AgentStatus, Beat, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport,
     UPDATE_AGENT,
+};
+pub use analysis::{
+    ANALYSIS_BYTES_MAX, ANALYSIS_ITEMS_MAX, Dependency, DependencyKind, EstimateModel, Figure,
+    PUBLISH_ANALYSIS, PublishAnalysis, RERUN_MINUTES_MAX,
 };
 pub use board::{BOARD_PUT, BoardEntry, BoardListing, ENTRY_BYTES_MAX, PutEntry};
 pub use brief::{
@@ -73,6 +79,10 @@ pub use finding::{
 pub use group::{
     AnswerMode, AnswererRecord, AskedAgent, CollaborationInvite, ExpertiseOffer, GivenAnswer,
     GroupAnswer, GroupQuestion, SYNTHESISE, Synthesis, SynthesisStatus, Synthesise,
+};
+pub use impact::{
+    AnalysisImpact, ChangedAssumption, EstimateBasis, ImpactReport, RerunPlan, RerunStep,
+    RerunStrategy,
 };
 pub use ladder::{
     Brief, BriefedPosition, DebateTerms, EscalationReason, Level, MediatedSide, Mediation,

@@ -13,9 +13,9 @@ use concord_wire::payload::{
     DEREGISTER_AGENT, Decline, Deregister, ErrorReport, Evidence, ExpertiseOffer, FIND_AGENTS,
     FindAgents, Finding, GroupQuestion, Handoff, InfoUpdate, JOIN_TASK, LEAVE_TASK, Notification,
     NotificationData, NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OPEN_TASK, OpenCase,
-    OpenDebate, OpenTask, OutcomeReport, PutEntry, Question, REGISTER_AGENT, Request, Response,
-    Review, ReviewCode, Ruling, RunTests, SessionBriefing, StatusMessage, TaskAssignment,
-    TaskMember, TaskResult, UPDATE_AGENT, UpdateDocumentation,
+    OpenDebate, OpenTask, OutcomeReport, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Question,
+    REGISTER_AGENT, Request, Response, Review, ReviewCode, Ruling, RunTests, SessionBriefing,
+    StatusMessage, TaskAssignment, TaskMember, TaskResult, UPDATE_AGENT, UpdateDocumentation,
 };
 use concord_wire::subject::Service;
 
@@ -59,7 +59,7 @@ const PAYLOADS: [(MessageType, MakeSchema); 32] = [
 ];
 
 /// The actions of requests whose parameters have a type: those to a service, and the standard ones to any agent.
-const ACTIONS: [(Option<Service>, &str, MakeSchema); 15] = [
+const ACTIONS: [(Option<Service>, &str, MakeSchema); 16] = [
     (Some(Service::Coordinator), OPEN_CASE, make::<OpenCase>),
     (Some(Service::Coordinator), OPEN_TASK, make::<OpenTask>),
     (Some(Service::Coordinator), CANCEL_TASK, make::<CancelTask>),
@@ -67,6 +67,11 @@ const ACTIONS: [(Option<Service>, &str, MakeSchema); 15] = [
     (Some(Service::Coordinator), LEAVE_TASK, make::<TaskMember>),
     (Some(Service::Coordinator), FIND_AGENTS, make::<FindAgents>),
     (Some(Service::Coordinator), BOARD_PUT, make::<PutEntry>),
+    (
+        Some(Service::Coordinator),
+        PUBLISH_ANALYSIS,
+        make::<PublishAnalysis>,
+    ),
     (Some(Service::Coordinator), REGISTER_AGENT, make::<Card>),
     (Some(Service::Coordinator), UPDATE_AGENT, make::<Card>),
     (

@@ -756,6 +756,62 @@ class GateReviewed(TypedDict):
     review: Review
 
 
+DependencyKind = Literal["decision", "assumption", "analysis"]
+Figure = float | str
+
+
+class ChangedAssumption(TypedDict):
+    """What has changed."""
+
+    confidence: NotRequired[float | None]
+    id: str
+    kind: DependencyKind
+    metric: NotRequired[str | None]
+    new_value: NotRequired[Figure | None]
+    old_value: NotRequired[Figure | None]
+    version: NotRequired[int | None]
+
+
+EstimateBasis = Literal["none", "sensitivity", "elasticity", "formula", "cascade"]
+
+
+class AnalysisImpact(TypedDict):
+    """What becomes of one analysis."""
+
+    analysis_id: Token
+    basis: EstimateBasis
+    confidence: float
+    confidence_after: NotRequired[float | None]
+    delta: NotRequired[float | None]
+    estimated_new_value: NotRequired[Figure | None]
+    magnitude: NotRequired[float | None]
+    metric: NotRequired[str | None]
+    old_value: NotRequired[Figure | None]
+    requires_rerun: bool
+    rerun_minutes: int
+    type: str
+
+
+class ImpactReport(TypedDict):
+    """What a change does to the analyses of a case."""
+
+    affected_count: int
+    changed_assumption: ChangedAssumption
+    high_impact_count: int
+    impacts: list[AnalysisImpact]
+    impacts_omitted: NotRequired[int]
+    total_rerun_time: int
+
+
+class ImpactAssessed(TypedDict):
+    """The data of `impact_assessed`."""
+
+    by: NotRequired[AgentId | None]
+    debate_id: NotRequired[DebateId | None]
+    report: ImpactReport
+    status: NotRequired[Status | None]
+
+
 LoopBroken = TypedDict('LoopBroken', {
     'depth': 'int',
     'message_id': 'MessageId',
@@ -1133,6 +1189,7 @@ NOTIFICATIONS: dict[str, str] = {
     "debate_unassigned": "DebateUnassigned",
     "gate_passed": "GatePassed",
     "gate_reviewed": "GateReviewed",
+    "impact_assessed": "ImpactAssessed",
     "loop_broken": "LoopBroken",
     "outcome_known": "OutcomeKnown",
     "request_completed": "RequestCompleted",

@@ -23,6 +23,7 @@ mod decisions;
 mod doctor;
 mod expert;
 mod gate;
+mod impact;
 mod keys;
 mod metrics;
 mod migrate;
@@ -71,6 +72,9 @@ pub(crate) enum Verb {
     /// Show who has committed to what.
     #[command(subcommand)]
     Commitment(commitment::CommitmentVerb),
+    /// Show what the analyses of a case rest on, and what changed decisions do to them.
+    #[command(subcommand)]
+    Impact(impact::ImpactVerb),
     /// Show debates, and hold, resume, extend or cancel them.
     #[command(subcommand)]
     Debate(debate::DebateVerb),
@@ -178,6 +182,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Task(verb) => task::run(&connection, verb).await,
         Verb::Board(verb) => board::run(&connection, verb).await,
         Verb::Commitment(verb) => commitment::run(&connection, verb).await,
+        Verb::Impact(verb) => impact::run(&connection, verb).await,
         Verb::Policy(verb) => policy::run(&connection, verb).await,
         Verb::Quota(args) => quota::run(&connection, args).await,
         Verb::Debate(verb) => debate::run(&connection, verb).await,

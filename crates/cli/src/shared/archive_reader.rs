@@ -13,13 +13,16 @@ use crate::shared::failure::Failure;
 use crate::shared::stream_reader::{Scope, StreamMessage};
 
 /// The aggregates that go to the archive with their cases.
-const ARCHIVED: [Aggregate; 6] = [
+const ARCHIVED: [Aggregate; 9] = [
     Aggregate::Case,
     Aggregate::Detection,
     Aggregate::Debate,
     Aggregate::Deadline,
     Aggregate::Request,
     Aggregate::Question,
+    Aggregate::Board,
+    Aggregate::Commitment,
+    Aggregate::Impact,
 ];
 
 /// The archived messages of a part of a stream, in order.

@@ -1,13 +1,17 @@
-//! Which messages are about what a case shares: its board and its commitments.
+//! Which messages are about what a case shares: its board, its commitments and its analyses.
 
 use concord_domain::aggregates::board::{BoardInput, ReceivedPut};
 use concord_domain::aggregates::commitment::{CommitmentInput, ReceivedCommitment, id_of};
+use concord_domain::aggregates::impact::ReceivedAnalysis;
 use concord_events::{Heard, LeaseBounds};
 use concord_runtime::delivery::route::digest_of;
 use concord_wire::envelope::from_json;
-use concord_wire::payload::{BOARD_PUT, Commitment, PutEntry, Request};
+use concord_wire::payload::{
+    BOARD_PUT, Commitment, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Request,
+};
 use concord_wire::{CaseId, Envelope, Fault, MessageType, Token};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 /// Where the parameters of a request stand.
 const PARAMETERS: &str = "/payload/parameters";
@@ -19,6 +23,8 @@ pub enum SharedInput {
     Board(CaseId, BoardInput),
     /// For the commitments of a case, or for those about a resource.
     Commitment(Token, CommitmentInput),
+    /// For the analyses of a case.
+    Analysis(Box<ReceivedAnalysis>),
 }
 
 /// No more of a request than what it asks for: most are about other things.
@@ -32,15 +38,16 @@ pub fn from_message(
     envelope: &Envelope,
     bounds: LeaseBounds,
 ) -> Result<Option<SharedInput>, Fault> {
-    match &envelope.message_type {
-        MessageType::Commitment => commitment(envelope, bounds).map(Some),
-        MessageType::Request
-            if envelope
-                .payload::<Action>()
-                .is_ok_and(|asked| asked.action == BOARD_PUT) =>
-        {
-            put(envelope).map(Some)
-        }
+    if envelope.message_type == MessageType::Commitment {
+        return commitment(envelope, bounds).map(Some);
+    }
+    if envelope.message_type != MessageType::Request {
+        return Ok(None);
+    }
+    let action = envelope.payload::<Action>().map(|asked| asked.action);
+    match action.as_deref() {
+        Ok(BOARD_PUT) => put(envelope).map(Some),
+        Ok(PUBLISH_ANALYSIS) => analysis(envelope).map(Some),
         _ => Ok(None),
     }
 }
@@ -53,17 +60,23 @@ fn heard(envelope: &Envelope) -> Heard {
     }
 }
 
-fn put(envelope: &Envelope) -> Result<SharedInput, Fault> {
+/// The case of a message, and the parameters of the request that it is.
+fn in_case<T: DeserializeOwned>(envelope: &Envelope, what: &str) -> Result<(CaseId, T), Fault> {
     let case_id = envelope.case_id.clone().ok_or_else(|| {
         Fault::invalid(
             "/case_id",
-            "A board belongs to a case.",
+            format!("{what} belongs to a case."),
             "Publish on the msg subject of the case.",
         )
     })?;
     let request: Request = envelope.payload()?;
     let parameters = request.parameters.to_string();
-    let mut put: PutEntry = from_json(parameters.as_bytes(), PARAMETERS)?;
+    let parameters = from_json(parameters.as_bytes(), PARAMETERS)?;
+    Ok((case_id, parameters))
+}
+
+fn put(envelope: &Envelope) -> Result<SharedInput, Fault> {
+    let (case_id, mut put) = in_case::<PutEntry>(envelope, "A board")?;
     put.check(PARAMETERS)?;
     put.confidence = put.confidence.or(envelope.metadata.confidence);
     let received = ReceivedPut {
@@ -73,6 +86,17 @@ fn put(envelope: &Envelope) -> Result<SharedInput, Fault> {
     };
     let input = BoardInput::Put(Box::new(received));
     Ok(SharedInput::Board(case_id, input))
+}
+
+fn analysis(envelope: &Envelope) -> Result<SharedInput, Fault> {
+    let (case_id, mut analysis) = in_case::<PublishAnalysis>(envelope, "An analysis")?;
+    analysis.check(PARAMETERS)?;
+    analysis.confidence = analysis.confidence.or(envelope.metadata.confidence);
+    Ok(SharedInput::Analysis(Box::new(ReceivedAnalysis {
+        heard: heard(envelope),
+        case_id,
+        analysis,
+    })))
 }
 
 fn commitment(envelope: &Envelope, bounds: LeaseBounds) -> Result<SharedInput, Fault> {
@@ -132,6 +156,32 @@ mod tests {
             ),
         ] {
             let fault = read(case, "request", put(parameters)).unwrap_err();
+            assert_eq!(fault.pointer, pointer, "{fault}");
+        }
+    }
+
+    #[test]
+    fn an_analysis_belongs_to_a_case_and_takes_the_confidence_of_its_message() {
+        let publish = |case, parameters: Value| {
+            let payload = json!({ "action": PUBLISH_ANALYSIS, "parameters": parameters });
+            read(case, "request", payload)
+        };
+        let good = json!({ "analysis_id": "dcf", "type": "valuation" });
+        let Ok(Some(SharedInput::Analysis(received))) = publish("c-1", good.clone()) else {
+            panic!("it is an analysis");
+        };
+        assert_eq!(received.case_id.as_str(), "c-1");
+        assert_eq!(received.analysis.confidence, Some(0.7));
+        for (case, parameters, pointer) in [
+            ("_", good, "/case_id"),
+            ("c-1", json!({ "analysis_id": "dcf" }), PARAMETERS),
+            (
+                "c-1",
+                json!({ "analysis_id": "dcf", "type": " " }),
+                "/payload/parameters/type",
+            ),
+        ] {
+            let fault = publish(case, parameters).unwrap_err();
             assert_eq!(fault.pointer, pointer, "{fault}");
         }
     }

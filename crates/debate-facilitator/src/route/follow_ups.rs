@@ -71,6 +71,7 @@ pub fn follow_ups(
         | Aggregate::Board
         | Aggregate::Question
         | Aggregate::Commitment
+        | Aggregate::Impact
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Vec::new(),

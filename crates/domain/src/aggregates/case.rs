@@ -56,6 +56,7 @@ mod version;
 
 pub use briefing::briefing;
 pub(crate) use decide::reused_message_id;
+pub(crate) use log::confidence as confidence_of;
 pub use log::entry_faults;
 pub use membership::{Sharing, check_member};
 pub use opening::PARTICIPANTS_MAX;

@@ -13,6 +13,7 @@ use crate::aggregates::deadline::DeadlineMachine;
 use crate::aggregates::debate::DebateMachine;
 use crate::aggregates::detection::DetectionMachine;
 use crate::aggregates::head::HeadMachine;
+use crate::aggregates::impact::ImpactMachine;
 use crate::aggregates::opener::OpenerMachine;
 use crate::aggregates::person::PersonMachine;
 use crate::aggregates::policy::PolicyMachine;

@@ -44,6 +44,10 @@ pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> D
         NotificationData::TaskWithdrawn(data) => draft.about(&data.task_id),
         NotificationData::BidRejected(data) => draft.about(&data.task_id),
         NotificationData::TaskHandedOn(data) => draft.about(&data.task_id),
+        NotificationData::ImpactAssessed(data) => match &data.debate_id {
+            Some(debate) => draft.about(debate),
+            None => draft,
+        },
         NotificationData::CaseDecided(_)
         | NotificationData::GatePassed(_)
         | NotificationData::CaseCancelled(_)

@@ -66,6 +66,7 @@ pub(super) async fn read(
             Aggregate::Detection,
             Aggregate::Board,
             Aggregate::Commitment,
+            Aggregate::Impact,
         ];
         let own = own.map(|kind| (kind, case.token()));
         own.into_iter().chain(gathered.requests(broker)).collect()

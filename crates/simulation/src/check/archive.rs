@@ -9,7 +9,7 @@ use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{
     AggregateEvent, BoardEvent, CaseEvent, CommitmentEvent, DeadlineEvent, DebateEvent,
-    DetectionEvent, EventMeta, OpenerEvent, PersonEvent, PolicyEvent, RequestEvent,
+    DetectionEvent, EventMeta, ImpactEvent, OpenerEvent, PersonEvent, PolicyEvent, RequestEvent,
     ReviewQueueEvent, StoredEvent, TrackRecordEvent, WakeEvent,
 };
 use concord_wire::{MessageId, Token, dialect};
@@ -40,6 +40,7 @@ pub(crate) struct Archive {
     pub(crate) requests: Histories<RequestEvent>,
     pub(crate) boards: Histories<BoardEvent>,
     pub(crate) commitments: Histories<CommitmentEvent>,
+    pub(crate) analyses: Histories<ImpactEvent>,
     pub(crate) wakes: Histories<WakeEvent>,
     /// The events of each kind of aggregate, in order: where each is, and its bytes.
     stored: BTreeMap<Aggregate, Vec<RawEvent>>,
@@ -81,6 +82,7 @@ impl Archive {
         archive.requests = archive.histories();
         archive.boards = archive.histories();
         archive.commitments = archive.histories();
+        archive.analyses = archive.histories();
         archive.wakes = archive.histories();
         for stored in world.broker.messages(StreamKind::Messages) {
             archive.message(world, stored);

@@ -9,7 +9,7 @@ use concord_domain::aggregates::case::CaseInput;
 use concord_domain::aggregates::commitment::CommitmentInput;
 use concord_domain::aggregates::debate::DebateInput;
 use concord_domain::aggregates::debate::MessageBody;
-use concord_events::{BoardEvent, CaseEvent, CommitmentEvent, DebateEvent, Heard};
+use concord_events::{BoardEvent, CaseEvent, CommitmentEvent, DebateEvent, Heard, ImpactEvent};
 use concord_runtime::Routed;
 use concord_wire::subject::{Lane, Service, Subject};
 use concord_wire::{Envelope, MessageId, MessageType, Recipient, Token};
@@ -125,6 +125,9 @@ fn of_case(envelope: &Envelope) -> Fate {
         Ok(Some(SharedInput::Commitment(id, CommitmentInput::Said(received)))) => {
             return heard(id, received.heard);
         }
+        Ok(Some(SharedInput::Analysis(received))) => {
+            return heard(received.case_id.token(), received.heard);
+        }
         Ok(_) => {}
     }
     // What is about the register leads to an event about an agent, or is refused; the auditor looks for it.
@@ -227,7 +230,7 @@ fn recorded(archive: &Archive) -> BTreeSet<Said> {
     recorded
 }
 
-/// The messages about boards and commitments.
+/// The messages about boards, commitments and analyses.
 fn shared(archive: &Archive) -> impl Iterator<Item = Said> {
     let boards = archive.boards.values().flatten();
     let puts = boards.map(|record| match &record.event {
@@ -240,7 +243,12 @@ fn shared(archive: &Archive) -> impl Iterator<Item = Said> {
         }
         CommitmentEvent::Ended(ended) => (&record.meta.id, ended.heard.as_ref()),
     });
-    let all = puts.chain(said);
+    let analyses = archive.analyses.values().flatten();
+    let published = analyses.map(|record| match &record.event {
+        ImpactEvent::Published(one) => (&record.meta.id, Some(&one.heard)),
+        ImpactEvent::Assessed(_) => (&record.meta.id, None),
+    });
+    let all = puts.chain(said).chain(published);
     all.filter_map(|(id, heard)| {
         let heard = heard?;
         Some((id.clone(), heard.message_id.clone(), heard.digest.clone()))

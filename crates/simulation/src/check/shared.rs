@@ -66,14 +66,14 @@ fn said<E, I>(
 fn board(input: SharedInput) -> Option<(Token, BoardInput)> {
     match input {
         SharedInput::Board(case_id, input) => Some((case_id.token(), input)),
-        SharedInput::Commitment(..) => None,
+        SharedInput::Commitment(..) | SharedInput::Analysis(_) => None,
     }
 }
 
 fn commitment(input: SharedInput) -> Option<(Token, CommitmentInput)> {
     match input {
         SharedInput::Commitment(id, input) => Some((id, input)),
-        SharedInput::Board(..) => None,
+        SharedInput::Board(..) | SharedInput::Analysis(_) => None,
     }
 }
 

@@ -7,6 +7,7 @@ mod case;
 mod debate;
 mod exchange;
 mod group;
+mod impact;
 mod shared;
 mod task;
 
@@ -23,6 +24,7 @@ pub use debate::{
 };
 pub use exchange::{AnsweredLate, LoopBroken, RequestCompleted, Woken};
 pub use group::StandDown;
+pub use impact::ImpactAssessed;
 pub use shared::{BoardChanged, CommitmentEnded, CommitmentMade};
 pub use task::{BidRejected, TaskCompleted, TaskHandedOn, TaskWithdrawn};
 
@@ -175,6 +177,8 @@ notifications! {
         "Somebody in the case has committed to something: nobody else can until that has ended.";
     CommitmentEnded = "commitment_ended", from: Coordinator, to: "everyone in the case, and the holder where it has not ended it",
         "A commitment has ended.";
+    ImpactAssessed = "impact_assessed", from: Coordinator, to: "who opened the case, and whose analyses are affected",
+        "A decision or an assumption has changed on which analyses rest.";
     RequestCompleted = "request_completed", from: Coordinator, to: "the agent that asked",
         "A request with a callback was answered. It is not sent where the answer itself was a notification.";
     Woken = "woken", from: AgentAdapter, to: "the agent that is woken",

@@ -87,8 +87,8 @@ fn evidence(outcome: &ConflictOutcome) -> (Vec<String>, u32) {
     (evidence, u32::try_from(omitted).unwrap_or(u32::MAX))
 }
 
-/// The mean confidence of those who support the resolution.
-fn confidence(outcome: &ConflictOutcome) -> Option<f64> {
+/// The mean confidence of those who support the resolution; none where nobody does.
+pub(crate) fn confidence(outcome: &ConflictOutcome) -> Option<f64> {
     let position_of = |agent: &AgentId| {
         outcome
             .positions

@@ -4,9 +4,9 @@
 //! |----------------|--------------------------------------------------------------------------------------------|
 //! | operator       | everything                                                                                 |
 //! | auditor        | everything                                                                                 |
-//! | arbiter        | cases, conflicts, debates, the queue, track records, precedents; no addresses of people    |
+//! | arbiter        | cases, conflicts, debates, analyses, the queue, track records, precedents; no addresses    |
 //! | reviewer       | the same                                                                                   |
-//! | opener         | the cases that they have opened, with conflicts, debates, board, commitments; no addresses |
+//! | opener         | the cases that they have opened, with all that belongs to them; no addresses of people     |
 //! | outcome_source | debates of the domains for which they are registered; no addresses of people               |
 //!
 //! Whoever has several roles reads what any of them reads. The domains and gates of arbiters and reviewers do not limit what they
@@ -34,15 +34,17 @@ enum Extent {
 /// The table.
 fn extent(role: Role, aggregate: Aggregate) -> Option<Extent> {
     use Aggregate::{
-        Board, Case, Commitment, Debate, Detection, Precedent, ReviewQueue, TrackRecord,
+        Board, Case, Commitment, Debate, Detection, Impact, Precedent, ReviewQueue, TrackRecord,
     };
     match (role, aggregate) {
         (Role::Operator | Role::Auditor, _) => Some(Extent::All),
         (
             Role::Arbiter | Role::Reviewer,
-            Case | Detection | Debate | ReviewQueue | TrackRecord | Precedent,
+            Case | Detection | Debate | Impact | ReviewQueue | TrackRecord | Precedent,
         ) => Some(Extent::All),
-        (Role::Opener, Case | Detection | Debate | Board | Commitment) => Some(Extent::Opened),
+        (Role::Opener, Case | Detection | Debate | Board | Commitment | Impact) => {
+            Some(Extent::Opened)
+        }
         (Role::OutcomeSource, Debate) => Some(Extent::InDomain),
         _ => None,
     }
@@ -166,8 +168,16 @@ mod tests {
     #[test]
     fn each_role_reads_what_the_table_says() {
         use Aggregate::*;
-        let of_cases = [Case, Detection, Debate, Board, Commitment];
-        let of_people = [Case, Detection, Debate, TrackRecord, Precedent, ReviewQueue];
+        let of_cases = [Case, Detection, Debate, Board, Commitment, Impact];
+        let of_people = [
+            Case,
+            Detection,
+            Debate,
+            Impact,
+            TrackRecord,
+            Precedent,
+            ReviewQueue,
+        ];
         let eva = agent("eva");
         for (role, all, some, contacts) in [
             (Role::Operator, Aggregate::ALL, &[][..], true),

@@ -44,10 +44,12 @@ impl Matters {
             return Ok(known.clone());
         }
         let found = match aggregate {
-            // The conflicts of a case bear its id, and so do its board and its commitments.
-            Aggregate::Case | Aggregate::Detection | Aggregate::Board | Aggregate::Commitment => {
-                self.of_case(id).await?
-            }
+            // The conflicts of a case bear its id, and so do its board, its commitments and its analyses.
+            Aggregate::Case
+            | Aggregate::Detection
+            | Aggregate::Board
+            | Aggregate::Commitment
+            | Aggregate::Impact => self.of_case(id).await?,
             Aggregate::Debate => self.of_debate(id).await?,
             _ => None,
         };

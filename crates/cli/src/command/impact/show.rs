@@ -1,0 +1,182 @@
+//! `concord impact show`: what changed decisions do to the analyses of a case.
+
+use clap::Args;
+use concord_domain::aggregates::impact::ImpactMachine;
+use concord_events::{ImpactAssessed, ImpactEvent};
+use concord_wire::payload::{AnalysisImpact, ChangedAssumption, Figure};
+use concord_wire::{CaseId, Timestamp};
+use serde::Serialize;
+
+use crate::shared::args::{JsonArg, case_id};
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::event_source::EventSource;
+use crate::shared::failure::Failure;
+use crate::shared::output::{self, Cell, NAMED, Table, one_line, styled};
+
+/// At most so many characters of a name or value stand in a line.
+const SHOWN: usize = 40;
+
+/// Arguments of `concord impact show`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each report says what has changed, which analyses that affects, directly or not, what is
+estimated to become of them, and which must be done again.
+
+Examples:
+  concord impact show c-42
+  concord impact show c-42 --last --json | jq '.[0].report.high_impact_count'")]
+pub(crate) struct ShowArgs {
+    /// The case.
+    #[arg(value_parser = case_id)]
+    case: CaseId,
+    /// Only the last report.
+    #[arg(long)]
+    last: bool,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// A report with its time.
+#[derive(Debug, Serialize)]
+struct Shown {
+    at: Timestamp,
+    #[serde(flatten)]
+    assessed: ImpactAssessed,
+}
+
+pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
+    let broker = connection.connect().await?;
+    let source = EventSource::new(&broker).await?;
+    let (_, events) = source
+        .aggregate::<ImpactMachine>(&args.case.token())
+        .await?;
+    let reports = events.into_iter().filter_map(|stored| match stored.event {
+        ImpactEvent::Assessed(assessed) => Some(Shown {
+            at: stored.meta.at,
+            assessed: *assessed,
+        }),
+        ImpactEvent::Published(_) => None,
+    });
+    let mut reports: Vec<Shown> = reports.collect();
+    if args.last {
+        reports.drain(..reports.len().saturating_sub(1));
+    }
+    args.json
+        .print(&reports, |reports| match reports.as_slice() {
+            [] => "No decision has changed on which an analysis rests.\n".to_owned(),
+            some => some.iter().map(text).collect::<Vec<_>>().join("\n"),
+        })?;
+    Ok(0)
+}
+
+fn text(shown: &Shown) -> String {
+    let ImpactAssessed { report, by, .. } = &shown.assessed;
+    let by = by.as_ref().map(|by| format!(", decided by {by}"));
+    let mut lines = format!(
+        "{} {}{}\n{} affected, {} to be done again in {} min\n",
+        output::ago(shown.at),
+        styled(NAMED, changed(&report.changed_assumption)),
+        by.unwrap_or_default(),
+        report.affected_count,
+        report.high_impact_count,
+        report.total_rerun_time,
+    );
+    let mut table = Table::new([
+        "ANALYSIS", "FIGURE", "NOW", "ESTIMATE", "CHANGE", "SURE", "AGAIN",
+    ]);
+    for one in &report.impacts {
+        table.row([
+            Cell::text(&one.analysis_id).with(NAMED),
+            Cell::text(one_line(one.metric.as_deref().unwrap_or("-"), SHOWN)),
+            Cell::text(figure(one.old_value.as_ref())),
+            Cell::text(figure(one.estimated_new_value.as_ref())),
+            Cell::text(change(one)),
+            Cell::text(format!("{:.2}", one.confidence)),
+            Cell::text(again(one)),
+        ]);
+    }
+    lines.push_str(&table.to_string());
+    if report.impacts_omitted > 0 {
+        lines.push_str(&format!("and {} more\n", report.impacts_omitted));
+    }
+    lines
+}
+
+fn changed(changed: &ChangedAssumption) -> String {
+    let part = changed.metric.as_ref();
+    let part = part.map(|part| format!(" {}", one_line(part, SHOWN)));
+    format!(
+        "{} {}{}: {} is {}",
+        changed.kind.as_str(),
+        one_line(&changed.id, SHOWN),
+        part.unwrap_or_default(),
+        figure(changed.old_value.as_ref()),
+        figure(changed.new_value.as_ref())
+    )
+}
+
+/// A figure as a reader sees it: a number to six digits.
+fn figure(figure: Option<&Figure>) -> String {
+    match figure {
+        None => "?".to_owned(),
+        Some(Figure::Number(number)) => format!("{}", (number * 1e6).round() / 1e6),
+        Some(Figure::Text(text)) => one_line(text, SHOWN),
+    }
+}
+
+fn change(one: &AnalysisImpact) -> String {
+    let delta = one.delta.map(|delta| format!("{:.0} %", delta * 100.0));
+    delta.unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn again(one: &AnalysisImpact) -> String {
+    match one.requires_rerun {
+        true => format!("yes, {} min", one.rerun_minutes),
+        false => "no".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_report_is_a_table_with_what_has_changed_above() {
+        let report = json!({
+            "changed_assumption": { "kind": "assumption", "id": "operating_margin", "old_value": 25, "new_value": 28 },
+            "affected_count": 2, "high_impact_count": 1, "total_rerun_time": 5,
+            "impacts": [
+                {
+                    "analysis_id": "dcf", "type": "valuation", "metric": "target_price", "old_value": 85, "delta": 0.30000000000000004,
+                    "estimated_new_value": 110.500_000_000_000_01, "magnitude": 3.0, "basis": "sensitivity", "confidence": 0.7,
+                    "requires_rerun": true, "rerun_minutes": 5,
+                },
+                {
+                    "analysis_id": "memo", "type": "text", "basis": "none", "confidence": 0.7, "requires_rerun": false, "rerun_minutes": 0,
+                },
+            ],
+        });
+        let assessed =
+            json!({ "case_id": "c-1", "by": "eva", "changed": [], "report": report, "told": [] });
+        let shown = Shown {
+            at: Timestamp::from_unix_millis(0),
+            assessed: serde_json::from_value(assessed).unwrap(),
+        };
+        let text = anstream::adapter::strip_str(&text(&shown)).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].ends_with("assumption operating_margin: 25 is 28, decided by eva"),
+            "{text}"
+        );
+        assert_eq!(lines[1], "2 affected, 1 to be done again in 5 min");
+        assert!(
+            lines[3].contains("110.5")
+                && lines[3].contains("30 %")
+                && lines[3].contains("yes, 5 min"),
+            "{text}"
+        );
+        assert!(lines[4].contains("unknown"), "{text}");
+    }
+}

@@ -1,0 +1,102 @@
+//! The analyses of a case: an agent publishes one, and what changes in the case is assessed.
+
+use std::collections::BTreeMap;
+
+use concord_domain::aggregates::case::CaseState;
+use concord_domain::aggregates::impact::{
+    DecisionMoved, ImpactInput, ImpactMachine, ReceivedAnalysis, debate_standings, part_standings,
+    with_decisions,
+};
+use concord_domain::rules::impact::estimate::Standing;
+use concord_domain::rules::impact::graph::Source;
+use concord_events::{CaseEvent, DebateEvent, EventMeta, StoredEvent};
+use concord_runtime::Ports;
+use concord_runtime::delivery::handlers;
+use concord_runtime::delivery::{Ack, Delivery, HandleError};
+use concord_wire::payload::ConflictOutcome;
+use concord_wire::{CaseId, Envelope};
+
+use crate::shared::Shared;
+
+impl<P: Ports> Shared<P> {
+    /// Steps for an analysis, once its decisions were compared with those of the case.
+    pub(crate) async fn publish(
+        &self,
+        received: ReceivedAnalysis,
+        envelope: Envelope,
+        delivery: &Delivery,
+    ) -> Result<Ack, HandleError> {
+        let case_id = &received.case_id;
+        let case = self.check_writer(case_id, &envelope.from_agent).await?;
+        let (analyses, id) = (&self.analyses, case_id.token());
+        let analysis = with_decisions(&case, received.analysis)?;
+        let input = ImpactInput::Publish(Box::new(ReceivedAnalysis {
+            analysis,
+            ..received
+        }));
+        handlers::step_of_message(&self.service, analyses, id, envelope, &input, delivery).await
+    }
+
+    /// Assesses what the end of a debate changes, when the case has taken it into account.
+    pub(crate) async fn heard_of_debate(&self, delivery: &Delivery) -> Result<(), HandleError> {
+        let record = StoredEvent::<DebateEvent>::decode(&delivery.payload, delivery.sequence)?;
+        let (case_id, outcome) = match record.event {
+            DebateEvent::Resolved(resolved) => (resolved.case_id, resolved.outcome),
+            DebateEvent::FellBack(fell) => (fell.case_id, fell.outcome),
+            _ => return Ok(()),
+        };
+        let standings = |case: &CaseState| debate_standings(case, &outcome.conflict_id);
+        self.assess(&record.meta, &case_id, Some(&outcome), standings)
+            .await
+    }
+
+    /// Assesses what a version of the decision changes.
+    pub(crate) async fn heard_of_decision(
+        &self,
+        record: &StoredEvent<CaseEvent>,
+    ) -> Result<(), HandleError> {
+        let is_new = match &record.event {
+            CaseEvent::Decided(_) => true,
+            CaseEvent::DecisionChanged(changed) => !changed.change.changed.is_empty(),
+            _ => false,
+        };
+        match CaseId::new(record.meta.id.as_str()) {
+            Ok(case_id) if is_new => {
+                self.assess(&record.meta, &case_id, None, part_standings)
+                    .await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn assess(
+        &self,
+        meta: &EventMeta,
+        case_id: &CaseId,
+        outcome: Option<&ConflictOutcome>,
+        standings: impl Fn(&CaseState) -> BTreeMap<Source, Standing>,
+    ) -> Result<(), HandleError> {
+        let id = case_id.token();
+        if self.analyses.load(&id).await?.state.graph.is_empty() {
+            return Ok(());
+        }
+        let case = self.cases.load(&id).await?.state;
+        let Some(opened) = &case.opened else {
+            return Ok(());
+        };
+        let ruled_by = outcome.and_then(|outcome| outcome.ruled_by.as_ref());
+        let moved = DecisionMoved {
+            case_id: case_id.clone(),
+            opened_by: opened.opened_by.clone(),
+            debate_id: outcome.map(|outcome| outcome.conflict_id.clone()),
+            status: outcome.map(|outcome| outcome.status),
+            by: ruled_by.map(|ruled| ruled.expert.clone()),
+            standings: standings(&case),
+        };
+        let context = self.service.of_event(meta.event_id.clone());
+        let input = ImpactInput::Moved(Box::new(moved));
+        let outcome = self.analyses.step(&id, &context, &input, None).await?;
+        self.service.count_step::<ImpactMachine>(&outcome);
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! The analyses of a case and what they rest on. Owned by the coordinator; its id is that of the
+//! case.
+//!
+//! | input   | no such analysis | one of the sender          | one of somebody else | the same message again  |
+//! |---------|------------------|----------------------------|----------------------|-------------------------|
+//! | Publish | published [1]    | published: a new version [1] | refused            | ignored: repetition [2] |
+//!
+//! | input   | analyses rest on it | none does, or all used what stands | the same event again |
+//! |---------|---------------------|------------------------------------|----------------------|
+//! | Moved   | assessed            | ignored: already done              | ignored: repetition  |
+//!
+//! [1] Refused where it uses an analysis, or a figure of one, that there is not; where its
+//! dependencies would close a cycle; and beyond the bounds. [2] Another message under the same id
+//! is refused.
+//!
+//! A published analysis says of each dependency the value that it used. Where the sender does not,
+//! it is the one that stands then. So a later change is measured against what was used, whatever
+//! happened in between. Whether somebody is in the case is said by
+//! [`check_member`](crate::aggregates::case::check_member), and what its decisions are by
+//! [`with_decisions`]: the caller asks both first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use concord_events::{AnalysisPublished, Heard, ImpactAssessed, ImpactEvent, StoredEvent};
+use concord_wire::payload::{ImpactReport, PublishAnalysis, notification};
+use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
+use serde_json::json;
+
+use super::case::reused_message_id;
+use super::review_queue::Recent;
+use crate::effect::Effect;
+use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::rules::impact::graph::{Analysis, Graph};
+
+mod assess;
+mod decisions;
+mod publish;
+
+pub use assess::{DecisionMoved, TOLD_MAX};
+pub use decisions::{debate_standings, part_standings, with_decisions};
+
+/// Most analyses of a case.
+pub const ANALYSES_MAX: usize = 10_000;
+/// How often one author publishes in a case at most: every version is kept.
+pub const AUTHOR_VERSIONS_MAX: u32 = 20_000;
+/// Most bytes of all versions that one author publishes in a case.
+pub const AUTHOR_BYTES_MAX: u64 = 16 << 20;
+/// Most analyses that a notification names; the others are counted.
+const TOLD_IMPACTS_MAX: usize = 20;
+/// How many messages are remembered, to recognise a repetition.
+const CAUSES_MAX: usize = 1_024;
+
+/// The state machine of a case's analyses.
+#[derive(Debug, Clone, Copy)]
+pub struct ImpactMachine;
+
+/// What one author has published, all versions together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Written {
+    /// How many versions.
+    pub versions: u32,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The analyses of a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImpactState {
+    /// The case; none before the first analysis.
+    pub case_id: Option<CaseId>,
+    /// The analyses and what they use. Shared: a state is copied whenever it is read.
+    pub graph: Arc<Graph>,
+    /// What each author has published.
+    pub authors: BTreeMap<AgentId, Written>,
+    causes: Recent<MessageId, (AgentId, String)>,
+    assessed: Recent<MessageId, ()>,
+}
+
+impl Default for ImpactState {
+    fn default() -> Self {
+        Self {
+            case_id: None,
+            graph: Arc::default(),
+            authors: BTreeMap::new(),
+            causes: Recent::new(CAUSES_MAX),
+            assessed: Recent::new(CAUSES_MAX),
+        }
+    }
+}
+
+impl ImpactState {
+    fn published(&mut self, published: AnalysisPublished, at: Timestamp) {
+        let AnalysisPublished {
+            case_id,
+            version,
+            analysis,
+            heard,
+        } = published;
+        self.case_id = Some(case_id);
+        let written = self.authors.entry(heard.agent_id.clone()).or_default();
+        written.versions = written.versions.saturating_add(1);
+        written.bytes = written.bytes.saturating_add(publish::bytes_of(&analysis));
+        let author = heard.agent_id;
+        let seen = (author.clone(), heard.digest);
+        self.causes.insert(heard.message_id, seen);
+        let analysis = Analysis::new(analysis, version, author, at);
+        Arc::make_mut(&mut self.graph).put(analysis);
+    }
+
+    /// The version of an analysis; 0 where there is none.
+    pub fn version_of(&self, analysis: &Token) -> u32 {
+        let known = self.graph.get(analysis);
+        known.map_or(0, |known| known.version)
+    }
+}
+
+/// One input of a case's analyses.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ImpactInput {
+    /// An agent in the case publishes an analysis.
+    Publish(Box<ReceivedAnalysis>),
+    /// A decision of the case is another one now.
+    Moved(Box<DecisionMoved>),
+}
+
+/// An analysis, as the coordinator received it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceivedAnalysis {
+    /// The message that brought it.
+    pub heard: Heard,
+    /// The case.
+    pub case_id: CaseId,
+    /// The analysis. The caller has checked its form, and its decisions against the case.
+    pub analysis: PublishAnalysis,
+}
+
+impl Machine for ImpactMachine {
+    type State = ImpactState;
+    type Event = ImpactEvent;
+    type Input = ImpactInput;
+
+    fn decide(
+        state: &ImpactState,
+        context: &Context,
+        input: &ImpactInput,
+    ) -> Decision<ImpactEvent> {
+        match input {
+            ImpactInput::Publish(received) => publish(state, received),
+            ImpactInput::Moved(_) if state.assessed.contains(&context.cause) => {
+                Decision::Ignore(Ignored::Repetition)
+            }
+            ImpactInput::Moved(moved) => match assess::assessed(state, moved) {
+                Some(assessed) => Decision::Append(ImpactEvent::Assessed(Box::new(assessed))),
+                None => Decision::Ignore(Ignored::AlreadyDone),
+            },
+        }
+    }
+
+    fn apply(state: &mut ImpactState, record: StoredEvent<ImpactEvent>) {
+        let meta = record.meta;
+        match record.event {
+            ImpactEvent::Published(published) => state.published(*published, meta.at),
+            ImpactEvent::Assessed(_) => state.assessed.insert(meta.cause, ()),
+        }
+    }
+
+    fn effects(record: &StoredEvent<ImpactEvent>) -> Vec<Effect> {
+        match &record.event {
+            ImpactEvent::Published(published) => vec![Effect::Respond {
+                to: published.heard.agent_id.clone(),
+                request_id: published.heard.message_id.clone(),
+                result: json!({
+                    "analysis_id": published.analysis.analysis_id, "version": published.version,
+                    "depends_on": published.analysis.depends_on,
+                }),
+            }],
+            ImpactEvent::Assessed(assessed) => tell(assessed),
+        }
+    }
+
+    fn case_of(record: &StoredEvent<ImpactEvent>) -> Option<CaseId> {
+        Some(match &record.event {
+            ImpactEvent::Published(published) => published.case_id.clone(),
+            ImpactEvent::Assessed(assessed) => assessed.case_id.clone(),
+        })
+    }
+
+    fn misplaced(before: &ImpactState, event: &ImpactEvent) -> Option<String> {
+        let ImpactEvent::Published(published) = event else {
+            let is_empty = before.graph.is_empty();
+            return is_empty.then(|| "There is no analysis that it could be about.".to_owned());
+        };
+        let analysis = &published.analysis;
+        let next = before.version_of(&analysis.analysis_id).saturating_add(1);
+        if published.version != next {
+            return Some(format!(
+                "It is version {} of {}, and {next} is due.",
+                published.version, analysis.analysis_id
+            ));
+        }
+        let cycle = before
+            .graph
+            .cycle(&analysis.analysis_id, &analysis.depends_on)?;
+        Some(format!("It closes a cycle: {}.", publish::written(&cycle)))
+    }
+
+    fn recount(after: &ImpactState, record: &StoredEvent<ImpactEvent>) -> Vec<String> {
+        match &record.event {
+            ImpactEvent::Published(_) => Vec::new(),
+            ImpactEvent::Assessed(assessed) => assess::recount(after, assessed),
+        }
+    }
+}
+
+fn publish(state: &ImpactState, received: &ReceivedAnalysis) -> Decision<ImpactEvent> {
+    let heard = &received.heard;
+    if let Some((author, digest)) = state.causes.get(&heard.message_id) {
+        return if (author, digest) == (&heard.agent_id, &heard.digest) {
+            Decision::Ignore(Ignored::Repetition)
+        } else {
+            Decision::Reject(reused_message_id())
+        };
+    }
+    match publish::publish(state, received) {
+        Ok(published) => Decision::Append(ImpactEvent::Published(Box::new(published))),
+        Err(fault) => Decision::Reject(fault),
+    }
+}
+
+/// Each is addressed alone, so that it also reaches agents that are hosted; they are told the largest changes.
+fn tell(assessed: &ImpactAssessed) -> Vec<Effect> {
+    let mut report: ImpactReport = assessed.report.clone();
+    let omitted = report.impacts.len().saturating_sub(TOLD_IMPACTS_MAX);
+    report.impacts.truncate(TOLD_IMPACTS_MAX);
+    let omitted = u32::try_from(omitted).unwrap_or(u32::MAX);
+    report.impacts_omitted = report.impacts_omitted.saturating_add(omitted);
+    let data = notification::ImpactAssessed {
+        debate_id: assessed.debate_id.clone(),
+        status: assessed.status,
+        by: assessed.by.clone(),
+        report,
+    };
+    let told = assessed.told.iter();
+    told.map(|to| Effect::tell(to.clone(), data.clone()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! What a changed decision does to the analyses: the report, and who is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use concord_events::ImpactAssessed;
+use concord_wire::payload::{ChangedAssumption, Dependency, DependencyKind, Figure, Status};
+use concord_wire::{AgentId, CaseId, DebateId};
+
+use super::ImpactState;
+use crate::rules::impact::estimate::{Standing, same};
+use crate::rules::impact::graph::{Graph, Source};
+use crate::rules::impact::report::{assess, report};
+
+/// Most people and agents who are told of a report.
+pub const TOLD_MAX: usize = 64;
+/// Most changes that one report is about.
+const CHANGES_MAX: usize = 64;
+
+/// What has changed in a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecisionMoved {
+    /// The case.
+    pub case_id: CaseId,
+    /// Who opened it, and is told.
+    pub opened_by: AgentId,
+    /// The debate whose outcome it is; none for the decision of the case.
+    pub debate_id: Option<DebateId>,
+    /// The way in which that debate ended.
+    pub status: Option<Status>,
+    /// The person who decided, where one did.
+    pub by: Option<AgentId>,
+    /// What stands now of what has changed.
+    pub standings: BTreeMap<Source, Standing>,
+}
+
+/// The event by which a change is assessed; none where it affects no analysis.
+pub(super) fn assessed(state: &ImpactState, moved: &DecisionMoved) -> Option<ImpactAssessed> {
+    let graph = &state.graph;
+    let mut changed = changes(graph, &moved.standings);
+    changed.truncate(CHANGES_MAX);
+    // As the event says it, so that whoever reads it comes to the same.
+    let impacts = assess(graph, &standings(&changed), &[]);
+    if impacts.is_empty() {
+        return None;
+    }
+    let first = changed.first()?.clone();
+    let authors: BTreeSet<&AgentId> = impacts
+        .iter()
+        .filter_map(|one| Some(&graph.get(&one.analysis_id)?.author))
+        .collect();
+    let others = authors.into_iter().filter(|one| **one != moved.opened_by);
+    let told = std::iter::once(&moved.opened_by).chain(others);
+    Some(ImpactAssessed {
+        case_id: moved.case_id.clone(),
+        debate_id: moved.debate_id.clone(),
+        status: moved.status,
+        by: moved.by.clone(),
+        told: told.take(TOLD_MAX).cloned().collect(),
+        report: report(first, impacts),
+        changed,
+    })
+}
+
+/// What is wrong with a report: it does not say what its changes give.
+pub(super) fn recount(after: &ImpactState, assessed: &ImpactAssessed) -> Vec<String> {
+    let impacts = assess(&after.graph, &standings(&assessed.changed), &[]);
+    let again = report(assessed.report.changed_assumption.clone(), impacts);
+    if again == assessed.report {
+        return Vec::new();
+    }
+    vec![format!(
+        "The report counts {} analyses, {} of them required, and its changes give {} and {}, or other estimates.",
+        assessed.report.affected_count,
+        assessed.report.high_impact_count,
+        again.affected_count,
+        again.high_impact_count
+    )]
+}
+
+/// What is used of a source, part by part: of the decision of a case each metric, of anything else the one value.
+fn parts<'a>(
+    graph: &'a Graph,
+    source: &Source,
+    standing: &Standing,
+) -> BTreeMap<Option<String>, Vec<&'a Figure>> {
+    let is_whole = standing.values.is_empty() || standing.values.contains_key("");
+    let mut parts: BTreeMap<Option<String>, Vec<&Figure>> = BTreeMap::new();
+    for id in graph.dependants(source) {
+        let uses = graph
+            .get(id)
+            .into_iter()
+            .flat_map(|one| &one.published.depends_on);
+        let is_it = |used: &&Dependency| Source::of(used).as_ref() == Some(source);
+        for used in uses.filter(is_it) {
+            let part = used.metric.clone().filter(|_| !is_whole);
+            parts.entry(part).or_default().extend(&used.value);
+        }
+    }
+    parts
+}
+
+/// The changes, as a reader sees them: of each thing the value that most have used, and the one that stands. What nobody uses, and what is
+/// as everybody has used it, is left out.
+fn changes(graph: &Graph, standings: &BTreeMap<Source, Standing>) -> Vec<ChangedAssumption> {
+    let mut changed = Vec::new();
+    for (source, standing) in standings {
+        for (metric, used) in parts(graph, source, standing) {
+            let part = metric.as_deref().unwrap_or_default();
+            let new_value = standing.values.get(part).cloned();
+            let is_same = |one: &&Figure| new_value.as_ref().is_some_and(|new| same(new, one));
+            let all_same = !used.is_empty() && used.iter().all(is_same);
+            if all_same && standing.confidence.is_none() {
+                continue;
+            }
+            let old_value = most_used(used.into_iter().filter(|one| !is_same(one)));
+            changed.push(ChangedAssumption {
+                kind: source.kind(),
+                id: source.name().to_owned(),
+                metric,
+                old_value: old_value.or_else(|| new_value.clone().filter(|_| all_same)),
+                new_value,
+                confidence: standing.confidence,
+                version: standing.version,
+            });
+        }
+    }
+    // An assumption says more than the id of the debate that decides about it.
+    changed.sort_by_key(|one| match one.kind {
+        DependencyKind::Assumption => 0,
+        DependencyKind::Decision => 1,
+        DependencyKind::Analysis => 2,
+    });
+    changed
+}
+
+/// The value that is there most often; of several the first.
+fn most_used<'a>(used: impl Iterator<Item = &'a Figure>) -> Option<Figure> {
+    let mut counted: Vec<(&Figure, usize)> = Vec::new();
+    for one in used {
+        match counted.iter_mut().find(|(known, _)| same(known, one)) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((one, 1)),
+        }
+    }
+    let most = counted.iter().map(|(_, count)| *count).max()?;
+    let first = counted.iter().find(|(_, count)| *count == most)?;
+    Some(first.0.clone())
+}
+
+/// What stands, as changes say it.
+pub(super) fn standings(changed: &[ChangedAssumption]) -> BTreeMap<Source, Standing> {
+    let mut standings: BTreeMap<Source, Standing> = BTreeMap::new();
+    for one in changed {
+        let used = Dependency {
+            kind: one.kind,
+            id: one.id.clone(),
+            metric: None,
+            value: None,
+            confidence: None,
+            version: None,
+        };
+        let Some(source) = Source::of(&used) else {
+            continue;
+        };
+        let standing = standings.entry(source).or_default();
+        standing.confidence = one.confidence;
+        standing.version = one.version;
+        if let Some(value) = &one.new_value {
+            let part = one.metric.clone().unwrap_or_default();
+            standing.values.insert(part, value.clone());
+        }
+    }
+    standings
+}

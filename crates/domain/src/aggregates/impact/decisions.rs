@@ -1,0 +1,173 @@
+//! What analyses use of the decisions of their case.
+
+use std::collections::BTreeMap;
+
+use concord_wire::payload::{
+    ConflictOutcome, Dependency, DependencyKind, Figure, Outcome, PublishAnalysis,
+};
+use concord_wire::{DebateId, Fault};
+use serde_json::Value;
+
+use super::publish::{PARAMETERS, some_of};
+use crate::aggregates::case::{CaseState, confidence_of};
+use crate::rules::impact::estimate::Standing;
+use crate::rules::impact::graph::Source;
+use crate::rules::size_budget::truncate;
+
+/// The parts of a case's decision that a figure can be made of; a clause type follows the last.
+const PARTS: [&str; 3] = ["risk_score", "recommendation", "clauses/"];
+
+/// The analysis with the values that stand in the case, where it does not say which it used. Refused where the case has no such debate,
+/// and its decision no such part.
+pub fn with_decisions(
+    case: &CaseState,
+    mut analysis: PublishAnalysis,
+) -> Result<PublishAnalysis, Fault> {
+    for (place, used) in analysis.depends_on.iter_mut().enumerate() {
+        if used.kind == DependencyKind::Decision {
+            let pointer = format!("{PARAMETERS}/depends_on/{place}");
+            fill_in(case, used, &pointer)?;
+        }
+    }
+    Ok(analysis)
+}
+
+fn fill_in(case: &CaseState, used: &mut Dependency, pointer: &str) -> Result<(), Fault> {
+    if case
+        .case_id
+        .as_ref()
+        .is_some_and(|id| id.as_str() == used.id)
+    {
+        return fill_in_part(case, used, pointer);
+    }
+    let debates = case.debated.iter().map(|conflict| &conflict.conflict_id);
+    let mut debates = debates.chain(case.outcomes.keys());
+    if !debates.any(|id| id.as_str() == used.id) {
+        let known = case.debated.iter().map(|one| one.conflict_id.as_str());
+        return Err(Fault::invalid(
+            format!("{pointer}/id"),
+            format!("The case has no debate {:?}.", used.id),
+            format!(
+                "Give the id of the case for its decision, or of one of its debates: {}.",
+                some_of(known)
+            ),
+        ));
+    }
+    let outcome = DebateId::new(used.id.as_str()).ok();
+    let outcome = outcome.and_then(|id| case.outcomes.get(&id));
+    if let Some(outcome) = outcome {
+        if used.value.is_none() {
+            used.value = value_of(outcome);
+        }
+        used.confidence = used.confidence.or_else(|| confidence_of(outcome));
+    }
+    Ok(())
+}
+
+fn fill_in_part(case: &CaseState, used: &mut Dependency, pointer: &str) -> Result<(), Fault> {
+    let version = case.decision.as_ref().map_or(0, |one| one.version);
+    used.version.get_or_insert(version);
+    let Some(part) = &used.metric else {
+        return Ok(());
+    };
+    let [risk_score, recommendation, clauses] = PARTS;
+    let is_clause = part
+        .strip_prefix(clauses)
+        .is_some_and(|kind| !kind.is_empty());
+    if part != risk_score && part != recommendation && !is_clause {
+        return Err(Fault::invalid(
+            format!("{pointer}/metric"),
+            format!("A decision has no part {part:?}."),
+            format!("Use {risk_score}, {recommendation}, or {clauses} and a clause type."),
+        ));
+    }
+    let decision = case.decision.as_ref();
+    if used.value.is_none() {
+        used.value = decision.and_then(|decision| part_of(&decision.outcome, part));
+    }
+    Ok(())
+}
+
+/// A part of a decision's result as a figure; none where it has none.
+fn part_of(outcome: &Outcome, part: &str) -> Option<Figure> {
+    let [risk_score, recommendation, clauses] = PARTS;
+    if part == risk_score {
+        return outcome.risk_score.map(Figure::Number);
+    }
+    if part == recommendation {
+        return outcome.recommendation.as_deref().map(text);
+    }
+    let clause = outcome.clauses.get(part.strip_prefix(clauses)?)?;
+    Some(Figure::Text(clause.present.to_string()))
+}
+
+/// The resolution of a debate as a figure: its value where it has one, else its words.
+pub(super) fn value_of(outcome: &ConflictOutcome) -> Option<Figure> {
+    let resolution = outcome.resolution.as_ref()?;
+    Some(match &resolution.value {
+        Some(value) => figure(value),
+        None => text(&resolution.position),
+    })
+}
+
+/// Any value as a figure. A number with its unit is the number that stands in its `value`.
+fn figure(value: &Value) -> Figure {
+    match value {
+        Value::Number(number) => Figure::Number(number.as_f64().unwrap_or_default()),
+        Value::String(words) => text(words),
+        Value::Object(fields) => match fields.get("value") {
+            Some(Value::Number(number)) => Figure::Number(number.as_f64().unwrap_or_default()),
+            Some(Value::String(words)) => text(words),
+            _ => text(&value.to_string()),
+        },
+        other => text(&other.to_string()),
+    }
+}
+
+/// What others wrote, with room for it in an event.
+fn text(words: &str) -> Figure {
+    Figure::Text(truncate::words(words))
+}
+
+/// What stands because a debate has ended: of the debate itself, and of the assumption that is its subject.
+pub fn debate_standings(case: &CaseState, debate: &DebateId) -> BTreeMap<Source, Standing> {
+    let Some(outcome) = case.outcomes.get(debate) else {
+        return BTreeMap::new();
+    };
+    let standing = Standing::of(value_of(outcome), confidence_of(outcome));
+    let conflict = case.debated.iter().find(|one| one.conflict_id == *debate);
+    let subject = conflict.map(|one| Source::assumption(&one.subject));
+    let decided = std::iter::once(Source::Decision(debate.token()));
+    decided
+        .chain(subject)
+        .map(|source| (source, standing.clone()))
+        .collect()
+}
+
+/// What stands of the decision of a case, part by part; nothing while it is not decided.
+pub fn part_standings(case: &CaseState) -> BTreeMap<Source, Standing> {
+    let (Some(case_id), Some(decision)) = (&case.case_id, &case.decision) else {
+        return BTreeMap::new();
+    };
+    let [risk_score, recommendation, clauses] = PARTS;
+    let outcome = &decision.outcome;
+    let named = [risk_score, recommendation].map(str::to_owned);
+    let of_clauses = outcome
+        .clauses
+        .keys()
+        .map(|kind| format!("{clauses}{kind}"));
+    let parts = named.into_iter().chain(of_clauses);
+    let values = parts.filter_map(|part| {
+        let value = part_of(outcome, &part)?;
+        Some((part, value))
+    });
+    // A version in which the result is the same as before is no change for whoever has used it.
+    let mut changes = case.changes.iter().rev();
+    let changed = changes.find(|(_, change)| !change.changed.is_empty());
+    let standing = Standing {
+        values: values.collect(),
+        confidence: None,
+        version: Some(changed.map_or(1, |(_, change)| change.version)),
+    };
+    BTreeMap::from([(Source::Decision(case_id.token()), standing)])
+}
