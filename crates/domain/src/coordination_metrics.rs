@@ -6,7 +6,8 @@
 //! and does not define them:
 //!
 //! - **Messages through the lead**: of the messages between agents, those that a lead sends or receives. The coordinator is a
-//!   lead, and other leads are named. Messages to or from another service do not count, nor does registration.
+//!   lead, and other leads are named. Messages to or from another service do not count, nor does
+//!   registration, nor what the coordinator says about how a question to the group ended: the answers themselves count.
 //! - **Response time of peer help**: from a `peer_request`, `group_query` or `collaboration_invite` of one peer to the first answer that
 //!   reaches it. An answer names the message in `reply_to`, or else in `correlation_id`, comes from somebody else, and is neither a further
 //!   question nor a receipt nor an error. One that declines is none.

@@ -2,6 +2,7 @@
 
 use concord_events::topology::may_wake;
 use concord_wire::payload::{DEREGISTER_AGENT, REGISTER_AGENT, UPDATE_AGENT};
+use concord_wire::subject::Service;
 use concord_wire::{AgentId, Envelope, MessageId, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
 
@@ -47,6 +48,8 @@ pub struct TrackedMessage {
     pub may_wake: bool,
     /// Whether it is about the registration of agents and not about work.
     pub registers: bool,
+    /// Whether the coordinator says with it how a question to the group ended. Its one answer is made of answers that count themselves.
+    pub ends_question: bool,
 }
 
 impl TrackedMessage {
@@ -73,6 +76,7 @@ impl TrackedMessage {
             declines: may_answer && declines(envelope),
             may_wake: may_wake(kind, &envelope.to_agent),
             registers: registers(envelope),
+            ends_question: ends_question(envelope),
         }
     }
 }
@@ -126,4 +130,14 @@ fn registers(envelope: &Envelope) -> bool {
         }
         _ => false,
     }
+}
+
+/// Its one answer, its error, and the notification that nobody need answer any more: each has a field that nothing else of the coordinator has.
+fn ends_question(envelope: &Envelope) -> bool {
+    if envelope.from_agent != Service::Coordinator.agent_id() {
+        return false;
+    }
+    let payload: Value = envelope.payload().unwrap_or_default();
+    let places = ["/result/question", "/details/silent", "/data/question"];
+    places.iter().any(|place| payload.pointer(place).is_some())
 }

@@ -184,6 +184,41 @@ fn messages_through_a_lead_are_those_it_sends_or_receives_and_services_and_regis
     );
 }
 
+#[test]
+fn what_the_coordinator_says_about_the_end_of_a_question_does_not_count() {
+    let told = |at, id, to, kind, payload| {
+        stored_message(
+            at,
+            id,
+            "coordinator",
+            to,
+            kind,
+            json!({ "payload": payload }),
+        )
+    };
+    let ended = json!({ "event": "stand_down", "data": { "question": "m-1" } });
+    let answer =
+        json!({ "status": "success", "result": { "question": "m-1", "mode": "confidence" } });
+    let failed =
+        json!({ "error_code": "TIMEOUT", "details": { "message_id": "m-1", "silent": ["ben"] } });
+    let story = [
+        stored_message(0, "m-1", "ann", "_any", "group_query", json!({})),
+        stored_message(1, "m-2", "ben", "ann", "response", reply("m-1")),
+        told(2, "m-3", "cleo", "notification", ended),
+        told(3, "m-4", "ann", "response", answer),
+        told(4, "m-5", "ann", "error", failed),
+        told(
+            5,
+            "m-6",
+            "ann",
+            "response",
+            json!({ "status": "success", "result": {} }),
+        ),
+    ];
+    let report = report(&story);
+    assert_eq!((report.messages, report.messages_through_lead), (3, 1));
+}
+
 /// When an answer comes, from whom, to whom, its type, what it refers to, and after how long it is
 /// help.
 type Answer = (

@@ -153,7 +153,10 @@ impl Tracker {
             .open
             .get(&message.message_id)
             .is_some_and(|open| open.question.is_some());
-        if is_open || self.seen.contains(&message.message_id) || self.is_about_the_register(message)
+        if is_open
+            || self.seen.contains(&message.message_id)
+            || self.is_about_the_register(message)
+            || message.ends_question
         {
             return counted;
         }
