@@ -4,6 +4,7 @@ use std::time::Duration;
 
 mod bad_input;
 mod killed;
+mod reruns;
 mod stage;
 mod strategies;
 

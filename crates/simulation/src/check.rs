@@ -90,7 +90,7 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
     };
     let (wakes, loops) = wake::counts(archive);
     let (tasks, tasks_done) = tasks::counts(archive);
-    let (puts, commitments) = shared::counts(archive);
+    let (puts, commitments, reports) = shared::counts(archive);
     Counts {
         seeds: 1,
         cases: archive.cases.len() as u64,
@@ -102,6 +102,7 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
         tasks,
         tasks_done,
         puts,
+        reports,
         commitments,
         events: length(StreamKind::Events) - world.counts.foreign,
         messages: length(StreamKind::Messages) + length(StreamKind::Urgent),

@@ -9,8 +9,8 @@ pub use ladder::LadderCounts;
 /// The version of the simulated worlds. The same seed gives the same world within one version; a seed of another version
 /// means another world. It grows whenever what a seed leads to changes for other reasons than a change of the services:
 /// 1 was a world with copies of some handlers, 2 runs the services' own, 3 has people with roles, 4 policies that are stored, 5 people
-/// who sign, 6 several openers, 8 boards and commitments.
-pub const WORLD_VERSION: u32 = 8;
+/// who sign, 6 several openers, 8 boards and commitments, 9 analyses.
+pub const WORLD_VERSION: u32 = 9;
 
 /// How much of everything there was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -35,6 +35,8 @@ pub struct Counts {
     pub tasks_done: u64,
     /// Entries of boards that were written.
     pub puts: u64,
+    /// Reports of what changed decisions do to analyses.
+    pub reports: u64,
     /// Events with which commitments have ended.
     pub commitments: u64,
     /// Events that were stored.
@@ -193,7 +195,7 @@ impl HostedCounts {
 
 impl Counts {
     /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 23] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 24] {
         [
             ("seeds", self.seeds, "worlds that were run"),
             ("cases", self.cases, "cases that were opened"),
@@ -207,6 +209,7 @@ impl Counts {
             ("wakes", self.wakes, "messages that have woken somebody"),
             ("loops", self.loops, "loops of two agents that were broken"),
             ("puts", self.puts, "entries of boards that were written"),
+            ("reports", self.reports, "reports about analyses"),
             (
                 "commitments",
                 self.commitments,
@@ -274,6 +277,7 @@ impl Counts {
             tasks,
             tasks_done,
             puts,
+            reports,
             commitments,
             events,
             messages,
@@ -302,6 +306,7 @@ impl Counts {
         self.tasks += tasks;
         self.tasks_done += tasks_done;
         self.puts += puts;
+        self.reports += reports;
         self.commitments += commitments;
         self.events += events;
         self.messages += messages;
