@@ -186,12 +186,18 @@ impl<P: Ports> Handler for OwnEvents<P> {
                 let done = self.effects_of_tasks.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.tasks.follow(&record).await?;
+                self.shared.heard_of_task(&record, &self.tasks).await?;
                 Ok(done)
             }
             (Aggregate::Board, _) => self.boards.handle(delivery).await,
             (Aggregate::Commitment, _) => self.commitments.handle(delivery).await,
             (Aggregate::Question, _) => self.questions.handle(delivery).await,
-            (Aggregate::Impact, _) => self.analyses.handle(delivery).await,
+            (Aggregate::Impact, _) => {
+                let done = self.analyses.handle(delivery).await?;
+                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                self.shared.follow_run(&record, &self.tasks).await?;
+                Ok(done)
+            }
             _ => {
                 let done = self.cases.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;

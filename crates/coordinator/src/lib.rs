@@ -38,6 +38,7 @@ mod policies;
 mod questions;
 mod quotas;
 mod register;
+mod reruns;
 pub mod route;
 mod shared;
 mod shared_reading;
@@ -133,6 +134,7 @@ pub fn bind<P: Ports>(
     binder.answer("board", shared_reading::board(&shared));
     binder.answer("briefing", shared_reading::briefing(&shared));
     binder.answer("commitments", shared_reading::commitments(&shared));
+    binder.answer("rerun_analyses", reruns::verb(&shared));
     answer(service, &cases, &names, binder);
     agents
 }

@@ -33,8 +33,8 @@ pub use archive::{
 pub use board::{BoardEvent, EntryPut};
 pub use case::{
     CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked,
-    DebateSettled, Decided, DecisionAwaited, DecisionChanged, FindingRecorded, FindingsClosed,
-    GatePassed, GateReviewed, ReceivedFinding, ReviewRecorded, SetAsideFinding,
+    DebateSettled, Decided, DecisionAwaited, DecisionChanged, FiguresRecorded, FindingRecorded,
+    FindingsClosed, GatePassed, GateReviewed, ReceivedFinding, ReviewRecorded, SetAsideFinding,
 };
 pub use commitment::{CommitmentEvent, EndedLease, LeaseBounds, LeaseGranted, LeasesEnded};
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
@@ -44,7 +44,10 @@ pub use debate::{
 };
 pub use detection::{Detected, DetectionEvent};
 pub use head::{GAPS_MAX, Head, HeadEvent, HeadSignature, StreamInterval};
-pub use impact::{AnalysisPublished, ImpactAssessed, ImpactEvent};
+pub use impact::{
+    AnalysisPublished, AskedRerun, ImpactAssessed, ImpactEvent, RerunEnd, RerunNext, RerunOutcome,
+    RerunStarted, RerunStepEnded, RerunVersion,
+};
 pub use ladder::{
     Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved,
     DebateAssigned, DiscussionEnded, Escalated, EvidenceGiven, FellBack, Heard, MediatorAsked,

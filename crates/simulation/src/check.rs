@@ -92,7 +92,7 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
     };
     let (wakes, loops) = wake::counts(archive);
     let (tasks, tasks_done) = tasks::counts(archive);
-    let (puts, commitments) = shared::counts(archive);
+    let (puts, commitments, reports) = shared::counts(archive);
     let (questions, questions_answered) = questions::counts(archive);
     Counts {
         seeds: 1,
@@ -105,6 +105,7 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
         tasks,
         tasks_done,
         puts,
+        reports,
         commitments,
         questions,
         questions_answered,

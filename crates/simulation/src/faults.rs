@@ -156,6 +156,8 @@ pub enum InjectedBug {
     BoardVersionIgnored,
     /// A commitment is granted although somebody has it.
     LeaseHeldByTwo,
+    /// An analysis is published as if there were no others.
+    AnalysesForgotten,
     /// A signature counts whatever it is of.
     SignatureUnchecked,
     /// What a level waits for stays open when the level is left.
@@ -186,7 +188,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -206,6 +208,7 @@ impl InjectedBug {
         Self::QuotaUnchecked,
         Self::BoardVersionIgnored,
         Self::LeaseHeldByTwo,
+        Self::AnalysesForgotten,
         Self::SignatureUnchecked,
         Self::LevelDeadlineKept,
         Self::CapacityUnchecked,
@@ -277,6 +280,7 @@ impl InjectedBug {
             Self::QuotaUnchecked => "quota_unchecked",
             Self::BoardVersionIgnored => "board_version_ignored",
             Self::LeaseHeldByTwo => "lease_held_by_two",
+            Self::AnalysesForgotten => "analyses_forgotten",
             Self::SignatureUnchecked => "signature_unchecked",
             Self::LevelDeadlineKept => "level_deadline_kept",
             Self::CapacityUnchecked => "capacity_unchecked",

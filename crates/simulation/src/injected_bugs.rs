@@ -8,6 +8,7 @@ use concord_domain::aggregates::case::{CaseInput, CaseMachine};
 use concord_domain::aggregates::commitment::CommitmentMachine;
 use concord_domain::aggregates::debate::MessageBody;
 use concord_domain::aggregates::debate::{DebateInput, DebateMachine};
+use concord_domain::aggregates::impact::{ImpactInput, ImpactMachine, ImpactState};
 use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::review_queue::{self, QueueInput, ReviewQueueMachine};
 use concord_domain::machine::Versioned;
@@ -58,7 +59,11 @@ pub(crate) async fn before(
         return questions::answer_badly(service, delivery, bug).await;
     }
     if service.service == Service::Coordinator
-        && let Some(bug @ (InjectedBug::BoardVersionIgnored | InjectedBug::LeaseHeldByTwo)) = bug
+        && let Some(
+            bug @ (InjectedBug::BoardVersionIgnored
+            | InjectedBug::LeaseHeldByTwo
+            | InjectedBug::AnalysesForgotten),
+        ) = bug
     {
         return share_badly(service, delivery, bug).await;
     }
@@ -304,6 +309,13 @@ async fn share_badly(
         }
         (InjectedBug::LeaseHeldByTwo, Some(SharedInput::Commitment(id, input))) => {
             let forget = |known: &mut Versioned<CommitmentMachine>| known.state.leases.clear();
+            decided_on(ports, &id, &context, &input, |_| true, forget).await
+        }
+        (InjectedBug::AnalysesForgotten, Some(SharedInput::Analysis(received))) => {
+            let id = received.case_id.token();
+            let input = ImpactInput::Publish(received);
+            let forget =
+                |known: &mut Versioned<ImpactMachine>| known.state = ImpactState::default();
             decided_on(ports, &id, &context, &input, |_| true, forget).await
         }
         _ => Ok(()),

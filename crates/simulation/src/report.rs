@@ -9,7 +9,7 @@ pub use ladder::LadderCounts;
 /// The version of the simulated worlds. The same seed gives the same world within one version; a seed of another version
 /// means another world. It grows whenever what a seed leads to changes for other reasons than a change of the services:
 /// 1 was a world with copies of some handlers, 2 runs the services' own, 3 has people with roles, 4 policies that are stored, 5 people
-/// who sign, 6 several openers, 8 boards and commitments, 9 questions to the group and tasks for panels.
+/// who sign, 6 several openers, 8 boards and commitments, 9 questions to the group, tasks for panels, and analyses.
 pub const WORLD_VERSION: u32 = 9;
 
 /// How much of everything there was.
@@ -35,6 +35,8 @@ pub struct Counts {
     pub tasks_done: u64,
     /// Entries of boards that were written.
     pub puts: u64,
+    /// Reports of what changed decisions do to analyses.
+    pub reports: u64,
     /// Events with which commitments have ended.
     pub commitments: u64,
     /// Questions to the group that have ended.
@@ -197,7 +199,7 @@ impl HostedCounts {
 
 impl Counts {
     /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 25] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 26] {
         [
             ("seeds", self.seeds, "worlds that were run"),
             ("cases", self.cases, "cases that were opened"),
@@ -211,6 +213,7 @@ impl Counts {
             ("wakes", self.wakes, "messages that have woken somebody"),
             ("loops", self.loops, "loops of two agents that were broken"),
             ("puts", self.puts, "entries of boards that were written"),
+            ("reports", self.reports, "reports about analyses"),
             (
                 "commitments",
                 self.commitments,
@@ -280,6 +283,7 @@ impl Counts {
             tasks,
             tasks_done,
             puts,
+            reports,
             commitments,
             questions,
             questions_answered,
@@ -310,6 +314,7 @@ impl Counts {
         self.tasks += tasks;
         self.tasks_done += tasks_done;
         self.puts += puts;
+        self.reports += reports;
         self.commitments += commitments;
         self.questions += questions;
         self.questions_answered += questions_answered;

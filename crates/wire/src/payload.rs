@@ -68,7 +68,8 @@ pub use deadline::Deadline;
 pub use debate::{Answer, ConflictView, DebateLimits, OpenDebate, Question};
 pub use decision::{
     ChangedPart, ClauseOutcome, ConflictOutcome, Decision, DecisionChange, FindingReference,
-    Outcome, Resolution, RoundRecord, SetAside, SetAsideReason, Status, Tally, VoteOption, Voter,
+    Outcome, RecordedFigures, Resolution, RoundRecord, SetAside, SetAsideReason, Status, Tally,
+    VoteOption, Voter,
 };
 pub use exchange::{ErrorReport, RATE_LIMIT, Request, Response, ResponseStatus};
 pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, Overflow};

@@ -395,6 +395,16 @@ class Conflict(TypedDict):
     weight: float
 
 
+Figure = float | str
+
+
+class RecordedFigures(TypedDict):
+    """The figures of an analysis in one of its versions."""
+
+    figures: dict[str, Figure]
+    version: int
+
+
 class FindingReference(TypedDict):
     """A finding that the decision rests on."""
 
@@ -567,6 +577,8 @@ class Decision(TypedDict):
     conflicts: list[Conflict]
     conflicts_omitted: NotRequired[int]
     deferred: list[Conflict]
+    figures: NotRequired[dict[str, Any]]
+    figures_omitted: NotRequired[int]
     findings: list[FindingReference]
     gates: NotRequired[list[str]]
     missing: list[AgentId]
@@ -613,6 +625,15 @@ class CaseDecisionChanged(TypedDict):
 
     change: DecisionChange
     decision: Decision
+
+
+class CaseFiguresRecorded(TypedDict):
+    """The data of `case_figures_recorded`."""
+
+    figures: dict[str, Any]
+    replaces: int
+    run: int
+    version: int
 
 
 class ChallengeAcknowledged(TypedDict):
@@ -757,7 +778,6 @@ class GateReviewed(TypedDict):
 
 
 DependencyKind = Literal["decision", "assumption", "analysis"]
-Figure = float | str
 
 
 class ChangedAssumption(TypedDict):
@@ -855,6 +875,17 @@ class RequestCompleted(TypedDict):
     request_id: MessageId
     status: NotRequired[ResponseStatus | None]
     took_ms: int
+
+
+class RerunProgress(TypedDict):
+    """The data of `rerun_progress`."""
+
+    analysis_id: NotRequired[Token | None]
+    done: int
+    failed: NotRequired[str | None]
+    is_over: bool
+    of: int
+    run: int
 
 
 class ReviewRecorded(TypedDict):
@@ -1179,6 +1210,7 @@ NOTIFICATIONS: dict[str, str] = {
     "case_cancelled": "CaseCancelled",
     "case_decided": "CaseDecided",
     "case_decision_changed": "CaseDecisionChanged",
+    "case_figures_recorded": "CaseFiguresRecorded",
     "challenge_acknowledged": "ChallengeAcknowledged",
     "commitment_ended": "CommitmentEnded",
     "commitment_made": "CommitmentMade",
@@ -1193,6 +1225,7 @@ NOTIFICATIONS: dict[str, str] = {
     "loop_broken": "LoopBroken",
     "outcome_known": "OutcomeKnown",
     "request_completed": "RequestCompleted",
+    "rerun_progress": "RerunProgress",
     "review_recorded": "ReviewRecorded",
     "ruling_due": "RulingDue",
     "stand_down": "StandDown",

@@ -72,7 +72,7 @@ pub(crate) enum Verb {
     /// Show who has committed to what.
     #[command(subcommand)]
     Commitment(commitment::CommitmentVerb),
-    /// Show what the analyses of a case rest on, and what changed decisions do to them.
+    /// Show what the analyses of a case rest on, and what changed decisions do to them; have them done again.
     #[command(subcommand)]
     Impact(impact::ImpactVerb),
     /// Show debates, and hold, resume, extend or cancel them.

@@ -14,6 +14,8 @@ use concord_wire::payload::{
 use concord_wire::{AgentId, Envelope, Fault, MessageType, Token};
 use serde_json::Value;
 
+use crate::reruns::TASK_PREFIX;
+
 /// Where the parameters of a request stand.
 pub(crate) const PARAMETERS: &str = "/payload/parameters";
 
@@ -99,6 +101,7 @@ fn request(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
     Ok(Some(match request.action.as_str() {
         OPEN_TASK => {
             let terms: OpenTask = from_json(parameters, PARAMETERS)?;
+            check_task_id(terms.task_id.as_ref(), "/payload/parameters/task_id")?;
             let made = || Token::derived(&format!("task/{by}/{request_id}"));
             let id = terms.task_id.clone().unwrap_or_else(made);
             let asked = OpenedTask {
@@ -132,4 +135,29 @@ fn request(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
         FIND_AGENTS => TaskMessage::Find(from_json(parameters, PARAMETERS)?),
         _ => return Ok(None),
     }))
+}
+
+/// Refuses an id that is kept for the tasks of runs: what comes of those counts as an analysis.
+pub(crate) fn check_task_id(id: Option<&Token>, pointer: &str) -> Result<(), Fault> {
+    if id.is_none_or(|id| !id.as_str().starts_with(TASK_PREFIX)) {
+        return Ok(());
+    }
+    Err(Fault::invalid(
+        pointer,
+        format!("Ids that begin with {TASK_PREFIX:?} are kept for analyses that are done again."),
+        "Choose another task_id, or leave it out and one is made.",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ids_of_runs_are_nobody_elses() {
+        let id = |text: &str| Token::new(text).unwrap();
+        assert!(check_task_id(Some(&id("rerun-1")), "/p").is_err());
+        assert!(check_task_id(Some(&id("rerun")), "/p").is_ok());
+        assert!(check_task_id(None, "/p").is_ok());
+    }
 }

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use concord_domain::aggregates::person::{Authority, OPERATOR};
 use concord_domain::aggregates::task::{OpenedTask, TaskInput, TaskMachine};
+use concord_runtime::delivery::HandleError;
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
 use concord_runtime::service::operator_api;
 use concord_runtime::{Outcome, Ports};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{CancelTask, OpenTask};
+use concord_wire::subject::Service;
 use concord_wire::{AgentId, ErrorCode, Fault, MessageId, Token};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Tasks;
+use crate::route::task::check_task_id;
 
 /// Answers `open_task`: the parameters of the request of the same name; the answer is `{"task_id": ...}`. The same parameters with
 /// a `task_id` again get the same answer. Who asks under no name is the installation's own operator.
@@ -44,9 +47,42 @@ fn caller(call: &Call) -> (AgentId, Authority) {
 }
 
 impl<P: Ports> Tasks<P> {
+    /// Opens a task of the coordinator's own; the reason where it cannot be opened.
+    pub(crate) async fn open_own(
+        &self,
+        id: &Token,
+        cause: MessageId,
+        terms: OpenTask,
+    ) -> Result<Option<Fault>, HandleError> {
+        let context = self.service.of_event(cause.clone());
+        let opened_by = Service::Coordinator.agent_id();
+        let asked = OpenedTask {
+            opened_by: opened_by.clone(),
+            request_id: cause,
+            terms,
+            candidates: Vec::new(),
+            sender: Authority::default(),
+        };
+        let asked = self.with_candidates(id, &context, asked, "").await?;
+        let input = TaskInput::Open(Box::new(asked));
+        let outcome = self.tasks.step(id, &context, &input, None).await?;
+        self.service.count_step::<TaskMachine>(&outcome);
+        Ok(match outcome {
+            Outcome::Rejected(fault) => Some(fault),
+            Outcome::Appended { .. } | Outcome::Ignored(_) => None,
+        })
+    }
+
+    /// What a task is about; none for one that was not opened.
+    pub(crate) async fn input_of(&self, id: &Token) -> Result<Option<Value>, HandleError> {
+        let opened = self.tasks.load(id).await?.state.opened;
+        Ok(opened.map(|opened| opened.terms.task.input))
+    }
+
     async fn open(&self, call: Call) -> Result<Bytes, Fault> {
         let (opened_by, sender) = caller(&call);
         let terms: OpenTask = from_json(&call.body, "")?;
+        check_task_id(terms.task_id.as_ref(), "/task_id")?;
         let made = || Token::derived(&self.service.ports.unique_id());
         let id = terms.task_id.clone().unwrap_or_else(made);
         let request_id = MessageId::derived(&format!("api/task/{id}"));

@@ -27,14 +27,18 @@
 //! | pass              | refused       | refused, or gate_passed where the policy | gate_passed             |
 //! |                   |               | lets it; what is unreviewed is recorded  |                         |
 //!
+//! When analyses were done again, their figures give a decision a new version (figures_recorded), once for each run.
+//!
 //! Who may challenge, review and pass is said by the sender's [`Authority`]; nobody reviews what they
 //! argued or decided. Where the policy's `reviewers_min` is 2, each of these becomes review_recorded
 //! until a second reviewer says the same.
 
+use std::collections::BTreeMap;
+
 use concord_events::{
     CaseEvent, CaseOpened, Deadline, DeadlineElapsed, Detected, Heard, ReceivedFinding, StoredEvent,
 };
-use concord_wire::payload::{Challenge, ConflictOutcome, OpenCase, Review};
+use concord_wire::payload::{Challenge, ConflictOutcome, OpenCase, RecordedFigures, Review};
 use concord_wire::{AgentId, CaseId, MessageId, Token};
 
 mod briefing;
@@ -43,6 +47,7 @@ mod conclude;
 mod decide;
 mod dispute;
 mod effects;
+mod figures;
 mod gate;
 mod log;
 mod membership;
@@ -90,6 +95,13 @@ pub enum CaseInput {
     Challenge(Box<ReceivedChallenge>),
     /// A person reviews a provisional decision, or lets the case pass a gate.
     Review(Box<ReceivedReview>),
+    /// Analyses were done again in a run, and have these figures now.
+    Figures {
+        /// The run.
+        run: u32,
+        /// The figures that are other ones, by analysis.
+        figures: BTreeMap<Token, RecordedFigures>,
+    },
     /// An operator cancels the case.
     Cancel {
         /// The operator.
@@ -203,6 +215,7 @@ impl Machine for CaseMachine {
                 | CaseEvent::ConflictsReceived(_)
                 | CaseEvent::DebateSettled(_)
                 | CaseEvent::DecisionChanged(_)
+                | CaseEvent::FiguresRecorded(_)
                 | CaseEvent::Challenged(_)
                 | CaseEvent::ReviewRecorded(_)
                 | CaseEvent::GateReviewed(_)
@@ -268,7 +281,9 @@ impl Machine for CaseMachine {
     fn recount(after: &CaseState, record: &StoredEvent<CaseEvent>) -> Vec<String> {
         match &record.event {
             CaseEvent::Decided(decided) if decided.decision.version > 0 => version::recount(after),
-            CaseEvent::DecisionChanged(_) => version::recount(after),
+            CaseEvent::DecisionChanged(_) | CaseEvent::FiguresRecorded(_) => {
+                version::recount(after)
+            }
             _ => Vec::new(),
         }
     }

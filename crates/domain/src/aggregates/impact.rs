@@ -9,6 +9,12 @@
 //! |---------|---------------------|------------------------------------|----------------------|
 //! | Moved   | assessed            | ignored: already done              | ignored: repetition  |
 //!
+//!
+//! | input     | no run is under way                | a run is under way                              |
+//! |-----------|------------------------------------|-------------------------------------------------|
+//! | Start     | rerun_started; refused: nothing is to be done again | refused                        |
+//! | StepEnded | ignored: already done              | rerun_step_ended; ignored: the step was not asked, or has ended |
+//!
 //! [1] Refused where it uses an analysis, or a figure of one, that there is not; where its
 //! dependencies would close a cycle; and beyond the bounds. [2] Another message under the same id
 //! is refused.
@@ -22,7 +28,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use concord_events::{AnalysisPublished, Heard, ImpactAssessed, ImpactEvent, StoredEvent};
+use concord_events::{
+    AnalysisPublished, Heard, ImpactAssessed, ImpactEvent, RerunOutcome, RerunStepEnded,
+    RerunVersion, StoredEvent,
+};
+use concord_wire::payload::notification::RerunProgress;
 use concord_wire::payload::{ImpactReport, PublishAnalysis, notification};
 use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
 use serde_json::json;
@@ -36,9 +46,11 @@ use crate::rules::impact::graph::{Analysis, Graph};
 mod assess;
 mod decisions;
 mod publish;
+pub mod rerun;
 
-pub use assess::{DecisionMoved, TOLD_MAX};
-pub use decisions::{debate_standings, part_standings, with_decisions};
+pub use assess::{DecisionMoved, TOLD_MAX, moved};
+pub use decisions::{all_standings, debate_standings, part_standings, with_decisions};
+pub use rerun::{Run, StartRerun, StepResult};
 
 /// Most analyses of a case.
 pub const ANALYSES_MAX: usize = 10_000;
@@ -71,6 +83,10 @@ pub struct ImpactState {
     pub case_id: Option<CaseId>,
     /// The analyses and what they use. Shared: a state is copied whenever it is read.
     pub graph: Arc<Graph>,
+    /// The last run, which may have ended.
+    pub run: Option<Arc<Run>>,
+    /// How many runs there were.
+    pub runs: u32,
     /// What each author has published.
     pub authors: BTreeMap<AgentId, Written>,
     causes: Recent<MessageId, (AgentId, String)>,
@@ -82,6 +98,8 @@ impl Default for ImpactState {
         Self {
             case_id: None,
             graph: Arc::default(),
+            run: None,
+            runs: 0,
             authors: BTreeMap::new(),
             causes: Recent::new(CAUSES_MAX),
             assessed: Recent::new(CAUSES_MAX),
@@ -90,6 +108,26 @@ impl Default for ImpactState {
 }
 
 impl ImpactState {
+    /// Whether a run has not ended.
+    pub fn is_under_way(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| !run.is_over())
+    }
+
+    fn misplaced_step(&self, ended: &RerunStepEnded) -> Option<String> {
+        let run = self.run.as_ref().filter(|run| run.number == ended.run);
+        let is_asked = run.is_some_and(|run| run.is_asked(ended.step));
+        (!is_asked).then(|| format!("Step {} of run {} was not asked.", ended.step, ended.run))
+    }
+
+    fn step_ended(&mut self, ended: RerunStepEnded, at: Timestamp) {
+        if let Some(run) = &mut self.run {
+            Arc::make_mut(run).ended(ended.step, &ended.outcome, ended.next);
+        }
+        if let Some(version) = &ended.published {
+            put_version(Arc::make_mut(&mut self.graph), version, at);
+        }
+    }
+
     fn published(&mut self, published: AnalysisPublished, at: Timestamp) {
         let AnalysisPublished {
             case_id,
@@ -122,6 +160,10 @@ pub enum ImpactInput {
     Publish(Box<ReceivedAnalysis>),
     /// A decision of the case is another one now.
     Moved(Box<DecisionMoved>),
+    /// Somebody wants what must be done again to be done again.
+    Start(Box<StartRerun>),
+    /// A step of a run has ended.
+    StepEnded(Box<StepResult>),
 }
 
 /// An analysis, as the coordinator received it.
@@ -154,6 +196,20 @@ impl Machine for ImpactMachine {
                 Some(assessed) => Decision::Append(ImpactEvent::Assessed(Box::new(assessed))),
                 None => Decision::Ignore(Ignored::AlreadyDone),
             },
+            ImpactInput::Start(_) if state.assessed.contains(&context.cause) => {
+                Decision::Ignore(Ignored::Repetition)
+            }
+            ImpactInput::Start(asked) => match rerun::start(state, asked) {
+                Ok(started) => Decision::Append(ImpactEvent::RerunStarted(Box::new(started))),
+                Err(fault) => Decision::Reject(fault),
+            },
+            ImpactInput::StepEnded(ended) => match rerun::step_ended(state, ended) {
+                Decision::Append(ended) => {
+                    Decision::Append(ImpactEvent::RerunStepEnded(Box::new(ended)))
+                }
+                Decision::Ignore(why) => Decision::Ignore(why),
+                Decision::Reject(fault) => Decision::Reject(fault),
+            },
         }
     }
 
@@ -162,6 +218,12 @@ impl Machine for ImpactMachine {
         match record.event {
             ImpactEvent::Published(published) => state.published(*published, meta.at),
             ImpactEvent::Assessed(_) => state.assessed.insert(meta.cause, ()),
+            ImpactEvent::RerunStarted(started) => {
+                state.assessed.insert(meta.cause, ());
+                state.runs = started.run;
+                state.run = Some(Arc::new(Run::new(*started, meta.at)));
+            }
+            ImpactEvent::RerunStepEnded(ended) => state.step_ended(*ended, meta.at),
         }
     }
 
@@ -176,6 +238,31 @@ impl Machine for ImpactMachine {
                 }),
             }],
             ImpactEvent::Assessed(assessed) => tell(assessed),
+            ImpactEvent::RerunStarted(started) => tell_progress(
+                &started.told,
+                &RerunProgress {
+                    run: started.run,
+                    analysis_id: None,
+                    failed: None,
+                    done: 0,
+                    of: u32::try_from(started.plan.required.len()).unwrap_or(u32::MAX),
+                    is_over: started.next.end.is_some(),
+                },
+            ),
+            ImpactEvent::RerunStepEnded(ended) => tell_progress(
+                &ended.told,
+                &RerunProgress {
+                    run: ended.run,
+                    analysis_id: Some(ended.analysis_id.clone()),
+                    failed: match &ended.outcome {
+                        RerunOutcome::Failed { why } => Some(why.clone()),
+                        RerunOutcome::Changed | RerunOutcome::Unchanged => None,
+                    },
+                    done: ended.done,
+                    of: ended.of,
+                    is_over: ended.next.end.is_some(),
+                },
+            ),
         }
     }
 
@@ -183,13 +270,24 @@ impl Machine for ImpactMachine {
         Some(match &record.event {
             ImpactEvent::Published(published) => published.case_id.clone(),
             ImpactEvent::Assessed(assessed) => assessed.case_id.clone(),
+            ImpactEvent::RerunStarted(started) => started.case_id.clone(),
+            ImpactEvent::RerunStepEnded(ended) => ended.case_id.clone(),
         })
     }
 
     fn misplaced(before: &ImpactState, event: &ImpactEvent) -> Option<String> {
-        let ImpactEvent::Published(published) = event else {
-            let is_empty = before.graph.is_empty();
-            return is_empty.then(|| "There is no analysis that it could be about.".to_owned());
+        let published = match event {
+            ImpactEvent::Published(published) => published,
+            ImpactEvent::RerunStepEnded(ended) => return before.misplaced_step(ended),
+            ImpactEvent::RerunStarted(started) => {
+                let next = before.runs.saturating_add(1);
+                return (started.run != next || before.is_under_way())
+                    .then(|| format!("It is run {}, and {next} is due.", started.run));
+            }
+            ImpactEvent::Assessed(_) => {
+                let is_empty = before.graph.is_empty();
+                return is_empty.then(|| "There is no analysis that it could be about.".to_owned());
+            }
         };
         let analysis = &published.analysis;
         let next = before.version_of(&analysis.analysis_id).saturating_add(1);
@@ -207,7 +305,9 @@ impl Machine for ImpactMachine {
 
     fn recount(after: &ImpactState, record: &StoredEvent<ImpactEvent>) -> Vec<String> {
         match &record.event {
-            ImpactEvent::Published(_) => Vec::new(),
+            ImpactEvent::Published(_)
+            | ImpactEvent::RerunStarted(_)
+            | ImpactEvent::RerunStepEnded(_) => Vec::new(),
             ImpactEvent::Assessed(assessed) => assess::recount(after, assessed),
         }
     }
@@ -226,6 +326,22 @@ fn publish(state: &ImpactState, received: &ReceivedAnalysis) -> Decision<ImpactE
         Ok(published) => Decision::Append(ImpactEvent::Published(Box::new(published))),
         Err(fault) => Decision::Reject(fault),
     }
+}
+
+/// Puts a version that came of a run into its place.
+fn put_version(graph: &mut Graph, done: &RerunVersion, at: Timestamp) {
+    let RerunVersion {
+        version,
+        author,
+        analysis,
+    } = done.clone();
+    graph.put(Analysis::new(analysis, version, author, at));
+}
+
+fn tell_progress(told: &[AgentId], progress: &RerunProgress) -> Vec<Effect> {
+    let each = told.iter();
+    each.map(|to| Effect::tell(to.clone(), progress.clone()))
+        .collect()
 }
 
 /// Each is addressed alone, so that it also reaches agents that are hosted; they are told the largest changes.

@@ -49,6 +49,8 @@ pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> D
             None => draft,
         },
         NotificationData::CaseDecided(_)
+        | NotificationData::RerunProgress(_)
+        | NotificationData::CaseFiguresRecorded(_)
         | NotificationData::GatePassed(_)
         | NotificationData::CaseCancelled(_)
         | NotificationData::BoardChanged(_)

@@ -3,5 +3,6 @@
 pub mod estimate;
 pub mod formula;
 pub mod graph;
+pub mod models;
 pub mod plan;
 pub mod report;

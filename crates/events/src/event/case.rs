@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Heard, events};
 use crate::Aggregate;
-use concord_wire::id::{AgentId, DebateId, MessageId};
+use concord_wire::id::{AgentId, DebateId, MessageId, Token};
 use concord_wire::payload::{
     Circumstances, Conflict, ConflictOutcome, DebateTerms, Decision, DecisionChange, Finding,
     LogEntry, Review, SetAsideReason, Task, is_zero,
@@ -38,6 +38,8 @@ events! {
         "The time of the case is over; by its policy it waits until its debates are settled.";
     DecisionChanged(Box<DecisionChanged>) = "decision_changed", effects: true, deadlines: false,
         "An outcome that came after the decision has given it a new version; each participant is told.";
+    FiguresRecorded(Box<FiguresRecorded>) = "figures_recorded", effects: true, deadlines: false,
+        "Analyses were done again, and their figures have given the decision a new version; each participant is told.";
     Challenged(Box<Challenged>) = "challenged", effects: true, deadlines: false,
         "An agent disputes another's finding; a debate is opened.";
     ReviewRecorded(Box<ReviewRecorded>) = "review_recorded", effects: true, deadlines: false,
@@ -176,6 +178,21 @@ pub struct DecisionChanged {
     pub entry: Box<LogEntry>,
     /// What is different, and why.
     pub change: DecisionChange,
+    /// The new version of the decision.
+    pub decision: Decision,
+    /// Who is told: the participants, and who opened the case.
+    pub told: Vec<AgentId>,
+}
+
+/// Contents of `figures_recorded`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FiguresRecorded {
+    /// The run that has brought the figures.
+    pub run: u32,
+    /// The analyses with new figures, as far as the decision has room for them.
+    pub changed: Vec<Token>,
+    /// The number of the version that is replaced.
+    pub replaces: u32,
     /// The new version of the decision.
     pub decision: Decision,
     /// Who is told: the participants, and who opened the case.

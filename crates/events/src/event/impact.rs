@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Heard, events};
 use crate::Aggregate;
-use concord_wire::id::{AgentId, CaseId, DebateId};
-use concord_wire::payload::{ChangedAssumption, ImpactReport, PublishAnalysis, Status};
+use concord_wire::id::{AgentId, CaseId, DebateId, Token};
+use concord_wire::payload::{
+    ChangedAssumption, Dependency, ImpactReport, PublishAnalysis, RerunPlan, Status,
+};
 
 events! {
     /// What can happen to the analyses of a case.
@@ -15,6 +17,10 @@ events! {
         "An agent has published an analysis, or a new version of one, with what it has used.";
     Assessed(Box<ImpactAssessed>) = "assessed", effects: true, deadlines: false,
         "A decision or an assumption has changed on which analyses rest; whose they are, and who opened the case, is told.";
+    RerunStarted(Box<RerunStarted>) = "rerun_started", effects: true, deadlines: false,
+        "What rests on something that has changed is done again: it is said which analyses, in which order, and who is asked first.";
+    RerunStepEnded(Box<RerunStepEnded>) = "rerun_step_ended", effects: true, deadlines: false,
+        "An analysis was done again, or could not be; it is said what follows, and whether that was the last.";
 }
 
 /// Contents of `published`. What the version before said remains in the events before.
@@ -49,5 +55,123 @@ pub struct ImpactAssessed {
     /// What that does.
     pub report: ImpactReport,
     /// Who is told: who opened the case, and the authors of affected analyses.
+    pub told: Vec<AgentId>,
+}
+
+/// An analysis that its author is asked to do again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AskedRerun {
+    /// The step, by its place in the plan.
+    pub step: u32,
+    /// The analysis.
+    pub analysis_id: Token,
+    /// Its author.
+    pub agent_id: AgentId,
+    /// How long it takes, in minutes.
+    pub rerun_minutes: u32,
+    /// What it is to use.
+    pub uses: Vec<Dependency>,
+}
+
+/// What follows in a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RerunNext {
+    /// These are asked for now, as tasks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ask: Vec<AskedRerun>,
+    /// These steps are not needed: nothing that they use has changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_needed: Vec<u32>,
+    /// These steps cannot be done: something that they use has failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<u32>,
+    /// The end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<RerunEnd>,
+}
+
+/// What came of the steps of a run, in numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RerunEnd {
+    /// Done, with other figures.
+    pub changed: u32,
+    /// Done, with the same figures.
+    pub unchanged: u32,
+    /// Not needed.
+    pub not_needed: u32,
+    /// Not done.
+    pub failed: u32,
+    /// Waiting for one that was not done.
+    pub blocked: u32,
+    /// The analyses with other figures.
+    pub with_other_figures: Vec<Token>,
+}
+
+/// Contents of `rerun_started`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RerunStarted {
+    /// The case.
+    pub case_id: CaseId,
+    /// The number of the run, from 1.
+    pub run: u32,
+    /// Who has asked for it.
+    pub by: AgentId,
+    /// What is done again.
+    pub plan: RerunPlan,
+    /// What follows.
+    pub next: RerunNext,
+    /// Who is told how it goes.
+    pub told: Vec<AgentId>,
+}
+
+/// What came of one step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RerunOutcome {
+    /// Other figures.
+    Changed,
+    /// The same figures.
+    Unchanged,
+    /// None.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+/// A version of an analysis that was done again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RerunVersion {
+    /// The version.
+    pub version: u32,
+    /// Whose analysis it is.
+    pub author: AgentId,
+    /// The analysis with its new figures, and with what they rest on now.
+    pub analysis: PublishAnalysis,
+}
+
+/// Contents of `rerun_step_ended`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RerunStepEnded {
+    /// The case.
+    pub case_id: CaseId,
+    /// The number of the run.
+    pub run: u32,
+    /// The step, by its place in the plan.
+    pub step: u32,
+    /// The analysis.
+    pub analysis_id: Token,
+    /// What came of it.
+    pub outcome: RerunOutcome,
+    /// Its new version; none where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<RerunVersion>,
+    /// How many steps have ended.
+    pub done: u32,
+    /// How many steps there are.
+    pub of: u32,
+    /// What follows.
+    pub next: RerunNext,
+    /// Who is told how it goes.
     pub told: Vec<AgentId>,
 }

@@ -89,6 +89,7 @@ impl View {
             | CaseEvent::DebateSettled(_)
             | CaseEvent::DecisionAwaited(_)
             | CaseEvent::DecisionChanged(_)
+            | CaseEvent::FiguresRecorded(_)
             | CaseEvent::Challenged(_)
             | CaseEvent::ReviewRecorded(_)
             | CaseEvent::GateReviewed(_)

@@ -1,7 +1,7 @@
-//! What people in a case share, and strangers would like to: entries of the board on versions that they have read, or not; and
+//! What people in a case share, and strangers would like to: entries of the board on versions that they have read, or not; analyses; and
 //! commitments that they take, keep, give back or forget, and lose when they are gone.
 
-use concord_wire::payload::BOARD_PUT;
+use concord_wire::payload::{BOARD_PUT, PUBLISH_ANALYSIS};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -26,6 +26,10 @@ impl Agents {
             self.commit(world, from, inside.then_some(case), UNTIL_MS);
         }
         for _ in 0..self.random.between(0, 3) {
+            let (from, case) = (self.somebody(), self.some_case());
+            self.publish(world, from, case, UNTIL_MS);
+        }
+        for _ in 0..self.random.between(0, 3) {
             self.come_and_go(world);
         }
     }
@@ -40,6 +44,9 @@ impl Agents {
         }
         for _ in 0..self.random.between(0, 2) {
             self.commit(world, reader.to_owned(), Some(case.to_owned()), YOUNG_MS);
+        }
+        for _ in 0..self.random.between(0, 3) {
+            self.publish(world, reader.to_owned(), case.to_owned(), YOUNG_MS);
         }
     }
 
@@ -84,6 +91,42 @@ impl Agents {
             case: Some(case),
             id: self.fresh_id(),
             payload: json!({ "action": BOARD_PUT, "parameters": parameters }),
+            more: Value::Null,
+        };
+        self.say_shared(world, &draft, within_ms);
+    }
+
+    /// Publishes an analysis of few that there are, on others of them and on what is disputed. Some would close a circle, some use what
+    /// there is not, and some are those of somebody else.
+    fn publish(&mut self, world: &mut World, from: String, case: String, within_ms: u64) {
+        let names = ["dcf", "peers", "memo", "note"];
+        let id = self.random.pick(&names).copied();
+        let mut depends_on = Vec::new();
+        for kind in ["assumption", "analysis"] {
+            if !self.random.chance(0.6) {
+                continue;
+            }
+            depends_on.push(match kind {
+                "assumption" => {
+                    json!({ "kind": kind, "id": "risk_score", "value": self.random.between(0, 99) })
+                }
+                _ => {
+                    let used = self.random.pick(&names).copied();
+                    json!({ "kind": kind, "id": used, "metric": "x" })
+                }
+            });
+        }
+        let parameters = json!({
+            "analysis_id": id, "type": "test", "figures": { "x": self.random.between(0, 9) }, "depends_on": depends_on,
+            "confidence": 0.8, "rerun_minutes": 5,
+        });
+        let draft = Draft {
+            from,
+            to: Service::Coordinator,
+            kind: "request",
+            case: Some(case),
+            id: self.fresh_id(),
+            payload: json!({ "action": PUBLISH_ANALYSIS, "parameters": parameters }),
             more: Value::Null,
         };
         self.say_shared(world, &draft, within_ms);

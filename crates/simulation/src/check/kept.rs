@@ -246,7 +246,9 @@ fn shared(archive: &Archive) -> impl Iterator<Item = Said> {
     let analyses = archive.analyses.values().flatten();
     let published = analyses.map(|record| match &record.event {
         ImpactEvent::Published(one) => (&record.meta.id, Some(&one.heard)),
-        ImpactEvent::Assessed(_) => (&record.meta.id, None),
+        ImpactEvent::Assessed(_)
+        | ImpactEvent::RerunStarted(_)
+        | ImpactEvent::RerunStepEnded(_) => (&record.meta.id, None),
     });
     let all = puts.chain(said).chain(published);
     all.filter_map(|(id, heard)| {

@@ -1,4 +1,4 @@
-//! Boards and commitments: who writes is in the case, no version is lost or written twice, and nothing is held by two or ends before
+//! Boards, commitments and analyses: who writes is in the case, no version is lost or written twice, and nothing is held by two or ends before
 //! its time. Each event is also decided again from its cause.
 
 use concord_coordinator::route::shared::{SharedInput, from_message};
@@ -6,7 +6,8 @@ use concord_domain::Machine;
 use concord_domain::aggregates::board::{BoardInput, BoardMachine};
 use concord_domain::aggregates::commitment::{CommitmentInput, CommitmentMachine, CommitmentState};
 use concord_events::{
-    AgentEvent, Aggregate, BoardEvent, CaseEvent, CommitmentEvent, DeadlineEvent, StoredEvent,
+    AgentEvent, Aggregate, BoardEvent, CaseEvent, CommitmentEvent, DeadlineEvent, ImpactEvent,
+    StoredEvent,
 };
 use concord_wire::payload::CommitmentEnd;
 use concord_wire::{AgentId, Envelope, Token};
@@ -14,6 +15,8 @@ use concord_wire::{AgentId, Envelope, Token};
 use super::again::decided_again;
 use super::archive::Archive;
 use crate::process::LEASES;
+
+mod analyses;
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     decided_again::<BoardMachine>(&archive.boards, violations, |record| {
@@ -24,6 +27,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
         inputs.extend(followed(archive, record));
         inputs
     });
+    analyses::check(archive, violations);
     for (id, records) in &archive.boards {
         for record in records {
             let BoardEvent::Put(put) = &record.event;
@@ -41,12 +45,14 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     }
 }
 
-/// How many entries were written, and how many commitments have ended.
-pub(super) fn counts(archive: &Archive) -> (u64, u64) {
+/// How many entries were written, how many commitments have ended, and how many reports there are about analyses.
+pub(super) fn counts(archive: &Archive) -> (u64, u64, u64) {
     let puts = archive.boards.values().flatten().count();
     let all = archive.commitments.values().flatten();
     let ended = all.filter(|record| matches!(record.event, CommitmentEvent::Ended(_)));
-    (puts as u64, ended.count() as u64)
+    let all = archive.analyses.values().flatten();
+    let reports = all.filter(|record| matches!(record.event, ImpactEvent::Assessed(_)));
+    (puts as u64, ended.count() as u64, reports.count() as u64)
 }
 
 /// What the message says that an event follows from. Ids are chosen by senders, so there may be several.

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::{AgentId, DebateId, MessageId};
+use crate::id::{AgentId, DebateId, MessageId, Token};
 use crate::payload::{
-    Conflict, Level, Mediation, Position, Provisional, RuledBy, Severity, is_zero,
+    Conflict, Figure, Level, Mediation, Position, Provisional, RuledBy, Severity, is_zero,
 };
 use crate::policy::VoteRule;
 use crate::timestamp::Timestamp;
@@ -282,10 +282,25 @@ pub struct Decision {
     /// Gates that the case has ahead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
+    /// The figures of analyses that were done again because of it, by analysis.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<Token, RecordedFigures>,
+    /// Further analyses of these, for which there is no room here.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub figures_omitted: u32,
     /// Why the case ended: `settled`, `no_conflict`, `no_finding` or `timeout`.
     pub reason: String,
     /// SHA-256 of the policy, as frozen at the opening.
     pub policy_digest: String,
+}
+
+/// The figures of an analysis in one of its versions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedFigures {
+    /// The version.
+    pub version: u32,
+    /// The figures, by metric.
+    pub figures: BTreeMap<String, Figure>,
 }
 
 impl Decision {

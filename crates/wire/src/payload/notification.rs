@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use case::{
-    CaseCancelled, CaseDecided, CaseDecisionChanged, GatePassed, GateReviewed, ReviewRecorded,
+    CaseCancelled, CaseDecided, CaseDecisionChanged, CaseFiguresRecorded, GatePassed, GateReviewed,
+    ReviewRecorded,
 };
 pub use debate::{
     ChallengeAcknowledged, DebateAwaitsGate, DebateEscalated, DebateProvisional, DebateResolved,
@@ -24,7 +25,7 @@ pub use debate::{
 };
 pub use exchange::{AnsweredLate, LoopBroken, RequestCompleted, Woken};
 pub use group::StandDown;
-pub use impact::ImpactAssessed;
+pub use impact::{ImpactAssessed, RerunProgress};
 pub use shared::{BoardChanged, CommitmentEnded, CommitmentMade};
 pub use task::{BidRejected, TaskCompleted, TaskHandedOn, TaskWithdrawn};
 
@@ -177,8 +178,12 @@ notifications! {
         "Somebody in the case has committed to something: nobody else can until that has ended.";
     CommitmentEnded = "commitment_ended", from: Coordinator, to: "everyone in the case, and the holder where it has not ended it",
         "A commitment has ended.";
+    CaseFiguresRecorded = "case_figures_recorded", from: Coordinator, to: "each participant, and who opened the case",
+        "Analyses were done again, and their new figures have given the decision a new version.";
     ImpactAssessed = "impact_assessed", from: Coordinator, to: "who opened the case, and whose analyses are affected",
         "A decision or an assumption has changed on which analyses rest.";
+    RerunProgress = "rerun_progress", from: Coordinator, to: "who asked for the run, and who opened the case",
+        "Analyses are done again: the run has begun, or one more of its steps has ended.";
     RequestCompleted = "request_completed", from: Coordinator, to: "the agent that asked",
         "A request with a callback was answered. It is not sent where the answer itself was a notification.";
     Woken = "woken", from: AgentAdapter, to: "the agent that is woken",

@@ -9,6 +9,8 @@ use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 
 mod graph;
+mod plan;
+mod run;
 mod show;
 
 /// The verbs of `concord impact`.
@@ -18,12 +20,18 @@ pub(crate) enum ImpactVerb {
     Graph(graph::GraphArgs),
     /// Show what changed decisions do to the analyses of a case.
     Show(show::ShowArgs),
+    /// Show which analyses would be done again, in which order, and how long it takes.
+    Plan(plan::PlanArgs),
+    /// Have done again what must be, by the agents whose analyses they are.
+    Run(run::RunArgs),
 }
 
 pub(crate) async fn run(connection: &ConnectionArgs, verb: ImpactVerb) -> Result<u8, Failure> {
     match verb {
         ImpactVerb::Graph(args) => graph::run(connection, &args).await,
         ImpactVerb::Show(args) => show::run(connection, &args).await,
+        ImpactVerb::Plan(args) => plan::run(connection, &args).await,
+        ImpactVerb::Run(args) => run::run(connection, &args).await,
     }
 }
 

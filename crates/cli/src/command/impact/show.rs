@@ -55,7 +55,9 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
             at: stored.meta.at,
             assessed: *assessed,
         }),
-        ImpactEvent::Published(_) => None,
+        ImpactEvent::Published(_)
+        | ImpactEvent::RerunStarted(_)
+        | ImpactEvent::RerunStepEnded(_) => None,
     });
     let mut reports: Vec<Shown> = reports.collect();
     if args.last {

@@ -164,8 +164,9 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
             by: cancelled.by.clone(),
             why: cancelled.why.clone(),
         },
-        // These inputs are messages of people and challengers, and messages are kept for a time only.
+        // These inputs are messages of people and challengers, and messages are kept for a time only; figures are those of a run.
         CaseEvent::Challenged(_)
+        | CaseEvent::FiguresRecorded(_)
         | CaseEvent::ReviewRecorded(_)
         | CaseEvent::GateReviewed(_)
         | CaseEvent::GatePassed(_) => return None,

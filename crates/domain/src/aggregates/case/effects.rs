@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use concord_events::{CaseEvent, CaseOpened, DebateAsked, StoredEvent};
+use concord_events::{CaseEvent, CaseOpened, DebateAsked, FiguresRecorded, StoredEvent};
 use concord_wire::payload::TaskAssignment;
 use concord_wire::payload::notification::{
-    CaseCancelled, CaseDecided, CaseDecisionChanged, GatePassed, GateReviewed, ReviewRecorded,
+    CaseCancelled, CaseDecided, CaseDecisionChanged, CaseFiguresRecorded, GatePassed, GateReviewed,
+    ReviewRecorded,
 };
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Token};
@@ -20,6 +21,23 @@ fn assignment(opened: &CaseOpened) -> TaskAssignment {
         participants: opened.participants.clone(),
         work: None,
     }
+}
+
+/// Each is addressed alone, so that it also reaches agents that are hosted.
+fn tell_figures(recorded: &FiguresRecorded) -> Vec<Effect> {
+    let decision = &recorded.decision;
+    let figures = recorded.changed.iter().filter_map(|id| {
+        let one = decision.figures.get(id)?;
+        Some((id.clone(), one.clone()))
+    });
+    let data = CaseFiguresRecorded {
+        version: decision.version,
+        replaces: recorded.replaces,
+        run: recorded.run,
+        figures: figures.collect(),
+    };
+    let tell = |to: &AgentId| Effect::tell(to.clone(), data.clone());
+    recorded.told.iter().map(tell).collect()
 }
 
 pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
@@ -53,6 +71,7 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
             let tell = |to: &AgentId| Effect::tell(to.clone(), data.clone());
             changed.told.iter().map(tell).collect()
         }
+        CaseEvent::FiguresRecorded(recorded) => tell_figures(recorded),
         CaseEvent::Challenged(challenged) => vec![open_debate(&challenged.asked)],
         CaseEvent::ReviewRecorded(recorded) => vec![Effect::tell_all(ReviewRecorded {
             by: recorded.heard.agent_id.clone(),

@@ -65,6 +65,8 @@ pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> 
         deferred: state.deferred.clone(),
         conflicts_omitted: state.conflicts_omitted,
         gates: gates_ahead(state, opened),
+        figures: state.figures.clone(),
+        figures_omitted: state.figures_omitted,
         reason: reason.to_owned(),
         policy_digest: opened.policy_digest.clone(),
     }

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use concord_events::{
-    CaseEvent, CaseOpened, DebateAsked, Decided, DecisionChanged, GateReviewed, Heard,
-    ReceivedFinding, ReviewRecorded, StoredEvent,
+    CaseEvent, CaseOpened, DebateAsked, Decided, DecisionChanged, FiguresRecorded, GateReviewed,
+    Heard, ReceivedFinding, ReviewRecorded, StoredEvent,
 };
 use concord_wire::payload::{
-    Conflict, ConflictOutcome, Decision, DecisionChange, LogEntry, Review, ReviewAction, SetAside,
-    Status,
+    Conflict, ConflictOutcome, Decision, DecisionChange, LogEntry, RecordedFigures, Review,
+    ReviewAction, SetAside, Status,
 };
-use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
+use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp, Token};
 
 use crate::machine::Machine;
 
@@ -69,6 +69,12 @@ pub struct CaseState {
     pub decision: Option<Decision>,
     /// When it was decided first.
     pub decided_at: Option<Timestamp>,
+    /// The figures of analyses that were done again, as the decision has them.
+    pub figures: BTreeMap<Token, RecordedFigures>,
+    /// How many more there are.
+    pub figures_omitted: u32,
+    /// The last run that has brought figures; 0 before the first.
+    pub figures_run: u32,
     /// How each later version came to be, the oldest first.
     pub changes: Vec<(Timestamp, DecisionChange)>,
     /// Messages other than findings that were recorded, to recognise a repetition.
@@ -128,6 +134,7 @@ impl CaseState {
             CaseEvent::DecisionAwaited(_) => self.waits_for_debates = true,
             CaseEvent::Decided(decided) => self.decide(*decided, at),
             CaseEvent::DecisionChanged(changed) => self.change_decision(*changed, at),
+            CaseEvent::FiguresRecorded(recorded) => self.figures_recorded(*recorded),
             CaseEvent::Challenged(challenged) => {
                 self.remember(challenged.heard);
                 self.add_debate(challenged.asked);
@@ -197,6 +204,17 @@ impl CaseState {
         self.append_to_log(Some(changed.entry));
         self.decision = Some(changed.decision);
         self.changes.push((at, changed.change));
+    }
+
+    fn figures_recorded(&mut self, recorded: FiguresRecorded) {
+        debug_assert!(
+            recorded.run > self.figures_run,
+            "each run brings its figures once"
+        );
+        self.figures_run = recorded.run;
+        self.figures.clone_from(&recorded.decision.figures);
+        self.figures_omitted = recorded.decision.figures_omitted;
+        self.decision = Some(recorded.decision);
     }
 
     /// The last review of somebody about a debate, or about the gate, stands in the place of earlier ones.

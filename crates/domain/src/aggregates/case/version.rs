@@ -44,7 +44,7 @@ pub(super) fn changed(
 }
 
 /// Each is addressed alone, so that it also reaches agents that are hosted.
-fn told(opened: &CaseOpened) -> Vec<AgentId> {
+pub(super) fn told(opened: &CaseOpened) -> Vec<AgentId> {
     let opener = Some(&opened.opened_by).filter(|opener| !opened.participants.contains(opener));
     opened.participants.iter().chain(opener).cloned().collect()
 }

@@ -172,3 +172,16 @@ pub(super) fn standings(changed: &[ChangedAssumption]) -> BTreeMap<Source, Stand
     }
     standings
 }
+
+/// What has changed, as the report of it says.
+pub fn moved(assessed: &ImpactAssessed) -> DecisionMoved {
+    let opened_by = assessed.told.first().cloned();
+    DecisionMoved {
+        case_id: assessed.case_id.clone(),
+        opened_by: opened_by.unwrap_or_else(|| AgentId::fixed("nobody")),
+        debate_id: assessed.debate_id.clone(),
+        status: assessed.status,
+        by: assessed.by.clone(),
+        standings: standings(&assessed.changed),
+    }
+}

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::publish::{PARAMETERS, some_of};
 use crate::aggregates::case::{CaseState, confidence_of};
 use crate::rules::impact::estimate::Standing;
-use crate::rules::impact::graph::Source;
+use crate::rules::impact::graph::{Graph, Source};
 use crate::rules::size_budget::truncate;
 
 /// The parts of a case's decision that a figure can be made of; a clause type follows the last.
@@ -170,4 +170,13 @@ pub fn part_standings(case: &CaseState) -> BTreeMap<Source, Standing> {
         version: Some(changed.map_or(1, |(_, change)| change.version)),
     };
     BTreeMap::from([(Source::Decision(case_id.token()), standing)])
+}
+
+/// What stands in the case of whatever its analyses use.
+pub fn all_standings(case: &CaseState, graph: &Graph) -> BTreeMap<Source, Standing> {
+    let debates = case.outcomes.keys();
+    let of_debates = debates.flat_map(|debate| debate_standings(case, debate));
+    let all = of_debates.chain(part_standings(case));
+    all.filter(|(source, _)| graph.dependants(source).next().is_some())
+        .collect()
 }

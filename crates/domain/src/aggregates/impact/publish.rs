@@ -5,7 +5,7 @@ use concord_wire::payload::{Dependency, DependencyKind, PublishAnalysis};
 use concord_wire::{ErrorCode, Fault, Token};
 
 use super::{ANALYSES_MAX, AUTHOR_BYTES_MAX, AUTHOR_VERSIONS_MAX, ImpactState, ReceivedAnalysis};
-use crate::rules::impact::estimate::check_models;
+use crate::rules::impact::models::check_models;
 use crate::rules::size_budget::json_bytes;
 
 /// Where the analysis stands in its message.

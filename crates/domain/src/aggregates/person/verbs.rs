@@ -25,6 +25,8 @@ const VERBS: &[(&str, &[Role])] = &[
     // Whoever opened it, says the task itself.
     ("cancel_task", &[Role::Opener]),
     ("find_agents", EVERYBODY),
+    // Whether it is their case, the verb itself looks.
+    ("rerun_analyses", &[Role::Opener, Role::Reviewer]),
     // An opener sees what they have themself.
     ("quotas", &[Role::Opener, Role::Auditor]),
     ("policies", EVERYBODY),

@@ -7,7 +7,8 @@ use concord_events::{
 };
 use concord_wire::payload::notification::{self, BidRejected, TaskCompleted, TaskWithdrawn};
 use concord_wire::payload::{Award, CallForProposals, ErrorReport, TaskAssignment, Work};
-use concord_wire::{AgentId, MessageId, Token};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, MessageId, Recipient, Token};
 use serde_json::{Map, Value, json};
 
 use super::strategy::{self, TaskStrategy};
@@ -40,7 +41,18 @@ pub(super) fn effects(record: &StoredEvent<TaskEvent>) -> Vec<Effect> {
     if let Some(next) = record.event.next() {
         all.extend(follow(task_id, next));
     }
+    // What the coordinator has opened itself it hears from the events.
+    all.retain(|effect| !is_for_the_coordinator(effect));
     all
+}
+
+fn is_for_the_coordinator(effect: &Effect) -> bool {
+    let own = Service::Coordinator.agent_id();
+    match effect {
+        Effect::Respond { to, .. } | Effect::FailRequest { to, .. } => *to == own,
+        Effect::Notify { to, .. } => *to == Recipient::Agent(own),
+        _ => false,
+    }
 }
 
 fn respond(to: &AgentId, request_id: &MessageId, result: Value) -> Effect {

@@ -53,6 +53,7 @@ impl Decisions {
         let decision = match &record.event {
             CaseEvent::Decided(decided) => &decided.decision,
             CaseEvent::DecisionChanged(changed) => &changed.decision,
+            CaseEvent::FiguresRecorded(recorded) => &recorded.decision,
             CaseEvent::GateReviewed(reviewed) => {
                 counts.examined(Invariant::DecisionFollows);
                 self.reviewed(record, reviewed);

@@ -43,6 +43,7 @@ impl Findings {
             | CaseEvent::DebateSettled(_)
             | CaseEvent::DecisionAwaited(_)
             | CaseEvent::DecisionChanged(_)
+            | CaseEvent::FiguresRecorded(_)
             | CaseEvent::Challenged(_)
             | CaseEvent::ReviewRecorded(_)
             | CaseEvent::GateReviewed(_)

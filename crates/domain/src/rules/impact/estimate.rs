@@ -20,10 +20,10 @@
 //! that any of its inputs has kept of its own, `stated * min(now / used)`. Nothing becomes surer by
 //! resting on something surer; only whoever does it again can say so.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use concord_wire::Token;
 use concord_wire::payload::{Dependency, EstimateBasis, EstimateModel, Figure};
-use concord_wire::{Fault, Token};
 
 use super::formula::Formula;
 use super::graph::{Analysis, Graph, Source, name_of};
@@ -115,7 +115,7 @@ pub fn input_name(used: &Dependency) -> &str {
 }
 
 /// Whether a model that says `name` means this; a name with its id before it (`dcf.target_price`) means one of several.
-fn is_named(used: &Dependency, name: &str) -> bool {
+pub(super) fn is_named(used: &Dependency, name: &str) -> bool {
     let matches = |one: &str| name_of(one) == name_of(name);
     let full = used.metric.as_ref();
     matches(input_name(used))
@@ -253,6 +253,35 @@ fn input<'a>(
     input
 }
 
+/// A dependency as somebody would state it who uses what stands now.
+pub fn refreshed(
+    graph: &Graph,
+    used: &Dependency,
+    standings: &BTreeMap<Source, Standing>,
+) -> Dependency {
+    let mut now = used.clone();
+    let Some(source) = Source::of(used) else {
+        return now;
+    };
+    if let Some(standing) = standings.get(&source) {
+        let value = standing.value(used.metric.as_deref());
+        now.value = value.cloned().or(now.value);
+        now.confidence = standing.confidence.or(now.confidence);
+        now.version = standing.version.or(now.version);
+    }
+    if let Source::Analysis(id) = &source
+        && let Some(known) = graph.get(id)
+    {
+        let published = &known.published;
+        let metric = used.metric.as_ref();
+        let figure = metric.and_then(|metric| published.figures.get(metric));
+        now.value = figure.cloned().or(now.value);
+        now.confidence = published.confidence.or(now.confidence);
+        now.version = Some(known.version);
+    }
+    now
+}
+
 /// What a figure of another analysis is now; none where it is what was used.
 fn figure_now(
     known: &Analysis,
@@ -346,77 +375,6 @@ fn moves(own: &[&EstimateModel], metric: &str, input: &Input<'_>) -> Option<(f64
         _ => percent * (now - used) / 100.0,
     };
     share.is_finite().then_some((share, basis))
-}
-
-/// Checks that the models of an analysis are about its figures and what it uses. `pointer` is where they stand.
-pub fn check_models(
-    published: &concord_wire::payload::PublishAnalysis,
-    pointer: &str,
-) -> Result<(), Fault> {
-    let mut by_formula = BTreeSet::new();
-    for (place, model) in published.models.iter().enumerate() {
-        let place = format!("{pointer}/{place}");
-        let metric = model.metric();
-        let Some(figure) = published.figures.get(metric) else {
-            let known = published.figures.keys().map(String::as_str);
-            let known: Vec<&str> = known.collect();
-            return Err(Fault::invalid(
-                format!("{place}/metric"),
-                format!("The analysis has no figure {metric:?}."),
-                format!("Use one that it has: {}.", known.join(", ")),
-            ));
-        };
-        match model {
-            EstimateModel::Sensitivity { input, .. } | EstimateModel::Elasticity { input, .. } => {
-                check_name(published, input, &format!("{place}/input"))?;
-            }
-            EstimateModel::Formula { formula, .. } => {
-                let place = format!("{place}/formula");
-                let read = Formula::parse(formula).map_err(|error| {
-                    Fault::invalid(
-                        place.clone(),
-                        format!("The formula cannot be read: {error}."),
-                        "Write it with + - * / ^, parentheses, numbers and the names of what the analysis uses.",
-                    )
-                })?;
-                for name in read.names() {
-                    check_name(published, name, &place)?;
-                }
-                if number(figure).is_none() || !by_formula.insert(metric) {
-                    return Err(Fault::invalid(
-                        place,
-                        format!("{metric:?} is a text, or has a formula already."),
-                        "Give each figure that is a number at most one formula.",
-                    ));
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check_name(
-    published: &concord_wire::payload::PublishAnalysis,
-    name: &str,
-    pointer: &str,
-) -> Result<(), Fault> {
-    let uses = &published.depends_on;
-    let meant = uses.iter().filter(|used| is_named(used, name)).count();
-    if meant == 1 {
-        return Ok(());
-    }
-    let names: Vec<&str> = uses.iter().map(input_name).take(8).collect();
-    Err(Fault::invalid(
-        pointer,
-        match meant {
-            0 => format!("The analysis uses nothing that is called {name:?}."),
-            _ => format!("The analysis uses {meant} things that are called {name:?}."),
-        },
-        format!(
-            "Name one of {}, with its id and a dot before it where several have the name: dcf.target_price.",
-            names.join(", ")
-        ),
-    ))
 }
 
 #[cfg(test)]

@@ -140,7 +140,9 @@ impl Graph {
         );
         let id = analysis.published.analysis_id.clone();
         if let Some(before) = self.analyses.get(&id) {
-            if before.published.figures == analysis.published.figures {
+            // Of what has no figures nobody knows whether it is the same.
+            let figures = &analysis.published.figures;
+            if !figures.is_empty() && before.published.figures == *figures {
                 analysis.changed_in = before.changed_in;
             }
             for source in before.sources() {

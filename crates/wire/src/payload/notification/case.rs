@@ -1,10 +1,12 @@
 //! Notifications about a case as a whole.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AgentId, DebateId};
-use crate::payload::{Decision, DecisionChange, Review};
+use crate::id::{AgentId, DebateId, Token};
+use crate::payload::{Decision, DecisionChange, RecordedFigures, Review};
 
 /// The data of `case_decided`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -64,4 +66,17 @@ pub struct CaseCancelled {
     pub by: AgentId,
     /// The operator's reason, as free text.
     pub why: String,
+}
+
+/// The data of `case_figures_recorded`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseFiguresRecorded {
+    /// The number of the new version.
+    pub version: u32,
+    /// The number of the version that it replaces.
+    pub replaces: u32,
+    /// The run that has brought the figures.
+    pub run: u32,
+    /// The new figures, by analysis.
+    pub figures: BTreeMap<Token, RecordedFigures>,
 }

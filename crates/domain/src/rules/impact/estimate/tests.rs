@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixtures::{agent, start, token};
+use crate::rules::impact::models::check_models;
 
 /// A graph of these analyses, all of ann.
 pub(crate) fn graph_of(rows: &[Value]) -> Graph {
