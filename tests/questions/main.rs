@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 mod answers;
+mod archived;
 mod killed;
 mod modes;
 mod python;
