@@ -66,6 +66,15 @@ class Rendering(unittest.TestCase):
                 self.engine.render(CHART, change)
             self.assertIn(expected, str(raised.exception))
 
+    def test_a_service_has_credentials_of_its_own(self):
+        file = "/etc/concord/secrets/concord-service-coordinator/nats.creds"
+        own = {"secrets": ["concord-service-coordinator"], "settings": {"broker": {"credentials": file}}}
+        manifest, _ = self.engine.render(CHART, {"services": {"coordinator": own}})
+        maps = [one for one in yaml.safe_load_all(manifest) if one and one["kind"] == "ConfigMap"]
+        settings = next(one["data"] for one in maps if "coordinator.toml" in one.get("data", {}))
+        having = [name for name, text in settings.items() if f'credentials = "{file}"' in text]
+        self.assertEqual(having, ["coordinator.toml"])
+
     def test_the_notes_say_what_is_not_safe_yet(self):
         _, minimal = self.engine.render(CHART, values("minimal"))
         _, production = self.engine.render(CHART, values("production"))

@@ -21,6 +21,8 @@ impl Layout {
             .map(|aggregate| space.join(&["event", aggregate.as_str(), ">"]))
             .collect();
         publish.push(space.join(&["dead", service.as_str(), ">"]));
+        // What its processes share, such as what is left of a budget.
+        publish.push(space.join(&["memory", service.as_str(), ">"]));
         publish.extend(self.spoken_by(service));
         let replicas = [ReplicaVerb::Beat, ReplicaVerb::Take].map(|verb| {
             SystemSubject::Replica {
@@ -82,7 +84,8 @@ impl Layout {
         ]
         .map(|verb| format!("$JS.API.{verb}"))
         .into();
-        asked.push("$JS.ACK.>".to_owned());
+        // To acknowledge, and to say that more can be taken of what is read from a bucket.
+        asked.extend(["$JS.ACK.>", "$JS.FC.>"].map(str::to_owned));
         if service == Service::EscalationTimer {
             asked.push("$JS.API.STREAM.PURGE.*".to_owned());
             asked.push(self.subjects.all("timer"));
