@@ -198,7 +198,7 @@ pub(super) fn start(state: &ImpactState, asked: &StartRerun) -> Result<RerunStar
                 "Run {} is under way, which {} has asked for.",
                 run.number, run.by
             ),
-            "Wait until it has ended: concord impact show says how far it is.",
+            "Wait until it has ended: who asked for it and who opened the case are told (rerun_progress).",
         ));
     }
     let plan = plan_now(&state.graph, &asked.standings);
