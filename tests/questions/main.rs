@@ -8,6 +8,7 @@ mod archived;
 mod killed;
 mod modes;
 mod python;
+mod rust;
 mod stage;
 
 /// Longer than anything here takes, even on a machine that does much else.

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::builder::{Builder, Handlers};
-use crate::pending_requests::PendingRequests;
+use crate::pending_requests::{AnswerOf, PendingRequests};
 use crate::{Error, Message};
 
 /// How long [`Agent::request`] waits for an answer.
@@ -278,11 +278,21 @@ impl Agent {
 
     /// The same as [`Self::request`] for a message that is made already, and another time limit.
     pub async fn ask(&self, message: Message, within: Duration) -> Result<Value, Error> {
+        self.ask_for_answer(message, within, AnswerOf::Anybody)
+            .await
+    }
+
+    pub(crate) async fn ask_for_answer(
+        &self,
+        message: Message,
+        within: Duration,
+        of: AnswerOf,
+    ) -> Result<Value, Error> {
         let message = Envelope {
             requires_response: true,
             ..message
         };
-        let mut answered = self.inner.pending.register(message.message_id.as_str());
+        let mut answered = self.inner.pending.register(message.message_id.as_str(), of);
         self.publish(&message).await?;
         match tokio::time::timeout(within, answered.answer()).await {
             Ok(Some(answer)) => result(&answer),

@@ -1,10 +1,18 @@
 //! Messages to the group. The names and arguments of these functions are those of the specification.
 
+use std::time::Duration;
+
+use concord_wire::payload::{GroupAnswer, GroupQuestion};
 use concord_wire::{CaseId, MessageType, Recipient};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
+use crate::agent::now;
+use crate::pending_requests::AnswerOf;
 use crate::{Agent, Error, Message};
+
+/// How much longer than a question to the group lasts its asker waits to be told how it ended.
+const GRACE: Duration = Duration::from_secs(15);
 
 impl Agent {
     /// Sends a question to the group. Any agent with the right skills may answer.
@@ -56,6 +64,28 @@ impl Agent {
                 .insert("preferred_agents", to_raw_value(preferred_agents)?);
         }
         self.publish(&message).await
+    }
+
+    /// Asks whoever can help, and waits for the one answer that is made of theirs. Answers count for the time `within`. Each agent's
+    /// own answer comes beside it, to the handlers. [`Error::Refused`] where nobody can answer, or nobody has.
+    pub async fn ask_group(
+        &self,
+        question: &GroupQuestion,
+        conversation: Option<&CaseId>,
+        within: Duration,
+    ) -> Result<GroupAnswer, Error> {
+        let kind = match &question.preferred_agents {
+            Some(_) => MessageType::PeerRequest,
+            None => MessageType::GroupQuery,
+        };
+        let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+        let message = Message {
+            case_id: conversation.cloned(),
+            deadline: Some(now().plus_millis(within_ms)),
+            ..self.message(Recipient::Any, kind, question)?
+        };
+        let answered = self.ask_for_answer(message, within + GRACE, AnswerOf::Service);
+        Ok(serde_json::from_value(answered.await?)?)
     }
 
     /// Offers help to the group.

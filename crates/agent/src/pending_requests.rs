@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use concord_wire::MessageType;
+use concord_wire::subject::Service;
 use tokio::sync::oneshot;
 
 use crate::Message;
@@ -22,19 +23,29 @@ pub(crate) struct PendingRequests {
     state: Mutex<State>,
 }
 
+/// Whose answer ends a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerOf {
+    /// The first that names it.
+    Anybody,
+    /// A service's: agents' answers to the same message come beside it.
+    Service,
+}
+
 #[derive(Default)]
 struct State {
-    /// Who waits, by the `message_id` of the request.
-    senders: HashMap<String, oneshot::Sender<Message>>,
+    /// Who waits for whose answer, by the `message_id` of the request.
+    senders: HashMap<String, (AnswerOf, oneshot::Sender<Message>)>,
     /// The requests whose answers were delivered early, oldest first.
     early: VecDeque<String>,
 }
 
 impl PendingRequests {
     /// Waits for the answer to a request until the returned value is dropped.
-    pub(crate) fn register(&self, request_id: &str) -> PendingRequest<'_> {
+    pub(crate) fn register(&self, request_id: &str, of: AnswerOf) -> PendingRequest<'_> {
         let (sender, answer) = oneshot::channel();
-        self.lock().senders.insert(request_id.to_owned(), sender);
+        let waiting = (of, sender);
+        self.lock().senders.insert(request_id.to_owned(), waiting);
         PendingRequest {
             requests: self,
             request_id: request_id.to_owned(),
@@ -45,7 +56,7 @@ impl PendingRequests {
     /// Whether the message is an answer that a request waits for.
     pub(crate) fn is_awaited(&self, message: &Message) -> bool {
         let state = self.lock();
-        is_answer(message) && request_ids(message).any(|id| state.senders.contains_key(id))
+        is_answer(message) && request_ids(message).any(|id| state.waits_for(id, message))
     }
 
     /// Gives an answer to the request that waits for it. False if no request waits for it and none has had it early.
@@ -78,9 +89,17 @@ impl PendingRequests {
 impl State {
     /// Gives the answer to whoever waits for it. Returns the id of the request.
     fn complete(&mut self, answer: &Message) -> Option<String> {
-        let (request_id, sender) =
-            request_ids(answer).find_map(|id| self.senders.remove_entry(id))?;
+        let id = request_ids(answer).find(|id| self.waits_for(id, answer))?;
+        let (request_id, (_, sender)) = self.senders.remove_entry(id)?;
         sender.send(answer.clone()).is_ok().then_some(request_id)
+    }
+
+    /// Whether an answer ends this request.
+    fn waits_for(&self, request_id: &str, answer: &Message) -> bool {
+        let waiting = self.senders.get(request_id);
+        waiting.is_some_and(|(of, _)| {
+            *of == AnswerOf::Anybody || Service::parse(answer.from_agent.as_str()).is_ok()
+        })
     }
 
     /// Whether the answer to a request was delivered early; that is then forgotten.
@@ -121,5 +140,37 @@ impl PendingRequest<'_> {
 impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         self.requests.lock().senders.remove(&self.request_id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn answer(from: &str) -> Message {
+        let message = json!({
+            "message_id": format!("a-{from}"), "timestamp": "2026-11-21T20:00:00Z", "from_agent": from, "to_agent": "ann",
+            "message_type": "response", "payload": {}, "reply_to": "m-1",
+        });
+        serde_json::from_value(message).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_question_waits_for_a_service_and_a_request_for_anybody() {
+        for (of, ends_with) in [
+            (AnswerOf::Service, "coordinator"),
+            (AnswerOf::Anybody, "eve"),
+        ] {
+            let pending = PendingRequests::default();
+            let mut waiting = pending.register("m-1", of);
+            let is_for_anybody = of == AnswerOf::Anybody;
+            assert_eq!(pending.is_awaited(&answer("eve")), is_for_anybody);
+            assert_eq!(pending.deliver(&answer("eve")), is_for_anybody);
+            assert_eq!(pending.deliver(&answer("coordinator")), !is_for_anybody);
+            let answered = waiting.answer().await.unwrap();
+            assert_eq!(answered.from_agent.as_str(), ends_with);
+        }
     }
 }

@@ -21,6 +21,7 @@ use crate::questions::Questions;
 use crate::route::exchange::{
     RequestPosition, answer_input, is_between_agents, read_answer, read_request, refusal_by_card,
 };
+use crate::route::question::ANSWERING;
 
 /// Hears what agents ask each other for.
 pub(crate) struct Exchange<P> {
@@ -61,7 +62,7 @@ impl<P: Ports> Handler for Exchange<P> {
         };
         let is_of_request = match &input {
             // Most answers are to requests, which this process has in memory.
-            Some((id, RequestInput::Reply(_))) => {
+            Some((id, RequestInput::Reply(_))) if ANSWERING.contains(&envelope.message_type) => {
                 let known = self.requests.load_up_to(id, 1).await?;
                 known.state.opened.is_some()
             }
