@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::builder::{Builder, Handlers};
+use crate::builder::{Builder, Handlers, Hears};
 use crate::pending_requests::{AnswerOf, PendingRequests};
 use crate::{Error, Message};
 
@@ -72,7 +72,7 @@ impl Agent {
         let subjects = builder.subjects()?;
         let Builder {
             agent_id,
-            durable,
+            hears,
             compress_over,
             card,
             handlers,
@@ -101,7 +101,7 @@ impl Agent {
                 pending: PendingRequests::default(),
             }),
         };
-        match agent.start(durable).await {
+        match agent.start(hears).await {
             Ok(()) => Ok(agent),
             Err(error) => {
                 // Nobody holds this agent: without this it would go on receiving beside the next one that connects.
@@ -111,8 +111,8 @@ impl Agent {
         }
     }
 
-    async fn start(&self, durable: bool) -> Result<(), Error> {
-        self.listen(durable).await?;
+    async fn start(&self, hears: Hears) -> Result<(), Error> {
+        self.listen(hears).await?;
         if self.inner.card.is_some() {
             self.register().await?;
         }

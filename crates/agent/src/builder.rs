@@ -38,11 +38,22 @@ impl Handlers {
 pub struct Builder {
     pub(crate) agent_id: Result<AgentId, Fault>,
     pub(crate) prefix: String,
-    pub(crate) durable: bool,
+    pub(crate) hears: Hears,
     pub(crate) compress_over: Option<usize>,
     pub(crate) card: Option<Card>,
     pub(crate) handlers: Handlers,
     pub(crate) options: ConnectOptions,
+}
+
+/// What an agent hears of what is said to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hears {
+    /// What is sent while it is connected.
+    WhileConnected,
+    /// What the broker keeps for it in an inbox that it makes itself.
+    OwnInbox,
+    /// What the broker keeps for it in an inbox that operators have made.
+    RegisteredInbox,
 }
 
 impl Builder {
@@ -58,7 +69,7 @@ impl Builder {
             options: ConnectOptions::new().name(agent_id),
             agent_id: checked,
             prefix: concord_wire::subject::DEFAULT_PREFIX.to_owned(),
-            durable: false,
+            hears: Hears::WhileConnected,
             compress_over: None,
             card: None,
             handlers: Handlers::default(),
@@ -101,7 +112,14 @@ impl Builder {
     /// Keeps messages in the broker while the agent is not connected. Without this the agent receives only what is sent while
     /// it is connected.
     pub fn durable(mut self) -> Self {
-        self.durable = true;
+        self.hears = Hears::OwnInbox;
+        self
+    }
+
+    /// Takes what the broker keeps in the durable inbox that operators have made for the agent (`concord agents register --inbox`).
+    /// The agent's user needs no rights beyond those that `concord permissions` prints.
+    pub fn registered_inbox(mut self) -> Self {
+        self.hears = Hears::RegisteredInbox;
         self
     }
 

@@ -11,10 +11,11 @@ use concord_wire::{
     Dialect, Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, dialect, header,
 };
 use futures::StreamExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::agent::now;
+use crate::builder::Hears;
 use crate::pending_requests::ANSWERS;
 use crate::waking::awake;
 use crate::{Agent, Error, Message, encoding};
@@ -38,11 +39,17 @@ const DELIVERIES_MAX: i64 = 5;
 impl Agent {
     /// Begins to receive messages. With a durable inbox, every message that is stored after this returns is received; without one, every
     /// message that the broker reads after the subscriptions, which are sent when this returns.
-    pub(crate) async fn listen(&self, durable: bool) -> Result<(), Error> {
+    pub(crate) async fn listen(&self, hears: Hears) -> Result<(), Error> {
         let subjects = &self.inner.subjects;
         let agent_id = &self.inner.agent_id;
         for lane in Lane::ALL {
-            if durable {
+            if hears == Hears::WhileConnected {
+                self.subscribe(
+                    subjects.inbox(lane, &Recipient::Agent(agent_id.clone())),
+                    Self::receive,
+                )
+                .await?;
+            } else {
                 for kind in ANSWERS {
                     self.subscribe(
                         subjects.between(lane, None, agent_id, &kind.token()),
@@ -50,13 +57,10 @@ impl Agent {
                     )
                     .await?;
                 }
-                self.start_pulling(lane).await?;
-            } else {
-                self.subscribe(
-                    subjects.inbox(lane, &Recipient::Agent(agent_id.clone())),
-                    Self::receive,
-                )
-                .await?;
+                match hears {
+                    Hears::RegisteredInbox => self.take_registered(lane).await?,
+                    _ => self.start_pulling(lane).await?,
+                }
             }
             self.subscribe(subjects.inbox(lane, &Recipient::All), Self::receive)
                 .await?;
@@ -86,6 +90,26 @@ impl Agent {
                 if let Some(message) = agent.read(&message, sequence, received_at) {
                     agent.inner.working.spawn(receive(agent.clone(), message));
                 }
+            }
+        });
+        Ok(())
+    }
+
+    /// Begins to take what comes from the inbox that operators have made. The broker bounds how much is on its way.
+    async fn take_registered(&self, lane: Lane) -> Result<(), Error> {
+        let subjects = &self.inner.subjects;
+        let inbox = subjects.registered_inbox(lane, &self.inner.agent_id);
+        let client = &self.inner.client;
+        let heard = client.queue_subscribe(inbox.deliver_to, inbox.group).await;
+        let mut heard =
+            heard.map_err(|error| Error::broker("take a subscription")(error.into()))?;
+        let agent = self.clone();
+        self.inner.listening.spawn(async move {
+            while let Some(Some(message)) = agent.inner.stop.run_until_cancelled(heard.next()).await
+            {
+                let context = agent.inner.jetstream.clone();
+                let delivery = jetstream::Message { message, context };
+                agent.inner.working.spawn(agent.clone().process(delivery));
             }
         });
         Ok(())
@@ -158,15 +182,17 @@ impl Agent {
             .await?;
         while let Ok(Some(delivery)) = timeout(SILENCE_MAX, batch.next()).await {
             let Some(permit) = free.split(1) else { break };
-            self.inner
-                .working
-                .spawn(self.clone().process(delivery?, permit));
+            let (agent, delivery) = (self.clone(), delivery?);
+            self.inner.working.spawn(async move {
+                agent.process(delivery).await;
+                drop(permit);
+            });
         }
         Ok(())
     }
 
     /// Handles a delivery, tells the broker meanwhile that this goes on, and acknowledges it.
-    async fn process(self, delivery: jetstream::Message, _permit: OwnedSemaphorePermit) {
+    async fn process(self, delivery: jetstream::Message) {
         let stored = delivery.info().map_or((0, now()), |info| {
             let millis = info.published.unix_timestamp_nanos() / 1_000_000;
             (

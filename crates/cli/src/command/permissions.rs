@@ -42,8 +42,8 @@ each agent or person, which shares with it what the agent says and hears, and no
 the file beside a jetstream block and give each password as a variable. The broker does not check the reply subject of what a
 user publishes: in a shared account an agent can have acknowledgements stored where they do not belong, which readers pass
 over. In an account of its own it cannot, and any inbox is its own. JetStream stays in Concord's account: agents hear by plain
-subscriptions, and durable consumers, $JS.API and the object store of payloads over 1 MB do not work for them, as with one
-shared account. Each pair of agents takes eight lines, since agents hear each other from account to account.")]
+subscriptions there, and durable inboxes and the object store of payloads over 1 MB do not work for them. In one shared account
+they have the durable inboxes that operators make (`concord agents register --inbox`). Each pair of agents takes eight lines, since agents hear each other from account to account.")]
 pub(crate) struct PermissionsArgs {
     /// The agent or person; with --accounts all of them.
     #[arg(value_parser = agent_id, required_unless_present_any = ["people", "service"], value_name = "AGENT")]

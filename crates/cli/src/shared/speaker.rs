@@ -33,9 +33,13 @@ impl Speaker {
 
     /// What the user may do in the account of everybody.
     pub(crate) fn permissions(&self, space: &SubjectSpace) -> Permissions {
+        let of_agent = space.permissions(&self.name);
+        if self.roles.is_empty() {
+            return of_agent;
+        }
         Permissions {
             publish: self.publish(space),
-            ..space.permissions(&self.name)
+            ..of_agent
         }
     }
 

@@ -246,7 +246,9 @@ impl Auditor {
                     &read
                 }
                 Err(fault) => {
-                    let foreign = NonEvent::of(false, bytes).filter(|_| from.is_some());
+                    let foreign = NonEvent::of(false, bytes)
+                        // An agent may send nothing at all, and is answered.
+                        .filter(|_| from.is_some() && !bytes.is_empty());
                     let Some(foreign) = foreign else {
                         return self.unreadable(from, to, position, &fault);
                     };

@@ -17,8 +17,8 @@ use crate::service::ServiceRunner;
 
 /// How often the broker is asked how much waits.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// How many consumers in which nothing waits it is asked about each time.
-const IN_TURN: usize = 2;
+/// A consumer in which nothing seems to wait is asked about once in so many times.
+const IN_TURN: usize = 8;
 /// How often it is asked while it does not answer: a service is ready as soon as its consumers are there.
 const POLL_INTERVAL_DOWN: Duration = Duration::from_millis(200);
 
@@ -81,8 +81,8 @@ async fn readyz(State(shown): State<Shown>) -> (StatusCode, String) {
 
 /// Watches the broker and the lag of the service's consumers until `stop`.
 ///
-/// Each delivery says how much waits behind it, so the broker is asked only about consumers in which something waited last, and about a
-/// few of the others in turn: a question is dear, and there are many consumers and replicas.
+/// Each delivery says how much waits behind it, so the broker is asked each time only about consumers in which something waited last, and
+/// about the others in turn: a question is dear, and there are many consumers and replicas. What is stuck is delivered to nobody.
 pub async fn watch(
     runner: ServiceRunner,
     consumers: Arc<Vec<ConsumerDefinition>>,
@@ -92,12 +92,11 @@ pub async fn watch(
     loop {
         let mut up = runner.broker.is_connected();
         for (place, definition) in consumers.iter().enumerate() {
-            let from_turn = (place + consumers.len() - turn) % consumers.len();
-            let asked = !was_up || from_turn < IN_TURN || waits(&runner, definition);
+            let asked = !was_up || place % IN_TURN == turn || waits(&runner, definition);
             // One question without an answer is enough: each is waited for.
             up = up && (!asked || poll(&runner, definition).await);
         }
-        turn = (turn + IN_TURN) % consumers.len().max(1);
+        turn = (turn + 1) % IN_TURN;
         was_up = up;
         runner.metrics.broker_up.set(i64::from(up));
         tokio::select! {

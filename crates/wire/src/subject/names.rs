@@ -14,6 +14,22 @@ pub struct AgentInbox {
     pub filter: String,
 }
 
+/// The durable inbox of an agent on one lane that operators have made for it: a consumer that the broker pushes to one subject, which
+/// only the agent hears. So the agent needs no right to ask JetStream for anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegisteredInbox {
+    /// The name of the stream.
+    pub stream: String,
+    /// The name of the consumer.
+    pub consumer: String,
+    /// The subjects that it is given.
+    pub filter: String,
+    /// Where the agent hears what the consumer is given.
+    pub deliver_to: String,
+    /// The queue group in which the processes of an agent share it.
+    pub group: String,
+}
+
 impl Lane {
     /// How the name of the stream ends that holds the messages of this lane.
     pub fn stream_suffix(self) -> &'static str {
@@ -47,5 +63,37 @@ impl SubjectSpace {
             consumer: format!("agent-{agent}"),
             filter: self.inbox(lane, &Recipient::Agent(agent.clone())),
         }
+    }
+
+    /// The durable inbox of an agent on `lane` that operators have made for it.
+    pub fn registered_inbox(&self, lane: Lane, agent: &AgentId) -> RegisteredInbox {
+        let AgentInbox { stream, filter, .. } = self.agent_inbox(lane, agent);
+        RegisteredInbox {
+            stream,
+            consumer: format!("inbox-{agent}"),
+            filter,
+            deliver_to: format!(
+                "{}.{}.{}",
+                Self::replies(agent),
+                self.prefix(),
+                lane.as_str()
+            ),
+            group: agent.to_string(),
+        }
+    }
+
+    /// The subjects on which an agent acknowledges what comes from its registered inboxes; both forms that the broker has.
+    pub(super) fn inbox_acknowledgements(&self, agent: &AgentId) -> Vec<String> {
+        let inboxes = Lane::ALL.map(|lane| self.registered_inbox(lane, agent));
+        inboxes
+            .into_iter()
+            .flat_map(
+                |RegisteredInbox {
+                     stream, consumer, ..
+                 }| {
+                    ["$JS.ACK", "$JS.ACK.*.*"].map(|root| format!("{root}.{stream}.{consumer}.>"))
+                },
+            )
+            .collect()
     }
 }

@@ -22,15 +22,16 @@ impl SubjectSpace {
     /// What the user of `agent` may do. Whoever may publish under an agent's id is that agent. The broker lets no other user do
     /// so, and lets no agent publish events and deadlines or read what is addressed to somebody else.
     ///
+    /// It may acknowledge what comes from the durable inboxes that operators have made for it ([`Self::registered_inbox`]).
+    ///
     /// Answers to its own requests come on `_INBOX.<agent>.>`, so its client must be told that prefix: the usual one is
     /// shared with everybody.
     pub fn permissions(&self, agent: &AgentId) -> Permissions {
         let mut subscribe = self.subscribe_subjects(agent);
         subscribe.push(format!("{}.>", Self::replies(agent)));
-        Permissions {
-            publish: self.publish_subjects(agent),
-            subscribe,
-        }
+        let mut publish = self.publish_subjects(agent);
+        publish.extend(self.inbox_acknowledgements(agent));
+        Permissions { publish, subscribe }
     }
 
     /// What an agent in an account of its own may do there. Only what it publishes leaves the account, and only what it
@@ -184,7 +185,13 @@ mod tests {
             space.permissions(&eva),
             space.permissions_in_own_account(&eva),
         );
-        assert_eq!(own.publish, shared.publish);
+        let said = own.publish.len();
+        assert_eq!(own.publish, shared.publish[..said]);
+        assert!(
+            shared.publish[said..]
+                .iter()
+                .all(|subject| subject.starts_with("$JS.ACK."))
+        );
         assert_eq!(own.subscribe[..4], shared.subscribe[..4]);
         assert_eq!(own.subscribe[4..], ["_INBOX.>"]);
         let between = space.publish_subjects_between(&eva, &AgentId::new("ben").unwrap());
@@ -209,7 +216,11 @@ mod tests {
                 "concord.v1.beat.eva",
                 "concord.v1.api.coordinator.board.eva",
                 "concord.v1.api.coordinator.briefing.eva",
-                "concord.v1.api.coordinator.commitments.eva"
+                "concord.v1.api.coordinator.commitments.eva",
+                "$JS.ACK.CONCORD_MESSAGES.inbox-eva.>",
+                "$JS.ACK.*.*.CONCORD_MESSAGES.inbox-eva.>",
+                "$JS.ACK.CONCORD_URGENT.inbox-eva.>",
+                "$JS.ACK.*.*.CONCORD_URGENT.inbox-eva.>"
             ]
         );
         assert_eq!(

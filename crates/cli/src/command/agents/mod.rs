@@ -13,6 +13,7 @@ use crate::shared::input::{name, read_input};
 use crate::shared::output::{self, NAMED, styled};
 
 mod find;
+mod inbox;
 mod list;
 mod watch;
 
@@ -24,7 +25,11 @@ Examples:
   concord agents --watch                  and then what changes, until Ctrl-C
   concord agents find --skill translation
   concord agents register card.json
+  concord agents register card.json --inbox
   concord agents deregister coder --why \"replaced by coder-2\"
+
+With --inbox the broker keeps what is said to the agent while it is away, and the agent needs no rights for that beyond those that
+`concord permissions` prints (docs/agents.md). It takes an operator; deregistering removes the inbox.
 
 An agent registers itself by a request to coordinator with the action register_agent and its card as parameters.")]
 pub(crate) struct AgentsArgs {
@@ -54,6 +59,9 @@ struct RegisterArgs {
     /// The card, as JSON; `-` reads standard input.
     #[arg(value_name = "FILE")]
     file: std::path::PathBuf,
+    /// Make a durable inbox for it, too.
+    #[arg(long)]
+    inbox: bool,
     /// The person who gives the command.
     #[arg(long, value_name = "PERSON", value_parser = agent_id, default_value = "operator")]
     by: AgentId,
@@ -115,8 +123,13 @@ async fn register(
     let broker = connection.connect().await?;
     let request = json!({ "card": card, "by": args.by });
     let done = command(&broker, Service::Coordinator, "register_agent", &request).await?;
+    if args.inbox {
+        inbox::make(&broker, &card.agent_id).await?;
+    }
     match json || args.json.json {
-        true => output::json(&json!({ "registered": card, "by": args.by, "done": done }))?,
+        true => output::json(
+            &json!({ "registered": card, "by": args.by, "done": done, "inbox": args.inbox }),
+        )?,
         false => {
             let skills = output::count(card.skills.len() as u64, "skill");
             output::print(&format!(
@@ -136,6 +149,10 @@ async fn deregister(
     let broker = connection.connect().await?;
     let request = json!({ "agent_id": args.agent, "by": args.by, "why": args.why });
     let done = command(&broker, Service::Coordinator, "deregister_agent", &request).await?;
+    // People have no right to ask the broker for consumers.
+    if connection.caller.is_none() {
+        inbox::remove(&broker, &args.agent).await?;
+    }
     match json || args.json.json {
         true => output::json(
             &json!({ "left": args.agent, "by": args.by, "why": args.why, "done": done }),

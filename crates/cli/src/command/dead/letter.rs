@@ -7,14 +7,12 @@ use concord_events::dead_letter::{DeadLetter, DeadReason, header};
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{Channel, ConsumerKind, StreamKind};
 use concord_runtime::Broker;
+use concord_runtime::broker::non_event::BODY_SIZE;
 use concord_runtime::delivery::ErrorChain;
 use concord_wire::Timestamp;
 
 use crate::shared::failure::Failure;
 use crate::shared::stream_reader::{self, Scope};
-
-/// With this header the broker says how large a body is that it was asked to leave out.
-const BODY_SIZE: &str = "Nats-Msg-Size";
 
 /// A dead letter with its original.
 pub(crate) struct Letter {

@@ -1,0 +1,141 @@
+//! An agent whose user has nothing but the permissions that `concord permissions` prints has a durable inbox, which operators have made when
+//! they registered it: it takes and acknowledges what is its own, and nobody else's.
+
+use std::io::Write as _;
+
+use async_nats::jetstream::consumer::push;
+use async_nats::{ConnectOptions, jetstream};
+use concord_agent::Agent;
+use concord_events::topology::StreamKind;
+use concord_testkit::{Message, TestInstallation, concord, stored, unique, wait_for};
+use concord_wire::subject::{Lane, SubjectSpace};
+use concord_wire::{AgentId, MessageType};
+use futures::StreamExt;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::timeout;
+
+use crate::PATIENCE;
+use crate::user::{User, agents, start, users};
+
+/// Registers an agent with an inbox.
+fn register(installation: &TestInstallation, agent: &AgentId) {
+    let mut card = tempfile::NamedTempFile::new().expect("a file");
+    write!(card, "{}", json!({ "agent_id": agent })).expect("it is written");
+    let file = card.path().to_str().expect("a path");
+    let server = installation.server_url();
+    let output = concord(&["agents", "register", file, "--inbox", "--server", server]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+}
+
+/// Waits until an agent has taken and acknowledged everything.
+async fn wait_until_empty(installation: &TestInstallation, agent: &AgentId) {
+    let inbox = SubjectSpace::default().registered_inbox(Lane::Normal, agent);
+    let broker = jetstream::new(installation.client().clone());
+    wait_for("the inbox to be empty", PATIENCE, async || {
+        let consumer = broker.get_consumer_from_stream::<push::Config, _, _>(
+            inbox.consumer.clone(),
+            inbox.stream.clone(),
+        );
+        let mut consumer = consumer.await.map_err(|error| error.to_string())?;
+        let info = consumer.info().await.map_err(|error| error.to_string())?;
+        match (info.num_pending, info.num_ack_pending) {
+            (0, 0) => Ok(()),
+            waiting => Err(format!("{waiting:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_takes_what_was_kept_for_it_and_nobody_elses() {
+    let [eva, mallory] = agents(["eva", "mallory"]);
+    let installation = start(users(&[&eva, &mallory])).await;
+    register(&installation, &eva);
+    register(&installation, &mallory);
+    let mut his = User::connect(&installation, &mallory).await;
+    let note = |to: &AgentId, number: u32| {
+        let payload = json!({ "summary": format!("note {number}") });
+        Message::new("_", mallory.as_str(), to.as_str(), "info_update", payload)
+    };
+    // She is away.
+    for number in 0..3 {
+        note(&eva, number).store(&his.client).await;
+    }
+
+    let (sender, mut heard) = unbounded_channel();
+    let options = ConnectOptions::with_user_and_password(eva.to_string(), "x".into());
+    let agent = Agent::builder(eva.as_str())
+        .options(options)
+        .registered_inbox()
+        .on(MessageType::InfoUpdate, move |_, message| {
+            let payload: Value = serde_json::from_str(message.payload.get()).expect("JSON");
+            let _ = sender.send(payload["summary"].clone());
+            async { Ok(()) }
+        })
+        .connect(installation.server_url())
+        .await
+        .expect("she may connect");
+    note(&eva, 3).store(&his.client).await;
+    let mut summaries = Vec::new();
+    for _ in 0..4 {
+        let summary = timeout(PATIENCE, heard.recv()).await.expect("it is heard");
+        summaries.push(summary.expect("a summary"));
+    }
+    summaries.sort_by_key(ToString::to_string);
+    assert_eq!(
+        json!(summaries),
+        json!(["note 0", "note 1", "note 2", "note 3"])
+    );
+    wait_until_empty(&installation, &eva).await;
+    agent.close().await.expect("it ends");
+
+    let hers = SubjectSpace::default().registered_inbox(Lane::Normal, &eva);
+    let acknowledgement = format!("$JS.ACK.{}.{}.1.4.4.1.0", hers.stream, hers.consumer);
+    his.may_not_publish(acknowledgement, b"+ACK", "an acknowledgement in her name")
+        .await;
+    let next = format!(
+        "$JS.API.CONSUMER.MSG.NEXT.{}.{}",
+        hers.stream, hers.consumer
+    );
+    his.may_not_publish(next, b"", "what waits for her").await;
+    his.may_not_subscribe(hers.deliver_to).await;
+    name_an_event(&installation, &his, &mallory, note(&mallory, 4)).await;
+}
+
+/// Mallory acknowledges a message and asks that the broker's answer, which is empty, goes to the place of an event.
+async fn name_an_event(
+    installation: &TestInstallation,
+    his: &User,
+    mallory: &AgentId,
+    note: Message,
+) {
+    let inbox = SubjectSpace::default().registered_inbox(Lane::Normal, mallory);
+    let heard = his.client.queue_subscribe(inbox.deliver_to, inbox.group);
+    let mut heard = heard.await.expect("a subscription");
+    note.store(&his.client).await;
+    let delivery = timeout(PATIENCE, heard.next()).await.expect("it is heard");
+    let receipt = delivery.and_then(|message| message.reply);
+    let case = unique("case");
+    let event = format!("concord.v1.event.case.{case}.opened");
+    let asked = his.client.publish_with_reply(
+        receipt.expect("it is to be acknowledged"),
+        event.clone(),
+        "+ACK".into(),
+    );
+    asked.await.expect("sent");
+    wait_for("the empty answer among the events", PATIENCE, async || {
+        let found = stored(installation.client(), StreamKind::Events, &event).await?;
+        let is_empty = found.iter().any(|one| one.payload.is_empty());
+        is_empty.then_some(()).ok_or_else(|| "nothing".to_owned())
+    })
+    .await;
+    let opening = json!({ "case_id": case, "participants": [mallory], "task": { "type": "test" } });
+    installation.open_case(&opening).await;
+    let finding = json!({ "summary": "Seen.", "risk_score": 20 });
+    Message::finding(&case, mallory.as_str(), finding, 0.8)
+        .store(&his.client)
+        .await;
+    installation.holds(PATIENCE).await;
+}
