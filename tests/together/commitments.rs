@@ -10,6 +10,11 @@ fn commitment(case: &str, from: &str, act: &str, resource: &str, lease_ms: Value
     Message::new(case, from, "coordinator", "commitment", payload)
 }
 
+fn request(from: &str, action: &str, parameters: Value) -> Message {
+    let payload = json!({ "action": action, "parameters": parameters });
+    Message::new("_", from, "coordinator", "request", payload)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resource_is_held_by_one_until_it_is_released_or_its_lease_passes() {
     let installation = TestInstallation::start_without_adapter().await;
@@ -87,10 +92,6 @@ async fn what_an_agent_holds_is_free_when_it_is_gone() {
     let (cyd, dan) = (unique("cyd"), unique("dan"));
     let build = unique("build");
     let commit = |from: &str| commitment("_", from, "commit", &build, Value::Null);
-    let request = |from: &str, action: &str, parameters: Value| {
-        let payload = json!({ "action": action, "parameters": parameters });
-        Message::new("_", from, "coordinator", "request", payload)
-    };
     refused(client, &commit(&cyd), "UNAUTHORIZED", "/from_agent").await;
     for name in [&cyd, &dan] {
         let card = json!({ "agent_id": name });
@@ -119,4 +120,39 @@ async fn what_an_agent_holds_is_free_when_it_is_gone() {
         .await;
     told(client, ("_", &dan), "commitment_ended", gone).await;
     refused(client, &commit(&dan), "AGENT_UNAVAILABLE", "/from_agent").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commitment_to_a_task_ends_with_the_task_for_whoever_has_had_it() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let [eva, fay] = ["eva", "fay"].map(unique);
+    for name in [&eva, &fay] {
+        let card = json!({ "agent_id": name });
+        granted(client, &request(name, "register_agent", card)).await;
+    }
+    let open = |id: &str| {
+        let terms = json!({ "task_id": id, "strategy": "broadcast", "task": { "type": "sum" }, "criteria": { "agents": [eva] } });
+        request("olga", "open_task", terms)
+    };
+    let commit =
+        |from: &str, id: &str| commitment("_", from, "commit", &format!("task/{id}"), Value::Null);
+    let [done, others] = ["t-done", "t-others"].map(unique);
+    for (id, holder) in [(&done, &eva), (&others, &fay)] {
+        granted(client, &open(id)).await;
+        granted(client, &commit(holder, id)).await;
+        let cancel = request("olga", "cancel_task", json!({ "task_id": id }));
+        granted(client, &cancel).await;
+    }
+    let over = |data: &Value| data["reason"] == "work_done";
+    told(client, ("_", &eva), "commitment_ended", over).await;
+    granted(client, &commit(&fay, &done)).await;
+    // Who was not given the task keeps what it has.
+    refused(
+        client,
+        &commit(&eva, &others),
+        "INVALID_REQUEST",
+        "/payload/resource",
+    )
+    .await;
 }

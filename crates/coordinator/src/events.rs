@@ -186,6 +186,7 @@ impl<P: Ports> Handler for OwnEvents<P> {
                 let done = self.effects_of_tasks.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.tasks.follow(&record).await?;
+                self.shared.end_commitments(&record, &self.tasks).await?;
                 self.shared.heard_of_task(&record, &self.tasks).await?;
                 Ok(done)
             }

@@ -121,6 +121,17 @@ impl Holdings {
         outside.cloned().collect()
     }
 
+    /// Who has committed to a resource of this name, and where.
+    pub(crate) fn of_resource(&self, resource: &str) -> Vec<(AgentId, Token)> {
+        let known = self.known();
+        let all = known.iter().flat_map(|(agent, of_agent)| {
+            let there = of_agent.iter();
+            let there = there.filter(|(_, resources)| resources.contains(resource));
+            there.map(move |(id, _)| (agent.clone(), id.clone()))
+        });
+        all.collect()
+    }
+
     /// Whether somebody has commitments there.
     pub(crate) fn has(&self, id: &Token) -> bool {
         self.known().values().any(|all| all.contains_key(id))

@@ -1,5 +1,5 @@
 //! What a case shares: its board, its commitments and its analyses. Who is in the case is asked before each message; a commitment ends when its
-//! lease passes, its holder is gone, or its case is over.
+//! lease passes, its holder is gone, its task has ended, or its case is over.
 
 use std::sync::Arc;
 
@@ -11,18 +11,21 @@ use concord_domain::aggregates::commitment::{
     CommitmentInput, CommitmentMachine, ReceivedCommitment,
 };
 use concord_domain::aggregates::impact::ImpactMachine;
-use concord_events::{AgentEvent, CaseEvent, DeadlineElapsed, EventMeta, LeaseBounds, StoredEvent};
+use concord_events::{
+    AgentEvent, CaseEvent, DeadlineElapsed, EventMeta, LeaseBounds, StoredEvent, TaskEvent,
+};
 use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Ack, Delivery, HandleError};
 use concord_runtime::event_store::step;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, People, Ports};
-use concord_wire::payload::{AgentStatus, CommitmentAct};
+use concord_wire::payload::{AgentStatus, CommitmentAct, TASK_RESOURCE};
 use concord_wire::{AgentId, CaseId, Envelope, ErrorCode, Fault, Token};
 
 use crate::holdings::Holdings;
 use crate::people::Names;
 use crate::route::shared::SharedInput;
+use crate::tasks::Tasks;
 
 /// Boards, commitments and analyses, and what is needed to say who may change them. Cheap to clone.
 pub(crate) struct Shared<P> {
@@ -206,6 +209,29 @@ impl<P: Ports> Shared<P> {
         for id in held {
             let gone = CommitmentInput::Gone(agent.clone());
             self.end(&id, &context, &gone).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the commitments to a task that has ended, of those who have had it: anybody may open a task with an id that others use for
+    /// something else.
+    pub(crate) async fn end_commitments(
+        &self,
+        record: &StoredEvent<TaskEvent>,
+        tasks: &Tasks<P>,
+    ) -> Result<(), HandleError> {
+        let resource = format!("{TASK_RESOURCE}{}", record.meta.id);
+        let held = match record.event.end() {
+            Some(_) => self.holdings.of_resource(&resource),
+            None => Vec::new(),
+        };
+        for (agent, id) in held {
+            if !tasks.has_had(&agent, &record.meta.id).await? {
+                continue;
+            }
+            let context = self.service.of_event(record.meta.event_id.clone());
+            let done = CommitmentInput::Done(resource.clone());
+            self.end(&id, &context, &done).await?;
         }
         Ok(())
     }

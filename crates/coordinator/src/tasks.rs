@@ -188,6 +188,12 @@ impl<P: Ports> Tasks<P> {
         })
     }
 
+    /// Whether an agent was given a task.
+    pub(crate) async fn has_had(&self, agent: &AgentId, id: &Token) -> Result<bool, step::Error> {
+        let task = self.tasks.load(id).await?.state;
+        Ok(task.parts.contains_key(agent))
+    }
+
     /// A deadline of a task has passed.
     pub(crate) async fn elapsed(
         &self,

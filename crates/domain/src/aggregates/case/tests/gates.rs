@@ -18,6 +18,7 @@ use crate::fixtures::{
     open_request, outcome, policy, said,
 };
 
+mod figures;
 mod passing;
 mod roles;
 mod shown;
@@ -423,5 +424,14 @@ pub(crate) fn stories() -> Vec<Story<CaseMachine>> {
             why: "off".into(),
         },
     );
-    vec![passed, let_through, agreed, changed, waiting, cancelled]
+    let figures = figures::story();
+    vec![
+        passed,
+        let_through,
+        agreed,
+        changed,
+        waiting,
+        cancelled,
+        figures,
+    ]
 }
