@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use concord_domain::aggregates::case::CaseState;
 use concord_domain::aggregates::impact::{
-    DecisionMoved, ImpactInput, ImpactMachine, ReceivedAnalysis, debate_standings, part_standings,
-    with_decisions,
+    DecisionMoved, ImpactInput, ImpactMachine, ImpactState, ReceivedAnalysis, debate_standings,
+    late_standings, part_standings, with_decisions,
 };
 use concord_domain::rules::impact::estimate::Standing;
 use concord_domain::rules::impact::graph::Source;
@@ -45,7 +45,8 @@ impl<P: Ports> Shared<P> {
             DebateEvent::FellBack(fell) => (fell.case_id, fell.outcome),
             _ => return Ok(()),
         };
-        let standings = |case: &CaseState| debate_standings(case, &outcome.conflict_id);
+        let standings =
+            |case: &CaseState, _: &ImpactState| debate_standings(case, &outcome.conflict_id);
         self.assess(&record.meta, &case_id, Some(&outcome), standings)
             .await
     }
@@ -58,15 +59,17 @@ impl<P: Ports> Shared<P> {
         let is_new = match &record.event {
             CaseEvent::Decided(_) => true,
             CaseEvent::DecisionChanged(changed) => !changed.change.changed.is_empty(),
-            _ => false,
+            _ => return Ok(()),
         };
-        match CaseId::new(record.meta.id.as_str()) {
-            Ok(case_id) if is_new => {
-                self.assess(&record.meta, &case_id, None, part_standings)
-                    .await
-            }
-            _ => Ok(()),
-        }
+        let Ok(case_id) = CaseId::new(record.meta.id.as_str()) else {
+            return Ok(());
+        };
+        let standings = |case: &CaseState, analyses: &ImpactState| {
+            let late = late_standings(case, analyses);
+            let parts = is_new.then(|| part_standings(case)).into_iter().flatten();
+            parts.chain(late).collect()
+        };
+        self.assess(&record.meta, &case_id, None, standings).await
     }
 
     async fn assess(
@@ -74,10 +77,11 @@ impl<P: Ports> Shared<P> {
         meta: &EventMeta,
         case_id: &CaseId,
         outcome: Option<&ConflictOutcome>,
-        standings: impl Fn(&CaseState) -> BTreeMap<Source, Standing>,
+        standings: impl Fn(&CaseState, &ImpactState) -> BTreeMap<Source, Standing>,
     ) -> Result<(), HandleError> {
         let id = case_id.token();
-        if self.analyses.load(&id).await?.state.graph.is_empty() {
+        let analyses = self.analyses.load(&id).await?.state;
+        if analyses.graph.is_empty() {
             return Ok(());
         }
         let case = self.cases.load(&id).await?.state;
@@ -91,7 +95,7 @@ impl<P: Ports> Shared<P> {
             debate_id: outcome.map(|outcome| outcome.conflict_id.clone()),
             status: outcome.map(|outcome| outcome.status),
             by: ruled_by.map(|ruled| ruled.expert.clone()),
-            standings: standings(&case),
+            standings: standings(&case, &analyses),
         };
         let context = self.service.of_event(meta.event_id.clone());
         let input = ImpactInput::Moved(Box::new(moved));

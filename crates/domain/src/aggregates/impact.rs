@@ -41,7 +41,8 @@ use super::case::reused_message_id;
 use super::review_queue::Recent;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
-use crate::rules::impact::graph::{Analysis, Graph};
+use crate::rules::impact::estimate::Standing;
+use crate::rules::impact::graph::{Analysis, Graph, Source};
 
 mod assess;
 mod decisions;
@@ -49,7 +50,9 @@ mod publish;
 pub mod rerun;
 
 pub use assess::{DecisionMoved, TOLD_MAX, moved};
-pub use decisions::{all_standings, debate_standings, part_standings, with_decisions};
+pub use decisions::{
+    all_standings, debate_standings, late_standings, part_standings, with_decisions,
+};
 pub use rerun::{Run, StartRerun, StepResult};
 
 /// Most analyses of a case.
@@ -89,6 +92,8 @@ pub struct ImpactState {
     pub runs: u32,
     /// What each author has published.
     pub authors: BTreeMap<AgentId, Written>,
+    /// What was last reported of each assumption.
+    pub(super) reported: BTreeMap<Source, Standing>,
     causes: Recent<MessageId, (AgentId, String)>,
     assessed: Recent<MessageId, ()>,
 }
@@ -101,6 +106,7 @@ impl Default for ImpactState {
             run: None,
             runs: 0,
             authors: BTreeMap::new(),
+            reported: BTreeMap::new(),
             causes: Recent::new(CAUSES_MAX),
             assessed: Recent::new(CAUSES_MAX),
         }
@@ -217,7 +223,13 @@ impl Machine for ImpactMachine {
         let meta = record.meta;
         match record.event {
             ImpactEvent::Published(published) => state.published(*published, meta.at),
-            ImpactEvent::Assessed(_) => state.assessed.insert(meta.cause, ()),
+            ImpactEvent::Assessed(assessed) => {
+                state.assessed.insert(meta.cause, ());
+                let standings = assess::standings(&assessed.changed).into_iter();
+                let is_assumption = |source: &Source| matches!(source, Source::Assumption(_));
+                let of_assumptions = standings.filter(|(source, _)| is_assumption(source));
+                state.reported.extend(of_assumptions);
+            }
             ImpactEvent::RerunStarted(started) => {
                 state.assessed.insert(meta.cause, ());
                 state.runs = started.run;

@@ -7,9 +7,9 @@ use concord_domain::aggregates::board::{BoardInput, BoardMachine};
 use concord_domain::aggregates::commitment::{CommitmentInput, CommitmentMachine, CommitmentState};
 use concord_events::{
     AgentEvent, Aggregate, BoardEvent, CaseEvent, CommitmentEvent, DeadlineEvent, ImpactEvent,
-    StoredEvent,
+    StoredEvent, TaskEvent,
 };
-use concord_wire::payload::CommitmentEnd;
+use concord_wire::payload::{CommitmentEnd, TASK_RESOURCE};
 use concord_wire::{AgentId, Envelope, Token};
 
 use super::again::decided_again;
@@ -99,6 +99,12 @@ fn followed(archive: &Archive, record: &StoredEvent<CommitmentEvent>) -> Option<
             ))
         }
         Aggregate::Case => Some(CommitmentInput::CaseOver),
+        Aggregate::Task => {
+            let event = StoredEvent::<TaskEvent>::decode(bytes, *sequence).ok()?;
+            let resource = format!("{TASK_RESOURCE}{}", event.meta.id);
+            let is_over = event.event.end().is_some();
+            is_over.then_some(CommitmentInput::Done(resource))
+        }
         _ => None,
     }
 }

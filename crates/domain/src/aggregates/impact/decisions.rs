@@ -8,6 +8,7 @@ use concord_wire::payload::{
 use concord_wire::{DebateId, Fault};
 use serde_json::Value;
 
+use super::ImpactState;
 use super::publish::{PARAMETERS, some_of};
 use crate::aggregates::case::{CaseState, confidence_of};
 use crate::rules::impact::estimate::Standing;
@@ -170,6 +171,20 @@ pub fn part_standings(case: &CaseState) -> BTreeMap<Source, Standing> {
         version: Some(changed.map_or(1, |(_, change)| change.version)),
     };
     BTreeMap::from([(Source::Decision(case_id.token()), standing)])
+}
+
+/// What stands of assumptions and is in no report yet: a debate may end before its case knows what it is about.
+pub fn late_standings(case: &CaseState, state: &ImpactState) -> BTreeMap<Source, Standing> {
+    let debates = case.outcomes.keys();
+    let standings = debates.flat_map(|debate| debate_standings(case, debate));
+    let is_late = |source: &Source, standing: &Standing| {
+        matches!(source, Source::Assumption(_))
+            && state.graph.dependants(source).next().is_some()
+            && state.reported.get(source) != Some(standing)
+    };
+    standings
+        .filter(|(source, standing)| is_late(source, standing))
+        .collect()
 }
 
 /// What stands in the case of whatever its analyses use.
