@@ -6,20 +6,18 @@ use concord_events::topology::StreamKind;
 use concord_runtime::Ports;
 use concord_runtime::delivery::Delivery;
 use concord_wire::payload::GroupQuestion;
-use concord_wire::subject::Service;
 use concord_wire::{Envelope, Fault, MessageType, Recipient};
 
 /// How a message is to be answered, where it is a question to the group: a `group_query`, a `peer_request`, or what is asked of
-/// whoever can help in a type of which nothing else is known.
+/// whoever can help in a type of which nothing else is known. What one agent is asked by its name is between the two.
 pub(super) fn terms_of<P: Ports>(
     envelope: &Envelope,
     delivery: &Delivery,
     ports: &P,
 ) -> Result<Option<QuestionTerms>, Fault> {
-    let is_for_service =
-        matches!(&envelope.to_agent, Recipient::Agent(to) if Service::parse(to.as_str()).is_ok());
+    let is_for_one = matches!(envelope.to_agent, Recipient::Agent(_));
     let asked = match &envelope.message_type {
-        _ if is_for_service => return Ok(None),
+        _ if is_for_one => return Ok(None),
         MessageType::GroupQuery | MessageType::PeerRequest => GroupQuestion::of(envelope)?,
         other
             if question::may_be(other)

@@ -161,6 +161,7 @@ async fn under_way(broker: &Broker) -> Result<u64, Failure> {
         name,
         event,
         service,
+        kind,
         ..
     } in consumers
     {
@@ -177,11 +178,13 @@ async fn under_way(broker: &Broker) -> Result<u64, Failure> {
         number += match handle.consumer_info(&name).await {
             Ok(info) => info.num_pending + info.num_ack_pending as u64,
             // An installation may do without the adapter. One that no service of this version has served yet lacks the
-            // consumers of events that are read only since. Nothing waits in them; that nothing is missing which follows
-            // from an event is an invariant.
+            // consumers of events, and of types of answers, that are read only since. Nothing waits in them; that nothing is
+            // missing which follows from an event is an invariant.
             Err(error)
                 if error.kind() == ConsumerInfoErrorKind::NotFound
-                    && (event.is_some() || service == Service::AgentAdapter) =>
+                    && (event.is_some()
+                        || kind == ConsumerKind::Exchange
+                        || service == Service::AgentAdapter) =>
             {
                 0
             }
