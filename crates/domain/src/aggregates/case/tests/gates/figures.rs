@@ -17,7 +17,7 @@ fn figures(run: u32, analysis: &str, price: f64) -> CaseInput {
 }
 
 /// A decided case whose analyses were done again.
-pub(super) fn story() -> Story<CaseMachine> {
+pub(crate) fn story() -> Story<CaseMachine> {
     let (mut story, _) = at_gate(policy());
     story.hears(&happened("run-1", 70), &figures(1, "dcf", 95.0));
     story
