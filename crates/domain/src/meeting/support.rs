@@ -92,10 +92,9 @@ pub(super) fn recommendation(
         more(a.risk_adjusted, b.risk_adjusted).then(a.distance.total_cmp(&b.distance))
     };
     options.sort_by(order);
-    let heaviest =
-        options
-            .iter()
-            .reduce(|best, one| if one.share > best.share { one } else { best });
+    let heaviest = options
+        .iter()
+        .reduce(|best, one| if one.share > best.share { one } else { best });
     Recommendation {
         decided: outcome.and_then(|outcome| outcome.recommendation.clone()),
         weighted: heaviest.map(|option| option.recommendation.clone()),

@@ -81,21 +81,7 @@ fn in_short(package: &MeetingPackage) -> Vec<Block> {
         "The decision: {} ({standing})",
         one_line(decided, CELL)
     ))];
-    if let Some(best) = ours.options.first() {
-        let agrees = if ours.decided.is_none() {
-            ""
-        } else if ours.differs() {
-            " This is not what the decision says."
-        } else {
-            " The decision says the same."
-        };
-        blocks.push(Block::Text(format!(
-            "All findings weighed, adjusted for risk: {}, with {} of the weight (95 %: {}).{agrees}",
-            one_line(&best.recommendation, CELL),
-            percent(best.share),
-            interval(best.interval),
-        )));
-    }
+    blocks.extend(weighed(package).map(Block::Text));
     let mut lines = Vec::new();
     if let Some(risk) = ours.risk_score {
         lines.push(format!("Risk score {} of 100.", number(risk)));
@@ -117,6 +103,37 @@ fn in_short(package: &MeetingPackage) -> Vec<Block> {
     lines.extend(package.withheld.iter().cloned());
     blocks.push(Block::List(lines));
     blocks
+}
+
+/// What the weighing of all findings comes to, before and after the adjustment for risk.
+fn weighed(package: &MeetingPackage) -> Option<String> {
+    let ours = &package.recommendation;
+    let best = ours.options.first()?;
+    let name = |option: &SupportedOption| one_line(&option.recommendation, CELL);
+    let heaviest = ours.options.iter();
+    let heaviest = heaviest.reduce(|a, b| if b.share > a.share { b } else { a })?;
+    let share = percent(heaviest.share);
+    let range = interval(heaviest.interval);
+    let weight = format!(
+        "All findings weighed: {} has {share} of the weight (95 %: {range}).",
+        name(heaviest)
+    );
+    let risk = if best.recommendation == heaviest.recommendation {
+        " It leads after the adjustment for risk, too.".to_owned()
+    } else {
+        format!(
+            " Adjusted for risk, {} leads: {} against {}.",
+            name(best),
+            percent(best.risk_adjusted),
+            percent(heaviest.risk_adjusted)
+        )
+    };
+    let agrees = match (&ours.decided, ours.differs()) {
+        (None, _) => "",
+        (Some(_), true) => " This is not what the decision says.",
+        (Some(_), false) => " The decision says the same.",
+    };
+    Some(weight + &risk + agrees)
 }
 
 fn options(package: &MeetingPackage) -> Vec<Block> {
@@ -208,6 +225,7 @@ pub(super) fn position(words: &str, value: Option<&Value>) -> String {
     let words = one_line(words, CELL);
     let value = value.map(|value| match value {
         Value::String(text) => one_line(text, CELL),
+        Value::Number(known) => known.as_f64().map_or_else(|| known.to_string(), number),
         other => one_line(&other.to_string(), CELL),
     });
     match value {

@@ -7,7 +7,7 @@ use concord_wire::payload::track_record::FactorName;
 
 use super::contents::{CELL, interval, number, percent};
 use super::document::Block;
-use crate::shared::output::one_line;
+use crate::shared::output::{count, one_line};
 
 /// Most rows of a table of earlier decisions.
 const EARLIER_MAX: usize = 5;
@@ -36,8 +36,8 @@ pub(super) fn earlier(package: &MeetingPackage) -> Vec<Block> {
         }
         blocks.push(Block::Heading(one_line(&dispute.topic, CELL)));
         blocks.push(Block::Text(format!(
-            "{} earlier decisions; the chosen position proved right: {}.",
-            history.earlier.len(),
+            "{}; the chosen position proved right: {}.",
+            count(history.earlier.len() as u64, "earlier decision"),
             rate(&history.success)
         )));
         let shown = history.earlier.iter().take(EARLIER_MAX);
