@@ -15,6 +15,7 @@ mod case;
 mod challenge;
 mod check;
 mod commitment;
+mod completions;
 mod credentials;
 mod dead;
 mod deadlines;
@@ -146,6 +147,8 @@ pub(crate) enum Verb {
     /// Make keys that sign.
     #[command(subcommand)]
     Keys(keys::KeysVerb),
+    /// Print what completes this command in a shell.
+    Completions(completions::CompletionsArgs),
     /// It has moved to `concord-lab bench`.
     #[command(hide = true)]
     Bench(MovedArgs),
@@ -212,6 +215,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Backup(args) => backup::run(&connection, &args).await,
         Verb::Restore(args) => backup::restore(&connection, &args).await,
         Verb::Keys(verb) => keys::run(&verb),
+        Verb::Completions(args) => completions::run(&args),
         Verb::Bench(_) => Err(moved("bench")),
         Verb::Eval(_) => Err(moved("eval")),
         Verb::Panel(_) => Err(moved("panel")),
