@@ -10,6 +10,7 @@ mod analyses;
 mod board;
 mod commitments;
 mod memory;
+mod memory_sync;
 
 /// Longer than anything here takes, even on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::builder::{Builder, Handlers, Hears};
+use crate::memory_hold::MemoryHold;
 use crate::pending_requests::{AnswerOf, PendingRequests};
 use crate::{Error, Message};
 
@@ -52,6 +53,7 @@ pub(crate) struct Inner {
     /// The index of the status in [`AgentStatus::ALL`].
     status: AtomicU8,
     pub(crate) pending: PendingRequests,
+    pub(crate) memory: MemoryHold,
 }
 
 impl fmt::Debug for Agent {
@@ -99,6 +101,7 @@ impl Agent {
                 reads_gzip: Mutex::default(),
                 status: AtomicU8::new(0),
                 pending: PendingRequests::default(),
+                memory: MemoryHold::default(),
             }),
         };
         match agent.start(hears).await {

@@ -27,6 +27,11 @@ impl Handlers {
         self.by_type.get(kind).or(self.other.as_ref())
     }
 
+    /// The handler of this type alone.
+    pub(crate) fn own_handler_of(&self, kind: &MessageType) -> Option<&Handler> {
+        self.by_type.get(kind)
+    }
+
     /// Whether messages of this type are handled that have not woken the agent.
     pub(crate) fn hears_all(&self, kind: &MessageType) -> bool {
         self.hears_all.contains(kind)
@@ -88,6 +93,16 @@ impl Builder {
             Arc::new(move |agent, message| Box::pin(handler(agent, message))),
         );
         self
+    }
+
+    /// Sets what is done before a debate takes its snapshot of shared memory: the handler writes what is not there yet
+    /// ([`Memory::put`](crate::Memory::put)). Further writes are held until the snapshot is taken, or its time is over.
+    pub fn on_memory_sync<F, R>(self, handler: F) -> Self
+    where
+        F: Fn(Agent, Message) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        self.on(crate::memory_hold::memory_sync(), handler)
     }
 
     /// Handles every question to the group of this type that the agent hears. Otherwise a `group_query`, `peer_request` or

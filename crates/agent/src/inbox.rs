@@ -238,6 +238,7 @@ impl Agent {
         let Some(message) = self.with_fetched_payload(message).await else {
             return;
         };
+        self.hold_memory(&message);
         if !self.inner.pending.deliver(&message)
             && let Some(message) = awake(message, &self.inner.agent_id, &self.inner.handlers)
         {

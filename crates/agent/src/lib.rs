@@ -12,6 +12,7 @@ mod group;
 mod inbox;
 mod large_payload;
 mod memory;
+mod memory_hold;
 mod pending_requests;
 mod reply;
 mod waking;

@@ -77,6 +77,8 @@ impl Memory<'_> {
             case_id: case_id.cloned(),
             ..self.agent.message(to, MessageType::Request, &request)?
         };
+        // Held while a debate takes its snapshot.
+        let _writing = self.agent.inner.memory.write().await;
         let kept = self.agent.ask(message, REQUEST_TIMEOUT).await?;
         Ok(serde_json::from_value(kept)?)
     }

@@ -27,12 +27,11 @@ impl Agent {
         kind: MessageType,
         payload: &impl Serialize,
     ) -> Result<Message, Error> {
-        Ok(asked.reply(
-            self.id(),
-            now(),
-            kind,
-            serde_json::value::to_raw_value(payload)?,
-        ))
+        let payload = serde_json::value::to_raw_value(payload)?;
+        let mut answer = asked.reply(self.id(), now(), kind, payload);
+        // What is said in a debate refers to the snapshot that the debate refers to.
+        answer.metadata.memory_snapshot = asked.metadata.memory_snapshot;
+        Ok(answer)
     }
 
     /// Answers a `task_assignment` with a finding. `confidence` is between 0 and 1.

@@ -49,6 +49,7 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
         round: envelope.round,
         is_agreement: envelope.message_type == MessageType::Agreement,
         confidence: envelope.metadata.confidence,
+        snapshot: envelope.metadata.memory_snapshot,
         answer,
     };
     Ok(Routed::Step {
@@ -147,6 +148,7 @@ fn ladder_message(envelope: &Envelope, body: MessageBody) -> LadderMessage {
         message_id: envelope.message_id.clone(),
         digest: digest_of(envelope),
         body,
+        snapshot: envelope.metadata.memory_snapshot,
         sender: Authority::default(),
         signed_for: None,
     }

@@ -374,6 +374,7 @@ pub(crate) fn given(from: &str, message_id: &str, kind: &str, answer: Answer) ->
         round: None,
         is_agreement: kind == "agreement",
         confidence: None,
+        snapshot: None,
         answer,
     }
 }

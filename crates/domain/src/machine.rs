@@ -3,6 +3,7 @@
 use concord_events::{
     AggregateEvent, Deadline, EARLIER_MAX, EventMeta, Origin, StoredEvent, event_id,
 };
+use concord_wire::payload::Snapshot;
 use concord_wire::{CaseId, Fault, MessageId, Timestamp, Token};
 
 use crate::effect::Effect;
@@ -109,6 +110,14 @@ pub trait Machine: Sized + 'static {
     /// The case that an event with effects belongs to.
     fn case_of(_record: &StoredEvent<Self::Event>) -> Option<CaseId> {
         None
+    }
+    /// The snapshot of shared memory that the aggregate refers to in this state.
+    fn memory_snapshot(_state: &Self::State) -> Option<Snapshot> {
+        None
+    }
+    /// The snapshot that the messages refer to which follow from `record`. An event can be a snapshot itself.
+    fn snapshot_of(record: &StoredEvent<Self::Event>) -> Option<Snapshot> {
+        record.meta.memory_snapshot
     }
     /// True for an input that creates its aggregate: deciding then begins with the empty state
     /// instead of a read, and the lock finds out when that was wrong.
@@ -228,6 +237,7 @@ impl<M: Machine> Versioned<M> {
             opened: Vec::new(),
             closed: Vec::new(),
             earlier: self.sequences.clone(),
+            memory_snapshot: M::memory_snapshot(&self.state),
         };
         let mut record = StoredEvent {
             meta,

@@ -60,6 +60,8 @@ fn any_policy() -> impl Strategy<Value = Policy> {
                 case_timeout_ms: finding_ms + more_ms,
                 answer_timeout_ms: answer_ms,
                 vote_rule,
+                // Some debates begin with the parties writing into memory.
+                memory_sync_ms: answer_ms % 3,
                 ..policy()
             },
         )
@@ -370,7 +372,7 @@ proptest! {
         if let Some(opened) = story.state().opened.clone() {
             let outcome = story.state().outcome.clone().expect("resolved");
             let rounds_max = opened.policy.rounds_max as usize;
-            prop_assert!(outcome.rounds.len() <= rounds_max && elapsed <= rounds_max.max(1));
+            prop_assert!(outcome.rounds.len() <= rounds_max && elapsed <= rounds_max.max(1) + usize::from(opened.sync_until.is_some()));
             prop_assert_eq!(outcome.status == Status::Unresolved, outcome.resolution.is_none());
         }
         replays(&story);

@@ -40,8 +40,8 @@ pub use case::{
 pub use commitment::{CommitmentEvent, EndedLease, LeaseBounds, LeaseGranted, LeasesEnded};
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
 pub use debate::{
-    AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved, HeardBy,
-    ReceivedAnswer, RoundClosed,
+    AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved, Flushed,
+    HeardBy, ReceivedAnswer, RoundClosed, Synced,
 };
 pub use detection::{Detected, DetectionEvent};
 pub use head::{GAPS_MAX, Head, HeadEvent, HeadSignature, StreamInterval};

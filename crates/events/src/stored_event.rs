@@ -5,7 +5,7 @@
 
 use concord_wire::MakeSchema;
 use concord_wire::id::{MessageId, Token};
-use concord_wire::payload::Deadline;
+use concord_wire::payload::{Deadline, Snapshot};
 use concord_wire::timestamp::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,9 @@ pub struct EventMeta {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = EARLIER_MAX))]
     pub earlier: Vec<u64>,
+    /// The snapshot of shared memory that the aggregate refers to, and so do the messages that follow from the event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_snapshot: Option<Snapshot>,
 }
 
 /// An event in its stored form.
@@ -87,6 +90,8 @@ struct StoredEventParts<'a> {
     closed: Vec<Token>,
     #[serde(default)]
     earlier: Vec<u64>,
+    #[serde(default)]
+    memory_snapshot: Option<Snapshot>,
     #[serde(borrow)]
     data: &'a RawValue,
 }
@@ -175,6 +180,7 @@ impl<E: AggregateEvent> StoredEvent<E> {
             opened,
             closed,
             earlier,
+            memory_snapshot,
             data,
         } = serde_json::from_slice(bytes).map_err(|error| unreadable(bytes, error))?;
         let meta = EventMeta {
@@ -186,6 +192,7 @@ impl<E: AggregateEvent> StoredEvent<E> {
             opened,
             closed,
             earlier,
+            memory_snapshot,
         };
         Ok(Self {
             meta,

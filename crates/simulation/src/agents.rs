@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use concord_events::topology::StreamKind;
 use concord_wire::Timestamp;
-use concord_wire::payload::notification::{EventData, Woken};
+use concord_wire::payload::notification::{EventData, MemorySync, Woken};
 use concord_wire::subject::{Service, Subject};
 use serde_json::{Value, json};
 
@@ -166,10 +166,38 @@ impl Agents {
                 "notification" if text(&message, "/payload/event") == Some(Woken::EVENT) => {
                     self.woken(world, &reader, &message);
                 }
+                "notification" if text(&message, "/payload/event") == Some(MemorySync::EVENT) => {
+                    self.flush(world, &reader, &message);
+                }
                 "notification" => self.informed(world, &message),
                 _ => {}
             }
         }
+    }
+
+    /// Most who are asked to write what they know say that they have, some of them late; some go on writing.
+    fn flush(&mut self, world: &mut World, reader: &str, message: &Value) {
+        if let Some(case) = text(message, "/case_id").filter(|_| self.random.chance(0.5)) {
+            let within_ms = due_of(message).millis_since(world.clock());
+            self.remember(world, reader.to_owned(), Some(case.to_owned()), within_ms);
+        }
+        if self.random.chance(0.25) {
+            return;
+        }
+        let in_ms = match self.random.chance(0.5) {
+            true => self.random.between(0, 20),
+            false => self.around(world, due_of(message)),
+        };
+        let draft = Draft {
+            from: reader.to_owned(),
+            to: Service::DebateFacilitator,
+            kind: "acknowledgement",
+            case: text(message, "/case_id").map(str::to_owned),
+            id: self.fresh_id(),
+            payload: json!({}),
+            more: json!({ "reply_to": text(message, "/message_id") }),
+        };
+        self.say(world, in_ms, &draft);
     }
 
     /// An id that nobody has used.

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::extensions::{Extensions, keeps_unknown};
 use crate::fault::Fault;
 use crate::id::{AgentId, CaseId, MessageId, Recipient};
+use crate::payload::Snapshot;
 use crate::subject::{Lane, Subject};
 use crate::timestamp::Timestamp;
 
@@ -81,6 +82,10 @@ pub struct Metadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^1(\.|$)"))]
     pub version: Option<String>,
+    /// The snapshot of shared memory that the sender refers to. Messages of a debate that has one carry it, and one that
+    /// refers to another is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_snapshot: Option<Snapshot>,
     /// Whatever else it says, kept as it was written.
     #[serde(flatten)]
     #[schemars(skip)]
@@ -90,6 +95,7 @@ pub struct Metadata {
 keeps_unknown!(Metadata {
     confidence: default,
     processing_time_ms: default,
+    memory_snapshot: default,
     version: default
 });
 

@@ -119,6 +119,10 @@ pub struct Policy {
     /// Phase 4: whether the other parties of a debate are told each answer of a round, as `agreement` or `disagreement`.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub hear_answers: bool,
+    /// Phase 4: how long the parties may take to write what they know into shared memory before a debate begins; 0 for no such time.
+    /// The snapshot that is taken then is what the debate refers to.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub memory_sync_ms: u64,
     /// Phase 5: how votes are weighed.
     pub vote_rule: VoteRule,
     /// Recommendations from the most to the least cautious; others count as least cautious.
@@ -189,6 +193,7 @@ impl Policy {
             ),
             ("answers_min", self.answers_min.into(), 2, 1_000),
             ("set_aside_max", self.set_aside_max.into(), 0, 200),
+            ("memory_sync_ms", self.memory_sync_ms, 0, 60_000),
         ];
         for (field, value, low, high) in whole {
             if !(low..=high).contains(&value) {
@@ -257,6 +262,7 @@ impl Policy {
         };
         fields.insert("decide".into(), json!(self.decide));
         fields.insert("hear_answers".into(), json!(self.hear_answers));
+        fields.insert("memory_sync_ms".into(), json!(self.memory_sync_ms));
         fields.insert("ladder".into(), json!(self.ladder));
         fields
     }
@@ -298,6 +304,11 @@ fn yes() -> bool {
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference.
 fn is_yes(choice: &bool) -> bool {
     *choice
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference.
+fn is_none(millis: &u64) -> bool {
+    *millis == 0
 }
 
 fn out_of_range(pointer: &str, field: &str, value: &str, range: &str) -> Fault {

@@ -17,7 +17,7 @@ from nats.errors import Error as NatsError
 from .encoding import CONTENT_ENCODING, READ, compressed, plain
 from .errors import ConcordError, RequestError, RequestTimeout
 from .inbox import Inbox
-from .memory import Memory
+from .memory import MEMORY_SYNC, Memory
 from .message import ALL, ANY, Json, Message, answer_id, envelope, later, subject
 from .payload import MESSAGE_BYTES_MAX, PayloadError, fetch, is_reference, put
 from .types import Answer, Finding
@@ -83,7 +83,8 @@ class Agent:
 
     def on(self, message_type: str, *, wake: bool = True) -> Callable[[Handler], Handler]:
         """Registers the decorated coroutine for messages of a type; `"*"` for those that have no handler, `"stand_down"` for the
-        notification that a question to the group, which woke this agent, needs no answer any more.
+        notification that a question to the group, which woke this agent, needs no answer any more; `"memory_sync"` to write into
+        memory what is not there yet, before a debate takes its snapshot.
 
         A question to the group (`group_query`, `peer_request`, `expertise_offer`) is handled when it has woken this agent, and
         `message.woken` says why. With `wake=False` every one that this agent hears is handled.
@@ -237,6 +238,9 @@ class Agent:
             "reply_to": message.message_id,
             "round": message.round,
         } | fields
+        # What is said in a debate refers to the snapshot that the debate refers to.
+        if (snapshot := message.metadata.get("memory_snapshot")) is not None:
+            fields["metadata"] = {"memory_snapshot": snapshot} | dict(fields.get("metadata") or {})
         return await self.send(fields.pop("to", message.from_agent), message_type, payload, **fields)
 
     async def finding(self, task: Message, finding: Finding, confidence: float) -> str:
@@ -414,6 +418,10 @@ class Agent:
         message = await self._whole(self._read(delivery))
         if message is None or self._waiting.hand_over(message):
             return None
+        syncing = self.memory.heard(message, self._handlers.get(MEMORY_SYNC))
+        if syncing is not None:
+            self._tasks.add(syncing)
+            syncing.add_done_callback(self._tasks.discard)
         message = awake(message, self.agent_id, self._handlers, self._hears_all)
         if message is None:
             return None

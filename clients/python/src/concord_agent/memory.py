@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from .errors import ConcordError, RequestError, RequestTimeout
-from .message import Json
+from .message import Json, Message
 from .waiting import REQUEST_TIMEOUT
 
 if TYPE_CHECKING:
     from .agent import Agent
 
+#: What a handler is registered for that writes before a debate takes its snapshot.
+MEMORY_SYNC = "memory_sync"
+#: The longest that a write is held for one debate, whatever a message says, in seconds.
+HOLD_MAX = 60.0
+log = logging.getLogger("concord_agent")
+
 
 class Memory:
-    """The memory of an agent, which it alone writes, and a look into that of others."""
+    """The memory of an agent, which it alone writes, and a look into that of others.
+
+    When a debate begins, its parties are asked to write what they know. The handler for `"memory_sync"` writes first; then
+    further writes are held until the snapshot is taken or the time is over, whoever has failed.
+    """
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
+        self._writing = 0
+        # The debates for which writes are held, and until when.
+        self._held: dict[str, float] = {}
+        self._changed = asyncio.Condition()
 
     async def put(
         self,
@@ -61,8 +78,12 @@ class Memory:
         entry = {"topic": topic, "value": value, "importance": importance}
         entry |= {name: field for name, field in given.items() if field is not None}
         fields = {"timeout": timeout, "case_id": case_id}
-        kept: Json = await self._agent.request("coordinator", "memory_put", entry, **fields)
-        return kept
+        await self._begin()
+        try:
+            kept: Json = await self._agent.request("coordinator", "memory_put", entry, **fields)
+            return kept
+        finally:
+            await self._end()
 
     async def get(self, agent: str, topic: str, as_of: str | None = None) -> Json | None:
         """A topic of an agent's memory with its value, as it stands or as of a snapshot; None where there is none, or none that this
@@ -86,6 +107,57 @@ class Memory:
                 return tuple(entries)
             after, as_of = entries[-1]["version"], page["as_of"]
 
+    def heard(
+        self, message: Message, handler: Callable[[Message], Awaitable[None]] | None
+    ) -> asyncio.Task[None] | None:
+        """Does what a message says about the snapshot of a debate that begins."""
+        if message.message_type != "notification" or message.from_agent != "debate-facilitator":
+            return None
+        event, data = message.payload.get("event"), message.payload.get("data") or {}
+        if event == "memory_synced":
+            return asyncio.create_task(self._release(str(data.get("debate_id"))))
+        if event == MEMORY_SYNC:
+            return asyncio.create_task(self._flush(message, data, handler))
+        return None
+
+    async def _flush(
+        self, message: Message, data: Json, handler: Callable[[Message], Awaitable[None]] | None
+    ) -> None:
+        left = datetime.fromisoformat(str(data["until"])) - datetime.now(UTC)
+        until = _now() + max(0.0, min(left.total_seconds(), HOLD_MAX))
+        try:
+            if handler is not None:
+                await asyncio.wait_for(asyncio.ensure_future(handler(message)), until - _now())
+        except Exception as why:  # noqa: BLE001 - whatever a handler raises, the debate begins.
+            log.warning("%s: not everything was written before the snapshot: %s", self._agent.agent_id, why)
+        async with self._changed:
+            self._held[str(data["debate_id"])] = until
+            try:
+                await asyncio.wait_for(self._changed.wait_for(lambda: self._writing == 0), until - _now())
+            except TimeoutError:
+                return
+        await self._agent.reply(message, "acknowledgement", {})
+
+    async def _release(self, debate: str) -> None:
+        async with self._changed:
+            self._held.pop(debate, None)
+            self._changed.notify_all()
+
+    async def _begin(self) -> None:
+        async with self._changed:
+            while (until := max(self._held.values(), default=0.0)) > _now():
+                try:
+                    await asyncio.wait_for(self._changed.wait(), until - _now())
+                except TimeoutError:
+                    break
+            self._held = {debate: until for debate, until in self._held.items() if until > _now()}
+            self._writing += 1
+
+    async def _end(self) -> None:
+        async with self._changed:
+            self._writing -= 1
+            self._changed.notify_all()
+
     async def _ask(self, **asked: Any) -> Json:
         given: Mapping[str, Any] = {name: field for name, field in asked.items() if field is not None}
         try:
@@ -99,3 +171,7 @@ class Memory:
             raise RequestError.of(json.loads(failed))
         answer: Json = json.loads(reply.data)
         return answer
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

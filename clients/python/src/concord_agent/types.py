@@ -843,6 +843,25 @@ LoopBroken = TypedDict('LoopBroken', {
 })
 
 
+class MemorySync(TypedDict):
+    """The data of `memory_sync`."""
+
+    debate_id: DebateId
+    parties: list[AgentId]
+    until: Timestamp
+
+
+Snapshot = str
+
+
+class MemorySynced(TypedDict):
+    """The data of `memory_synced`."""
+
+    debate_id: DebateId
+    silent: list[AgentId]
+    snapshot: Snapshot
+
+
 class ProvedParty(TypedDict):
     """Whether one party was right, as it proved."""
 
@@ -1223,6 +1242,8 @@ NOTIFICATIONS: dict[str, str] = {
     "gate_reviewed": "GateReviewed",
     "impact_assessed": "ImpactAssessed",
     "loop_broken": "LoopBroken",
+    "memory_sync": "MemorySync",
+    "memory_synced": "MemorySynced",
     "outcome_known": "OutcomeKnown",
     "request_completed": "RequestCompleted",
     "rerun_progress": "RerunProgress",

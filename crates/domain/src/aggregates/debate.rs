@@ -21,13 +21,20 @@
 //! says so (`hear_answers`): as an agreement to those with whose position it agrees, else as a
 //! disagreement. Being told asks for nothing; the next question shows every position anyway.
 //!
+//! **Before the first round**, where the policy says so (`memory_sync_ms`), the parties are asked to
+//! write what they know into shared memory. When all have acknowledged, or the time is over,
+//! the debate is `synced`: that event is the snapshot that its messages refer to ([`memory_sync`]).
+//! A challenge is presented at once, and its snapshot is its `opened`.
+//!
 //! What follows when the rounds settle nothing is the [strategy](strategy) of the debate: a vote,
 //! or the [ladder](escalation). A challenge is on the ladder from its beginning.
 //!
 //! Each module uses only modules before it: `input`, `state`, `admission`, `position`,
-//! `discussion`, `outcome_builder`, `escalation`, `signed`, `strategy`, `rounds`, `ground_truth`, `decide`.
+//! `discussion`, `outcome_builder`, `escalation`, `signed`, `strategy`, `rounds`, `ground_truth`, `memory_sync`,
+//! `decide`.
 
 use concord_events::{Deadline, DebateEvent, StoredEvent};
+use concord_wire::payload::Snapshot;
 use concord_wire::{CaseId, DebateId, Timestamp, Token};
 
 mod admission;
@@ -38,6 +45,7 @@ mod escalation;
 mod ground_truth;
 mod input;
 mod lifecycle;
+mod memory_sync;
 mod outcome_builder;
 mod position;
 mod recount;
@@ -56,7 +64,7 @@ pub use input::{
     PriorKnowledge,
 };
 pub(crate) use signed::{review_differences, ruling_differences};
-pub use state::{DebateState, Ladder, RoundAnswer};
+pub use state::{DebateState, Ladder, MemorySyncState, RoundAnswer};
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
@@ -101,15 +109,21 @@ impl Machine for DebateMachine {
         if state.outcome.is_some() {
             return Vec::new();
         }
-        match &state.ladder {
-            Some(ladder) => ladder.waits_for.clone(),
-            None => round_deadline(state.round, state.due),
+        match (&state.sync, &state.ladder) {
+            (Some(sync), _) => memory_sync::deadline(sync.until),
+            (None, Some(ladder)) => ladder.waits_for.clone(),
+            (None, None) => round_deadline(state.round, state.due),
         }
     }
 
     fn deadlines_after(state: &DebateState, record: &StoredEvent<DebateEvent>) -> Vec<Deadline> {
         match &record.event {
             DebateEvent::Opened(opened) if opened.due.is_none() => opened.waits_for.clone(),
+            DebateEvent::Opened(opened) if opened.sync_until.is_some() => opened
+                .sync_until
+                .map(memory_sync::deadline)
+                .unwrap_or_default(),
+            DebateEvent::Synced(synced) => round_deadline(1, Some(synced.due)),
             DebateEvent::Opened(opened) => round_deadline(1, opened.due),
             DebateEvent::RoundClosed(closed) => round_deadline(closed.next_round, Some(closed.due)),
             DebateEvent::Resolved(_) | DebateEvent::AwaitsGate(_) => Vec::new(),
@@ -121,6 +135,7 @@ impl Machine for DebateMachine {
             DebateEvent::FellBack(fell) => fell.waits_for.clone(),
             DebateEvent::DeadlinesMoved(moved) => moved.waits_for.clone(),
             DebateEvent::Answered(_)
+            | DebateEvent::Flushed(_)
             | DebateEvent::AnswerSetAside(_)
             | DebateEvent::Clarified(_)
             | DebateEvent::Assigned(_)
@@ -143,6 +158,8 @@ impl Machine for DebateMachine {
     fn case_of(record: &StoredEvent<DebateEvent>) -> Option<CaseId> {
         match &record.event {
             DebateEvent::Opened(opened) => Some(opened.case_id.clone()),
+            DebateEvent::Flushed(flushed) => Some(flushed.case_id.clone()),
+            DebateEvent::Synced(synced) => Some(synced.case_id.clone()),
             DebateEvent::AnswerSetAside(aside) => Some(aside.case_id.clone()),
             DebateEvent::RoundClosed(closed) => Some(closed.case_id.clone()),
             DebateEvent::Resolved(resolved) => Some(resolved.case_id.clone()),
@@ -161,6 +178,14 @@ impl Machine for DebateMachine {
             DebateEvent::OutcomeKnown(known) => Some(known.case_id.clone()),
             DebateEvent::Answered(answered) => answered.case_id.clone(),
         }
+    }
+
+    fn memory_snapshot(state: &DebateState) -> Option<Snapshot> {
+        state.snapshot
+    }
+
+    fn snapshot_of(record: &StoredEvent<DebateEvent>) -> Option<Snapshot> {
+        state::taken_by(record).or(record.meta.memory_snapshot)
     }
 
     fn creates(input: &DebateInput) -> bool {
@@ -195,4 +220,4 @@ impl Machine for DebateMachine {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

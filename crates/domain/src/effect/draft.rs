@@ -73,8 +73,13 @@ pub fn each_message<M: crate::Machine>(
     stored: &StoredEvent<M::Event>,
 ) -> impl Iterator<Item = Result<Envelope, serde_json::Error>> + '_ {
     let case = M::case_of(stored);
+    let snapshot = M::snapshot_of(stored);
     let effects = M::effects(stored).into_iter().enumerate();
-    effects.map(move |(position, effect)| message(stored, case.as_ref(), position, effect))
+    effects.map(move |(position, effect)| {
+        let mut message = message(stored, case.as_ref(), position, effect)?;
+        message.metadata.memory_snapshot = snapshot;
+        Ok(message)
+    })
 }
 
 /// The same, all at once.

@@ -28,6 +28,10 @@ pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> D
         NotificationData::DebateResolved(data) => draft.about(&data.outcome.conflict_id),
         NotificationData::CaseDecisionChanged(data) => draft.about(&data.change.debate_id),
         NotificationData::GateReviewed(data) => draft.about(&data.debate_id),
+        NotificationData::MemorySync(data) => {
+            draft.about(&data.debate_id).waiting_until(Some(data.until))
+        }
+        NotificationData::MemorySynced(data) => draft.about(&data.debate_id),
         NotificationData::ChallengeAcknowledged(data) => draft.about(&data.debate_id),
         NotificationData::DebateEscalated(data) => draft.about(&data.debate_id),
         NotificationData::DebateUnassigned(data) => draft.about(&data.debate_id),

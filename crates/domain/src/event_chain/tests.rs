@@ -33,6 +33,7 @@ fn fact(sequence: u64, earlier: Vec<u64>) -> StoredEvent<DeadlineEvent> {
         opened: vec![],
         closed: vec![],
         earlier,
+        memory_snapshot: None,
     };
     StoredEvent {
         meta,

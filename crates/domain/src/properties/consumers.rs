@@ -60,6 +60,7 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
     for steps in samples(debate_steps(), 300) {
         debates.take(&play_debate(&steps));
     }
+    debates.take(&crate::aggregates::debate::tests::memory_sync::story());
     for story in crate::aggregates::debate::ladder_stories(300) {
         debates.take(&story);
     }

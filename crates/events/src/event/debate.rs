@@ -26,6 +26,10 @@ events! {
     DebateEvent of Aggregate::Debate;
     Opened(Box<DebateOpened>) = "opened", effects: true, deadlines: true,
         "A conflict is debated; in the first round each party is asked.";
+    Flushed(Flushed) = "flushed", effects: false, deadlines: false,
+        "A party has written what it knows into shared memory; others are still awaited.";
+    Synced(Box<Synced>) = "synced", effects: true, deadlines: true,
+        "The snapshot of shared memory is taken, at this event; in the first round each party is asked.";
     Answered(Answered) = "answered", effects: true, deadlines: false,
         "A party has answered; others are still awaited. The other parties are told.";
     AnswerSetAside(AnswerSetAside) = "answer_set_aside", effects: true, deadlines: false,
@@ -104,6 +108,45 @@ pub struct DebateOpened {
     /// The open deadlines of a challenge; rounds have `due`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<Deadline>,
+    /// Until when the parties are awaited to write what they know into shared memory, before the first round; none where it begins at
+    /// once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync_until: Option<Timestamp>,
+}
+
+/// Contents of `flushed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Flushed {
+    /// The case.
+    pub case_id: CaseId,
+    /// The acknowledgement, and the party that sent it.
+    pub heard: Heard,
+}
+
+/// Contents of `synced`. The snapshot is the sequence of this event: what is stored before it belongs to the snapshot, and nothing else
+/// does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Synced {
+    /// The case.
+    pub case_id: CaseId,
+    /// The conflict, with the positions at the start.
+    pub conflict: Conflict,
+    /// The acknowledgement of the last party; none when the deadline has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Heard>,
+    /// The parties that have written what they know, ordered.
+    pub flushed: Vec<AgentId>,
+    /// Those that have not said so in time, ordered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<AgentId>,
+    /// The number of the last round.
+    pub rounds_max: u32,
+    /// How many tokens an answer may have.
+    pub tokens_per_message_max: u32,
+    /// The agents that are asked in the first round, ordered.
+    pub asked: Vec<AgentId>,
+    /// The time until which its answers count.
+    pub due: Timestamp,
 }
 
 /// An answer as it was received.

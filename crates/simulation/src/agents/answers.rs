@@ -107,8 +107,23 @@ impl Agents {
             case: text(question, "/case_id").map(str::to_owned),
             id: self.fresh_id(),
             payload,
-            more: self.reference(question),
+            more: self.on_snapshot(question),
         })
+    }
+
+    /// The reference to the question, and mostly the snapshot that it refers to, or another one.
+    fn on_snapshot(&mut self, question: &Value) -> Value {
+        let mut more = self.reference(question);
+        let right = text(question, "/metadata/memory_snapshot");
+        let named = match self.random.between(0, 9) {
+            0..2 => None,
+            2 => Some("snap_1"),
+            _ => right,
+        };
+        if let (Some(fields), Some(named)) = (more.as_object_mut(), named) {
+            fields.insert("metadata".into(), json!({ "memory_snapshot": named }));
+        }
+        more
     }
 
     /// How an answer says which question it answers.

@@ -102,6 +102,7 @@ impl Agents {
             "answers_min": self.random.between(2, 3),
             "set_aside_max": self.random.between(0, 4),
             "vote_rule": self.random.pick(&rule),
+            "memory_sync_ms": if self.random.chance(0.4) { self.random.between(20, 2_500) } else { 0 },
         });
         self.add_ladder(&mut policy);
         policy

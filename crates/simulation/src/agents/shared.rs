@@ -105,7 +105,13 @@ impl Agents {
     }
 
     /// Writes a topic of its own memory, or tries to write one of somebody else's.
-    fn remember(&mut self, world: &mut World, from: String, case: Option<String>, within_ms: u64) {
+    pub(super) fn remember(
+        &mut self,
+        world: &mut World,
+        from: String,
+        case: Option<String>,
+        within_ms: u64,
+    ) {
         let topic = self.random.pick(&["margin", "price", "rate"]).copied();
         let agent = self.random.chance(0.1).then(|| self.somebody());
         let based_on = self.random.chance(0.3).then(|| self.random.between(0, 2));

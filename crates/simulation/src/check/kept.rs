@@ -270,6 +270,8 @@ fn shared(archive: &Archive) -> impl Iterator<Item = Said> {
 /// The message of the ladder that an event is about.
 fn on_ladder(event: &DebateEvent) -> Option<&Heard> {
     match event {
+        DebateEvent::Flushed(flushed) => Some(&flushed.heard),
+        DebateEvent::Synced(synced) => synced.last.as_ref(),
         DebateEvent::Acknowledged(acknowledged) => Some(&acknowledged.heard),
         DebateEvent::Clarified(clarified) => Some(&clarified.heard),
         DebateEvent::EvidenceGiven(given) => Some(&given.heard),

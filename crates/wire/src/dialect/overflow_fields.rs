@@ -295,6 +295,7 @@ pub(super) fn take_metadata(
         confidence,
         processing_time_ms: metadata.take("processing_time_ms")?,
         version: metadata.take("version")?,
+        memory_snapshot: metadata.take("memory_snapshot")?,
         extensions: metadata.into_extensions(),
     };
     Ok(())
@@ -310,6 +311,7 @@ pub(super) fn metadata(
         confidence,
         processing_time_ms,
         version,
+        memory_snapshot,
         extensions,
     } = &envelope.metadata;
     if let Some(confidence) = confidence {
@@ -320,6 +322,9 @@ pub(super) fn metadata(
     }
     if let Some(version) = version {
         fields.put("version", version)?;
+    }
+    if let Some(snapshot) = memory_snapshot {
+        fields.put("memory_snapshot", snapshot)?;
     }
     fields.put_all(extensions)?;
     OverflowFields {

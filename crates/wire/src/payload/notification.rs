@@ -8,6 +8,7 @@ mod debate;
 mod exchange;
 mod group;
 mod impact;
+mod memory;
 mod shared;
 mod task;
 
@@ -26,6 +27,7 @@ pub use debate::{
 pub use exchange::{AnsweredLate, LoopBroken, RequestCompleted, Woken};
 pub use group::StandDown;
 pub use impact::{ImpactAssessed, RerunProgress};
+pub use memory::{MemorySync, MemorySynced};
 pub use shared::{BoardChanged, CommitmentEnded, CommitmentMade};
 pub use task::{BidRejected, TaskCompleted, TaskHandedOn, TaskWithdrawn};
 
@@ -158,6 +160,10 @@ notifications! {
         "An operator has cancelled the case.";
     DebateResolved = "debate_resolved", from: DebateFacilitator, to: "everyone in the case",
         "A debate has ended.";
+    MemorySync = "memory_sync", from: DebateFacilitator, to: "each party of a debate that begins",
+        "Write what you know into shared memory now, acknowledge, and write nothing more until the snapshot is there or the time is over.";
+    MemorySynced = "memory_synced", from: DebateFacilitator, to: "each party of a debate that begins",
+        "The snapshot that the debate refers to is taken: everybody writes again.";
     ChallengeAcknowledged = "challenge_acknowledged", from: DebateFacilitator, to: "the challenger",
         "The challenged agent has acknowledged the challenge.";
     DebateEscalated = "debate_escalated", from: DebateFacilitator, to: "everyone in the case",

@@ -42,6 +42,7 @@ impl Policy {
             answer_timeout_ms: 10 * SECOND,
             answers_min: 2,
             hear_answers: true,
+            memory_sync_ms: 0,
             vote_rule: VoteRule::Confidence,
             caution_order: ["reject", "escalate", "negotiate", "sign"]
                 .map(Into::into)

@@ -116,6 +116,7 @@ impl Stage {
             opened: Vec::new(),
             closed: Vec::new(),
             earlier: Vec::new(),
+            memory_snapshot: None,
         };
         WakeMachine::apply(
             &mut self.state,

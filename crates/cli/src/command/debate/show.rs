@@ -4,7 +4,7 @@ use std::fmt::{Result as Written, Write};
 
 use clap::Args;
 use concord_domain::aggregates::debate::DebateState;
-use concord_events::{AggregateEvent, Deadline, DebateEvent, StoredEvent};
+use concord_events::{AggregateEvent, Deadline, DebateEvent, StoredEvent, Synced};
 use concord_runtime::service::clock;
 use concord_wire::payload::notification::UnassignedReason;
 use concord_wire::payload::{ConflictOutcome, DebateTerms, Level, Position};
@@ -251,12 +251,23 @@ fn word(value: impl Serialize) -> String {
         .unwrap_or_default()
 }
 
+/// Who had written what they know when the snapshot was taken.
+fn synced_text(synced: &Synced) -> String {
+    if synced.silent.is_empty() {
+        return "everybody has written what they know".to_owned();
+    }
+    let names: Vec<&str> = synced.silent.iter().map(AgentId::as_str).collect();
+    format!("without {}", names.join(", "))
+}
+
 /// The main contents of an event.
 fn event_text(event: &DebateEvent) -> String {
     let text = match event {
         DebateEvent::Opened(opened) => {
             format!("among {}", agents(opened.conflict.positions.iter()))
         }
+        DebateEvent::Flushed(flushed) => flushed.heard.agent_id.to_string(),
+        DebateEvent::Synced(synced) => synced_text(synced),
         DebateEvent::Answered(answered) => answered.received.agent_id.to_string(),
         DebateEvent::AnswerSetAside(aside) => aside.agent_id.to_string(),
         DebateEvent::RoundClosed(closed) => format!("round {}", closed.record.round),

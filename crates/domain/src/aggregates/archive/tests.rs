@@ -47,6 +47,7 @@ fn after(inputs: impl IntoIterator<Item = ArchiveInput>) -> ArchiveState {
             opened: Vec::new(),
             closed: Vec::new(),
             earlier: Vec::new(),
+            memory_snapshot: None,
         };
         ArchiveMachine::apply(
             &mut state,

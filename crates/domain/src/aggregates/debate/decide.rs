@@ -4,14 +4,16 @@ use concord_events::{
     Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, HeardBy, ReceivedAnswer,
 };
 use concord_wire::payload::{
-    Answer, Conflict, OpenDebate, Position, SetAsideReason, json_text_bytes,
+    Answer, Conflict, OpenDebate, Position, SetAsideReason, Snapshot, json_text_bytes,
 };
 use concord_wire::{AgentId, ErrorCode, Fault};
 
 use super::escalation::{self, OnLadder};
 use super::input::{AnswerMessage, Command, DebateInput, MessageBody, Opening};
 use super::state::DebateState;
-use super::{admission, ground_truth, position, round_name, rounds, strategy, verdicts};
+use super::{
+    admission, ground_truth, memory_sync, position, round_name, rounds, strategy, verdicts,
+};
 use crate::aggregates::case::PARTICIPANTS_MAX;
 use crate::machine::{Context, Decision, Ignored};
 use crate::rules::size_budget::{self, ANSWER_BYTES_MAX, SUBJECT_BYTES_MAX, json_bytes};
@@ -23,6 +25,9 @@ pub(super) fn decide(
     context: &Context,
     input: &DebateInput,
 ) -> DebateDecision {
+    if let Err(fault) = memory_sync::check_snapshot(state, named_snapshot(input)) {
+        return Decision::Reject(fault);
+    }
     match (input, &state.opened) {
         (DebateInput::Open(opening), None) => open(context, opening),
         (DebateInput::Open(_), Some(_)) => Decision::Ignore(Ignored::AlreadyDone),
@@ -30,18 +35,29 @@ pub(super) fn decide(
         (DebateInput::Answer(answer), Some(opened)) => {
             decide_answer(state, opened, context, answer)
         }
-        (DebateInput::Message(message), Some(opened)) => {
-            escalation::message(state, opened, context, message)
-        }
+        (DebateInput::Message(message), Some(opened)) => match &state.sync {
+            Some(sync) => memory_sync::message(state, sync, opened, context, message),
+            None => escalation::message(state, opened, context, message),
+        },
         (DebateInput::Command(command), Some(opened)) => {
             decide_command(state, opened, context, command)
         }
         (DebateInput::Outcome(message), Some(opened)) => {
             ground_truth::report(state, opened, context, message)
         }
-        (DebateInput::Elapsed(deadline), Some(opened)) => {
-            decide_elapsed(state, opened, context, deadline)
-        }
+        (DebateInput::Elapsed(deadline), Some(opened)) => match &state.sync {
+            Some(sync) => memory_sync::elapsed(sync, opened, context, deadline),
+            None => decide_elapsed(state, opened, context, deadline),
+        },
+    }
+}
+
+/// The snapshot that a message refers to.
+fn named_snapshot(input: &DebateInput) -> Option<Snapshot> {
+    match input {
+        DebateInput::Answer(answer) => answer.snapshot,
+        DebateInput::Message(message) => message.snapshot,
+        _ => None,
     }
 }
 
@@ -127,6 +143,12 @@ fn open(context: &Context, opening: &Opening) -> DebateDecision {
         beginning.due.is_some() == beginning.waits_for.is_empty(),
         "a debate begins either with a round or on the ladder"
     );
+    // A challenge is presented at once: its own deadlines begin with it.
+    let sync_ms = Some(policy.memory_sync_ms).filter(|millis| *millis > 0);
+    let sync_until = beginning
+        .due
+        .and(sync_ms)
+        .map(|millis| context.now.plus_millis(millis));
     Decision::Append(DebateEvent::Opened(Box::new(DebateOpened {
         case_id: request.case_id,
         conflict: request.conflict,
@@ -137,6 +159,7 @@ fn open(context: &Context, opening: &Opening) -> DebateDecision {
         credibility: opening.prior_knowledge.credibility.clone(),
         precedents: opening.prior_knowledge.precedents.clone(),
         waits_for: beginning.waits_for,
+        sync_until,
     })))
 }
 
@@ -190,6 +213,9 @@ fn decide_answer(
     else {
         return Decision::Reject(not_a_party(agent_id));
     };
+    if state.sync.is_some() {
+        return Decision::Reject(memory_sync::not_yet());
+    }
     if let Err(fault) = check_size(answer, opened.policy.tokens_per_message_max) {
         return Decision::Reject(fault);
     }

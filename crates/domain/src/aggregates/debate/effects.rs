@@ -5,10 +5,16 @@ use concord_wire::payload::Answer;
 use concord_wire::payload::notification::DebateResolved;
 use concord_wire::{AgentId, DebateId};
 
+use super::memory_sync;
 use crate::effect::{Effect, Round};
 
 pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
     match &record.event {
+        DebateEvent::Opened(opened) if opened.sync_until.is_some() => opened
+            .sync_until
+            .map(|until| memory_sync::asks(opened, until))
+            .unwrap_or_default(),
+        DebateEvent::Synced(synced) => memory_sync::begins(synced, record.sequence),
         DebateEvent::Opened(opened) => Round {
             case_id: &opened.case_id,
             conflict: &opened.conflict,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use concord_events::{DeadlineControl, DeadlineElapsed, Heard};
 use concord_wire::payload::{
     Answer, Background, Contact, Credibility, Evidence, OpenDebate, OutcomeReport, Overflow,
-    Precedent, Review, Ruling, notification::UnassignedReason,
+    Precedent, Review, Ruling, Snapshot, notification::UnassignedReason,
 };
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 
@@ -74,6 +74,8 @@ pub struct AnswerMessage {
     pub is_agreement: bool,
     /// The envelope's confidence.
     pub confidence: Option<f64>,
+    /// The snapshot of shared memory that the answer refers to.
+    pub snapshot: Option<Snapshot>,
     /// The payload.
     pub answer: Answer,
 }
@@ -106,6 +108,8 @@ pub struct LadderMessage {
     pub digest: String,
     /// The payload.
     pub body: MessageBody,
+    /// The snapshot of shared memory that the message refers to.
+    pub snapshot: Option<Snapshot>,
     /// What the sender may do; read for rulings only.
     pub sender: Authority,
     /// The case for which a ruling's signature fits the key that it names; `None` where it does not, or nobody signed.

@@ -31,6 +31,15 @@ pub(super) fn misplaced(before: &DebateState, event: &DebateEvent) -> Option<Str
         return misplaced_on_ladder(before, ladder, event);
     }
     let now = before.round;
+    match (event, &before.sync) {
+        (DebateEvent::Flushed(_) | DebateEvent::Synced(_), None) if before.opened.is_some() => {
+            return Some("Its parties are not awaited.".to_owned());
+        }
+        (DebateEvent::Answered(_) | DebateEvent::RoundClosed(_), Some(_)) => {
+            return Some("Its first round has not begun.".to_owned());
+        }
+        _ => {}
+    }
     match event {
         DebateEvent::RoundClosed(closed) => misplaced_round(now, closed),
         DebateEvent::Resolved(resolved) => misreported_rounds(before, resolved),
@@ -93,7 +102,10 @@ fn misplaced_on_ladder(
         DebateEvent::Resolved(resolved) if resolved.outcome.rounds != before.rounds => {
             return Some("It reports other rounds than were held.".to_owned());
         }
-        DebateEvent::Answered(_) | DebateEvent::RoundClosed(_) => {
+        DebateEvent::Answered(_)
+        | DebateEvent::RoundClosed(_)
+        | DebateEvent::Flushed(_)
+        | DebateEvent::Synced(_) => {
             return Some(format!("On level {level} a round of discussion goes on."));
         }
         _ => return None,

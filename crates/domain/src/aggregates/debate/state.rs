@@ -1,12 +1,14 @@
 //! The state of a debate, and how its events change it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use concord_events::{
     DebateEvent, DebateOpened, DebateResolved, Heard, ReceivedAnswer, StoredEvent,
 };
-use concord_wire::payload::{ConflictOutcome, Level, Position, RoundRecord, SetAsideReason};
+use concord_wire::payload::{
+    ConflictOutcome, Level, Position, RoundRecord, SetAsideReason, Snapshot,
+};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, MessageId, Timestamp};
 
@@ -26,12 +28,25 @@ pub struct RoundAnswer {
     pub agrees: bool,
 }
 
+/// The parties are awaited to write what they know into shared memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemorySyncState {
+    /// Until when.
+    pub until: Timestamp,
+    /// Those that have said that everything is written.
+    pub flushed: BTreeSet<AgentId>,
+}
+
 /// The state of a debate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DebateState {
     /// How it was opened. Shared, because a state is copied to look ahead and this part of it never
     /// changes.
     pub opened: Option<Arc<DebateOpened>>,
+    /// That the parties are awaited before the first round, as long as they are.
+    pub sync: Option<MemorySyncState>,
+    /// The snapshot of shared memory that the debate refers to.
+    pub snapshot: Option<Snapshot>,
     /// The round under way, from 1; 0 before the first.
     pub round: u32,
     /// Sequence of the event that began the round; questions of the round carry it in their ids.
@@ -71,7 +86,21 @@ impl DebateState {
         ) {
             self.queued_by.push(record.meta.cause.clone());
         }
+        self.snapshot = taken_by(&record).or(self.snapshot);
         match record.event {
+            DebateEvent::Flushed(flushed) => {
+                if let Some(sync) = &mut self.sync {
+                    sync.flushed.insert(flushed.heard.agent_id.clone());
+                }
+                self.remember(flushed.heard);
+            }
+            DebateEvent::Synced(synced) => {
+                self.sync = None;
+                if let Some(last) = synced.last {
+                    self.remember(last);
+                }
+                self.begin_round(record.sequence, 1, synced.asked, Some(synced.due));
+            }
             DebateEvent::Opened(opened) => {
                 self.open(*opened, record.sequence, record.meta.cause);
             }
@@ -115,6 +144,10 @@ impl DebateState {
                 opened.waits_for.clone(),
             )));
         }
+        self.sync = opened.sync_until.map(|until| MemorySyncState {
+            until,
+            flushed: BTreeSet::new(),
+        });
         self.opened = Some(Arc::new(opened));
         // The request's id is used up. An event's id follows from its cause: an answer under this
         // id could never be stored, and is no repetition of anything.
@@ -131,6 +164,7 @@ impl DebateState {
         }
         self.rounds.clone_from(&resolved.outcome.rounds);
         self.outcome = Some(resolved.outcome);
+        self.sync = None;
         self.due = None;
         if let Some(ladder) = &mut self.ladder {
             ladder.background = None;
@@ -177,4 +211,16 @@ impl DebateState {
         self.seen
             .insert(message.message_id, (message.agent_id, message.digest));
     }
+}
+
+/// The snapshot that an event is: that with which the discussion or a challenge begins.
+pub(super) fn taken_by(record: &StoredEvent<DebateEvent>) -> Option<Snapshot> {
+    let takes = match &record.event {
+        DebateEvent::Synced(_) => true,
+        DebateEvent::Opened(opened) => {
+            opened.policy.memory_sync_ms > 0 && opened.sync_until.is_none()
+        }
+        _ => false,
+    };
+    takes.then_some(Snapshot(record.sequence))
 }

@@ -9,6 +9,7 @@ use crate::fixtures::*;
 
 mod consensus;
 mod hearing;
+pub(crate) mod memory_sync;
 mod votes;
 
 type DebateStory = Story<DebateMachine>;

@@ -44,6 +44,7 @@ fn after(head: &Head) -> HeadState {
         opened: Vec::new(),
         closed: Vec::new(),
         earlier: Vec::new(),
+        memory_snapshot: None,
     };
     let event = HeadEvent::Advanced(head.clone());
     HeadMachine::apply(

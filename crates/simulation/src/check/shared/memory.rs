@@ -1,8 +1,10 @@
 //! Memory: each agent writes its own alone, no version is lost or written twice, and what a snapshot holds is what was told of it.
 
 use concord_coordinator::route::shared::SharedInput;
+use concord_domain::Machine;
+use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::aggregates::memory::{MemoryInput, MemoryMachine, as_of};
-use concord_events::MemoryEvent;
+use concord_events::{DebateEvent, MemoryEvent, StoredEvent};
 use concord_wire::Token;
 use concord_wire::payload::Snapshot;
 
@@ -14,6 +16,9 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     decided_again::<MemoryMachine>(&archive.memories, violations, |record| {
         said(archive, record, memory)
     });
+    for records in archive.debates.values() {
+        refers_to_one_snapshot(records, violations);
+    }
     for (id, records) in &archive.memories {
         for record in records {
             let MemoryEvent::Put(put) = &record.event;
@@ -29,6 +34,22 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             if held.is_none_or(|entry| entry.listing.version != put.version) {
                 violations.push(format!("memory: snap_{at} does not hold what was written"));
             }
+        }
+    }
+}
+
+/// Whatever follows from a debate after its snapshot refers to it, and nothing does before.
+fn refers_to_one_snapshot(records: &[StoredEvent<DebateEvent>], violations: &mut Vec<String>) {
+    let mut taken = None;
+    for record in records {
+        let (at, named) = (record.sequence, DebateMachine::snapshot_of(record));
+        let is_taken_here = named == Some(Snapshot(at));
+        if is_taken_here && taken.is_none() {
+            taken = named;
+        } else if named != taken {
+            violations.push(format!(
+                "memory: the event at {at} refers to {named:?}, and its debate to {taken:?}"
+            ));
         }
     }
 }

@@ -70,7 +70,9 @@ pub(in crate::aggregates::debate) fn effects(
             gate: awaits.gate.clone(),
         })],
         DebateEvent::OutcomeKnown(known) => vec![outcome_known(debate_id, known)],
-        DebateEvent::Answered(_)
+        DebateEvent::Flushed(_)
+        | DebateEvent::Synced(_)
+        | DebateEvent::Answered(_)
         | DebateEvent::AnswerSetAside(_)
         | DebateEvent::RoundClosed(_)
         | DebateEvent::Resolved(_)

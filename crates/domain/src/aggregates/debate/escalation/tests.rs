@@ -122,6 +122,7 @@ fn says(from: &str, id: &str, body: MessageBody) -> DebateInput {
         message_id: message(id),
         digest: format!("{body:?}"),
         body,
+        snapshot: None,
         sender: authority(from, &[Role::Arbiter]),
     }))
 }

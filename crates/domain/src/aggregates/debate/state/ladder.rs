@@ -201,6 +201,8 @@ impl DebateState {
                 self.change_ladder(|ladder| ladder.move_deadlines(moved, at));
             }
             DebateEvent::Opened(_)
+            | DebateEvent::Flushed(_)
+            | DebateEvent::Synced(_)
             | DebateEvent::Answered(_)
             | DebateEvent::AnswerSetAside(_)
             | DebateEvent::RoundClosed(_)

@@ -162,6 +162,7 @@ fn feed<M: Machine>(
         opened: Vec::new(),
         closed: Vec::new(),
         earlier: Vec::new(),
+        memory_snapshot: None,
     };
     let record = StoredEvent {
         meta,
