@@ -34,7 +34,8 @@ pub use board::{BoardEvent, EntryPut};
 pub use case::{
     CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked,
     DebateSettled, Decided, DecisionAwaited, DecisionChanged, FiguresRecorded, FindingRecorded,
-    FindingsClosed, GatePassed, GateReviewed, ReceivedFinding, ReviewRecorded, SetAsideFinding,
+    FindingsClosed, GatePassed, GateReviewed, Joined, ReceivedFinding, ReviewRecorded,
+    SetAsideFinding,
 };
 pub use commitment::{CommitmentEvent, EndedLease, LeaseBounds, LeaseGranted, LeasesEnded};
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};

@@ -6,8 +6,14 @@ use super::{Lane, Service, SubjectSpace};
 use crate::id::{AgentId, Recipient};
 use crate::payload::Role;
 
-/// The verbs of the coordinator that everybody who is in a case asks for under their own name, agents too: what the case shares.
-pub const MEMBER_VERBS: [&str; 3] = ["board", "briefing", "commitments"];
+/// The verbs that everybody who is in a case asks for under their own name, agents too, with the service that answers: what the case
+/// shares, and what they may see of its conversation.
+pub const MEMBER_VERBS: [(Service, &str); 4] = [
+    (Service::Coordinator, "board"),
+    (Service::Coordinator, "briefing"),
+    (Service::Coordinator, "commitments"),
+    (Service::AgentAdapter, "context"),
+];
 
 /// Subjects that a user may use and no others, in the form of the broker's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -78,9 +84,9 @@ impl SubjectSpace {
     /// The subjects of an agent's messages and heartbeats, and of what it reads of its cases.
     pub fn publish_subjects(&self, agent: &AgentId) -> Vec<String> {
         let said = Lane::ALL.map(|lane| format!("{}{}.*.{agent}.>", self.root, lane.as_str()));
-        let coordinator = Service::Coordinator;
         let asked = MEMBER_VERBS;
-        let asked = asked.map(|verb| format!("{}api.{coordinator}.{verb}.{agent}", self.root));
+        let asked =
+            asked.map(|(service, verb)| format!("{}api.{service}.{verb}.{agent}", self.root));
         said.into_iter()
             .chain([format!("{}beat.{agent}", self.root)])
             .chain(asked)
@@ -217,6 +223,7 @@ mod tests {
                 "concord.v1.api.coordinator.board.eva",
                 "concord.v1.api.coordinator.briefing.eva",
                 "concord.v1.api.coordinator.commitments.eva",
+                "concord.v1.api.agent-adapter.context.eva",
                 "$JS.ACK.CONCORD_MESSAGES.inbox-eva.>",
                 "$JS.ACK.*.*.CONCORD_MESSAGES.inbox-eva.>",
                 "$JS.ACK.CONCORD_URGENT.inbox-eva.>",
