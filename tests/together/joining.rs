@@ -65,6 +65,7 @@ async fn who_joins_later_is_briefed_and_sees_what_is_said_from_then_on() {
     let client = installation.client();
     let case = &case_of(&installation, &["ann", "ben"]).await;
     says(client, case, ("ann", "_all"), "said before").await;
+    sees(client, case, "ben", &["said before"]).await;
     says(client, case, ("ann", "ben"), "between two").await;
     sees(client, case, "ben", &["said before", "between two"]).await;
 
@@ -81,8 +82,10 @@ async fn who_joins_later_is_briefed_and_sees_what_is_said_from_then_on() {
     // What is said later reaches her window. What was said before does not, nor what others tell each other.
     sees(client, case, "cleo", &[SO_FAR]).await;
     says(client, case, ("ben", "_all"), "said after").await;
+    // Each kind of recipient has a consumer of its own, so one message waits for the other here.
+    let hers = [SO_FAR, "said after"];
+    sees(client, case, "cleo", &hers).await;
     says(client, case, ("ann", "ben"), "again between two").await;
-    sees(client, case, "cleo", &[SO_FAR, "said after"]).await;
     let all = [
         "said before",
         "between two",
@@ -90,6 +93,7 @@ async fn who_joins_later_is_briefed_and_sees_what_is_said_from_then_on() {
         "again between two",
     ];
     sees(client, case, "ann", &all).await;
+    sees(client, case, "cleo", &hers).await;
     check_commands(&installation, case).await;
     audit(client).await.unwrap();
 }
