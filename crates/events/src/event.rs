@@ -56,6 +56,7 @@ pub use ladder::{
 };
 pub use opener::{
     Admitted, CaseReleased, ChallengeAdmitted, OpenerEvent, QuotaKind, QuotaReached, Quotas,
+    TaskAdmitted, TaskReleased,
 };
 pub use outcome::OutcomeKnown;
 pub use person::{PersonEvent, PersonRegistered, PersonResumed, PersonSuspended};
