@@ -108,6 +108,35 @@ class Broker(unittest.TestCase):
             path.write_bytes(content)
         until("the service is ready again", lambda: get(f"{address}/readyz")[0] == 200)
 
+    def test_what_is_on_the_disk_can_be_encrypted(self):
+        secret = "what-nobody-may-read-on-the-disk"
+        for encrypted in (False, True):
+            with self.subTest(encrypted=encrypted):
+                port, monitoring = free_ports(2)
+                name = f"encrypted-{encrypted}"
+                changes = {"0.0.0.0:4222": f"127.0.0.1:{port}", "0.0.0.0:8222": f"127.0.0.1:{monitoring}"}
+                if encrypted:
+                    changes |= {'# cipher: "aes"': 'cipher: "aes"', "# key: $JETSTREAM_KEY": "key: $JETSTREAM_KEY"}
+                config = self.config("single.conf", name, changes)
+                environment = {"NATS_NAME": "nats", "PASSWORD_concord": "s3cret", "JETSTREAM_KEY": "a-long-key-of-the-operator"}
+                broker = self.stage.broker(name, config, environment)
+                until("the broker is healthy", lambda: get(f"http://127.0.0.1:{monitoring}/healthz")[0] == 200)
+                self.stage.service("coordinator", self.settings(port), name=f"coordinator-{encrypted}")
+                settings = self.stage.folder / f"{name}.toml"
+                settings.write_text("[broker]\n" + "".join(
+                    f'{key.removeprefix("broker.")} = {value if value == "true" else chr(34) + str(value) + chr(34)}\n'
+                    for key, value in self.settings(port).items()))
+                server = f"tls://127.0.0.1:{port}"
+                self.stage.command("--config", settings, "person", "register", secret, "--role", "reviewer", server=server)
+                kept = b"".join(path.read_bytes() for path in (self.stage.folder / name).rglob("*.blk"))
+                self.assertEqual(secret.encode() in kept, not encrypted)
+                if encrypted:
+                    broker.terminate()
+                    broker.wait(30)
+                    self.stage.broker("again", config, environment)
+                    until("the person is still there", lambda: secret in self.stage.command(
+                        "--config", settings, "person", "list", server=server, check=False).stdout)
+
     def test_settings_that_need_each_other_are_refused_at_once(self):
         process, _ = self.stage.service("coordinator", {"broker.user": "concord"}, name="alone", wait=False)
         self.assertEqual(process.wait(20), 64)

@@ -1,4 +1,5 @@
-//! No crate is in the lock file in two versions without a reason. The lock file is read, so this needs no network.
+//! No crate is in the lock file in two versions without a reason, and each has a licence that deny.toml allows. What is read is on
+//! this machine after a build, so this needs no network.
 
 use std::collections::BTreeMap;
 
@@ -120,5 +121,76 @@ fn versions_are_stated_in_the_root_manifest_alone() {
             stated, None,
             "{file} states a version; write it into the root Cargo.toml"
         );
+    }
+}
+
+/// The licences that deny.toml allows.
+fn allowed_licences() -> Vec<spdx::Licensee> {
+    let rules: toml::Table = read("deny.toml").parse().unwrap();
+    let allowed = rules["licenses"]["allow"].as_array().unwrap();
+    allowed
+        .iter()
+        .map(|name| spdx::Licensee::parse(name.as_str().unwrap()).unwrap())
+        .collect()
+}
+
+/// Whether somebody may choose terms of an expression such as "MIT OR GPL-3.0-only" that are allowed.
+fn is_allowed(licence: &str, allowed: &[spdx::Licensee]) -> bool {
+    spdx::Expression::parse_mode(licence, spdx::ParseMode::LAX).is_ok_and(|expression| {
+        expression.evaluate(|asked| allowed.iter().any(|licensee| licensee.satisfies(asked)))
+    })
+}
+
+/// Each crate that is built on this machine, with its licence, of tests and tools too.
+fn licences() -> Vec<(String, String)> {
+    let host = std::process::Command::new("rustc").arg("-vV").output();
+    let host = String::from_utf8(host.unwrap().stdout).unwrap();
+    let host = host
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap();
+    let listed = std::process::Command::new("cargo")
+        .args(["metadata", "--locked", "--offline", "--format-version", "1"])
+        .args(["--filter-platform", host])
+        .current_dir(crate::source::root())
+        .output()
+        .unwrap();
+    assert!(
+        listed.status.success(),
+        "{}",
+        String::from_utf8_lossy(&listed.stderr)
+    );
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let packages = listed["packages"].as_array().unwrap().iter();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    packages
+        .map(|package| (text(&package["name"]), text(&package["license"])))
+        .collect()
+}
+
+#[test]
+fn every_licence_is_allowed() {
+    let allowed = allowed_licences();
+    let refused: Vec<_> = licences()
+        .into_iter()
+        .filter(|(_, licence)| !is_allowed(licence, &allowed))
+        .collect();
+    assert!(
+        refused.is_empty(),
+        "take another crate, or allow the licence in deny.toml and say why in the commit: {refused:?}"
+    );
+}
+
+#[test]
+fn a_licence_that_asks_for_the_source_is_refused() {
+    let allowed = allowed_licences();
+    for (licence, may) in [
+        ("MIT OR GPL-3.0-only", true),
+        ("MIT AND GPL-3.0-only", false),
+        ("AGPL-3.0-only", false),
+        ("MIT/Apache-2.0", true),
+        ("", false),
+    ] {
+        assert_eq!(is_allowed(licence, &allowed), may, "{licence:?}");
     }
 }

@@ -15,6 +15,7 @@ mod case;
 mod challenge;
 mod check;
 mod commitment;
+mod completions;
 mod credentials;
 mod dead;
 mod deadlines;
@@ -25,6 +26,7 @@ mod expert;
 mod gate;
 mod impact;
 mod keys;
+mod memory;
 mod metrics;
 mod migrate;
 mod outcome;
@@ -69,6 +71,9 @@ pub(crate) enum Verb {
     /// Show, follow and write what everybody in a case shares under names.
     #[command(subcommand)]
     Board(board::BoardVerb),
+    /// Read and write shared memory: what each agent knows, with its history, as of any snapshot.
+    #[command(subcommand)]
+    Memory(memory::MemoryVerb),
     /// Show who has committed to what.
     #[command(subcommand)]
     Commitment(commitment::CommitmentVerb),
@@ -146,6 +151,8 @@ pub(crate) enum Verb {
     /// Make keys that sign.
     #[command(subcommand)]
     Keys(keys::KeysVerb),
+    /// Print what completes this command in a shell.
+    Completions(completions::CompletionsArgs),
     /// It has moved to `concord-lab bench`.
     #[command(hide = true)]
     Bench(MovedArgs),
@@ -181,6 +188,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Case(verb) => case::run(&connection, verb).await,
         Verb::Task(verb) => task::run(&connection, verb).await,
         Verb::Board(verb) => board::run(&connection, verb).await,
+        Verb::Memory(verb) => memory::run(&connection, verb).await,
         Verb::Commitment(verb) => commitment::run(&connection, verb).await,
         Verb::Impact(verb) => impact::run(&connection, verb).await,
         Verb::Policy(verb) => policy::run(&connection, verb).await,
@@ -212,6 +220,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Backup(args) => backup::run(&connection, &args).await,
         Verb::Restore(args) => backup::restore(&connection, &args).await,
         Verb::Keys(verb) => keys::run(&verb),
+        Verb::Completions(args) => completions::run(&args),
         Verb::Bench(_) => Err(moved("bench")),
         Verb::Eval(_) => Err(moved("eval")),
         Verb::Panel(_) => Err(moved("panel")),

@@ -18,17 +18,17 @@ use async_nats::{Message, Subscriber};
 use futures::StreamExt;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 use crate::broker::Broker;
 use crate::broker::delivery_info::ACKNOWLEDGEMENTS;
 use crate::broker::provision::PullConsumer;
 
-/// How long the broker keeps a request for messages that it does not have; so long can it take to stop asking.
+/// How long the broker keeps a request for messages that it does not have.
 pub(crate) const EXPIRES: Duration = Duration::from_secs(1);
 /// How long it keeps one where nothing came for a while: twice as long each time, up to this. There are some two hundred consumers, and every
 /// replica asks each of them. A broker of a cluster that dies takes the requests with it and nobody tells: this and [`SILENCE_MAX`] is how long
-/// a consumer without work may then be deaf.
+/// a consumer without work may then be deaf. So long can it take, too, until a process that is to stop is sent no more.
 const EXPIRES_IDLE_MAX: Duration = Duration::from_secs(4);
 /// How often is looked whether the connection was lost, and the requests with it.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -236,21 +236,20 @@ impl Pull {
     }
 
     /// Asks for no more, and has what is still sent delivered to another process.
+    ///
+    /// It waits until the broker has ended each request, [`EXPIRES_IDLE_MAX`] at most. To end the subscription would be faster, and lose
+    /// what the broker is about to send: that would come again only when its time to be acknowledged is over.
     pub(crate) async fn stop(mut self) -> Result<(), AnyError> {
         if let Some(reply) = self.received.take().and_then(|message| message.reply) {
             let put_back = AckKind::Nak(Some(EXPIRES));
             self.broker.acknowledge(reply, put_back).await?;
         }
-        // Nobody waits for the end of a long request. What the broker sends before it has heard of this arrives, and is given back; a message
-        // that it sends in the same moment is delivered again when its time to be acknowledged is over.
-        if self.silent_at > Instant::now() + EXPIRES + SILENCE_MAX {
-            self.answers.drain().await?;
-        }
         while self.asked > 0 {
-            let Ok(Some(answer)) = timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await else {
+            let Ok(answer) = timeout_at(self.silent_at.into(), self.answers.next()).await else {
                 break;
             };
-            if let Some(reply) = self.take(answer)?.and_then(|message| message.reply) {
+            let message = self.take(answer.ok_or("the subscription ended")?)?;
+            if let Some(reply) = message.and_then(|message| message.reply) {
                 // Given back at once it could come here again, as long as anything is asked for.
                 self.broker
                     .acknowledge(reply, AckKind::Nak(Some(EXPIRES)))

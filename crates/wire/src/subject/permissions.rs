@@ -6,12 +6,13 @@ use super::{Lane, Service, SubjectSpace};
 use crate::id::{AgentId, Recipient};
 use crate::payload::Role;
 
-/// The verbs that everybody who is in a case asks for under their own name, agents too, with the service that answers: what the case
-/// shares, and what they may see of its conversation.
-pub const MEMBER_VERBS: [(Service, &str); 4] = [
+/// The verbs that everybody asks for under their own name, agents too, with the service that answers: what a case shares, for whoever
+/// is in it, what they may see of its conversation, and shared memory.
+pub const MEMBER_VERBS: [(Service, &str); 5] = [
     (Service::Coordinator, "board"),
     (Service::Coordinator, "briefing"),
     (Service::Coordinator, "commitments"),
+    (Service::Coordinator, "memory"),
     (Service::AgentAdapter, "context"),
 ];
 
@@ -223,6 +224,7 @@ mod tests {
                 "concord.v1.api.coordinator.board.eva",
                 "concord.v1.api.coordinator.briefing.eva",
                 "concord.v1.api.coordinator.commitments.eva",
+                "concord.v1.api.coordinator.memory.eva",
                 "concord.v1.api.agent-adapter.context.eva",
                 "$JS.ACK.CONCORD_MESSAGES.inbox-eva.>",
                 "$JS.ACK.*.*.CONCORD_MESSAGES.inbox-eva.>",

@@ -22,6 +22,7 @@ pub(super) fn all() -> Vec<(String, Node)> {
         StorageChoices {
             replicas: 1,
             message_age: Duration::ZERO,
+            bytes_max: None,
         },
     );
     // A service that acts on no message refuses all of its inbox.
@@ -159,7 +160,6 @@ fn agents() -> Vec<(String, Node)> {
         .named("agent-speaks"),
         agent("send", "urgent", urgent).named("agent-speaks-urgently"),
         agent("send", "beat", "Show that it is alive.").named("agent-beats"),
-        agent("send", "memory", "Write to shared memory.").named("agent-remembers"),
     ]
 }
 
