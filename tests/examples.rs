@@ -10,12 +10,12 @@ use concord_events::dead_letter::DeadLetter;
 use concord_events::{Aggregate, AggregateEvent, EventVisitor, StoredEvent};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{
-    Acknowledgement, AgentJoined, Answer, Award, BOARD_PUT, Bid, CallForProposals, Card, Challenge,
-    Clarification, CollaborationInvite, Commitment, Decline, ErrorReport, Evidence, ExpertiseOffer,
-    Finding, GroupQuestion, Handoff, InfoUpdate, Notification, NotificationData, OPEN_TASK,
-    OpenCase, OpenDebate, OpenTask, OutcomeReport, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry,
-    Question, REGISTER_AGENT, Request, Response, Review, Ruling, SessionBriefing, StatusMessage,
-    TaskAssignment, TaskResult, UPDATE_AGENT,
+    ADD_PARTICIPANT, Acknowledgement, AddParticipant, AgentJoined, Answer, Award, BOARD_PUT, Bid,
+    CallForProposals, Card, Challenge, Clarification, CollaborationInvite, Commitment, Decline,
+    ErrorReport, Evidence, ExpertiseOffer, Finding, GroupQuestion, Handoff, InfoUpdate,
+    Notification, NotificationData, OPEN_TASK, OpenCase, OpenDebate, OpenTask, OutcomeReport,
+    PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Question, REGISTER_AGENT, Request, Response,
+    Review, Ruling, SessionBriefing, StatusMessage, TaskAssignment, TaskResult, UPDATE_AGENT,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
@@ -376,6 +376,9 @@ fn request(envelope: &Envelope) -> Result<Value, Fault> {
         }
         OPEN_TASK if to(Service::Coordinator) => {
             written(from_json::<OpenTask>(&parameters, PARAMETERS)?)
+        }
+        ADD_PARTICIPANT if to(Service::Coordinator) => {
+            written(from_json::<AddParticipant>(&parameters, PARAMETERS)?)
         }
         BOARD_PUT if to(Service::Coordinator) => {
             let put: PutEntry = from_json(&parameters, PARAMETERS)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 mod bad_input;
 mod killed;
 mod panels;
+mod quotas;
 mod reruns;
 mod stage;
 mod strategies;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 mod analyses;
 mod board;
 mod commitments;
+mod joining;
 mod memory;
 mod memory_sync;
 
@@ -66,11 +67,21 @@ async fn refused(client: &Client, message: &Message, code: &str, pointer: &str) 
 
 /// Asks the coordinator under a name, as an agent does: the answer, or the error.
 async fn asks(client: &Client, name: &str, verb: &str, request: Value) -> Result<Value, Value> {
-    let subject = format!("concord.v1.api.coordinator.{verb}.{name}");
+    asks_of(client, ("coordinator", verb), name, request).await
+}
+
+/// The same for any service.
+async fn asks_of(
+    client: &Client,
+    (service, verb): (&str, &str),
+    name: &str,
+    request: Value,
+) -> Result<Value, Value> {
+    let subject = format!("concord.v1.api.{service}.{verb}.{name}");
     let answer = client
         .request(subject, request.to_string().into())
         .await
-        .expect("the coordinator answers");
+        .expect("the service answers");
     let headers = answer.headers.unwrap_or_default();
     match headers.get("Nats-Service-Error") {
         Some(error) => Err(serde_json::from_str(error.as_str()).expect("an error as JSON")),

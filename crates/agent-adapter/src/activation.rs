@@ -1,5 +1,6 @@
 //! Activation: which agents a message wakes, which observe it, and which it does not concern.
 
+pub(crate) mod context_window;
 mod matching;
 mod question;
 #[cfg(test)]

@@ -29,7 +29,7 @@ mod metrics;
 mod notify;
 mod settings;
 
-use activation::wake;
+use activation::{context_window, wake};
 use hosted_agent::callback::CallbackAddress;
 use hosted_agent::{Description, ReplyLoops, budget, registration};
 use settings::CheckedSettings;
@@ -69,6 +69,8 @@ impl Run for AgentAdapter {
         registration::start(&runner, cards, &directory);
         coordination::start(&runner, &own.coordination, &directory).await?;
         let wake = &own.wake;
+        let window = usize::from(wake.context_messages);
+        runner.answer("context", context_window::verb(&adapter, window));
         wake::start(
             &runner,
             wake,

@@ -118,6 +118,7 @@ impl<P: Ports> Handler for OthersEvents<P> {
             (Aggregate::Opener, _) => {
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.openers.heard_admission(&record).await?;
+                self.tasks.heard_admission(&record).await?;
                 return Ok(Ack::Acknowledge);
             }
             _ => {}

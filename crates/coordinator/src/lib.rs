@@ -102,6 +102,8 @@ pub fn bind<P: Ports>(
         agents: Arc::clone(&agents),
         policies: Policies::new(service),
         openers: Openers::new(service, &cases, own.quota),
+        boards: Arc::new(Aggregates::new(ports.clone(), cache)),
+        commitments: Arc::new(Aggregates::new(ports.clone(), cache)),
     };
     let tasks = tasks::Tasks::new(service, &cases, &names, directory);
     let bounds = SharedBounds {
@@ -177,4 +179,6 @@ fn answer<P: Ports>(
     binder.answer("policy", policies.show_verb());
     let cancel = operator_api::verb(service, cases, cancel_case::read);
     binder.answer("cancel_case", cancel);
+    let add = operator_api::prepared_verb(service, cases, route::read_addition, names.clone());
+    binder.answer("add_participant", add);
 }

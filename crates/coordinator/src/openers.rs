@@ -7,16 +7,18 @@ use concord_domain::aggregates::case::{
     CaseInput, CaseMachine, CaseState, OpenRequest, ReceivedChallenge,
 };
 use concord_domain::aggregates::opener::{OpenerInput, OpenerMachine, OpenerState};
+use concord_domain::aggregates::task::{OpenedTask, TaskMachine, TaskState};
 use concord_domain::{Context, Decision, Machine};
 use concord_events::{
     Admitted, CaseEvent, ChallengeAdmitted, EventMeta, OpenerEvent, QuotaReached, Quotas,
-    StoredEvent,
+    StoredEvent, TaskAdmitted,
 };
 use concord_runtime::delivery::HandleError;
 use concord_runtime::event_store::step;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Outcome, Ports};
 use concord_wire::payload::Role;
+use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Fault, MessageId, Token};
 
 /// How old a place is before it is looked whether there is a case, in milliseconds. Between the two are a few steps.
@@ -26,6 +28,7 @@ const PLACE_UNUSED_MS: u64 = 60_000;
 pub(crate) struct Openers<P> {
     pub(crate) service: ServiceContext<P>,
     cases: Arc<Aggregates<CaseMachine, P>>,
+    tasks: Arc<Aggregates<TaskMachine, P>>,
     pub(crate) held: Arc<Aggregates<OpenerMachine, P>>,
     pub(crate) quotas: Quotas,
 }
@@ -35,6 +38,7 @@ impl<P: Clone> Clone for Openers<P> {
         Self {
             service: self.service.clone(),
             cases: Arc::clone(&self.cases),
+            tasks: Arc::clone(&self.tasks),
             held: Arc::clone(&self.held),
             quotas: self.quotas,
         }
@@ -51,6 +55,7 @@ impl<P: Ports> Openers<P> {
         Self {
             service: service.clone(),
             cases: Arc::clone(cases),
+            tasks: Arc::new(Aggregates::new(service.ports.clone(), &service.cache)),
             held: Arc::new(held),
             quotas,
         }
@@ -116,6 +121,57 @@ impl<P: Ports> Openers<P> {
         self.ask(opener, &context, &input, case_id).await
     }
 
+    /// Asks for a place for a task that is to be opened; refused where the quota is used up. The same request again finds its place.
+    /// Operators are not held by it, and neither is the coordinator itself.
+    pub(crate) async fn admit_task(
+        &self,
+        id: &Token,
+        context: &Context,
+        asked: &OpenedTask,
+    ) -> Result<(), HandleError> {
+        let (opener, quota) = (&asked.opened_by, self.quotas.open_tasks);
+        let is_service = Service::parse(opener.as_str()).is_ok();
+        let (false, false, Ok(case_id)) = (
+            quota == 0 || is_service,
+            asked.sender.holds(Role::Operator),
+            CaseId::new(id.as_str()),
+        ) else {
+            return Ok(());
+        };
+        let admitted = TaskAdmitted {
+            opener: opener.clone(),
+            task_id: id.clone(),
+            quota,
+        };
+        let input = OpenerInput::AdmitTask(admitted);
+        self.ask(opener, context, &input, &case_id).await
+    }
+
+    /// Gives back the place of a task.
+    pub(crate) async fn release_task(
+        &self,
+        id: &Token,
+        opener: &AgentId,
+        context: &Context,
+    ) -> Result<(), HandleError> {
+        let held = self.held.load(&opener.token()).await?.state;
+        if held.tasks.contains_key(id) {
+            let release = OpenerInput::ReleaseTask(id.clone());
+            self.step(opener, context, &release).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives back the place of a task that was not opened after all.
+    pub(crate) async fn settle_task(
+        &self,
+        id: &Token,
+        opener: &AgentId,
+    ) -> Result<(), HandleError> {
+        let context = self.ordered(&format!("settled/task/{id}"));
+        self.release_task(id, opener, &context).await
+    }
+
     /// Asks for a place. Where a quota is used up for the first time in an hour, places that nobody needs are given back first, and
     /// what is refused then is recorded, so that people are told.
     async fn ask(
@@ -164,6 +220,15 @@ impl<P: Ports> Openers<P> {
                 let cause = self.ordered(&format!("swept/{case_id}"));
                 let release = OpenerInput::Release(case_id.clone());
                 self.step(opener, &cause, &release).await?;
+            }
+        }
+        let old = held.tasks.iter();
+        let old = old.filter(|(_, since)| now.millis_since(**since) >= PLACE_UNUSED_MS);
+        for (task_id, _) in old {
+            let task = self.tasks.load(task_id).await?.state;
+            if !task_needs_place(&task, opener) {
+                let cause = self.ordered(&format!("swept/task/{task_id}"));
+                self.release_task(task_id, opener, &cause).await?;
             }
         }
         Ok(())
@@ -274,4 +339,10 @@ fn place_of(case: &CaseState) -> Option<(&AgentId, &CaseId)> {
 /// Whether the opener needs the place of the case.
 fn is_needed(case: &CaseState, opener: &AgentId) -> bool {
     place_of(case).is_some_and(|(holder, _)| holder == opener) && !case.is_over()
+}
+
+/// Whether an opener needs the place of a task.
+pub(crate) fn task_needs_place(task: &TaskState, opener: &AgentId) -> bool {
+    let opened = task.opened.as_ref();
+    task.ended.is_none() && opened.is_some_and(|opened| opened.opened_by == *opener)
 }

@@ -6,7 +6,11 @@
 use std::sync::Arc;
 
 use concord_domain::aggregates::agent::{AgentInput, AgentMachine};
-use concord_domain::aggregates::case::{CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview};
+use concord_domain::aggregates::board::BoardMachine;
+use concord_domain::aggregates::case::{
+    CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview, SharedNow,
+};
+use concord_domain::aggregates::commitment::CommitmentMachine;
 use concord_domain::aggregates::person::PersonInput;
 use concord_runtime::delivery::HandleError;
 use concord_runtime::delivery::handlers::Prepare;
@@ -26,6 +30,8 @@ pub(crate) struct Names<P> {
     pub(crate) agents: Arc<Aggregates<AgentMachine, P>>,
     pub(crate) policies: Policies<P>,
     pub(crate) openers: Openers<P>,
+    pub(crate) boards: Arc<Aggregates<BoardMachine, P>>,
+    pub(crate) commitments: Arc<Aggregates<CommitmentMachine, P>>,
 }
 
 impl<P: Clone> Clone for Names<P> {
@@ -35,11 +41,23 @@ impl<P: Clone> Clone for Names<P> {
             agents: Arc::clone(&self.agents),
             policies: self.policies.clone(),
             openers: self.openers.clone(),
+            boards: Arc::clone(&self.boards),
+            commitments: Arc::clone(&self.commitments),
         }
     }
 }
 
 impl<P: Ports> Names<P> {
+    /// What a case shares, for whoever joins it.
+    async fn shared_now(&self, case: &Token) -> Result<SharedNow, HandleError> {
+        let board = self.boards.load(case).await?.state;
+        let commitments = self.commitments.load(case).await?.state;
+        Ok(SharedNow {
+            board: board.listings(),
+            leases: commitments.leases.values().cloned().collect(),
+        })
+    }
+
     /// Checks that no person bears the name of an agent.
     async fn check_agent(&self, agent: &AgentId) -> Result<(), HandleError> {
         let known = self.people.authority(agent).await?;
@@ -117,6 +135,15 @@ impl<P: Ports> Prepare<CaseInput> for Names<P> {
                 };
                 self.openers.admit_challenge(id, &received).await?;
                 CaseInput::Challenge(Box::new(received))
+            }
+            CaseInput::Add(received) => {
+                let mut received = received;
+                // An order by request and reply is that of an operator, who has been checked.
+                if received.request.is_some() {
+                    received.sender = self.people.authority(&received.by).await?;
+                }
+                received.shared = self.shared_now(id).await?;
+                CaseInput::Add(received)
             }
             CaseInput::Review(received) => {
                 let sender = self.people.authority(&received.heard.agent_id).await?;

@@ -31,6 +31,7 @@ struct Row {
     open_cases: u64,
     gates: u64,
     challenges: u64,
+    open_tasks: u64,
     /// When people were last told that a quota is used up.
     #[serde(skip_serializing_if = "Option::is_none")]
     told_at: Option<Timestamp>,
@@ -43,6 +44,7 @@ impl Row {
             open_cases: state.held(QuotaKind::OpenCases),
             gates: state.held(QuotaKind::Gates),
             challenges: state.held(QuotaKind::Challenges),
+            open_tasks: state.held(QuotaKind::OpenTasks),
             told_at: state.told.values().max().copied(),
         }
     }

@@ -1,6 +1,8 @@
 //! Which messages and events are inputs for which case.
 
-use concord_domain::aggregates::case::{CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview};
+use concord_domain::aggregates::case::{
+    CaseInput, OpenRequest, ReceivedAddition, ReceivedChallenge, ReceivedReview, SharedNow,
+};
 use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::policy::KnownPolicies;
 use concord_events::Aggregate;
@@ -10,9 +12,12 @@ use concord_events::{
 };
 use concord_runtime::delivery::route::{digest_of, not_acted_on};
 use concord_runtime::{Routed, signing};
-use concord_wire::payload::{Challenge, Finding, OPEN_CASE, OpenCase, Request, Review};
+use concord_wire::payload::{
+    ADD_PARTICIPANT, AddParticipant, Challenge, Finding, OPEN_CASE, OpenCase, Request, Review,
+};
 use concord_wire::subject::Service;
-use concord_wire::{CaseId, Envelope, ErrorCode, Fault, MessageType};
+use concord_wire::{AgentId, CaseId, Envelope, ErrorCode, Fault, MessageType, Token};
+use serde::Deserialize;
 
 pub mod exchange;
 pub mod question;
@@ -118,12 +123,15 @@ fn no_case() -> Fault {
 
 fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     let request: Request = envelope.payload()?;
+    if request.action == ADD_PARTICIPANT {
+        return addition(envelope, &request);
+    }
     if request.action != OPEN_CASE {
         return Err(Fault::invalid(
             "/payload/action",
             format!("The coordinator does not do {:?}.", request.action),
             format!(
-                "Ask for {:?}, or for one of open_task, cancel_task, join_task, leave_task, find_agents, board_put, memory_put, publish_analysis, \
+                "Ask for {:?}, or for one of add_participant, open_task, cancel_task, join_task, leave_task, find_agents, board_put, memory_put, publish_analysis, \
                  register_agent, update_agent, deregister_agent.",
                 OPEN_CASE
             ),
@@ -137,6 +145,56 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
         id: id.token(),
         input,
     })
+}
+
+fn addition(envelope: &Envelope, request: &Request) -> Result<Routed<CaseInput>, Fault> {
+    let case = envelope.case_id.as_ref().ok_or_else(|| {
+        Fault::invalid(
+            "/case_id",
+            "An agent joins a case, and none is named.",
+            "Publish on the msg subject of the case.",
+        )
+    })?;
+    let parameters = request.parameters.to_string();
+    let AddParticipant { agent_id } =
+        concord_wire::envelope::from_json(parameters.as_bytes(), "/payload/parameters")?;
+    let received = ReceivedAddition {
+        by: envelope.from_agent.clone(),
+        request: Some(heard(envelope)),
+        agent_id,
+        sender: Authority::default(),
+        shared: SharedNow::default(),
+    };
+    Ok(Routed::Step {
+        id: case.token(),
+        input: CaseInput::Add(Box::new(received)),
+    })
+}
+
+/// `add_participant`, asked by an operator.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Order {
+    case_id: CaseId,
+    agent_id: AgentId,
+    by: AgentId,
+}
+
+/// The case and the input of an operator's request that an agent joins.
+pub(crate) fn read_addition(request: &[u8]) -> Result<(Token, CaseInput), Fault> {
+    let Order {
+        case_id,
+        agent_id,
+        by,
+    } = concord_wire::envelope::from_json(request, "")?;
+    let received = ReceivedAddition {
+        by,
+        request: None,
+        agent_id,
+        sender: Authority::of_installation(),
+        shared: SharedNow::default(),
+    };
+    Ok((case_id.token(), CaseInput::Add(Box::new(received))))
 }
 
 /// The id and the input of a request to open a case.

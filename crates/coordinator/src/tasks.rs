@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
-use concord_domain::aggregates::task::{OpenedTask, Said, TaskInput, TaskMachine, Word};
+use concord_domain::aggregates::task::{OpenedTask, Said, TaskInput, TaskMachine, TaskState, Word};
 use concord_domain::aggregates::worklist::{WorklistInput, WorklistMachine};
-use concord_domain::{Context, Machine};
+use concord_domain::{Context, Decision, Machine};
 use concord_events::{
     AgentEvent, DeadlineElapsed, EventMeta, StoredEvent, TaskEvent, TaskStep, WorkTaken,
     WorklistEvent,
@@ -18,6 +18,7 @@ use concord_runtime::{Aggregates, Directory, Outcome, People, Ports};
 use concord_wire::payload::AgentStatus;
 use concord_wire::{AgentId, Envelope, Fault, MessageId, Token};
 
+use crate::openers::Openers;
 use crate::people::Names;
 use crate::route::task::{PARAMETERS, TaskMessage, from_message};
 use panels::Panels;
@@ -26,6 +27,7 @@ mod api;
 mod candidates;
 mod find;
 mod panels;
+mod places;
 
 pub(crate) use api::{cancel_verb, open_verb};
 pub(crate) use candidates::Candidates;
@@ -41,6 +43,7 @@ pub(crate) struct Tasks<P> {
     directory: Arc<Directory>,
     candidates: Candidates<P>,
     panels: Panels<P>,
+    openers: Openers<P>,
 }
 
 impl<P: Clone> Clone for Tasks<P> {
@@ -54,6 +57,7 @@ impl<P: Clone> Clone for Tasks<P> {
             directory: Arc::clone(&self.directory),
             candidates: self.candidates.clone(),
             panels: self.panels.clone(),
+            openers: self.openers.clone(),
         }
     }
 }
@@ -75,6 +79,7 @@ impl<P: Ports> Tasks<P> {
             directory: Arc::clone(directory),
             candidates: Candidates::new(service, &worklists, directory),
             panels: Panels::new(service, cases, names),
+            openers: names.openers.clone(),
             worklists,
         }
     }
@@ -105,9 +110,13 @@ impl<P: Ports> Tasks<P> {
         let input = self.prepare(&id, &context, input).await?;
         delivery.spend(TaskMachine::fan_out_bytes(&input))?;
         let envelope = envelope.clone();
-        handlers::step_of_message(&self.service, &self.tasks, id, envelope, &input, delivery)
-            .await
-            .map(Some)
+        let (service, tasks) = (&self.service, &self.tasks);
+        let done =
+            handlers::step_of_message(service, tasks, id.clone(), envelope, &input, delivery).await;
+        if let TaskInput::Open(asked) = &input {
+            self.settle(&id, &asked.opened_by).await?;
+        }
+        done.map(Some)
     }
 
     /// The input with what must be read elsewhere: who the sender is, who fits, how reliable a bidder is.
@@ -171,9 +180,16 @@ impl<P: Ports> Tasks<P> {
         if self.tasks.load(id).await?.state.opened.is_some() {
             return Ok(asked);
         }
-        let asked = self.candidates.find(id, context, asked).await?;
+        let asked = self.candidates.find(asked).await?;
+        // What is not valid takes no place and no turn: the task refuses it.
+        let input = TaskInput::Open(Box::new(asked.clone()));
+        let opening = TaskMachine::decide(&TaskState::default(), context, &input);
+        if !matches!(opening, Decision::Append(_)) {
+            return Ok(asked);
+        }
         Box::pin(self.panels.admit(id, &asked, parameters)).await?;
-        Ok(asked)
+        self.openers.admit_task(id, context, &asked).await?;
+        self.candidates.turn(id, context, asked).await
     }
 
     /// Why an agent cannot be given work, as the stream's leader knows it; none where it can.
@@ -210,6 +226,7 @@ impl<P: Ports> Tasks<P> {
     /// Takes and gives back places as an event of a task says.
     pub(crate) async fn follow(&self, record: &StoredEvent<TaskEvent>) -> Result<(), HandleError> {
         Box::pin(self.follow_panel(record)).await?;
+        self.free_place(record).await?;
         let Some(TaskStep { ask, release, .. }) = record.event.next() else {
             return Ok(());
         };

@@ -40,6 +40,7 @@ mod objection;
 mod parts;
 mod reply_chain;
 mod vector;
+mod windows;
 
 pub use calibration::{Bonus, Calibration, Participation, sigmoid};
 pub use calibration_fit::Sample;
@@ -54,6 +55,7 @@ pub use ngram::{MESSAGE_NGRAMS_MAX, TEXT_BYTES_MAX};
 pub use parts::{PARTS_MAX, parts};
 pub use reply_chain::{ChainState, DEPTH_MAX, LoopBounds, PAIRS_MAX, ReplyChains};
 pub use vector::{centroid, direction};
+pub use windows::{CONTEXT_MAX, WINDOW_MAX, WINDOWS_MAX, Windows};
 
 #[cfg(test)]
 mod tests;

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use concord_events::{Briefed, MediatorAsked, RulingRefusal, SynthesisAsked};
 use concord_wire::payload::{
     AgentJoined, Answer, Award, CallForProposals, Challenge, Clarification, Conflict, DebateTerms,
-    ErrorReport, NotificationData, OpenDebate, Question, Request, SetAsideReason, StatusReport,
-    TaskAssignment,
+    ErrorReport, NotificationData, OpenDebate, Question, Request, SessionBriefing, SetAsideReason,
+    StatusReport, TaskAssignment,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
@@ -75,6 +75,13 @@ pub enum Effect {
         to: AgentId,
         /// The task: one for all participants, however large it is.
         assignment: Arc<TaskAssignment>,
+    },
+    /// A `session_briefing` to an agent that has joined a case.
+    Brief {
+        /// The agent.
+        to: AgentId,
+        /// What it must know.
+        briefing: Box<SessionBriefing>,
     },
     /// A `call_for_proposals` to an agent.
     CallForProposals {

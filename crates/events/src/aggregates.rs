@@ -83,10 +83,10 @@ macro_rules! aggregates {
                 event: PolicyEvent, machine: PolicyMachine, owner: Coordinator,
                 readers: [], notices: [], completions: [],
             }
-            /// What one opener holds of the quotas: cases, gates, challenges; owned by the coordinator.
+            /// What one opener holds of the quotas: cases, gates, challenges, tasks; owned by the coordinator.
             Opener = "opener" {
                 event: OpenerEvent, machine: OpenerMachine, owner: Coordinator,
-                readers: [Coordinator: ["admitted"]], notices: ["quota_reached"], completions: [],
+                readers: [Coordinator: ["admitted", "task_admitted"]], notices: ["quota_reached"], completions: [],
             }
             /// What one agent asked another for; owned by the coordinator.
             Request = "request" {

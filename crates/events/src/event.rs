@@ -35,7 +35,8 @@ pub use board::{BoardEvent, EntryPut};
 pub use case::{
     CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked,
     DebateSettled, Decided, DecisionAwaited, DecisionChanged, FiguresRecorded, FindingRecorded,
-    FindingsClosed, GatePassed, GateReviewed, ReceivedFinding, ReviewRecorded, SetAsideFinding,
+    FindingsClosed, GatePassed, GateReviewed, Joined, ReceivedFinding, ReviewRecorded,
+    SetAsideFinding,
 };
 pub use commitment::{CommitmentEvent, EndedLease, LeaseBounds, LeaseGranted, LeasesEnded};
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
@@ -57,6 +58,7 @@ pub use ladder::{
 pub use memory::{MemoryBounds, MemoryEvent, MemoryPut};
 pub use opener::{
     Admitted, CaseReleased, ChallengeAdmitted, OpenerEvent, QuotaKind, QuotaReached, Quotas,
+    TaskAdmitted, TaskReleased,
 };
 pub use outcome::OutcomeKnown;
 pub use person::{PersonEvent, PersonRegistered, PersonResumed, PersonSuspended};

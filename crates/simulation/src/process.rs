@@ -41,6 +41,7 @@ const QUOTAS: Quotas = Quotas {
     open_cases: 3,
     gates: 4,
     challenges: 3,
+    open_tasks: 3,
 };
 
 /// How long commitments last, and how many an agent has: few, so that some are refused.
@@ -73,6 +74,7 @@ fn quotas(connection: &Connection) -> Quotas {
             open_cases: 0,
             gates: 0,
             challenges: 0,
+            open_tasks: 0,
         },
         _ => QUOTAS,
     }

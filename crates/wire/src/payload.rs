@@ -55,7 +55,7 @@ pub use card::{
     AGENT_CAPACITY_MAX, CARD_ACTIONS_MAX, CARD_BYTES_MAX, CARD_TEXT_BYTES_MAX, Card, CardAction,
     EXAMPLES_MAX, HEARTBEAT_MS, SKILLS_MAX, Skill,
 };
-pub use case::{OpenCase, Task, TaskAssignment};
+pub use case::{ADD_PARTICIPANT, AddParticipant, OpenCase, Task, TaskAssignment};
 pub use challenge::{
     Acknowledgement, Challenge, ChallengeTerms, Clarification, ESCALATION_TIMER_MAX, Evidence,
     LADDER_ITEMS_MAX, LADDER_TEXT_BYTES_MAX,

@@ -8,15 +8,15 @@ use concord_wire::MakeSchema;
 use concord_wire::envelope::{Envelope, MessageType};
 use concord_wire::payload::notification::NotificationInfo;
 use concord_wire::payload::{
-    Acknowledgement, AgentJoined, Answer, Award, BATCH, BOARD_PUT, Batch, Bid, CANCEL_TASK,
-    CallForProposals, CancelTask, Card, Challenge, Clarification, CollaborationInvite, Commitment,
-    DEREGISTER_AGENT, Decline, Deregister, ErrorReport, Evidence, ExpertiseOffer, FIND_AGENTS,
-    FindAgents, Finding, GroupQuestion, Handoff, InfoUpdate, JOIN_TASK, LEAVE_TASK, MEMORY_PUT,
-    Notification, NotificationData, NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OPEN_TASK,
-    OpenCase, OpenDebate, OpenTask, OutcomeReport, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry,
-    Question, REGISTER_AGENT, Remember, Request, Response, Review, ReviewCode, Ruling, RunTests,
-    SessionBriefing, StatusMessage, TaskAssignment, TaskMember, TaskResult, UPDATE_AGENT,
-    UpdateDocumentation,
+    ADD_PARTICIPANT, Acknowledgement, AddParticipant, AgentJoined, Answer, Award, BATCH, BOARD_PUT,
+    Batch, Bid, CANCEL_TASK, CallForProposals, CancelTask, Card, Challenge, Clarification,
+    CollaborationInvite, Commitment, DEREGISTER_AGENT, Decline, Deregister, ErrorReport, Evidence,
+    ExpertiseOffer, FIND_AGENTS, FindAgents, Finding, GroupQuestion, Handoff, InfoUpdate,
+    JOIN_TASK, LEAVE_TASK, MEMORY_PUT, Notification, NotificationData, NotificationSeverity,
+    OPEN_CASE, OPEN_DEBATE, OPEN_TASK, OpenCase, OpenDebate, OpenTask, OutcomeReport,
+    PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Question, REGISTER_AGENT, Remember, Request,
+    Response, Review, ReviewCode, Ruling, RunTests, SessionBriefing, StatusMessage, TaskAssignment,
+    TaskMember, TaskResult, UPDATE_AGENT, UpdateDocumentation,
 };
 use concord_wire::subject::Service;
 
@@ -60,8 +60,13 @@ const PAYLOADS: [(MessageType, MakeSchema); 32] = [
 ];
 
 /// The actions of requests whose parameters have a type: those to a service, and the standard ones to any agent.
-const ACTIONS: [(Option<Service>, &str, MakeSchema); 17] = [
+const ACTIONS: [(Option<Service>, &str, MakeSchema); 18] = [
     (Some(Service::Coordinator), OPEN_CASE, make::<OpenCase>),
+    (
+        Some(Service::Coordinator),
+        ADD_PARTICIPANT,
+        make::<AddParticipant>,
+    ),
     (Some(Service::Coordinator), OPEN_TASK, make::<OpenTask>),
     (Some(Service::Coordinator), CANCEL_TASK, make::<CancelTask>),
     (Some(Service::Coordinator), JOIN_TASK, make::<TaskMember>),

@@ -636,6 +636,13 @@ class CaseFiguresRecorded(TypedDict):
     version: int
 
 
+class CaseJoined(TypedDict):
+    """The data of `case_joined`."""
+
+    agent_id: AgentId
+    by: AgentId
+
+
 class ChallengeAcknowledged(TypedDict):
     """The data of `challenge_acknowledged`."""
 
@@ -1230,6 +1237,7 @@ NOTIFICATIONS: dict[str, str] = {
     "case_decided": "CaseDecided",
     "case_decision_changed": "CaseDecisionChanged",
     "case_figures_recorded": "CaseFiguresRecorded",
+    "case_joined": "CaseJoined",
     "challenge_acknowledged": "ChallengeAcknowledged",
     "commitment_ended": "CommitmentEnded",
     "commitment_made": "CommitmentMade",

@@ -9,7 +9,9 @@ const TEXT_BYTES_MAX: usize = 4_096;
 /// Most preferred agents that are read.
 const PREFERRED_MAX: usize = 64;
 /// The payload fields that hold the text of a message, in the order in which they are looked for.
-const FIELDS: [&str; 6] = ["content", "question", "request", "offer", "summary", "text"];
+const FIELDS: [&str; 7] = [
+    "content", "question", "request", "offer", "summary", "text", "so_far",
+];
 
 /// The text of a message: the field that is meant for it or, where there is none, every text of the payload.
 pub(super) fn of(envelope: &Envelope) -> String {

@@ -8,20 +8,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use concord_domain::activation::conversation::{
-    DecidedMessage, REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, conversation_of, thread_of,
+    DecidedMessage, REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, WakeState, conversation_of,
+    thread_of,
 };
 use concord_domain::activation::{
-    Conversation, Decisions, LoopBounds, Message, Outcome, decide_all, parts,
+    Conversation, Decisions, LoopBounds, Message, Outcome, WINDOW_MAX, decide_all, parts,
 };
 use concord_embedding::ServerSettings;
-use concord_events::Remembered;
 use concord_events::topology::{ConsumerKind, is_second_delivery};
+use concord_events::{CaseOpened, Remembered};
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::{Binder, ServiceContext, ServiceRunner};
 use concord_runtime::{Aggregates, Directory, NatsPorts, Ports};
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, CaseId, Envelope};
+use concord_wire::{AgentId, CaseId, Envelope, MessageType};
 use serde_json::Value;
 
 use super::matching::{Matching, Texts};
@@ -47,6 +48,7 @@ pub(crate) async fn start(
     let handler = WakeHandler::new(adapter, matching, bounds);
     let handler = WakeHandler {
         enabled: settings.enabled,
+        context_max: usize::from(settings.context_messages),
         ..handler
     };
     let mut binder = runner.clone();
@@ -70,6 +72,7 @@ pub struct WakeHandler<P: Ports> {
     context: ServiceContext<P>,
     metrics: AdapterMetrics,
     enabled: bool,
+    context_max: usize,
     matching: Arc<Matching>,
     conversations: Arc<Aggregates<WakeMachine, P>>,
     cases: Arc<CaseCache<P>>,
@@ -87,6 +90,7 @@ impl<P: Ports> WakeHandler<P> {
             context: adapter.service.clone(),
             metrics: adapter.metrics.clone(),
             enabled: true,
+            context_max: WINDOW_MAX,
             matching,
             conversations: Arc::clone(&adapter.conversations),
             cases: Arc::clone(&adapter.cases),
@@ -112,10 +116,15 @@ impl<P: Ports> Handler for WakeHandler<P> {
         }
         // A message of a service is no news to anybody whom it does not address. It is not even read.
         let sender = self.context.ports.subjects().sender_of(&delivery.subject);
-        let is_of_service = sender.is_some_and(|sender| Service::parse(sender.as_str()).is_ok());
+        let is_of_service = sender
+            .as_ref()
+            .is_some_and(|sender| Service::parse(sender.as_str()).is_ok());
         let message_type = delivery.subject.rsplit('.').next();
         let is_copy = message_type.is_some_and(|kind| is_second_delivery(&delivery.consumer, kind));
-        if is_of_service || is_copy {
+        // With its briefing an agent joins a case, and its window begins.
+        let is_joining = sender.is_some_and(|sender| sender == Service::Coordinator.agent_id())
+            && message_type == Some(MessageType::SessionBriefing.as_str());
+        if is_of_service && !is_joining || is_copy {
             return Ok(self.ignore("nobody_to_wake"));
         }
         let message = match delivery.read(&self.context).await {
@@ -125,7 +134,11 @@ impl<P: Ports> Handler for WakeHandler<P> {
             Err(_) => return Ok(self.ignore("unreadable")),
         };
         let id = conversation_of(&message);
-        let input = WakeInput::Message(Box::new(self.weigh(&message, delivery).await?));
+        let decided = match is_joining {
+            true => self.undecided(&message, delivery),
+            false => self.weigh(&message, delivery).await?,
+        };
+        let input = WakeInput::Message(Box::new(decided));
         let conversations = &self.conversations;
         handlers::step_of_message(&self.context, conversations, id, message, &input, delivery).await
     }
@@ -140,7 +153,7 @@ impl<P: Ports> WakeHandler<P> {
     ) -> Result<DecidedMessage, HandleError> {
         let id = conversation_of(envelope);
         let known = self.conversations.load(&id).await?.state;
-        let audience = self.audience(envelope.case_id.as_ref()).await?;
+        let audience = self.audience(envelope.case_id.as_ref(), &known).await?;
         let question = question::terms_of(envelope, delivery, &self.context.ports)?;
         let content = text::of(envelope);
         let preferred = text::preferred(envelope);
@@ -176,30 +189,52 @@ impl<P: Ports> WakeHandler<P> {
             .matching
             .read(|matcher| decide_all(matcher, &message, vector, &conversation));
         self.count(&decisions);
-        let thread = match &envelope.case_id {
-            Some(case) => case.as_str(),
-            None => thread_of(envelope),
-        };
         Ok(DecidedMessage {
             said: remembered(envelope, delivery, &content),
-            case_id: envelope.case_id.clone(),
             message: serde_json::to_value(envelope).unwrap_or(Value::Null),
             decisions,
             with_model: vector.is_some(),
             question,
-            thread: thread.to_owned(),
-            bounds: self.bounds,
+            ..self.undecided(envelope, delivery)
         })
     }
 
-    /// The agents whom a message in a case may concern: its participants. None for everyone, as outside a case.
+    /// A message about which nothing is decided: it wakes nobody.
+    fn undecided(&self, envelope: &Envelope, delivery: &Delivery) -> DecidedMessage {
+        let thread = match &envelope.case_id {
+            Some(case) => case.as_str(),
+            None => thread_of(envelope),
+        };
+        DecidedMessage {
+            said: remembered(envelope, delivery, &text::of(envelope)),
+            case_id: envelope.case_id.clone(),
+            message: Value::Null,
+            decisions: Decisions::default(),
+            with_model: false,
+            question: None,
+            thread: thread.to_owned(),
+            bounds: self.bounds,
+            context_max: self.context_max,
+        }
+    }
+
+    /// The agents whom a message in a case may concern: its participants, and those who have joined. None for everyone, as outside a
+    /// case.
     async fn audience(
         &self,
         case: Option<&CaseId>,
+        known: &WakeState,
     ) -> Result<Option<BTreeSet<AgentId>>, HandleError> {
         let Some(case) = case else { return Ok(None) };
         let opened = self.cases.opening_of(case).await?;
-        Ok(opened.map(|opened| opened.participants.iter().cloned().collect()))
+        let all = |opened: &CaseOpened| {
+            let participants = opened.participants.iter();
+            participants
+                .chain(known.windows.joined())
+                .cloned()
+                .collect()
+        };
+        Ok(opened.as_deref().map(all))
     }
 
     fn count(&self, decisions: &Decisions) {

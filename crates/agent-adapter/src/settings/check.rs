@@ -81,6 +81,7 @@ pub(crate) fn parse(settings: &AdapterSettings) -> Result<CheckedSettings, Error
         "an agent was neither parsed nor refused"
     );
     settings.notify.check()?;
+    settings.wake.check()?;
     Ok(CheckedSettings {
         agents,
         embedding_server: settings.wake.server()?,

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use concord_domain::activation::WINDOW_MAX;
 use concord_embedding::{ServerSettings, Settings as EmbeddingSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,10 @@ pub struct WakeSettings {
     pub embeddings: Option<EmbeddingServer>,
     /// Vectors of texts that are kept in memory, 1.5 KB each.
     pub vectors_max: NonZeroUsize,
+    /// How many messages an agent's context window has: what it is given of a conversation when it wakes, and reads with the verb
+    /// `context`. 20 at most.
+    #[schemars(range(max = 20))]
+    pub context_messages: u8,
 }
 
 /// A server with the API of OpenAI for embeddings: Ollama, TEI and others. While it fails, messages are matched by letters.
@@ -59,11 +64,21 @@ impl Default for WakeSettings {
             model_dir: None,
             embeddings: None,
             vectors_max,
+            context_messages: 20,
         }
     }
 }
 
 impl WakeSettings {
+    /// Checks what the types do not.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if usize::from(self.context_messages) <= WINDOW_MAX {
+            return Ok(());
+        }
+        let message = format!("at most {WINDOW_MAX} messages are remembered for an agent");
+        Err(Error::new("wake.context_messages", message))
+    }
+
     /// What the model is opened with.
     pub(crate) fn embedding(&self) -> EmbeddingSettings {
         let (model_dir, cache) = (self.model_dir.clone(), self.vectors_max);

@@ -37,6 +37,8 @@ struct Row {
     open_cases: u64,
     gates: u64,
     challenges: u64,
+    #[serde(default)]
+    open_tasks: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     told_at: Option<Timestamp>,
 }
@@ -61,7 +63,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: QuotaArgs) -> Result<
 
 fn text(shown: &Shown) -> String {
     if shown.openers.is_empty() {
-        return "Nobody has opened a case under a quota.\n".to_owned();
+        return "Nobody has opened a case or a task under a quota.\n".to_owned();
     }
     let of = |held: u64, limit: u32| match limit {
         0 => Cell::text(held),
@@ -70,13 +72,21 @@ fn text(shown: &Shown) -> String {
             Cell::text(format!("{held} of {limit}")).with(if is_full { DOUBTFUL } else { PLAIN })
         }
     };
-    let mut table = Table::new(["OPENER", "OPEN CASES", "GATES", "CHALLENGES", "USED UP"]);
+    let mut table = Table::new([
+        "OPENER",
+        "OPEN CASES",
+        "GATES",
+        "CHALLENGES",
+        "OPEN TASKS",
+        "USED UP",
+    ]);
     for row in &shown.openers {
         table.row([
             Cell::text(&row.opener).with(NAMED),
             of(row.open_cases, shown.quotas.open_cases),
             of(row.gates, shown.quotas.gates),
             of(row.challenges, shown.quotas.challenges),
+            of(row.open_tasks, shown.quotas.open_tasks),
             Cell::text(row.told_at.map_or_else(|| "-".to_owned(), ago)),
         ]);
     }
@@ -90,13 +100,13 @@ mod tests {
     #[test]
     fn what_is_held_stands_beside_the_quota_and_no_limit_is_no_number() {
         let shown: Shown = serde_json::from_value(json!({
-            "quotas": { "open_cases": 2, "gates": 0, "challenges": 9 },
-            "openers": [{ "opener": "opal", "open_cases": 2, "gates": 7, "challenges": 0 }],
+            "quotas": { "open_cases": 2, "gates": 0, "challenges": 9, "open_tasks": 8 },
+            "openers": [{ "opener": "opal", "open_cases": 2, "gates": 7, "challenges": 0, "open_tasks": 3 }],
         }))
         .unwrap();
         let text = anstream::adapter::strip_str(&text(&shown)).to_string();
         let line = text.lines().nth(1).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(words.join(" "), "opal 2 of 2 7 0 of 9 -");
+        assert_eq!(words.join(" "), "opal 2 of 2 7 0 of 9 3 of 8 -");
     }
 }

@@ -96,7 +96,12 @@ impl<P: Ports> Tasks<P> {
         let context = self.service.of_message(request_id);
         let asked = self.with_candidates(&id, &context, asked, "").await;
         let input = TaskInput::Open(Box::new(asked.map_err(operator_api::unprepared)?));
-        self.answered(&id, &context, &input).await
+        let answered = self.answered(&id, &context, &input).await;
+        if let TaskInput::Open(asked) = &input {
+            let settled = self.settle(&id, &asked.opened_by).await;
+            settled.map_err(operator_api::unprepared)?;
+        }
+        answered
     }
 
     async fn cancel(&self, call: Call) -> Result<Bytes, Fault> {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use concord_domain::Context;
 use concord_domain::aggregates::rotation::{self, RotationMachine, Turn};
-use concord_domain::aggregates::task::{AGENTS_MAX, OpenedTask, TaskMachine, TaskState, strategy};
+use concord_domain::aggregates::task::{AGENTS_MAX, OpenedTask, strategy};
 use concord_domain::aggregates::worklist::WorklistMachine;
-use concord_domain::{Context, Decision, Machine};
 use concord_events::TaskCandidate;
 use concord_runtime::delivery::HandleError;
 use concord_runtime::event_store::step;
@@ -13,8 +13,6 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports};
 use concord_wire::payload::AgentStatus;
 use concord_wire::{AgentId, Token};
-
-use concord_domain::aggregates::task::TaskInput;
 
 /// Finds the candidates of tasks. Cheap to clone.
 pub(crate) struct Candidates<P> {
@@ -49,14 +47,9 @@ impl<P: Ports> Candidates<P> {
         }
     }
 
-    /// The request with who fits it: those with room first, and of them in turn or who fits best. One more than can be asked
-    /// where there are more.
-    pub(super) async fn find(
-        &self,
-        id: &Token,
-        context: &Context,
-        asked: OpenedTask,
-    ) -> Result<OpenedTask, HandleError> {
+    /// The request with who fits it: those with room first, and of them who fits best; in the order of their ids where they take
+    /// turns. One more than can be asked where there are more.
+    pub(super) async fn find(&self, asked: OpenedTask) -> Result<OpenedTask, HandleError> {
         let rotates = strategy::named(&asked.terms.strategy).is_some_and(|one| one.rotates());
         let rotation = rotation::id_of(&asked.terms.criteria);
         let last = match rotates {
@@ -73,16 +66,25 @@ impl<P: Ports> Candidates<P> {
             });
         }
         candidates.truncate(AGENTS_MAX);
-        let asked = OpenedTask {
+        Ok(OpenedTask {
             candidates,
             ..asked
-        };
-        // Nobody has a turn for what is refused.
-        let input = TaskInput::Open(Box::new(asked.clone()));
-        let opening = TaskMachine::decide(&TaskState::default(), context, &input);
-        if !matches!(opening, Decision::Append(_)) {
+        })
+    }
+
+    /// The same with those first whose turn it is, where they take turns. To be called for what is opened next: nobody has a turn
+    /// for what is refused.
+    pub(super) async fn turn(
+        &self,
+        id: &Token,
+        context: &Context,
+        asked: OpenedTask,
+    ) -> Result<OpenedTask, HandleError> {
+        let rotates = strategy::named(&asked.terms.strategy).is_some_and(|one| one.rotates());
+        if !rotates {
             return Ok(asked);
         }
+        let rotation = rotation::id_of(&asked.terms.criteria);
         self.in_turn(id, &rotation, context, asked).await
     }
 

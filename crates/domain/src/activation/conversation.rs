@@ -11,8 +11,8 @@
 //! message ([`ReplyChains`]), the event states it: from then on the two are paused, and both are
 //! told once.
 //!
-//! The last [`REMEMBERED_MAX`] messages are remembered. They are the context that an agent is given
-//! when it wakes, and they show which agents take part. The caller reads the state before it
+//! The last [`REMEMBERED_MAX`] messages are remembered; they show which agents take part. What an agent is given as context
+//! when it wakes is its own window ([`Windows`]). The caller reads the state before it
 //! decides; a message that is stored in between is missing from the context of the next one,
 //! without any further effect.
 
@@ -22,11 +22,11 @@ use concord_events::{
     LoopBroken, QuestionTerms, Remembered, StoredEvent, WakeDecided, WakeEvent, WakeOutcome,
     Weighed,
 };
-use concord_wire::payload::notification::{self, Woken};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope, MessageId, MessageType, Recipient, Token};
 use serde_json::Value;
 
+use super::windows::{Windows, context_for};
 use super::{
     ChainState, Decision, Decisions, LoopBounds, NAMED_MAX, Outcome, Participation, Reason,
     ReplyChains,
@@ -34,6 +34,10 @@ use super::{
 use crate::aggregates::review_queue::Recent;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision as Decided, Ignored, Machine};
+
+mod told;
+
+use told::{report_loop, woken};
 
 /// How many messages of a conversation are remembered.
 pub const REMEMBERED_MAX: usize = 20;
@@ -57,6 +61,8 @@ pub struct WakeState {
     pub recent: VecDeque<Remembered>,
     /// The reply chains of pairs of agents.
     pub reply_chains: ReplyChains,
+    /// What each agent may see of it.
+    pub windows: Windows,
     causes: Recent<MessageId, ()>,
 }
 
@@ -65,6 +71,7 @@ impl Default for WakeState {
         Self {
             recent: VecDeque::new(),
             reply_chains: ReplyChains::default(),
+            windows: Windows::default(),
             causes: Recent::new(CAUSES_MAX),
         }
     }
@@ -138,14 +145,25 @@ impl WakeState {
     }
 }
 
+/// The agent that joins the case with a message: the coordinator briefs it.
+fn briefed(message: &Remembered) -> Option<&AgentId> {
+    let is_of_coordinator = message.from == Service::Coordinator.agent_id();
+    match &message.to {
+        Recipient::Agent(to) if is_of_coordinator && is_briefing(message) => Some(to),
+        _ => None,
+    }
+}
+
+fn is_briefing(message: &Remembered) -> bool {
+    message.message_type == MessageType::SessionBriefing.as_str()
+}
+
 fn is_assignment(message: &Remembered) -> bool {
     message.message_type == MessageType::TaskAssignment.as_str()
 }
 
 fn is_news(message: &Remembered) -> bool {
-    [MessageType::AgentJoined, MessageType::SessionBriefing]
-        .iter()
-        .any(|kind| message.message_type == kind.as_str())
+    is_briefing(message) || message.message_type == MessageType::AgentJoined.as_str()
 }
 
 /// A message with the decisions of all agents about it.
@@ -167,6 +185,8 @@ pub struct DecidedMessage {
     pub thread: String,
     /// How long a reply chain may become; `None` where that is not limited.
     pub bounds: Option<LoopBounds>,
+    /// How many messages an agent that wakes is given as context.
+    pub context_max: usize,
 }
 
 /// One input of a conversation.
@@ -228,7 +248,15 @@ impl Machine for WakeMachine {
     fn apply(state: &mut WakeState, record: StoredEvent<WakeEvent>) {
         state.causes.insert(record.meta.cause, ());
         let (message, broken) = match record.event {
-            WakeEvent::Decided(decided) => (Some(decided.said), decided.loop_broken),
+            WakeEvent::Decided(decided) => {
+                if let Some(agent) = briefed(&decided.said) {
+                    state.windows.join(agent, &decided.said);
+                    return;
+                }
+                let woken = decided.woken.iter().map(|one| &one.agent_id);
+                state.windows.take(&decided.said, woken);
+                (Some(decided.said), decided.loop_broken)
+            }
             WakeEvent::LoopBroken(broken) => (None, Some(broken)),
         };
         if let Some(message) = message {
@@ -313,6 +341,7 @@ fn decided(state: &WakeState, input: &DecidedMessage) -> WakeDecided {
     others.sort_by(|a, b| b.score.unwrap_or(-1.0).total_cmp(&a.score.unwrap_or(-1.0)));
     others.truncate(OTHERS_MAX);
     let wakes = !woken.is_empty();
+    let (context, sees) = context_for(&state.windows, &woken, input.context_max);
     let fits =
         serde_json::to_vec(&input.message).is_ok_and(|bytes| bytes.len() <= REPEATED_BYTES_MAX);
     WakeDecided {
@@ -327,11 +356,8 @@ fn decided(state: &WakeState, input: &DecidedMessage) -> WakeDecided {
         } else {
             Value::Null
         },
-        context: if wakes {
-            state.recent.iter().cloned().collect()
-        } else {
-            Vec::new()
-        },
+        context,
+        sees,
         woken,
         others,
         question: input.question.clone(),
@@ -359,47 +385,6 @@ fn broken_by(state: &WakeState, input: &DecidedMessage) -> Option<LoopBroken> {
         window_ms: bounds.window_ms,
         at: said.at,
         until,
-    })
-}
-
-fn woken(decided: &WakeDecided) -> impl Iterator<Item = Effect> {
-    // The addressee has the message already.
-    let others = decided
-        .woken
-        .iter()
-        .filter(|one| decided.said.to.as_str() != one.agent_id.as_str());
-    others.map(|one| {
-        let data = Woken {
-            reason: one.reason.clone(),
-            score: one.score,
-            said: decided.said.clone(),
-            message: decided.message.clone(),
-            context: decided.context.clone(),
-        };
-        Effect::tell(one.agent_id.clone(), data)
-    })
-}
-
-/// Tells both agents that they do not wake each other any more, and how to go on.
-fn report_loop(broken: &LoopBroken) -> impl Iterator<Item = Effect> {
-    let pairs = [(&broken.from, &broken.to), (&broken.to, &broken.from)];
-    pairs.into_iter().map(|(agent, other)| {
-        let LoopBroken { depth, window_ms, until, .. } = broken;
-        let seconds = window_ms / 1_000;
-        let data = notification::LoopBroken {
-            thread: broken.thread.clone(),
-            message_id: broken.message_id.clone(),
-            with: other.clone(),
-            depth: *depth,
-            window_ms: *window_ms,
-            until: *until,
-            what_to_do: format!(
-                "You and {other} have answered each other {depth} times within {seconds} s. Until {until} neither of you \
-                 is woken by the other in this thread. Answer only what asks for an answer; sum up and end the thread, \
-                 ask a person, or begin another thread."
-            ),
-        };
-        Effect::tell(agent.clone(), data)
     })
 }
 

@@ -87,7 +87,7 @@ pub struct Conversation<'a> {
 }
 
 /// The decisions of all agents about a message.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Decisions {
     /// The decision for each agent, in the order of their ids; without the sender.
     pub decisions: BTreeMap<AgentId, Decision>,

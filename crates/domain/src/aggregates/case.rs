@@ -29,6 +29,8 @@
 //!
 //! When analyses were done again, their figures give a decision a new version (figures_recorded), once for each run.
 //!
+//! Whoever opened the case and operators let agents in while it is not over (joined, [`joining`]).
+//!
 //! Who may challenge, review and pass is said by the sender's [`Authority`]; nobody reviews what they
 //! argued or decided. Where the policy's `reviewers_min` is 2, each of these becomes review_recorded
 //! until a second reviewer says the same.
@@ -49,6 +51,7 @@ mod dispute;
 mod effects;
 mod figures;
 mod gate;
+mod joining;
 mod log;
 mod membership;
 mod opening;
@@ -61,6 +64,7 @@ mod version;
 
 pub use briefing::briefing;
 pub(crate) use decide::reused_message_id;
+pub use joining::SharedNow;
 pub(crate) use log::confidence as confidence_of;
 pub use log::entry_faults;
 pub use membership::{Sharing, check_member};
@@ -102,6 +106,8 @@ pub enum CaseInput {
         /// The figures that are other ones, by analysis.
         figures: BTreeMap<Token, RecordedFigures>,
     },
+    /// Somebody lets an agent into the case.
+    Add(Box<ReceivedAddition>),
     /// An operator cancels the case.
     Cancel {
         /// The operator.
@@ -109,6 +115,21 @@ pub enum CaseInput {
         /// The operator's reason.
         why: String,
     },
+}
+
+/// The wish to let an agent into a case, as the coordinator received it.
+#[derive(Debug, Clone)]
+pub struct ReceivedAddition {
+    /// Who wishes it.
+    pub by: AgentId,
+    /// The message that brought it; none for an order by request and reply.
+    pub request: Option<Heard>,
+    /// The agent that is to join.
+    pub agent_id: AgentId,
+    /// What the sender may do.
+    pub sender: Authority,
+    /// What the case shares at this time.
+    pub shared: SharedNow,
 }
 
 /// A challenge, as the coordinator received it.
@@ -219,7 +240,8 @@ impl Machine for CaseMachine {
                 | CaseEvent::Challenged(_)
                 | CaseEvent::ReviewRecorded(_)
                 | CaseEvent::GateReviewed(_)
-                | CaseEvent::GatePassed(_),
+                | CaseEvent::GatePassed(_)
+                | CaseEvent::Joined(_),
                 Some(opened),
             ) => deadlines(state.phase, opened, waits),
         }

@@ -8,6 +8,9 @@
 //! | unknown  | admitted, or refused: a quota is used up | ignored                              | ignored  |
 //! | held     | ignored                                | challenged, or refused: a quota is used up; ignored if counted before | released |
 //!
+//! A task has a place of the same kind: AdmitTask leads to task_admitted or is refused, and is ignored where the task has a place;
+//! ReleaseTask leads to task_released, and is ignored where it has none.
+//!
 //! Tell leads to quota_reached, and is ignored within [`TELL_AGAIN_MS`] of the last one about the same quota.
 //!
 //! A case of an earlier version, and one that an operator opened, has no place: challenges in it count for nobody. A place that
@@ -18,9 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::{
     Admitted, CaseReleased, ChallengeAdmitted, OpenerEvent, QuotaKind, QuotaReached, Quotas,
-    StoredEvent,
+    StoredEvent, TaskAdmitted, TaskReleased,
 };
-use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Timestamp};
+use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Timestamp, Token};
 
 use crate::machine::{Context, Decision, Ignored, Machine};
 
@@ -36,6 +39,8 @@ pub struct OpenerMachine;
 pub struct OpenerState {
     /// The open cases.
     pub cases: BTreeMap<CaseId, HeldCase>,
+    /// The tasks that have not ended, with since when they have a place.
+    pub tasks: BTreeMap<Token, Timestamp>,
     /// When people were last told that a quota is used up.
     pub told: BTreeMap<QuotaKind, Timestamp>,
 }
@@ -60,6 +65,10 @@ pub enum OpenerInput {
     Challenge(ChallengeAdmitted),
     /// Gives back the place of a case, with its gates and challenges.
     Release(CaseId),
+    /// Asks for a place for a task.
+    AdmitTask(TaskAdmitted),
+    /// Gives back the place of a task.
+    ReleaseTask(Token),
     /// Something was refused because a quota is used up.
     Tell(QuotaReached),
 }
@@ -72,6 +81,7 @@ impl OpenerState {
             QuotaKind::OpenCases => self.cases.len() as u64,
             QuotaKind::Gates => cases.map(|case| u64::from(case.gates)).sum(),
             QuotaKind::Challenges => cases.map(|case| case.challenges.len() as u64).sum(),
+            QuotaKind::OpenTasks => self.tasks.len() as u64,
         }
     }
 
@@ -86,7 +96,8 @@ impl OpenerState {
         match input {
             OpenerInput::Admit(asked) => self.in_the_way_of_case(asked),
             OpenerInput::Challenge(asked) => self.in_the_way_of_challenge(asked),
-            OpenerInput::Release(_) | OpenerInput::Tell(_) => None,
+            OpenerInput::AdmitTask(asked) => self.in_the_way_of_task(asked),
+            OpenerInput::Release(_) | OpenerInput::ReleaseTask(_) | OpenerInput::Tell(_) => None,
         }
     }
 
@@ -102,6 +113,10 @@ impl OpenerState {
         } = asked.quotas;
         self.exceeded(QuotaKind::OpenCases, 1, open_cases)
             .or_else(|| self.exceeded(QuotaKind::Gates, asked.gates, gates))
+    }
+
+    fn in_the_way_of_task(&self, asked: &TaskAdmitted) -> Option<(QuotaKind, u32)> {
+        self.exceeded(QuotaKind::OpenTasks, 1, asked.quota)
     }
 
     fn in_the_way_of_challenge(&self, asked: &ChallengeAdmitted) -> Option<(QuotaKind, u32)> {
@@ -127,6 +142,12 @@ impl Machine for OpenerMachine {
                 Decision::Append(OpenerEvent::Released(CaseReleased { case_id }))
             }
             OpenerInput::Release(_) => Decision::Ignore(Ignored::AlreadyDone),
+            OpenerInput::AdmitTask(asked) => admit_task(state, asked),
+            OpenerInput::ReleaseTask(task_id) if state.tasks.contains_key(task_id) => {
+                let task_id = task_id.clone();
+                Decision::Append(OpenerEvent::TaskReleased(TaskReleased { task_id }))
+            }
+            OpenerInput::ReleaseTask(_) => Decision::Ignore(Ignored::AlreadyDone),
             OpenerInput::Tell(reached) => {
                 if state.was_told(reached.quota, context.now) {
                     return Decision::Ignore(Ignored::AlreadyDone);
@@ -153,6 +174,12 @@ impl Machine for OpenerMachine {
             }
             OpenerEvent::Released(released) => {
                 state.cases.remove(&released.case_id);
+            }
+            OpenerEvent::TaskAdmitted(admitted) => {
+                state.tasks.insert(admitted.task_id, record.meta.at);
+            }
+            OpenerEvent::TaskReleased(released) => {
+                state.tasks.remove(&released.task_id);
             }
             OpenerEvent::QuotaReached(reached) => {
                 state.told.insert(reached.quota, record.meta.at);
@@ -185,6 +212,16 @@ impl Machine for OpenerMachine {
                 let is_held = before.cases.contains_key(case_id);
                 (!is_held).then(|| format!("The case {case_id} has no place."))
             }
+            OpenerEvent::TaskAdmitted(admitted) => {
+                if before.tasks.contains_key(&admitted.task_id) {
+                    return Some(format!("The task {} has a place.", admitted.task_id));
+                }
+                before.in_the_way_of_task(admitted).map(beyond)
+            }
+            OpenerEvent::TaskReleased(TaskReleased { task_id }) => {
+                let is_held = before.tasks.contains_key(task_id);
+                (!is_held).then(|| format!("The task {task_id} has no place."))
+            }
             OpenerEvent::QuotaReached(_) => None,
         }
     }
@@ -197,6 +234,16 @@ fn admit(state: &OpenerState, asked: &Admitted) -> Decision<OpenerEvent> {
     match state.in_the_way_of_case(asked) {
         Some(used_up) => Decision::Reject(refused(&asked.opener, used_up)),
         None => Decision::Append(OpenerEvent::Admitted(asked.clone())),
+    }
+}
+
+fn admit_task(state: &OpenerState, asked: &TaskAdmitted) -> Decision<OpenerEvent> {
+    if state.tasks.contains_key(&asked.task_id) {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    match state.in_the_way_of_task(asked) {
+        Some((_, limit)) => Decision::Reject(too_many_tasks(&asked.opener, limit)),
+        None => Decision::Append(OpenerEvent::TaskAdmitted(asked.clone())),
     }
 }
 
@@ -216,7 +263,9 @@ fn challenge(state: &OpenerState, asked: &ChallengeAdmitted) -> Decision<OpenerE
 fn refused(opener: &AgentId, (quota, limit): (QuotaKind, u32)) -> Fault {
     let pointer = match quota {
         QuotaKind::Gates => "/payload/parameters/gates",
-        QuotaKind::OpenCases | QuotaKind::Challenges => "/payload/parameters",
+        QuotaKind::OpenCases | QuotaKind::Challenges | QuotaKind::OpenTasks => {
+            "/payload/parameters"
+        }
     };
     Fault::new(
         ErrorCode::CapacityExceeded,
@@ -228,6 +277,20 @@ fn refused(opener: &AgentId, (quota, limit): (QuotaKind, u32)) -> Fault {
         format!(
             "Wait until a case ends, or cancel one: concord case cancel. An operator can raise the coordinator's setting service.quota.{quota}; \
              `concord quota {opener}` shows what is used."
+        ),
+    )
+}
+
+fn too_many_tasks(opener: &AgentId, limit: u32) -> Fault {
+    Fault::new(
+        ErrorCode::CapacityExceeded,
+        "/payload/parameters",
+        format!(
+            "{opener} would have more than {limit} open tasks, which is the quota of each opener here."
+        ),
+        format!(
+            "Wait until a task ends, or cancel one: concord task cancel. An operator can raise the coordinator's setting \
+             service.quota.open_tasks; `concord quota {opener}` shows what is used."
         ),
     )
 }

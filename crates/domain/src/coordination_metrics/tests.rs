@@ -70,6 +70,7 @@ fn woken(millis: u64, id: &str, agents: &[(&str, &str)]) -> Stored {
         with_model: false,
         message: Value::Null,
         context: Vec::new(),
+        sees: std::collections::BTreeMap::new(),
     }))
 }
 

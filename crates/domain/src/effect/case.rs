@@ -1,8 +1,8 @@
 //! The messages of a case and of the discussion in its debates.
 
 use concord_wire::payload::{
-    Answer, Conflict, DebateTerms, ErrorReport, OPEN_DEBATE, OpenDebate, Question, SetAsideReason,
-    TaskAssignment,
+    Answer, Conflict, DebateTerms, ErrorReport, OPEN_DEBATE, OpenDebate, Question, SessionBriefing,
+    SetAsideReason, TaskAssignment,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
@@ -19,6 +19,10 @@ pub(super) fn confirm(
     case: Option<&CaseId>,
 ) -> Draft {
     exchange::respond(from, to, request_id, json!({ "case_id": case }))
+}
+
+pub(super) fn brief(from: Service, to: AgentId, briefing: &SessionBriefing) -> Draft {
+    Draft::new(from, to, MessageType::SessionBriefing, briefing)
 }
 
 pub(super) fn assign_task(from: Service, to: AgentId, assignment: &TaskAssignment) -> Draft {

@@ -120,6 +120,7 @@ fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
     match effect {
         Effect::ConfirmCase { to, request_id } => case::confirm(owner, to, request_id, case),
         Effect::AssignTask { to, assignment } => case::assign_task(owner, to, &assignment),
+        Effect::Brief { to, briefing } => case::brief(owner, to, &briefing),
         Effect::CallForProposals { to, call } => task::call_for_proposals(owner, to, &call),
         Effect::Award { to, award } => task::award(owner, to, &award),
         Effect::ReportSetAside {

@@ -55,6 +55,7 @@ pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> D
         NotificationData::CaseDecided(_)
         | NotificationData::RerunProgress(_)
         | NotificationData::CaseFiguresRecorded(_)
+        | NotificationData::CaseJoined(_)
         | NotificationData::GatePassed(_)
         | NotificationData::CaseCancelled(_)
         | NotificationData::BoardChanged(_)

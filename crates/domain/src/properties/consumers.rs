@@ -55,6 +55,7 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
         .iter()
         .for_each(|story| cases.take(story));
     cases.take(&crate::aggregates::case::tests::gates::figures::story());
+    cases.take(&crate::aggregates::case::tests::joining::story());
     cases.is_what_the_events_say::<concord_events::CaseEvent>();
     let mut debates = Seen::default();
     for steps in samples(debate_steps(), 300) {

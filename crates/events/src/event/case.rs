@@ -8,7 +8,7 @@ use crate::Aggregate;
 use concord_wire::id::{AgentId, DebateId, MessageId, Token};
 use concord_wire::payload::{
     Circumstances, Conflict, ConflictOutcome, DebateTerms, Decision, DecisionChange, Finding,
-    LogEntry, Review, SetAsideReason, Task, is_zero,
+    LogEntry, Review, SessionBriefing, SetAsideReason, Task, TaskAssignment, is_zero,
 };
 use concord_wire::policy::Policy;
 use concord_wire::timestamp::Timestamp;
@@ -48,6 +48,8 @@ events! {
         "A person has confirmed or overridden a provisional decision, or has it debated again; everyone is told.";
     GatePassed(GatePassed) = "gate_passed", effects: true, deadlines: false,
         "A person has let the case pass a gate; everyone is told.";
+    Joined(Box<Joined>) = "joined", effects: true, deadlines: false,
+        "An agent has joined the case after it was opened; it is briefed, and everyone is told.";
     Cancelled(CaseCancelled) = "cancelled", effects: true, deadlines: true,
         "An operator has cancelled the case; everyone is told.";
 }
@@ -263,6 +265,23 @@ pub struct GatePassed {
     /// The review as it was sent, where it was signed or names what the reviewer saw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<Box<Review>>,
+}
+
+/// Contents of `joined`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Joined {
+    /// The agent, a participant from now on.
+    pub agent_id: AgentId,
+    /// Who let it in.
+    pub by: AgentId,
+    /// The message by which it was let in; none for an order by request and reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Heard>,
+    /// What it is asked to find; none where findings are not collected any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignment: Option<Box<TaskAssignment>>,
+    /// What it is told. The task is that of the assignment, where there is one.
+    pub briefing: Box<SessionBriefing>,
 }
 
 /// Contents of `cancelled`.

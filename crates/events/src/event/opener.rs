@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::events;
 use crate::Aggregate;
-use concord_wire::id::{AgentId, CaseId, MessageId};
+use concord_wire::id::{AgentId, CaseId, MessageId, Token};
 
 events! {
     /// What can happen to an opener. Who is no operator has one, from the first case on.
@@ -18,6 +18,10 @@ events! {
         "There is room for another challenge in the open cases of the opener.";
     Released(CaseReleased) = "released", effects: false, deadlines: false,
         "A case has ended for good, or was not opened after all: it counts no more.";
+    TaskAdmitted(TaskAdmitted) = "task_admitted", effects: false, deadlines: false,
+        "There is room for another task of the opener, which is opened next.";
+    TaskReleased(TaskReleased) = "task_released", effects: false, deadlines: false,
+        "A task has ended, or was not opened after all: it counts no more.";
     QuotaReached(QuotaReached) = "quota_reached", effects: false, deadlines: false,
         "Something was refused because a quota is used up. At most one an hour for each quota.";
 }
@@ -32,6 +36,8 @@ pub struct Quotas {
     pub gates: u32,
     /// Challenges in the open cases of one opener, whoever challenges. 0 for no limit.
     pub challenges: u32,
+    /// Tasks of one opener that have not ended. 0 for no limit.
+    pub open_tasks: u32,
 }
 
 impl Default for Quotas {
@@ -40,6 +46,7 @@ impl Default for Quotas {
             open_cases: 1_000,
             gates: 4_000,
             challenges: 1_000,
+            open_tasks: 10_000,
         }
     }
 }
@@ -56,6 +63,8 @@ pub enum QuotaKind {
     Gates,
     /// Challenges in open cases.
     Challenges,
+    /// Tasks that have not ended.
+    OpenTasks,
 }
 
 impl QuotaKind {
@@ -65,6 +74,7 @@ impl QuotaKind {
             Self::OpenCases => "open_cases",
             Self::Gates => "gates",
             Self::Challenges => "challenges",
+            Self::OpenTasks => "open_tasks",
         }
     }
 
@@ -74,6 +84,7 @@ impl QuotaKind {
             Self::OpenCases => "open cases",
             Self::Gates => "gates in open cases",
             Self::Challenges => "challenges in open cases",
+            Self::OpenTasks => "open tasks",
         }
     }
 }
@@ -115,6 +126,24 @@ pub struct CaseReleased {
     pub case_id: CaseId,
 }
 
+/// Contents of `task_admitted`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskAdmitted {
+    /// The opener.
+    pub opener: AgentId,
+    /// The task.
+    pub task_id: Token,
+    /// The quota of open tasks at that time; 0 for no limit.
+    pub quota: u32,
+}
+
+/// Contents of `task_released`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskReleased {
+    /// The task.
+    pub task_id: Token,
+}
+
 /// Contents of `quota_reached`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QuotaReached {
@@ -124,6 +153,6 @@ pub struct QuotaReached {
     pub quota: QuotaKind,
     /// Its number.
     pub limit: u32,
-    /// The case that was not opened, or in which nothing was challenged.
+    /// The case that was not opened, or in which nothing was challenged; the id of the task where that was not opened.
     pub case_id: CaseId,
 }

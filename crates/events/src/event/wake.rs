@@ -1,5 +1,7 @@
 //! Events of conversations: whom each message of a group woke, and why.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -82,6 +84,9 @@ pub struct WakeDecided {
     /// The messages before it, for the agents that wake, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Remembered>,
+    /// Which of these messages an agent that wakes is given, by their place from 0; all of them where it is not named.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sees: BTreeMap<AgentId, Vec<u8>>,
     /// How it is to be answered, where it is a question to the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionTerms>,

@@ -94,6 +94,7 @@ impl View {
             | CaseEvent::ReviewRecorded(_)
             | CaseEvent::GateReviewed(_)
             | CaseEvent::GatePassed(_)
+            | CaseEvent::Joined(_)
             | CaseEvent::Cancelled(_) => {}
             CaseEvent::Decided(decided) => {
                 self.votes();

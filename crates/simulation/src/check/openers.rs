@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use concord_domain::Machine;
 use concord_domain::aggregates::case::{CaseMachine, CaseState};
 use concord_domain::aggregates::opener::{OpenerMachine, OpenerState};
-use concord_events::{CaseEvent, OpenerEvent, StoredEvent};
+use concord_events::{CaseEvent, OpenerEvent, StoredEvent, TaskEvent};
 use concord_wire::{CaseId, MessageId};
 
 use super::archive::Archive;
@@ -20,11 +20,19 @@ struct Places {
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     let mut places = Places::default();
+    let tasks = archive.histories::<TaskEvent>();
     for records in archive.openers.values() {
         let mut state = OpenerState::default();
         for record in records {
             places.take(record);
             OpenerMachine::apply(&mut state, record.clone());
+        }
+        for task_id in state.tasks.keys() {
+            let ended = tasks.get(task_id).into_iter().flatten();
+            let mut ended = ended.filter(|record| record.event.end().is_some());
+            if ended.next().is_some() {
+                violations.push(format!("openers: {task_id} has a place, and has ended"));
+            }
         }
         for case_id in state.cases.keys() {
             let case = archive.cases.get(&case_id.token());
@@ -59,7 +67,10 @@ impl Places {
                 let message = challenged.message_id.clone();
                 self.challenges.insert(message, record.sequence);
             }
-            OpenerEvent::Released(_) | OpenerEvent::QuotaReached(_) => {}
+            OpenerEvent::Released(_)
+            | OpenerEvent::TaskAdmitted(_)
+            | OpenerEvent::TaskReleased(_)
+            | OpenerEvent::QuotaReached(_) => {}
         }
     }
 

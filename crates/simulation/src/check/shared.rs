@@ -122,6 +122,7 @@ fn in_case(
     let mut before = records.take_while(|record| record.sequence < sequence);
     let is_inside = before.any(|record| match &record.event {
         CaseEvent::Opened(opened) => opened.participants.contains(who) || opened.opened_by == *who,
+        CaseEvent::Joined(joined) => joined.agent_id == *who,
         _ => false,
     });
     if !is_inside {

@@ -47,6 +47,17 @@ impl OpenCase {
     }
 }
 
+/// The action of a request to the coordinator that lets an agent into a case; the parameters are an [`AddParticipant`].
+pub const ADD_PARTICIPANT: &str = "add_participant";
+
+/// The parameters of `add_participant`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddParticipant {
+    /// The agent that is to join.
+    pub agent_id: AgentId,
+}
+
 /// The matter of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use case::{
-    CaseCancelled, CaseDecided, CaseDecisionChanged, CaseFiguresRecorded, GatePassed, GateReviewed,
-    ReviewRecorded,
+    CaseCancelled, CaseDecided, CaseDecisionChanged, CaseFiguresRecorded, CaseJoined, GatePassed,
+    GateReviewed, ReviewRecorded,
 };
 pub use debate::{
     ChallengeAcknowledged, DebateAwaitsGate, DebateEscalated, DebateProvisional, DebateResolved,
@@ -156,6 +156,8 @@ notifications! {
         "A person has reviewed a provisional decision at a gate.";
     GatePassed = "gate_passed", from: Coordinator, to: "everyone in the case",
         "A person has let the case pass a gate.";
+    CaseJoined = "case_joined", from: Coordinator, to: "everyone in the case",
+        "An agent has joined the case after it was opened.";
     CaseCancelled = "case_cancelled", from: Coordinator, to: "everyone in the case",
         "An operator has cancelled the case.";
     DebateResolved = "debate_resolved", from: DebateFacilitator, to: "everyone in the case",

@@ -6,9 +6,15 @@ use super::{Lane, Service, SubjectSpace};
 use crate::id::{AgentId, Recipient};
 use crate::payload::Role;
 
-/// The verbs of the coordinator that everybody asks for under their own name, agents too: what a case shares, for whoever is in it,
-/// and shared memory.
-pub const MEMBER_VERBS: [&str; 4] = ["board", "briefing", "commitments", "memory"];
+/// The verbs that everybody asks for under their own name, agents too, with the service that answers: what a case shares, for whoever
+/// is in it, what they may see of its conversation, and shared memory.
+pub const MEMBER_VERBS: [(Service, &str); 5] = [
+    (Service::Coordinator, "board"),
+    (Service::Coordinator, "briefing"),
+    (Service::Coordinator, "commitments"),
+    (Service::Coordinator, "memory"),
+    (Service::AgentAdapter, "context"),
+];
 
 /// Subjects that a user may use and no others, in the form of the broker's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -79,9 +85,9 @@ impl SubjectSpace {
     /// The subjects of an agent's messages and heartbeats, and of what it reads of its cases.
     pub fn publish_subjects(&self, agent: &AgentId) -> Vec<String> {
         let said = Lane::ALL.map(|lane| format!("{}{}.*.{agent}.>", self.root, lane.as_str()));
-        let coordinator = Service::Coordinator;
         let asked = MEMBER_VERBS;
-        let asked = asked.map(|verb| format!("{}api.{coordinator}.{verb}.{agent}", self.root));
+        let asked =
+            asked.map(|(service, verb)| format!("{}api.{service}.{verb}.{agent}", self.root));
         said.into_iter()
             .chain([format!("{}beat.{agent}", self.root)])
             .chain(asked)
@@ -219,6 +225,7 @@ mod tests {
                 "concord.v1.api.coordinator.briefing.eva",
                 "concord.v1.api.coordinator.commitments.eva",
                 "concord.v1.api.coordinator.memory.eva",
+                "concord.v1.api.agent-adapter.context.eva",
                 "$JS.ACK.CONCORD_MESSAGES.inbox-eva.>",
                 "$JS.ACK.*.*.CONCORD_MESSAGES.inbox-eva.>",
                 "$JS.ACK.CONCORD_URGENT.inbox-eva.>",

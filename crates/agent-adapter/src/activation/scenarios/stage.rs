@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use concord_domain::activation::conversation::{DecidedMessage, WakeInput, WakeMachine, WakeState};
-use concord_domain::activation::{Conversation, Decisions, Message, Outcome, decide_all, parts};
+use concord_domain::activation::{
+    Conversation, Decisions, Message, Outcome, WINDOW_MAX, decide_all, parts,
+};
 use concord_domain::machine::{Context, Decision, Machine};
 use concord_embedding::{Embedder, MODEL_FILES, Settings};
 use concord_events::{EventMeta, Remembered, StoredEvent};
@@ -102,6 +104,7 @@ impl Stage {
             question: None,
             thread: "t".to_owned(),
             bounds: None,
+            context_max: WINDOW_MAX,
         }));
         let context = Context::of_message(at, message_id);
         let Decision::Append(event) = WakeMachine::decide(&self.state, &context, &input) else {

@@ -5,7 +5,9 @@ use clap::Subcommand;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 
+mod add;
 mod cancel;
+mod context;
 mod decision_versions;
 mod estimate;
 mod event_line;
@@ -36,6 +38,10 @@ pub(crate) enum CaseVerb {
     Watch(watch::WatchArgs),
     /// Print all messages of a case.
     Transcript(transcript::TranscriptArgs),
+    /// Let an agent into a case that is under way; it is briefed.
+    Add(add::AddArgs),
+    /// Show what an agent may see of a case's conversation: its context window.
+    Context(context::ContextArgs),
     /// End a case and its debates without a decision.
     Cancel(cancel::CancelArgs),
 }
@@ -49,6 +55,8 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: CaseVerb) -> Result<u
         CaseVerb::Package(args) => package::run(connection, &args).await,
         CaseVerb::Watch(args) => watch::run(connection, &args).await,
         CaseVerb::Transcript(args) => transcript::run(connection, &args).await,
+        CaseVerb::Add(args) => add::run(connection, &args).await,
+        CaseVerb::Context(args) => context::run(connection, &args).await,
         CaseVerb::Cancel(args) => cancel::run(connection, &args).await,
     }
 }

@@ -5,7 +5,7 @@ use concord_domain::{Context, Decision, Machine, rules::conflict};
 use concord_events::Aggregate;
 use concord_events::{
     AggregateEvent, CaseEvent, DeadlineElapsed, DebateSettled, Detected, DetectionEvent, FiredBy,
-    Origin, StoredEvent,
+    Origin, ReceivedFinding, StoredEvent,
 };
 use concord_wire::payload::{Conflict, ConflictOutcome, LogEntry};
 use concord_wire::{CaseId, Timestamp, Token};
@@ -130,8 +130,7 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
         };
         Some(CaseInput::Detected(Box::new(detected)))
     };
-    let finding =
-        |received: &concord_events::ReceivedFinding| CaseInput::Finding(Box::new(received.clone()));
+    let finding = |received: &ReceivedFinding| CaseInput::Finding(Box::new(received.clone()));
     Some(match &stored.event {
         CaseEvent::Opened(_) => return None,
         CaseEvent::FindingRecorded(recorded) => finding(&recorded.received),
@@ -169,6 +168,7 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
         | CaseEvent::FiguresRecorded(_)
         | CaseEvent::ReviewRecorded(_)
         | CaseEvent::GateReviewed(_)
+        | CaseEvent::Joined(_)
         | CaseEvent::GatePassed(_) => return None,
     })
 }

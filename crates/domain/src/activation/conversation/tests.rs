@@ -3,6 +3,7 @@ use concord_wire::Recipient;
 use serde_json::json;
 
 use super::*;
+use crate::activation::WINDOW_MAX;
 use crate::effect;
 use crate::fixtures::*;
 
@@ -46,6 +47,7 @@ fn weigh(id: &str, from: &str, to: &str, text: &str, woken: &[&str]) -> WakeInpu
             window_ms: 60_000,
             pause_ms: 10_000,
         }),
+        context_max: WINDOW_MAX,
     }))
 }
 

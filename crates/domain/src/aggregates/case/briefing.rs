@@ -1,8 +1,11 @@
 //! What somebody must know who comes to a case late, or comes back to it.
 
+use concord_events::CaseOpened;
+use concord_wire::AgentId;
 use concord_wire::payload::{SessionBriefing, Task};
 use serde_json::Value;
 
+use super::joining::SharedNow;
 use super::state::{CaseState, Phase};
 use crate::aggregates::board::BoardState;
 use crate::aggregates::commitment::CommitmentState;
@@ -12,6 +15,9 @@ use crate::rules::size_budget::{json_bytes, truncate};
 const INPUT_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes of its beginning where it is larger.
 const EXCERPT_BYTES_MAX: usize = 32 * 1024;
+
+/// Most bytes of the board and the commitments in a briefing that is sent.
+const SHARED_BYTES_MAX: usize = 64 * 1024;
 
 /// The briefing about a case; `None` where it was never opened. What participants have found is not in it: while findings are
 /// collected nobody sees those of others.
@@ -25,7 +31,21 @@ pub fn briefing(
         Phase::Collecting => case.awaited(opened, None),
         _ => Vec::new(),
     };
-    Some(SessionBriefing {
+    let shared = SharedNow {
+        board: board.listings(),
+        leases: commitments.leases.values().cloned().collect(),
+    };
+    Some(brief(case, opened, awaited, &shared))
+}
+
+/// The briefing about a case that is open.
+pub(super) fn brief(
+    case: &CaseState,
+    opened: &CaseOpened,
+    awaited: Vec<AgentId>,
+    shared: &SharedNow,
+) -> SessionBriefing {
+    SessionBriefing {
         so_far: so_far(case, opened.participants.len(), awaited.len()),
         case_id: case.case_id.clone(),
         task: Some(shown(&opened.task)),
@@ -38,12 +58,32 @@ pub fn briefing(
         findings_due: Some(opened.findings_due),
         case_due: Some(opened.case_due),
         debates: case.open_debates().cloned().collect(),
-        board: board.listings(),
-        commitments: commitments.leases.values().cloned().collect(),
-    })
+        board: shared.board.clone(),
+        commitments: shared.leases.clone(),
+    }
 }
 
-fn shown(task: &Task) -> Task {
+/// The same with no more of the board and the commitments than an event has room for.
+pub(super) fn shortened(mut briefing: SessionBriefing) -> SessionBriefing {
+    let mut is_shortened = false;
+    for kept in [64, 16, 0] {
+        if json_bytes(&(&briefing.board, &briefing.commitments)) <= SHARED_BYTES_MAX {
+            break;
+        }
+        briefing.board.truncate(kept);
+        briefing.commitments.truncate(kept);
+        is_shortened = true;
+    }
+    if is_shortened {
+        briefing.so_far.push_str(
+            " There is more on the board, and there are more commitments, than stands here: the verb `briefing` gives all of it.",
+        );
+    }
+    briefing
+}
+
+/// The task as a briefing gives it.
+pub(super) fn shown(task: &Task) -> Task {
     if json_bytes(&task.input) <= INPUT_BYTES_MAX {
         return task.clone();
     }

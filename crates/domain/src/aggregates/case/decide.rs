@@ -9,7 +9,7 @@ use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
 
 use super::membership::no_such_case;
 use super::state::{CaseState, Phase};
-use super::{CASE, CaseInput, FINDINGS, challenge, conclude, figures, gate, opening};
+use super::{CASE, CaseInput, FINDINGS, challenge, conclude, figures, gate, joining, opening};
 use crate::machine::{Context, Decision, Ignored};
 use crate::rules::size_budget::{json_bytes, truncate};
 
@@ -32,6 +32,7 @@ pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) ->
         CaseInput::Elapsed(deadline) => elapsed(state, opened, deadline),
         CaseInput::Challenge(received) => challenge::challenge(state, case_id, opened, received),
         CaseInput::Review(received) => gate::review(state, case_id, opened, received),
+        CaseInput::Add(received) => joining::add(state, opened, received),
         CaseInput::Figures { run, figures } => figures::record(state, opened, *run, figures),
         CaseInput::Cancel { by, why } => cancel(state, by, why),
     }
@@ -120,7 +121,7 @@ fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -
             ErrorCode::Unauthorized,
             "/from_agent",
             format!("{} takes no part in this case.", received.agent_id),
-            "Only participants named when the case was opened can give findings.",
+            "Only participants can give findings; whoever opened the case can let you in with add_participant.",
         ));
     }
     if let Err(fault) = check_size(opened, received) {

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use concord_events::{CaseEvent, CaseOpened, DebateAsked, FiguresRecorded, StoredEvent};
+use concord_events::{CaseEvent, CaseOpened, DebateAsked, FiguresRecorded, Joined, StoredEvent};
 use concord_wire::payload::TaskAssignment;
 use concord_wire::payload::notification::{
-    CaseCancelled, CaseDecided, CaseDecisionChanged, CaseFiguresRecorded, GatePassed, GateReviewed,
-    ReviewRecorded,
+    CaseCancelled, CaseDecided, CaseDecisionChanged, CaseFiguresRecorded, CaseJoined, GatePassed,
+    GateReviewed, ReviewRecorded,
 };
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Token};
 
+use serde_json::json;
+
+use super::briefing::shown;
 use crate::effect::Effect;
 
-fn assignment(opened: &CaseOpened) -> TaskAssignment {
+pub(super) fn assignment(opened: &CaseOpened) -> TaskAssignment {
     TaskAssignment {
         task: opened.task.clone(),
         deadline: opened.findings_due,
@@ -21,6 +24,38 @@ fn assignment(opened: &CaseOpened) -> TaskAssignment {
         participants: opened.participants.clone(),
         work: None,
     }
+}
+
+/// Whoever joins is briefed, and asked for a finding where those are collected still; everyone hears of it.
+fn effects_of_joining(joined: &Joined) -> Vec<Effect> {
+    let Joined { agent_id, by, .. } = joined;
+    let mut effects = Vec::new();
+    if let Some(heard) = &joined.request {
+        effects.push(Effect::Respond {
+            to: heard.agent_id.clone(),
+            request_id: heard.message_id.clone(),
+            result: json!({ "agent_id": agent_id }),
+        });
+    }
+    let mut briefing = joined.briefing.clone();
+    if let Some(assignment) = &joined.assignment {
+        briefing.task = Some(shown(&assignment.task));
+    }
+    effects.push(Effect::Brief {
+        to: agent_id.clone(),
+        briefing,
+    });
+    if let Some(assignment) = &joined.assignment {
+        effects.push(Effect::AssignTask {
+            to: agent_id.clone(),
+            assignment: Arc::new((**assignment).clone()),
+        });
+    }
+    effects.push(Effect::tell_all(CaseJoined {
+        agent_id: agent_id.clone(),
+        by: by.clone(),
+    }));
+    effects
 }
 
 /// Each is addressed alone, so that it also reaches agents that are hosted.
@@ -95,6 +130,7 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
             next: passed.next.clone(),
             unreviewed: passed.unreviewed.clone(),
         })],
+        CaseEvent::Joined(joined) => effects_of_joining(joined),
         CaseEvent::Cancelled(cancelled) => vec![Effect::tell_all(CaseCancelled {
             by: cancelled.by.clone(),
             why: cancelled.why.clone(),

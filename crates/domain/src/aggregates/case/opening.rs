@@ -31,7 +31,7 @@ pub(super) fn open(state: &CaseState, context: &Context, asked: &OpenRequest) ->
         ..
     } = asked;
     if let Some(opened) = &state.opened {
-        if is_same(opened, asked) {
+        if is_same(state, opened, asked) {
             return Decision::Ignore(Ignored::Repetition);
         }
         return Decision::Reject(
@@ -67,8 +67,10 @@ pub(super) fn open(state: &CaseState, context: &Context, asked: &OpenRequest) ->
 
 /// Whether it is the request that has opened the case. A policy may have got a new version since, so it is made again of the version
 /// that the case began with.
-fn is_same(opened: &CaseOpened, asked: &OpenRequest) -> bool {
+fn is_same(state: &CaseState, opened: &CaseOpened, asked: &OpenRequest) -> bool {
     let request = &asked.request;
+    let participants = opened.participants.iter();
+    let first = participants.filter(|agent| !state.joined.contains(*agent));
     let participants: BTreeSet<_> = request.participants.iter().collect();
     let gates = request.gates.iter().map(GateName::as_str);
     let version = opened.policy_version.unwrap_or_default();
@@ -80,7 +82,7 @@ fn is_same(opened: &CaseOpened, asked: &OpenRequest) -> bool {
         && opened.task == request.task
         && opened.gates.iter().map(String::as_str).eq(gates)
         && opened.circumstances == request.circumstances
-        && opened.participants.iter().eq(participants)
+        && first.eq(participants)
 }
 
 /// Whether whoever opens the case is not held by the bounds of policies.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use concord_events::{
     CaseEvent, CaseOpened, DebateAsked, Decided, DecisionChanged, FiguresRecorded, GateReviewed,
-    Heard, ReceivedFinding, ReviewRecorded, StoredEvent,
+    Heard, Joined, ReceivedFinding, ReviewRecorded, StoredEvent,
 };
 use concord_wire::payload::{
     Conflict, ConflictOutcome, Decision, DecisionChange, LogEntry, RecordedFigures, Review,
@@ -44,11 +44,13 @@ pub struct CaseState {
     pub case_id: Option<CaseId>,
     /// The phase of the case.
     pub phase: Phase,
-    /// How it was opened. Shared, because a state is copied to look ahead and this part of it never
-    /// changes.
+    /// How it was opened, with whoever has joined since among the participants. Shared, because a state is copied to look ahead
+    /// and this part of it seldom changes.
     pub opened: Option<Arc<CaseOpened>>,
     /// When it was opened.
     pub opened_at: Timestamp,
+    /// The participants that joined after it was opened.
+    pub joined: BTreeSet<AgentId>,
     /// The findings that count, in the order of arrival.
     pub findings: Vec<ReceivedFinding>,
     /// Participants that had not answered when the findings were closed.
@@ -152,8 +154,21 @@ impl CaseState {
                     "a case passes the gates that it has"
                 );
             }
+            CaseEvent::Joined(joined) => self.join(*joined),
             CaseEvent::Cancelled(_) => self.phase = Phase::Cancelled,
         }
+    }
+
+    fn join(&mut self, joined: Joined) {
+        if let Some(heard) = joined.request {
+            self.remember(heard);
+        }
+        if let Some(opened) = &mut self.opened {
+            let participants = &mut Arc::make_mut(opened).participants;
+            participants.push(joined.agent_id.clone());
+            participants.sort();
+        }
+        self.joined.insert(joined.agent_id);
     }
 
     fn decide(&mut self, decided: Decided, at: Timestamp) {

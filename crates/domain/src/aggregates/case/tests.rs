@@ -10,6 +10,7 @@ use crate::machine::Versioned;
 
 mod endings;
 pub(crate) mod gates;
+pub(crate) mod joining;
 mod opening;
 mod outcome;
 mod versions;

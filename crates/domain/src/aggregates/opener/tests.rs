@@ -7,6 +7,7 @@ const QUOTAS: Quotas = Quotas {
     open_cases: 2,
     gates: 3,
     challenges: 2,
+    open_tasks: 2,
 };
 
 fn case(name: &str) -> CaseId {
@@ -32,6 +33,39 @@ fn challenge(name: &str, id: &str) -> OpenerInput {
 
 fn release(name: &str) -> OpenerInput {
     OpenerInput::Release(case(name))
+}
+
+fn admit_task(name: &str) -> OpenerInput {
+    OpenerInput::AdmitTask(TaskAdmitted {
+        opener: agent("opal"),
+        task_id: crate::fixtures::token(name),
+        quota: QUOTAS.open_tasks,
+    })
+}
+
+fn release_task(name: &str) -> OpenerInput {
+    OpenerInput::ReleaseTask(crate::fixtures::token(name))
+}
+
+#[test]
+fn a_task_has_a_place_until_it_ends() {
+    let mut story = Story::<OpenerMachine>::of("opal");
+    for (at, (input, expected)) in [
+        (release_task("t-1"), "ignored: already_done"),
+        (admit_task("t-1"), "task_admitted"),
+        (admit_task("t-1"), "ignored: already_done"),
+        (admit_task("t-2"), "task_admitted"),
+        (admit_task("t-3"), "refused: /payload/parameters"),
+        (admit("c-1", 1), "admitted"),
+        (release_task("t-1"), "task_released"),
+        (admit_task("t-3"), "task_admitted"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let cause = happened(&format!("e-{at}"), at as u64);
+        assert_eq!(story.hears(&cause, &input), expected, "{at}: {input:?}");
+    }
 }
 
 fn tell(quota: QuotaKind) -> OpenerInput {
@@ -92,6 +126,7 @@ fn no_limit_is_no_limit() {
         open_cases: 0,
         gates: 0,
         challenges: 0,
+        open_tasks: 0,
     };
     let mut state = OpenerState::default();
     for number in 0..50 {
@@ -113,13 +148,15 @@ fn no_limit_is_no_limit() {
 
 proptest! {
     #[test]
-    fn no_order_of_inputs_exceeds_a_quota(inputs in prop::collection::vec((0..3u8, 0..6u8, 0..3u32), 0..60)) {
+    fn no_order_of_inputs_exceeds_a_quota(inputs in prop::collection::vec((0..5u8, 0..6u8, 0..3u32), 0..60)) {
         let mut story = Story::<OpenerMachine>::of("opal");
         for (at, (what, which, gates)) in inputs.into_iter().enumerate() {
             let name = format!("c-{which}");
             let input = match what {
                 0 => admit(&name, gates),
                 1 => challenge(&name, &format!("m-{at}")),
+                2 => admit_task(&name),
+                3 => release_task(&name),
                 _ => release(&name),
             };
             // Debug builds assert that no event is misplaced.
@@ -128,6 +165,7 @@ proptest! {
             prop_assert!(state.held(QuotaKind::OpenCases) <= 2);
             prop_assert!(state.held(QuotaKind::Gates) <= 3);
             prop_assert!(state.held(QuotaKind::Challenges) <= 2);
+            prop_assert!(state.held(QuotaKind::OpenTasks) <= 2);
         }
     }
 }

@@ -53,6 +53,7 @@ fn asking(id: &str, woken: &[&str], terms: QuestionTerms) -> Asking {
         with_model: false,
         message: Value::Null,
         context: Vec::new(),
+        sees: std::collections::BTreeMap::new(),
         question: Some(terms),
         loop_broken: None,
     };

@@ -48,6 +48,7 @@ impl Findings {
             | CaseEvent::ReviewRecorded(_)
             | CaseEvent::GateReviewed(_)
             | CaseEvent::GatePassed(_)
+            | CaseEvent::Joined(_)
             | CaseEvent::Cancelled(_) => None,
         };
         if let Some(received) = received {

@@ -80,3 +80,12 @@ pub struct CaseFiguresRecorded {
     /// The new figures, by analysis.
     pub figures: BTreeMap<Token, RecordedFigures>,
 }
+
+/// The data of `case_joined`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseJoined {
+    /// The agent that has joined.
+    pub agent_id: AgentId,
+    /// Who let it in.
+    pub by: AgentId,
+}
