@@ -33,6 +33,8 @@ DASHBOARDS = {
         ("Deliveries a second", "ops", "timeseries", [(rate("concord_deliveries_total", "job"), "{{job}}")]),
         ("Deliveries that did not end well, a second", "ops", "timeseries", [(rate("concord_deliveries_total", "job, verdict", '{verdict!="acked"}'), "{{job}} {{verdict}}")]),
         ("How long a delivery takes", "s", "timeseries", [(quantile("0.5", "concord_handling_seconds", "job"), "{{job}} half"), (quantile("0.99", "concord_handling_seconds", "job"), "{{job}} 99 of 100")]),
+        ("How full the streams with a limit are", "percentunit", "timeseries", [("max by (stream) (concord_stream_fill_ratio) or vector(0)", "{{stream}}")]),
+        ("Streams that the broker does not store in", "short", "stat", [("sum(max by (stream) (concord_stream_refuses))", "streams")]),
         ("Messages that wait, by consumer", "short", "timeseries", [("topk(10, max by (consumer) (concord_consumer_lag))", "{{consumer}}")]),
         ("Dead letters", "short", "stat", [("sum by (reason) (concord_dead_total) or vector(0)", "{{reason}}")]),
         ("Messages over a sender's limit, a second", "ops", "timeseries", [(rate("concord_rate_limited_total", "consumer") + " or vector(0)", "{{consumer}}")]),

@@ -87,7 +87,8 @@ class Installation(unittest.TestCase):
         hosted.write_text('[[service.agents]]\nagent_id = "broken"\ncommand = ["false"]\nbreaker = { failures_max = 1, open_ms = 60000 }\ntries_max = 1\n')
         self.processes, targets = {}, {}
         for service in SERVICES:
-            settings = {"broker.servers": self.server, "work.agent_rate_max": "50", "work.agent_burst_max": "200"}
+            settings = {"broker.servers": self.server, "work.agent_rate_max": "50", "work.agent_burst_max": "200",
+                        "storage.bytes_max": "100000000"}
             config = hosted if service == "agent-adapter" else None
             self.processes[service], address = self.stage.service(service, settings, config=config)
             targets[service] = [address]
@@ -169,6 +170,8 @@ class Installation(unittest.TestCase):
         until("a message is refused", lambda: firing("ConcordMessagesRefused"))
         self.assertEqual(firing("ConcordDeadLetters"), [])
 
+        self.fill_messages()
+
         self.processes["conflict-detector"].terminate()
         until("a service is away", lambda: firing("ConcordServiceDown", job="conflict-detector"))
         self.assertEqual(firing("ConcordServiceDown", job="coordinator"), [])
@@ -180,6 +183,44 @@ class Installation(unittest.TestCase):
         self.nats.terminate()
         until("the broker is away", lambda: firing("ConcordBrokerUnreachable", job="coordinator"))
         self.assertIsNone(self.processes["coordinator"].poll(), "it waits for the broker")
+
+    def fill_messages(self):
+        """Takes four fifths of the room of messages, then all of it while a case is opened, and gives it back."""
+        firing, filling = self.prometheus.firing, "concord.v1.msg._.filler.nobody.note"
+        self.assertEqual(firing("ConcordStreamFills"), [])
+        self.assertEqual(firing("ConcordNoRoom"), [])
+
+        async def publish(bytes_most):
+            client = await nats.connect(self.server)
+            stream, sent = client.jetstream(), 0
+            try:
+                while sent < bytes_most:
+                    await stream.publish(filling, b"x" * 500_000)
+                    sent += 500_000
+            except nats.js.errors.APIError as refusal:
+                self.assertIn("maximum bytes exceeded", str(refusal))
+            finally:
+                await client.drain()
+
+        asyncio.run(publish(42_000_000))
+        until("a stream fills", lambda: firing("ConcordStreamFills", stream="CONCORD_MESSAGES"))
+        self.assertEqual(firing("ConcordNoRoom"), [])
+        asyncio.run(publish(100_000_000))
+        # What it asks of its participants is larger than what is left.
+        case = {"case_id": "without-room", "participants": ["a", "b"], "task": {"type": "test", "title": "x" * 600_000}}
+        body = json.dumps(case).encode()
+
+        async def open_case():
+            client = await nats.connect(self.server)
+            answer = await client.request("concord.v1.api.coordinator.open_case", body, timeout=10)
+            await client.drain()
+            return answer
+
+        self.assertNotIn("Nats-Service-Error", asyncio.run(open_case()).headers or {})
+        until("a service was refused", lambda: firing("ConcordNoRoom", stream="CONCORD_MESSAGES"))
+        self.broker("STREAM.PURGE.CONCORD_MESSAGES", {"filter": filling})
+        until("there is room again", lambda: not firing("ConcordNoRoom"))
+        until("the stream is not full any more", lambda: not firing("ConcordStreamFills"))
 
     def lose_a_deadline(self):
         """Opens a case that nobody answers, and takes its deadlines out of the broker."""

@@ -7,7 +7,12 @@ use crate::source::{code, files, read, ships};
 /// A word, what to say instead, and the files in whose names it may stand because it means something else there.
 const WORDS: [(&str, &str, &[&str]); 5] = [
     ("ledger", "event store", &[]),
-    ("shell", "service context", &[]),
+    (
+        "shell",
+        "service context",
+        // What people type commands into.
+        &["crates/cli/src/command/completions.rs"],
+    ),
     (
         "fact",
         "event, if a stored event is meant; a fact is a claim in a finding",

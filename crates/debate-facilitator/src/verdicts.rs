@@ -3,13 +3,13 @@
 
 use concord_domain::aggregates::debate::verdicts::{self, Verdict};
 use concord_domain::{Context, aggregates::precedent};
-use concord_events::{DebateResolved, OutcomeKnown};
+use concord_events::{DebateOpened, DebateResolved, OutcomeKnown};
 use concord_runtime::delivery::HandleError;
 use concord_runtime::delivery::handlers;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Ports, Trace};
 use concord_wire::Token;
-use concord_wire::payload::Precedent;
+use concord_wire::payload::{ConflictOutcome, Precedent};
 
 use crate::stores::Stores;
 
@@ -39,23 +39,29 @@ pub(crate) async fn enter<P: Ports>(
         verdicts::of_resolution(&opened, provisional, resolved, context.now),
     )
     .await?;
-    if outcome.resolution.is_some() {
-        let id = precedent::id_of(opened.conflict.kind, &opened.conflict.subject);
-        let precedent = precedent_of(resolved);
-        handlers::step(
-            service,
-            &stores.precedents,
-            id,
-            context.clone(),
-            &precedent,
-            trace.clone(),
-        )
-        .await?;
-    }
+    enter_precedent(service, stores, context, trace, &opened, outcome).await
+}
+
+/// Enters how a debate has ended, if it has ended with a position.
+async fn enter_precedent<P: Ports>(
+    service: &ServiceContext<P>,
+    stores: &Stores<P>,
+    context: &Context,
+    trace: &Option<Trace>,
+    opened: &DebateOpened,
+    outcome: &ConflictOutcome,
+) -> Result<(), HandleError> {
+    let Some(precedent) = precedent_of(opened, outcome) else {
+        return Ok(());
+    };
+    let id = precedent::id_of(opened.conflict.kind, &opened.conflict.subject);
+    let (context, trace) = (context.clone(), trace.clone());
+    handlers::step(service, &stores.precedents, id, context, &precedent, trace).await?;
     Ok(())
 }
 
-/// Enters what proved right after a debate.
+/// Enters what proved right after a debate. One that was voted on or settled in discussion is a precedent from then on: before, it
+/// says nothing about who is right, and there are many of them.
 pub(crate) async fn enter_outcome<P: Ports>(
     service: &ServiceContext<P>,
     stores: &Stores<P>,
@@ -75,7 +81,11 @@ pub(crate) async fn enter_outcome<P: Ports>(
         trace,
         verdicts::of_outcome(&opened, known),
     )
-    .await
+    .await?;
+    match &debate.state.outcome {
+        Some(outcome) => enter_precedent(service, stores, context, trace, &opened, outcome).await,
+        None => Ok(()),
+    }
 }
 
 async fn record<P: Ports>(
@@ -99,18 +109,15 @@ async fn record<P: Ports>(
     Ok(())
 }
 
-fn precedent_of(resolved: &DebateResolved) -> Precedent {
-    let outcome = &resolved.outcome;
-    Precedent {
+/// The precedent that a debate is; `None` where it has ended without a position.
+fn precedent_of(opened: &DebateOpened, outcome: &ConflictOutcome) -> Option<Precedent> {
+    let chosen = outcome.resolution.as_ref()?;
+    Some(Precedent {
         debate_id: outcome.conflict_id.clone(),
-        topic: resolved.topic.clone(),
-        position: outcome
-            .resolution
-            .as_ref()
-            .map(|one| one.position.clone())
-            .unwrap_or_default(),
+        topic: opened.conflict.topic.clone(),
+        position: chosen.position.clone(),
         level: outcome.level.map_or(1, u8::from),
         status: outcome.status.as_str().to_owned(),
         at: outcome.resolved_at,
-    }
+    })
 }

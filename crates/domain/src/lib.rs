@@ -20,6 +20,7 @@ pub mod event_chain;
 #[cfg(test)]
 mod fixtures;
 pub mod machine;
+pub mod meeting;
 #[cfg(test)]
 mod properties;
 pub mod resilience;

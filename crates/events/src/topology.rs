@@ -104,6 +104,16 @@ impl StreamKind {
         }
     }
 
+    /// How much of the bytes that all streams may take this one may, in percent. None where it has no limit of its own: what the others
+    /// leave is the reserve for events, deadlines and dead letters, so that what agents write never stops a decision.
+    pub fn percent_max(self) -> Option<u64> {
+        match self {
+            Self::Messages => Some(50),
+            Self::Urgent | Self::Memory => Some(10),
+            Self::Events | Self::Timers | Self::Dead => None,
+        }
+    }
+
     /// The stream of the messages of a lane.
     pub fn of_lane(lane: Lane) -> Self {
         match lane {
@@ -129,6 +139,8 @@ pub struct StorageChoices {
     pub replicas: usize,
     /// How long messages and dead letters are kept.
     pub message_age: Duration,
+    /// How many bytes all streams together may take; `None` without limit.
+    pub bytes_max: Option<u64>,
 }
 
 impl Default for StorageChoices {
@@ -136,6 +148,7 @@ impl Default for StorageChoices {
         Self {
             replicas: 1,
             message_age: Duration::from_secs(90 * 86_400),
+            bytes_max: None,
         }
     }
 }
@@ -153,6 +166,8 @@ pub struct StreamDefinition {
     pub max_age: Option<Duration>,
     /// Messages kept for each subject; `None` without limit.
     pub max_messages_per_subject: Option<i64>,
+    /// How many bytes it may take before it refuses; `None` without limit.
+    pub bytes_max: Option<u64>,
     /// How long a `Nats-Msg-Id` is remembered.
     pub duplicate_window: Duration,
     /// Whether deleting single messages is forbidden.
@@ -204,6 +219,14 @@ impl Layout {
         self.subjects.stream_name("ARCHIVE")
     }
 
+    /// The stream that holds messages on this subject; none where no stream does.
+    pub fn stream_of(&self, subject: &str) -> Option<StreamKind> {
+        StreamKind::ALL.into_iter().find(|kind| {
+            let all = self.subjects.all(kind.subject_kind());
+            subject.starts_with(all.trim_end_matches('>'))
+        })
+    }
+
     /// A stream's definition.
     pub fn stream(&self, kind: StreamKind) -> StreamDefinition {
         let by_age = matches!(
@@ -221,6 +244,10 @@ impl Layout {
                 StreamKind::Memory => Some(64),
                 _ => None,
             },
+            bytes_max: kind.percent_max().and_then(|percent| {
+                let all = self.choices.bytes_max?;
+                Some(all / 100 * percent)
+            }),
             duplicate_window: Duration::from_secs(120),
             deny_delete: kind == StreamKind::Events,
             schedules: kind == StreamKind::Timers,

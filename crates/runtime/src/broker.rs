@@ -11,6 +11,8 @@ pub mod provision;
 pub mod publish;
 pub(crate) mod pull;
 pub(crate) mod raw_message;
+pub(crate) mod refusals;
+pub mod room;
 pub(crate) mod sealed;
 pub mod shared_value;
 mod unavailable;
@@ -30,6 +32,7 @@ use futures::{Stream, StreamExt};
 use crate::settings::{BrokerSettings, StorageSettings};
 use connection::REQUEST_TIMEOUT;
 use payload_store::PayloadStore;
+use refusals::Refusals;
 use sealed::SealedAggregates;
 use wire_preferences::{CardLookup, WirePreferences};
 
@@ -59,6 +62,8 @@ pub struct Broker {
     pub archive_after_ms: u64,
     /// Which aggregates of this process's service are archived.
     pub(crate) sealed: Arc<SealedAggregates>,
+    /// What the broker has not stored of late.
+    pub(crate) refusals: Arc<Refusals>,
 }
 
 impl Broker {
@@ -87,6 +92,7 @@ impl Broker {
             compress_over_bytes: broker.compress_over_bytes,
             payload_store: Arc::new(PayloadStore::new(storage)),
             sealed: Arc::default(),
+            refusals: Arc::default(),
         })
     }
 

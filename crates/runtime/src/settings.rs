@@ -85,6 +85,9 @@ pub struct StorageSettings {
     pub replicas: usize,
     /// Days that messages and dead letters are kept. Facts are kept for ever, those of archived cases in the archive.
     pub message_days: u64,
+    /// Bytes that all streams together may take of the broker's disk; 0 for no limit. Messages take at most half, urgent ones and
+    /// memory a tenth each; what they leave is kept for events, deadlines and dead letters. See `docs/operating.md`.
+    pub bytes_max: u64,
     /// Bytes of the object store in which payloads over 1 MB travel; they are kept as long as messages.
     pub payload_store_bytes: u64,
     /// Bytes of the largest such payload that is read.
@@ -103,6 +106,7 @@ impl Default for StorageSettings {
             prefix: Token::fixed(concord_wire::subject::DEFAULT_PREFIX),
             replicas: 1,
             message_days: 90,
+            bytes_max: 0,
             payload_store_bytes: 1 << 30,
             payload_bytes_max: concord_encoding::PAYLOAD_BYTES_MAX,
             archive: String::new(),
@@ -117,6 +121,7 @@ impl StorageSettings {
         StorageChoices {
             replicas: self.replicas,
             message_age: Duration::from_secs(self.message_days * 86_400),
+            bytes_max: (self.bytes_max > 0).then_some(self.bytes_max),
         }
     }
 }
@@ -132,9 +137,21 @@ impl StorageSettings {
                         .into(),
             });
         }
+        if (1..STORAGE_BYTES_MIN).contains(&self.bytes_max) {
+            return Err(Error::Value {
+                key: "storage.bytes_max".into(),
+                message: format!(
+                    "It is {} bytes and must be 0, for no limit, or at least {STORAGE_BYTES_MIN}: the largest message has 8 MB",
+                    self.bytes_max
+                ),
+            });
+        }
         Ok(())
     }
 }
+
+/// The least that streams can be limited to: the largest message fits into the smallest share.
+const STORAGE_BYTES_MIN: u64 = 100_000_000;
 
 /// The HTTP endpoint for health and metrics.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -213,6 +213,7 @@ fn refused(text: &str) -> Failure {
         concord_wire::ErrorCode::InvalidRequest | concord_wire::ErrorCode::CapacityExceeded => {
             Failure::data(message)
         }
+        concord_wire::ErrorCode::Unauthorized => Failure::unauthorized(message),
         _ => Failure::failed(message),
     }
 }

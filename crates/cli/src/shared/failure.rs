@@ -27,6 +27,8 @@ pub struct Failure {
     code: u8,
     /// None when the reader of the output has closed it.
     message: Option<String>,
+    /// Whether a service has refused it for want of rights.
+    unauthorized: bool,
 }
 
 impl Failure {
@@ -34,6 +36,7 @@ impl Failure {
         Self {
             code,
             message: Some(message.into()),
+            unauthorized: false,
         }
     }
 
@@ -60,6 +63,19 @@ impl Failure {
         Self::new(Self::DATA, message)
     }
 
+    /// A service has refused it for want of rights: exit code 1.
+    pub fn unauthorized(message: impl Into<String>) -> Self {
+        Self {
+            unauthorized: true,
+            ..Self::new(1, message)
+        }
+    }
+
+    /// Whether a service has refused it for want of rights.
+    pub fn is_unauthorized(&self) -> bool {
+        self.unauthorized
+    }
+
     /// A refusal by a service, where no input file is at fault: exit code 1 in place of 65.
     #[must_use]
     pub fn of_service(self) -> Self {
@@ -80,6 +96,7 @@ impl Failure {
         Self {
             code: 0,
             message: None,
+            unauthorized: false,
         }
     }
 

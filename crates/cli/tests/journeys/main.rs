@@ -16,6 +16,7 @@ mod doctor;
 mod input;
 mod metrics;
 mod migrate;
+mod package;
 mod people;
 mod record;
 mod up;

@@ -92,6 +92,14 @@ async fn update(broker: &Broker, found: &Config, expected: &Config) -> Result<()
         num_replicas: expected.num_replicas,
         max_age: expected.max_age,
         max_messages_per_subject: expected.max_messages_per_subject,
+        max_bytes: match expected.max_bytes {
+            limit if limit > 0 => limit,
+            _ => found.max_bytes,
+        },
+        discard: match expected.max_bytes {
+            limit if limit > 0 => expected.discard,
+            _ => found.discard,
+        },
         duplicate_window: expected.duplicate_window,
         deny_delete: found.deny_delete || expected.deny_delete,
         allow_direct: expected.allow_direct,

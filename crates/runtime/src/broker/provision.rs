@@ -185,7 +185,12 @@ pub(super) fn config(definition: &StreamDefinition) -> Config {
         description: Some(definition.kind.doc().to_owned()),
         subjects: definition.subjects.clone(),
         retention: RetentionPolicy::Limits,
-        discard: DiscardPolicy::Old,
+        // What has no room is refused, and its sender hears of it; nothing that was acknowledged is thrown away for it.
+        discard: match definition.bytes_max {
+            Some(_) => DiscardPolicy::New,
+            None => DiscardPolicy::Old,
+        },
+        max_bytes: bytes_of(definition),
         storage: StorageType::File,
         num_replicas: definition.replicas,
         max_age: definition.max_age.unwrap_or_default(),
@@ -199,54 +204,54 @@ pub(super) fn config(definition: &StreamDefinition) -> Config {
     }
 }
 
+fn bytes_of(definition: &StreamDefinition) -> i64 {
+    let bytes = definition.bytes_max.map(i64::try_from);
+    bytes.map_or(-1, |bytes| bytes.unwrap_or(i64::MAX))
+}
+
+/// A property of a stream, as it is and as it should be.
+fn row<T: std::fmt::Debug>(
+    property: &'static str,
+    found: T,
+    expected: T,
+) -> (&'static str, String, String) {
+    (property, format!("{found:?}"), format!("{expected:?}"))
+}
+
 pub(super) fn compare(definition: &StreamDefinition, found: &Config) -> Vec<Deviation> {
-    let expected = config(definition);
+    let mut expected = config(definition);
+    if definition.bytes_max.is_none() {
+        // A limit that an operator has set on the stream itself is theirs.
+        (expected.max_bytes, expected.discard) = (found.max_bytes, found.discard);
+    }
     let unlimited = |n: i64| if n <= 0 { -1 } else { n };
-    let rows: [(&'static str, String, String); 9] = [
-        (
-            "subjects",
-            format!("{:?}", found.subjects),
-            format!("{:?}", expected.subjects),
-        ),
-        (
-            "retention",
-            format!("{:?}", found.retention),
-            format!("{:?}", expected.retention),
-        ),
-        (
-            "replicas",
-            found.num_replicas.to_string(),
-            expected.num_replicas.to_string(),
-        ),
-        (
-            "max_age",
-            format!("{:?}", found.max_age),
-            format!("{:?}", expected.max_age),
-        ),
-        (
+    let rows = [
+        row("subjects", &found.subjects, &expected.subjects),
+        row("retention", found.retention, expected.retention),
+        row("replicas", found.num_replicas, expected.num_replicas),
+        row("max_age", found.max_age, expected.max_age),
+        row(
             "max_messages_per_subject",
-            unlimited(found.max_messages_per_subject).to_string(),
-            unlimited(expected.max_messages_per_subject).to_string(),
+            unlimited(found.max_messages_per_subject),
+            unlimited(expected.max_messages_per_subject),
         ),
-        (
+        row(
+            "max_bytes",
+            unlimited(found.max_bytes),
+            unlimited(expected.max_bytes),
+        ),
+        row("discard", found.discard, expected.discard),
+        row(
             "duplicate_window",
-            format!("{:?}", found.duplicate_window),
-            format!("{:?}", expected.duplicate_window),
+            found.duplicate_window,
+            expected.duplicate_window,
         ),
-        (
-            "deny_delete",
-            found.deny_delete.to_string(),
-            expected.deny_delete.to_string(),
-        ),
-        (
-            "allow_direct",
-            found.allow_direct.to_string(),
-            expected.allow_direct.to_string(),
-        ),
-        (
+        row("deny_delete", found.deny_delete, expected.deny_delete),
+        row("allow_direct", found.allow_direct, expected.allow_direct),
+        row(
             "allow_msg_schedules",
-            found.allow_message_schedules.to_string(),
-            expected.allow_message_schedules.to_string(),
+            found.allow_message_schedules,
+            expected.allow_message_schedules,
         ),
     ];
     let differing = rows

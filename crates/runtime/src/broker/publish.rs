@@ -1,11 +1,12 @@
 //! Storing a message: it is published, and the broker says where it stands.
 
 use async_nats::jetstream::{self, ErrorCode};
-use async_nats::{HeaderMap, Request, RequestError};
+use async_nats::{HeaderMap, Request, RequestError, Subject};
 use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::broker::Broker;
+use crate::broker::refusals::is_no_room;
 
 /// A message that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub enum Error {
     /// Something else was stored since what the message expects to be the last.
     #[error("something else was stored there")]
     Moved,
+    /// There is no room for it: in the stream, in the account, or on the disk.
+    #[error("the broker has no room for it; an operator makes room as docs/operating.md says")]
+    Full(#[source] jetstream::Error),
     /// The broker does not want it.
     #[error("it was refused")]
     Refused(#[source] jetstream::Error),
@@ -51,7 +55,7 @@ struct Acknowledgement {
 }
 
 impl Broker {
-    /// Stores one message; done when the broker has said so. After an error other than [`Error::Moved`] and
+    /// Stores one message; done when the broker has said so. After an error other than [`Error::Moved`], [`Error::Full`] and
     /// [`Error::Refused`] it may have been stored or not.
     pub async fn store(
         &self,
@@ -60,7 +64,17 @@ impl Broker {
         payload: Bytes,
     ) -> Result<Stored, Error> {
         let request = Request::new().headers(headers).payload(payload);
-        read_acknowledgement(&self.client.send_request(subject, request).await?.payload)
+        let subject = Subject::from(subject);
+        let result = match self.client.send_request(subject.clone(), request).await {
+            Ok(answer) => read_acknowledgement(&answer.payload),
+            Err(error) => Err(error.into()),
+        };
+        if (result.is_err() || self.refusals.any())
+            && let Some(stream) = self.layout.stream_of(&subject)
+        {
+            self.refusals.take(stream, &result, self.is_connected());
+        }
+        result
     }
 }
 
@@ -75,6 +89,7 @@ fn read_acknowledgement(answer: &[u8]) -> Result<Stored, Error> {
         Some(error) if error.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE => {
             Err(Error::Moved)
         }
+        Some(error) if is_no_room(&error) => Err(Error::Full(error)),
         Some(error) => Err(Error::Refused(error)),
         None if seq == 0 => Err(Error::Nowhere),
         None => Ok(Stored {
@@ -111,7 +126,11 @@ mod tests {
                 "something else was stored there",
             ),
             (
-                r#"{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"},"stream":"S","seq":0}"#,
+                r#"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"S","seq":0}"#,
+                "the broker has no room",
+            ),
+            (
+                r#"{"error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"},"stream":"S","seq":0}"#,
                 "it was refused",
             ),
             (

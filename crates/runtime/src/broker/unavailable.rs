@@ -39,6 +39,8 @@ pub enum Operation {
     ListDeadlines,
     /// Give a handle on a stream.
     OpenStream,
+    /// Say what the account stores and may store.
+    DescribeAccount,
     /// Describe a stream.
     DescribeStream,
     /// Create a stream.
@@ -78,6 +80,7 @@ impl Operation {
             Self::ScheduleDeadline => "schedule a deadline",
             Self::ListDeadlines => "list deadlines",
             Self::OpenStream => "give a handle on a stream",
+            Self::DescribeAccount => "say what the account stores",
             Self::DescribeStream => "describe a stream",
             Self::CreateStream => "create a stream",
             Self::ChangeStream => "change a stream",

@@ -1,5 +1,7 @@
 //! What a service counts, in the Prometheus text format under `/metrics`.
 
+use std::sync::atomic::AtomicU64;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -32,6 +34,13 @@ pub struct StepLabels {
 pub struct Consumer {
     /// The consumer.
     pub consumer: String,
+}
+
+/// The stream that a number is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Stream {
+    /// The stream.
+    pub stream: String,
 }
 
 /// The reason that a number is about.
@@ -69,6 +78,10 @@ pub struct Metrics {
     pub lag: Family<Consumer, Gauge>,
     /// Whether the broker answers: 1 or 0.
     pub broker_up: Gauge,
+    /// How full each stream with a limit is, from 0 to 1.
+    pub stream_fill: Family<Stream, Gauge<f64, AtomicU64>>,
+    /// Whether the broker has refused of late to store in a stream what this process gave it: 1 or 0.
+    pub stream_refuses: Family<Stream, Gauge>,
     /// How late deadlines were noticed, in seconds.
     pub lateness_seconds: Histogram,
     /// Deadlines that the watchdog had to fire.
@@ -97,6 +110,8 @@ impl Default for Metrics {
             handed_off: Counter::default(),
             lag: Family::default(),
             broker_up: Gauge::default(),
+            stream_fill: Family::default(),
+            stream_refuses: Family::default(),
             lateness_seconds: Histogram::new(seconds),
             watchdog_fired: Counter::default(),
             deadlines_open: Gauge::default(),
@@ -197,7 +212,21 @@ impl Metrics {
             "Whether the broker answers.",
             self.broker_up.clone(),
         );
+        self.register_storage(registry);
         self.register_deadlines(registry);
+    }
+
+    fn register_storage(&self, registry: &mut Registry) {
+        registry.register(
+            "stream_fill_ratio",
+            "How full each stream with a limit is.",
+            self.stream_fill.clone(),
+        );
+        registry.register(
+            "stream_refuses",
+            "Whether the broker has refused of late to store in a stream.",
+            self.stream_refuses.clone(),
+        );
     }
 
     fn register_deadlines(&self, registry: &mut Registry) {

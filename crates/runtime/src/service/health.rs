@@ -8,11 +8,14 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
-use concord_events::topology::ConsumerDefinition;
+use concord_events::topology::{ConsumerDefinition, StreamKind};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::broker::room;
+use crate::context::metrics::Stream;
+use crate::error_chain::ErrorChain;
 use crate::service::ServiceRunner;
 
 /// How often the broker is asked how much waits.
@@ -96,12 +99,50 @@ pub async fn watch(
             // One question without an answer is enough: each is waited for.
             up = up && (!asked || poll(&runner, definition).await);
         }
+        show_refusals(&runner);
+        if up && turn == 0 {
+            show_fills(&runner).await;
+        }
         turn = (turn + 1) % IN_TURN;
         was_up = up;
         runner.metrics.broker_up.set(i64::from(up));
         tokio::select! {
             () = tokio::time::sleep(if up { POLL_INTERVAL } else { POLL_INTERVAL_DOWN }) => {}
             () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Shows which streams the broker does not store in.
+fn show_refusals(runner: &ServiceRunner) {
+    let refusing = runner.broker.refusals.now();
+    for kind in StreamKind::ALL {
+        let refuses = refusing.iter().any(|(stream, _)| *stream == kind);
+        let stream = runner.broker.layout.stream_name(kind);
+        let shown = runner
+            .metrics
+            .stream_refuses
+            .get_or_create(&Stream { stream });
+        shown.set(i64::from(refuses));
+    }
+}
+
+/// Shows how full the streams are that have a limit by the settings.
+async fn show_fills(runner: &ServiceRunner) {
+    for kind in StreamKind::ALL {
+        let definition = runner.broker.layout.stream(kind);
+        if definition.bytes_max.is_none() {
+            continue;
+        }
+        match room::fill(&runner.broker, kind).await {
+            Ok(fill) => {
+                let stream = definition.name;
+                let shown = runner.metrics.stream_fill.get_or_create(&Stream { stream });
+                shown.set(fill.ratio().unwrap_or(0.0));
+            }
+            Err(error) => {
+                tracing::debug!(stream = %definition.name, error = %ErrorChain(&error), "The stream could not be described.");
+            }
         }
     }
 }

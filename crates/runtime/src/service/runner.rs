@@ -229,6 +229,11 @@ impl ServiceRunner {
         if self.metrics.broker_up.get() == 0 || !self.broker.is_connected() {
             reasons.push("the broker does not answer".to_owned());
         }
+        let refused = self.broker.refusals.now();
+        reasons.extend(refused.into_iter().map(|(stream, why)| {
+            let stream = self.broker.layout.stream_name(stream);
+            format!("the broker does not store in {stream}: {why}")
+        }));
         let (unbound, expected) = self.bindings(|bindings| {
             let unbound: Vec<String> = bindings
                 .expected

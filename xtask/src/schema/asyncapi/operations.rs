@@ -22,6 +22,7 @@ pub(super) fn all() -> Vec<(String, Node)> {
         StorageChoices {
             replicas: 1,
             message_age: Duration::ZERO,
+            bytes_max: None,
         },
     );
     // A service that acts on no message refuses all of its inbox.

@@ -11,6 +11,7 @@ mod estimate;
 mod event_line;
 mod list;
 mod open;
+mod package;
 mod polled;
 mod show;
 mod thread_tree;
@@ -29,6 +30,8 @@ pub(crate) enum CaseVerb {
     List(list::ListArgs),
     /// Show a case: findings, conflicts, rounds, votes, decision.
     Show(show::ShowArgs),
+    /// Print the decision package of a case for a meeting.
+    Package(package::PackageArgs),
     /// Follow messages and events as they come.
     Watch(watch::WatchArgs),
     /// Print all messages of a case.
@@ -43,6 +46,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: CaseVerb) -> Result<u
         CaseVerb::Estimate(args) => estimate::run(&args),
         CaseVerb::List(args) => list::run(connection, &args).await,
         CaseVerb::Show(args) => show::run(connection, &args).await,
+        CaseVerb::Package(args) => package::run(connection, &args).await,
         CaseVerb::Watch(args) => watch::run(connection, &args).await,
         CaseVerb::Transcript(args) => transcript::run(connection, &args).await,
         CaseVerb::Cancel(args) => cancel::run(connection, &args).await,

@@ -11,6 +11,7 @@ use crate::shared::output::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, styled};
 mod broker;
 mod payloads;
 mod services;
+mod storage;
 mod streams;
 
 /// Arguments of `concord doctor`.
@@ -87,6 +88,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &DoctorArgs) -> Resul
     let broker = connection.connect().await?;
     let mut checks = broker::look(&broker, args.skew_max).await;
     checks.extend(streams::streams(&broker).await);
+    checks.extend(storage::look(&broker).await);
     checks.extend(payloads::look(&broker).await);
     checks.extend(streams::consumers(&broker, args.lag_max).await);
     checks.extend(services::look(&broker).await);

@@ -1,16 +1,12 @@
 //! The object store in which payloads over 1 MB travel.
 
 use concord_runtime::Broker;
-use concord_runtime::broker::provision::{self, Deviation, Fill};
+use concord_runtime::broker::provision::{self, Deviation};
 use concord_runtime::delivery::ErrorChain;
 
-use super::Check;
+use super::{Check, storage};
 
 const AREA: &str = "Large payloads";
-/// The store is noted from this share of its limit on, in percent.
-const FULL_SOON: u64 = 80;
-/// The store counts as full from this share of its limit on, in percent: an object of a few megabytes may find no room.
-const FULL: u64 = 95;
 
 /// Checks that the store exists, is as the settings say, and has room.
 pub(super) async fn look(broker: &Broker) -> Vec<Check> {
@@ -36,7 +32,11 @@ pub(super) async fn look(broker: &Broker) -> Vec<Check> {
         }
     };
     let mut checks: Vec<Check> = deviations.into_iter().map(differs).collect();
-    checks.push(room(&bucket, fill));
+    let advice = format!(
+        "raise storage.payload_store_bytes and the store's limit (nats stream edit OBJ_{bucket} --max-bytes), or keep \
+         messages for fewer days: what finds no room is refused by the broker"
+    );
+    checks.push(storage::room(AREA, &bucket, fill, &advice));
     checks
 }
 
@@ -62,29 +62,4 @@ fn differs(
         format!("{stream}: {property} is {found} and should be {expected}"),
         advice,
     )
-}
-
-fn room(bucket: &str, Fill { bytes, bytes_max }: Fill) -> Check {
-    let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1_048_576.0);
-    let Some(most) = bytes_max else {
-        return Check::good(
-            AREA,
-            format!("{bucket} holds {}, without a limit", megabytes(bytes)),
-        );
-    };
-    let percent = bytes.saturating_mul(100) / most.max(1);
-    let found = format!(
-        "{bucket} holds {} of {} ({percent} %)",
-        megabytes(bytes),
-        megabytes(most)
-    );
-    let advice = format!(
-        "raise storage.payload_store_bytes and the store's limit (nats stream edit OBJ_{bucket} --max-bytes), or keep \
-         messages for fewer days: what finds no room is refused by the broker"
-    );
-    match percent {
-        FULL.. => Check::fault(AREA, found, advice),
-        FULL_SOON.. => Check::note(AREA, found, advice),
-        _ => Check::good(AREA, found),
-    }
 }

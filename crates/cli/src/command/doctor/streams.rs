@@ -44,8 +44,8 @@ pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
             "existence" => {
                 "start any service with the same --prefix: it creates what is missing".to_owned()
             }
-            "replicas" | "max_age" => 
-                "it follows from the settings storage.replicas and storage.message_days of who looks: give the services' \
+            "replicas" | "max_age" | "max_bytes" | "discard" =>
+                "it follows from the settings storage.replicas, storage.message_days and storage.bytes_max of who looks: give the services' \
                  settings with --config, or change the stream with: concord migrate --apply"
                 .to_owned(),
             _ => "look with `concord migrate` and change it back with `concord migrate --apply`; nobody else may change Concord's \

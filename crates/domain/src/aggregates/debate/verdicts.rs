@@ -39,6 +39,25 @@ pub(in crate::aggregates) fn holds(
     vote::option_count(opened.conflict.kind, &opened.policy, &[held.clone(), other]) == 1
 }
 
+/// Whether the position that a debate ended with is what proved right; `None` where it ended without one.
+pub fn was_right(
+    opened: &DebateOpened,
+    outcome: &ConflictOutcome,
+    known: &OutcomeKnown,
+) -> Option<bool> {
+    let chosen = outcome.resolution.as_ref()?;
+    let held = Position {
+        agent_id: known.heard.agent_id.clone(),
+        position: chosen.position.clone(),
+        value: chosen.value.clone(),
+        confidence: 0.0,
+        evidence: Vec::new(),
+        reasoning: None,
+        evidence_omitted: 0,
+    };
+    Some(holds(opened, &held, &known.position, known.value.as_ref()))
+}
+
 /// The verdict on each party of a resolved debate; empty unless a person decided it. `provisional`
 /// is the decision that stood before.
 pub fn of_resolution(

@@ -1,0 +1,253 @@
+//! What a decision package says of the past: earlier decisions, records of agents, versions; and what follows from it.
+
+use concord_domain::meeting::{EarlierDecision, MeetingPackage, Rate, RecordInDomain};
+use concord_wire::AgentId;
+use concord_wire::payload::Figure;
+use concord_wire::payload::track_record::FactorName;
+
+use super::contents::{CELL, interval, number, percent};
+use super::document::Block;
+use crate::shared::output::{count, one_line};
+
+/// Most rows of a table of earlier decisions.
+const EARLIER_MAX: usize = 5;
+/// Most rows of a table of affected analyses.
+const IMPACTS_MAX: usize = 10;
+
+/// A rate with its interval.
+pub(super) fn rate(rate: &Rate) -> String {
+    match rate.known {
+        0 => "not known".to_owned(),
+        known => format!(
+            "{} of {known} (95 %: {})",
+            rate.right,
+            interval(rate.interval)
+        ),
+    }
+}
+
+/// Earlier decisions like the disputes of the case, those that proved wrong, and what was learned.
+pub(super) fn earlier(package: &MeetingPackage) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for dispute in &package.disputes {
+        let history = &dispute.history;
+        if history.earlier.is_empty() {
+            continue;
+        }
+        blocks.push(Block::Heading(one_line(&dispute.topic, CELL)));
+        blocks.push(Block::Text(format!(
+            "{}; the chosen position proved right: {}.",
+            count(history.earlier.len() as u64, "earlier decision"),
+            rate(&history.success)
+        )));
+        let shown = history.earlier.iter().take(EARLIER_MAX);
+        blocks.push(Block::Table {
+            headings: &["When", "Decided", "By", "Proved right"],
+            rows: shown.map(row).collect(),
+        });
+    }
+    if !package.cautionary.is_empty() {
+        blocks.push(Block::Heading("Proved wrong: take care".to_owned()));
+        let line = |one: &EarlierDecision| {
+            format!(
+                "{}: decided was {}, right was {}.",
+                one_line(&one.topic, CELL),
+                one_line(&one.position, CELL),
+                one_line(one.proved.as_deref().unwrap_or_default(), CELL)
+            )
+        };
+        let shown = package.cautionary.iter().take(EARLIER_MAX);
+        blocks.push(Block::List(shown.map(line).collect()));
+    }
+    if !package.lessons.is_empty() {
+        blocks.push(Block::Heading("Lessons".to_owned()));
+        let shown = package.lessons.iter().take(EARLIER_MAX);
+        let line = |lesson: &concord_domain::meeting::Lesson| {
+            format!(
+                "{}: {}",
+                one_line(&lesson.topic, CELL),
+                one_line(&lesson.explanation, 2 * CELL)
+            )
+        };
+        blocks.push(Block::List(shown.map(line).collect()));
+    }
+    blocks
+}
+
+fn row(one: &EarlierDecision) -> Vec<String> {
+    let proved = match (&one.proved, one.was_right) {
+        (None, _) => "not known".to_owned(),
+        (Some(_), Some(true)) => "yes".to_owned(),
+        (Some(proved), _) => format!("no: {}", one_line(proved, CELL)),
+    };
+    vec![
+        one.at.to_string(),
+        one_line(&one.position, CELL),
+        one_line(&one.status, CELL),
+        proved,
+    ]
+}
+
+/// The records of all agents, in each domain.
+fn each_record(package: &MeetingPackage) -> impl Iterator<Item = (&AgentId, &RecordInDomain)> {
+    let agents = package.credibility.iter();
+    agents.flat_map(|(agent, records)| records.iter().map(move |record| (agent, record)))
+}
+
+/// The records of the agents in short.
+pub(super) fn records(package: &MeetingPackage) -> Vec<Block> {
+    let row = |(agent, record): (&AgentId, &RecordInDomain)| {
+        let known = &record.credibility;
+        let trend = known.factors.iter();
+        let mut trend = trend.filter(|factor| factor.name == FactorName::TrendAdjusted);
+        let trend = match trend.next().filter(|factor| factor.applied) {
+            Some(factor) if factor.value > 1.0 => format!("better (× {:.2})", factor.value),
+            Some(factor) if factor.value < 1.0 => format!("worse (× {:.2})", factor.value),
+            _ => "none seen".to_owned(),
+        };
+        let points = number(known.data_points);
+        let thin = if record.is_thin() { ", few" } else { "" };
+        vec![
+            agent.to_string(),
+            one_line(&record.domain, CELL),
+            format!("{:.2}", known.score),
+            interval(known.interval),
+            format!("{points}{thin}"),
+            trend,
+        ]
+    };
+    vec![Block::Table {
+        headings: &[
+            "Agent",
+            "Field",
+            "Credibility",
+            "95 %",
+            "Data points",
+            "Trend",
+        ],
+        rows: each_record(package).map(row).collect(),
+    }]
+}
+
+/// Why each record has its value.
+pub(super) fn factors(package: &MeetingPackage) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for (agent, record) in each_record(package) {
+        blocks.push(Block::Heading(format!(
+            "{agent}, {}",
+            one_line(&record.domain, CELL)
+        )));
+        let factors = record.credibility.factors.iter();
+        let rows = factors.map(|factor| {
+            vec![
+                factor.name.as_str().to_owned(),
+                format!("{:.3}", factor.value),
+                one_line(&factor.explanation, 2 * CELL),
+            ]
+        });
+        blocks.push(Block::Table {
+            headings: &["Factor", "Value", "Why"],
+            rows: rows.collect(),
+        });
+    }
+    blocks
+}
+
+/// What a changed decision does to analyses: the last reports.
+pub(super) fn impact(package: &MeetingPackage) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for one in package.impact.iter().rev().take(3) {
+        let report = &one.assessed.report;
+        let changed = &report.changed_assumption;
+        blocks.push(Block::Text(format!(
+            "{}: {} {} was {}, is {}; {} analyses affected, {} to be done again.",
+            one.at,
+            changed.kind.as_str(),
+            one_line(&changed.id, CELL),
+            figure(changed.old_value.as_ref()),
+            figure(changed.new_value.as_ref()),
+            report.affected_count,
+            report.high_impact_count
+        )));
+        let rows = report.impacts.iter().take(IMPACTS_MAX).map(|impact| {
+            let again = if impact.requires_rerun { "yes" } else { "no" };
+            vec![
+                impact.analysis_id.to_string(),
+                one_line(impact.metric.as_deref().unwrap_or("-"), CELL),
+                figure(impact.old_value.as_ref()),
+                figure(impact.estimated_new_value.as_ref()),
+                impact.delta.map_or_else(|| "unknown".to_owned(), percent),
+                again.to_owned(),
+            ]
+        });
+        blocks.push(Block::Table {
+            headings: &[
+                "Analysis",
+                "Figure",
+                "Now",
+                "Estimate",
+                "Change",
+                "To be done again",
+            ],
+            rows: rows.collect(),
+        });
+    }
+    blocks
+}
+
+fn figure(figure: Option<&Figure>) -> String {
+    match figure {
+        None => "?".to_owned(),
+        Some(Figure::Number(number)) => format!("{}", (number * 1e6).round() / 1e6),
+        Some(Figure::Text(text)) => one_line(text, CELL),
+    }
+}
+
+/// How the versions of the decision came to be.
+pub(super) fn versions(package: &MeetingPackage) -> Vec<Block> {
+    let row = |note: &concord_domain::aggregates::case::VersionNote| {
+        let change = &note.change;
+        let by = change
+            .by
+            .as_ref()
+            .map_or("-".to_owned(), ToString::to_string);
+        let parts = change.changed.iter().map(|part| {
+            let (before, after) = (part.before.to_string(), part.after.to_string());
+            format!("{}: {before} is now {after}", part.part)
+        });
+        vec![
+            change.version.to_string(),
+            note.at.to_string(),
+            one_line(&change.topic, CELL),
+            change.status.to_string(),
+            by,
+            one_line(&parts.collect::<Vec<_>>().join("; "), 2 * CELL),
+        ]
+    };
+    vec![Block::Table {
+        headings: &["Version", "When", "About", "By", "Person", "What changed"],
+        rows: package.case.changes.iter().map(row).collect(),
+    }]
+}
+
+/// The formulas.
+pub(super) fn formulas(package: &MeetingPackage) -> Vec<Block> {
+    let formulas = package.formulas.iter();
+    let version = package.credibility_version.as_str();
+    vec![
+        Block::Table {
+            headings: &["Number", "Formula"],
+            rows: formulas
+                .map(|(name, formula)| vec![(*name).to_owned(), (*formula).to_owned()])
+                .collect(),
+        },
+        Block::Text(format!(
+            "Credibility is computed by the version {version}. The policy of the case has the digest {}.",
+            package
+                .case
+                .decision
+                .as_ref()
+                .map_or("-", |decision| decision.policy_digest.as_str())
+        )),
+    ]
+}

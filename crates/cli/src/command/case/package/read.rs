@@ -1,0 +1,147 @@
+//! Reads what a decision package is made of: the case, and what the reader may read of what is known from before.
+
+use concord_domain::aggregates::debate::{DebateMachine, DebateState, verdicts};
+use concord_domain::aggregates::impact::ImpactMachine;
+use concord_domain::aggregates::precedent::{self, PrecedentMachine};
+use concord_domain::aggregates::track_record::TrackRecordMachine;
+use concord_domain::meeting::{
+    AssessedImpact, DebateMatter, EarlierDecision, MeetingPackage, Sources, meeting_package,
+};
+use concord_events::{DebateEvent, ImpactEvent, OutcomeKnown, StoredEvent};
+use concord_runtime::Broker;
+use concord_runtime::service::clock;
+use concord_wire::payload::{Conflict, Precedent};
+use concord_wire::{CaseId, DebateId};
+
+use crate::shared::case_file::{self, unknown};
+use crate::shared::event_source::EventSource;
+use crate::shared::failure::Failure;
+
+/// Most earlier decisions of one dispute that are looked at.
+const EARLIER_MAX: usize = precedent::DEBATES_MAX;
+
+/// The package of a case.
+pub(super) async fn package(broker: &Broker, case: &CaseId) -> Result<MeetingPackage, Failure> {
+    let file = case_file::read(broker, case)
+        .await?
+        .ok_or_else(|| unknown(case))?;
+    let source = EventSource::new(broker).await?;
+    let opened = file.state.opened.as_ref();
+    let mut sources = Sources {
+        now: clock::now(),
+        circumstances: opened
+            .map(|opened| opened.circumstances.clone())
+            .unwrap_or_default(),
+        ..Sources::default()
+    };
+    for conflict in file.debates.iter().map(|debate| &debate.conflict) {
+        let matter = matter(&source, conflict, &mut sources.withheld).await?;
+        sources.debates.push(matter);
+    }
+    for received in &file.package.findings {
+        let id = received.agent_id.token();
+        match source.aggregate::<TrackRecordMachine>(&id).await {
+            Ok((record, _)) => {
+                sources.records.insert(received.agent_id.clone(), record);
+            }
+            Err(failure) => {
+                withhold(failure, "The agents' track records", &mut sources.withheld)?;
+                break;
+            }
+        }
+    }
+    let (_, events) = source.aggregate::<ImpactMachine>(&case.token()).await?;
+    sources.impact = events.into_iter().filter_map(assessed).collect();
+    Ok(meeting_package(file.package, sources))
+}
+
+/// Notes once what the reader may not read; any other failure ends the work.
+fn withhold(failure: Failure, what: &str, withheld: &mut Vec<String>) -> Result<(), Failure> {
+    if !failure.is_unauthorized() {
+        return Err(failure);
+    }
+    let line =
+        format!("{what} are not shown: operators, auditors, arbiters and reviewers may read them.");
+    if !withheld.contains(&line) {
+        withheld.push(line);
+    }
+    Ok(())
+}
+
+fn assessed(stored: StoredEvent<ImpactEvent>) -> Option<AssessedImpact> {
+    match stored.event {
+        ImpactEvent::Assessed(assessed) => Some(AssessedImpact {
+            at: stored.meta.at,
+            assessed: *assessed,
+        }),
+        ImpactEvent::Published(_)
+        | ImpactEvent::RerunStarted(_)
+        | ImpactEvent::RerunStepEnded(_) => None,
+    }
+}
+
+async fn matter(
+    source: &EventSource,
+    conflict: &Conflict,
+    withheld: &mut Vec<String>,
+) -> Result<DebateMatter, Failure> {
+    let (debate, _) = debate(source, &conflict.conflict_id).await?;
+    let opened = debate.opened.as_ref();
+    let id = precedent::id_of(conflict.kind, &conflict.subject);
+    let known: Vec<Precedent> = match source.aggregate::<PrecedentMachine>(&id).await {
+        Ok((state, _)) => precedent::recent(&state, EARLIER_MAX)
+            .into_iter()
+            .cloned()
+            .collect(),
+        Err(failure) => {
+            withhold(failure, "Earlier decisions like these", withheld)?;
+            Vec::new()
+        }
+    };
+    let mut earlier = Vec::new();
+    for one in known {
+        if one.debate_id != conflict.conflict_id {
+            earlier.push(turned_out(source, one).await?);
+        }
+    }
+    Ok(DebateMatter {
+        conflict: conflict.clone(),
+        terms: opened
+            .map(|opened| opened.terms.clone())
+            .unwrap_or_default(),
+        outcome: debate.outcome,
+        earlier,
+    })
+}
+
+/// A debate and, where that is known, what proved right after it.
+async fn debate(
+    source: &EventSource,
+    id: &DebateId,
+) -> Result<(DebateState, Option<OutcomeKnown>), Failure> {
+    let (state, events) = source.aggregate::<DebateMachine>(&id.token()).await?;
+    let known = events.into_iter().find_map(|stored| match stored.event {
+        DebateEvent::OutcomeKnown(known) => Some(*known),
+        _ => None,
+    });
+    Ok((state, known))
+}
+
+/// How an earlier decision turned out.
+async fn turned_out(source: &EventSource, one: Precedent) -> Result<EarlierDecision, Failure> {
+    let (state, known) = debate(source, &one.debate_id).await?;
+    let was_right = known.as_ref().and_then(|known| {
+        let outcome = state.outcome.as_ref()?;
+        verdicts::was_right(state.opened.as_ref()?, outcome, known)
+    });
+    Ok(EarlierDecision {
+        debate_id: one.debate_id,
+        topic: one.topic,
+        position: one.position,
+        status: one.status,
+        at: one.at,
+        proved: known.as_ref().map(|known| known.position.clone()),
+        explanation: known.map(|known| known.explanation),
+        was_right,
+    })
+}

@@ -1,0 +1,152 @@
+//! The decision package of a case, as its readers get it: operators, the opener, and nobody else.
+
+use std::path::Path;
+
+use concord_testkit::{Agent, TestInstallation};
+use serde_json::{Value, json};
+
+use crate::command::{Session, case, length};
+
+/// Two agents who differ about everything, one of whom writes what a browser would run.
+async fn panel(client: &async_nats::Client) -> Vec<Agent> {
+    let low = json!({
+        "summary": "Harmless.", "risk_score": 20, "recommendation": "sign", "assumptions": ["The roof holds."],
+    });
+    let high = json!({
+        "summary": "Dangerous <script>alert(1)</script> *now*.", "risk_score": 80, "recommendation": "reject",
+        "evidence": ["Clause 7: no cap on liability"],
+    });
+    vec![
+        Agent::steadfast(client, "ann", low, 0.6).await,
+        Agent::steadfast(client, "ben", high, 0.9).await,
+    ]
+}
+
+/// The records of both in the field of the dispute.
+fn records() -> String {
+    let row = |agent: &str, n: u32, right: bool| {
+        let outcome = if right { "right" } else { "wrong" };
+        format!("{agent}-{n},{agent},recommendation,{outcome},2026-01-01T00:00:00Z,audit\n")
+    };
+    let rows = (0..30).map(|n| row("ann", n, true) + &row("ben", n, n % 5 == 0));
+    "id,agent,domain,outcome,at,source\n".to_owned() + &rows.collect::<String>()
+}
+
+async fn decided(session: &Session, id: &str) -> Value {
+    let request = case(id, &["ann", "ben"]).to_string();
+    let opened = session.with_input("case open - --wait --json", &request);
+    opened.await.json()
+}
+
+fn debate_about(package: &Value, subject: &str) -> String {
+    let conflicts = package["decision"]["conflicts"].as_array().unwrap();
+    let about = conflicts.iter().find(|one| one["subject"] == subject);
+    about.unwrap()["conflict_id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_meeting_gets_what_is_known_of_a_case_and_of_cases_before_it() {
+    let installation = TestInstallation::start().await;
+    let _agents = panel(installation.client()).await;
+    let session = Session::new(installation.server_url());
+    let directory = tempfile::tempdir().unwrap();
+    for (name, role) in [
+        ("eva", "outcome_source"),
+        ("rosa", "reviewer"),
+        ("otto", "opener"),
+    ] {
+        session
+            .good(&format!("person register {name} --role {role}"))
+            .await;
+    }
+    let file = directory.path().join("records.csv");
+    std::fs::write(&file, records()).unwrap();
+    session
+        .good(&format!("record import {} --by root", file.display()))
+        .await;
+
+    let first = decided(&session, "c-1").await;
+    let debate = debate_about(&first, "recommendation");
+    let outcome =
+        format!("outcome {debate} --held-by ann --from eva --because 'The roof held for a year.'");
+    session.good(&outcome).await;
+    decided(&session, "c-2").await;
+    for_programs(&session).await;
+    for_people(&session, directory.path()).await;
+    by_rights(&session).await;
+    session.refused("case package c-none", "c-none").await;
+}
+
+async fn for_programs(session: &Session) {
+    // What proved right becomes a precedent after it was said.
+    let is_known = |package: &Value| package["lessons"] != json!([]);
+    let package = session.until("case package c-2", is_known).await;
+    let [ann, ben] = [&package["findings"][0], &package["findings"][1]];
+    assert_eq!((&ann["stated"], &ben["stated"]), (&json!(0.6), &json!(0.9)));
+    assert!(ann["calibrated"].as_f64().unwrap() > 0.7, "{ann}");
+    assert!(ben["calibrated"].as_f64().unwrap() < 0.6, "{ben}");
+    let ours = &package["recommendation"];
+    assert_eq!(ours["weighted"], "sign");
+    let disputes = package["disputes"].as_array().unwrap();
+    let about = disputes
+        .iter()
+        .find(|one| one["domain"] == "recommendation");
+    let history = &about.unwrap()["history"];
+    assert_eq!(history["success"]["known"], 1, "{history}");
+    assert_eq!(history["earlier"][0]["proved"], "sign");
+    assert_eq!(
+        package["lessons"][0]["explanation"],
+        "The roof held for a year."
+    );
+    assert_eq!(package["case"]["decision"]["version"], 1);
+    assert_eq!(package["withheld"], json!([]));
+    let factors = &package["credibility"]["ann"][0]["credibility"]["factors"];
+    assert!(length(factors) > 4, "{factors}");
+}
+
+async fn for_people(session: &Session, directory: &Path) {
+    let page = directory.join("c-2.html");
+    let written = session
+        .good(&format!("case package c-2 --out {}", page.display()))
+        .await;
+    assert!(written.contains("is written"), "{written}");
+    let page = std::fs::read_to_string(page).unwrap();
+    let text = session.good("case package c-2").await;
+    for part in [
+        "Lease of a warehouse",
+        "In short",
+        "What is not certain",
+        "ann assumes: The roof holds.",
+        "Lessons",
+    ] {
+        assert!(
+            page.contains(part) && text.contains(part),
+            "{part}:\n{text}"
+        );
+    }
+    assert!(page.starts_with("<!doctype html>") && !page.contains("<script"));
+    assert!(
+        text.starts_with("# Lease of a warehouse") && text.contains("&lt;script&gt;"),
+        "{text}"
+    );
+}
+
+/// Who may read the case gets what they may read; who may not gets nothing.
+async fn by_rights(session: &Session) {
+    let all = session.json("case package c-2 --as rosa").await;
+    assert_eq!(all["withheld"], json!([]));
+    let refused = session.run("case package c-2 --as otto").await.refused(1);
+    assert!(refused.contains("UNAUTHORIZED"), "{refused}");
+    let mut request = case("c-3", &["ann", "ben"]);
+    request["policy"] = json!("contract-review");
+    let request = request.to_string();
+    let own = session.with_input("case open - --as otto --wait --json", &request);
+    own.await.json();
+    let some = session.json("case package c-3 --as otto").await;
+    assert_eq!(
+        (length(&some["withheld"]), &some["credibility"]),
+        (2, &json!({}))
+    );
+    let finding = &some["findings"][1];
+    assert_eq!(finding["calibrated"], finding["stated"]);
+}

@@ -1,0 +1,93 @@
+//! What is not certain in a package, in sentences.
+
+use super::MeetingPackage;
+
+/// What the reader should know is not certain, what weighs most first.
+pub(super) fn of(package: &MeetingPackage) -> Vec<String> {
+    let mut lines = Vec::new();
+    decision(package, &mut lines);
+    agents(package, &mut lines);
+    assumptions(package, &mut lines);
+    lines
+}
+
+fn decision(package: &MeetingPackage, lines: &mut Vec<String>) {
+    let case = &package.case;
+    let Some(decision) = &case.decision else {
+        lines.push("The case is not decided yet.".to_owned());
+        return;
+    };
+    for debate in &decision.provisional {
+        let topic = topic(package, debate);
+        lines.push(format!(
+            "Provisional until a gate has reviewed it: {topic}."
+        ));
+    }
+    for debate in &decision.open {
+        lines.push(format!("Still debated: {}.", topic(package, debate)));
+    }
+    if let [gate, ..] = decision.gates.as_slice() {
+        lines.push(format!("The case has not passed the gate {gate}."));
+    }
+    let deferred = decision.deferred.len();
+    if deferred > 0 {
+        lines.push(format!(
+            "{deferred} conflicts of lower rank were not debated."
+        ));
+    }
+    if !decision.missing.is_empty() {
+        let missing: Vec<&str> = decision.missing.iter().map(|one| one.as_str()).collect();
+        lines.push(format!("No finding came from {}.", missing.join(", ")));
+    }
+    if package.recommendation.differs() {
+        lines.push(
+            "The decision of the case recommends something else than the weighing of all findings."
+                .to_owned(),
+        );
+    }
+    let again: u32 = package
+        .impact
+        .last()
+        .map_or(0, |last| last.assessed.report.high_impact_count);
+    if again > 0 {
+        lines.push(format!(
+            "By the last report {again} analyses must be done again, as what they rest on has changed."
+        ));
+    }
+}
+
+fn topic(package: &MeetingPackage, debate: &concord_wire::DebateId) -> String {
+    let dispute = package.disputes.iter().find(|one| one.debate_id == *debate);
+    dispute.map_or_else(|| debate.to_string(), |one| one.topic.clone())
+}
+
+fn agents(package: &MeetingPackage, lines: &mut Vec<String>) {
+    let thin: Vec<&str> = package
+        .findings
+        .iter()
+        .filter(|one| one.data_points < super::STATED_WORTH)
+        .map(|one| one.agent_id.as_str())
+        .collect();
+    if !thin.is_empty() && package.withheld.is_empty() {
+        lines.push(format!(
+            "Fewer than 15 data points in this field: {}. Their confidence is mostly their own word.",
+            thin.join(", ")
+        ));
+    }
+    for dispute in &package.disputes {
+        if dispute.history.success.known == 0 {
+            lines.push(format!(
+                "No outcome of an earlier decision like it is known: {}.",
+                dispute.topic
+            ));
+        }
+    }
+}
+
+fn assumptions(package: &MeetingPackage, lines: &mut Vec<String>) {
+    for finding in &package.findings {
+        for assumption in &finding.assumptions {
+            lines.push(format!("{} assumes: {assumption}", finding.agent_id));
+        }
+    }
+}

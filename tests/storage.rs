@@ -1,0 +1,106 @@
+//! Messages have taken all the room that they may: whoever publishes is told, decisions are stored all the same, readiness and `doctor` see
+//! it, and what was begun goes on when there is room again.
+
+use std::time::Duration;
+
+use async_nats::jetstream;
+use concord_testkit::{
+    Agent, CommandOutput, TestInstallation, command, finish, programs_of, wait_for,
+};
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The least that the setting takes: messages may have half of it.
+const BYTES_MAX: &str = "storage.bytes_max=100000000";
+const FILLING: &str = "concord.v1.msg._.filler.nobody.note";
+
+async fn concord(installation: &TestInstallation, arguments: &[&str]) -> CommandOutput {
+    let program = programs_of(&["concord-cli"]).join("concord");
+    let mut command = command(program);
+    command.args(["--server", installation.server_url()]);
+    finish(command.args(arguments)).await
+}
+
+/// Publishes to nobody until the broker refuses: what it says.
+async fn fill(installation: &TestInstallation) -> String {
+    let jetstream = jetstream::new(installation.client().clone());
+    for bytes in [900_000, 1_000] {
+        loop {
+            let published = jetstream.publish(FILLING, vec![b'x'; bytes].into()).await;
+            let stored = published.expect("the connection is there").await;
+            match stored {
+                Ok(_) => {}
+                Err(refusal) if bytes == 1_000 => return refusal.to_string(),
+                Err(_) => break,
+            }
+        }
+    }
+    unreachable!("the last size ends with a refusal")
+}
+
+/// What `doctor` finds wrong, as one text.
+async fn faults(installation: &TestInstallation) -> String {
+    let looked = concord(installation, &["doctor", "--json"]).await;
+    let found: Value = serde_json::from_str(&looked.out).expect("it answers in JSON");
+    let checks = found["checks"].as_array().cloned().unwrap_or_default();
+    let faults = checks
+        .iter()
+        .filter(|check| check["verdict"] == "fault")
+        .map(|check| format!("{}: {}", check["found"], check["advice"]));
+    faults.collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_without_room_are_refused_and_what_was_begun_is_decided() {
+    let installation = TestInstallation::start_with(|plan| plan.with_setting(BYTES_MAX)).await;
+    let finding = json!({ "summary": "Seen.", "risk_score": 20 });
+    let _ann = Agent::steadfast(installation.client(), "ann", finding, 0.8).await;
+    // The second participant never answers, so that a deadline decides.
+    let opening = json!({
+        "case_id": "begun", "participants": ["ann", "zoe"], "task": { "type": "test" },
+        "policy": { "answer_timeout_ms": 500, "finding_timeout_ms": 8_000 },
+    });
+    let case = installation.open_case(&opening).await;
+    wait_for("ann's finding", PATIENCE, async || {
+        let shown = concord(&installation, &["case", "show", "begun"]).await.out;
+        shown.contains("Seen.").then_some(()).ok_or(shown)
+    })
+    .await;
+    assert_eq!(faults(&installation).await, "");
+
+    let refusal = fill(&installation).await;
+    assert!(refusal.contains("maximum bytes exceeded"), "{refusal}");
+
+    // What was stored stays, and what has no room of its own limit goes on.
+    let registered = ["person", "register", "eva", "--role", "reviewer"];
+    concord(&installation, &registered).await.good();
+    let found = wait_for("the coordinator to be refused", PATIENCE, async || {
+        let found = faults(&installation).await;
+        let seen = found.contains("the broker does not store in CONCORD_MESSAGES");
+        seen.then_some(found.clone()).ok_or(found)
+    })
+    .await;
+    assert!(found.contains("CONCORD_MESSAGES holds"), "{found}");
+    assert!(found.contains("docs/operating.md"), "{found}");
+
+    let jetstream = jetstream::new(installation.client().clone());
+    let stream = jetstream.get_stream("CONCORD_MESSAGES").await.unwrap();
+    stream.purge().filter(FILLING).await.unwrap();
+    let decision = installation.decision(&case, PATIENCE).await;
+    assert!(decision.is_object(), "{decision}");
+    wait_for("everybody to be ready again", PATIENCE, async || {
+        let found = faults(&installation).await;
+        found.is_empty().then_some(()).ok_or(found)
+    })
+    .await;
+    installation.holds(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_limit_that_is_too_small_is_refused_with_the_least() {
+    let program = programs_of(&["concord-coordinator"]).join("concord-coordinator");
+    let mut command = command(program);
+    let refused = finish(command.args(["--check-config", "--set", "storage.bytes_max=5000000"]));
+    let said = refused.await.refused(64);
+    assert!(said.contains("at least 100000000"), "{said}");
+}
