@@ -2,6 +2,7 @@
 
 use async_nats::Client;
 use concord_testkit::{Message, TestInstallation, audit, event_data, message_bodies, wait_for};
+use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -154,5 +155,30 @@ async fn a_facilitator_that_is_killed_meanwhile_leaves_nobody_waiting() {
         question["metadata"]["memory_snapshot"].is_string(),
         "{question}"
     );
+    audit(client).await.unwrap();
+}
+
+/// How long writes were held when every party acknowledges at once; printed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_debate_begins_as_soon_as_every_party_has_written() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let mut held = Vec::new();
+    for _ in 0..10 {
+        let case = disputed(&installation, 60_000).await;
+        let at = |body: &Value| Timestamp::parse(body["timestamp"].as_str().unwrap()).unwrap();
+        let mut asked_at = None;
+        for party in ["ann", "ben"] {
+            let asked = told(client, &case, party, "memory_sync").await;
+            acknowledges(&case, party, &asked).publish(client).await;
+            asked_at = Some(at(&asked));
+        }
+        let released = told(client, &case, "ann", "memory_synced").await;
+        assert_eq!(released["payload"]["data"]["silent"], json!([]));
+        held.push(at(&released).millis_since(asked_at.unwrap()));
+    }
+    held.sort_unstable();
+    println!("writes were held for (ms): {held:?}");
+    assert!(held.iter().all(|millis| *millis < 60_000), "{held:?}");
     audit(client).await.unwrap();
 }
