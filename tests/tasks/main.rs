@@ -7,6 +7,7 @@ mod killed;
 mod panels;
 mod quotas;
 mod reruns;
+mod silence;
 mod stage;
 mod strategies;
 

@@ -22,6 +22,7 @@ use concord_runtime::{Aggregates, Directory, Ports};
 use crate::openers::Openers;
 use crate::questions::Questions;
 use crate::shared::Shared;
+use crate::silence::Silence;
 use crate::tasks::Tasks;
 use crate::{exchange, route};
 
@@ -143,6 +144,7 @@ pub(crate) struct OwnEvents<P> {
     effects_of_tasks: EffectHandler<P, TaskMachine>,
     tasks: Tasks<P>,
     shared: Shared<P>,
+    silence: Silence<P>,
 }
 
 impl<P: Ports> OwnEvents<P> {
@@ -150,8 +152,8 @@ impl<P: Ports> OwnEvents<P> {
         service: &ServiceContext<P>,
         directory: &Arc<Directory>,
         openers: &Openers<P>,
-        tasks: &Tasks<P>,
-        shared: &Shared<P>,
+        (tasks, shared): (&Tasks<P>, &Shared<P>),
+        silence: Silence<P>,
     ) -> Self {
         Self {
             service: service.clone(),
@@ -168,6 +170,7 @@ impl<P: Ports> OwnEvents<P> {
             effects_of_tasks: EffectHandler::new(service),
             tasks: tasks.clone(),
             shared: shared.clone(),
+            silence,
         }
     }
 }
@@ -185,11 +188,17 @@ impl<P: Ports> Handler for OwnEvents<P> {
                 self.shared.heard_of_agent(&record).await?;
                 Ok(done)
             }
-            (Aggregate::Request, _) => self.requests.handle(delivery).await,
+            (Aggregate::Request, _) => {
+                let done = self.requests.handle(delivery).await?;
+                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                self.silence.heard_of_request(&record).await?;
+                Ok(done)
+            }
             (Aggregate::Task, _) => {
                 let done = self.effects_of_tasks.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.tasks.follow(&record).await?;
+                self.silence.heard_of_task(&record).await?;
                 self.shared.end_commitments(&record, &self.tasks).await?;
                 self.shared.heard_of_task(&record, &self.tasks).await?;
                 Ok(done)

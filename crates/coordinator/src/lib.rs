@@ -7,7 +7,7 @@ use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::request::RequestMachine;
 use concord_events::topology::ConsumerKind;
-use concord_events::{LeaseBounds, MemoryBounds, QuestionBounds, Quotas};
+use concord_events::{LeaseBounds, MemoryBounds, QuestionBounds, Quotas, SilenceBounds};
 use concord_runtime::delivery::handlers::MessageHandler;
 use concord_runtime::service::operator_api;
 use concord_runtime::service::reading;
@@ -44,6 +44,7 @@ mod reruns;
 pub mod route;
 mod shared;
 mod shared_reading;
+mod silence;
 mod tasks;
 
 /// Settings of the coordinator alone.
@@ -58,6 +59,8 @@ pub struct CoordinatorSettings {
     pub memory: MemoryBounds,
     /// How long answers to a question to the group are awaited.
     pub question: QuestionBounds,
+    /// When an agent that does not answer is not asked any more.
+    pub silence: SilenceBounds,
 }
 
 /// The service.
@@ -132,7 +135,13 @@ pub fn bind<P: Ports>(
     );
     binder.handle(
         ConsumerKind::Effects(SERVICE),
-        events::OwnEvents::new(service, directory, &names.openers, &tasks, &shared),
+        events::OwnEvents::new(
+            service,
+            directory,
+            &names.openers,
+            (&tasks, &shared),
+            silence::Silence::new(service, &agents, directory, own.silence),
+        ),
     );
     binder.handle(
         ConsumerKind::Exchange,

@@ -12,7 +12,7 @@ use concord_runtime::service::api::{Answer, Verb, answer};
 use concord_runtime::{Aggregates, Directory, NatsPorts, Ports, service::clock};
 use concord_wire::payload::{AgentStatus, Beat, Card};
 use concord_wire::subject::Subject;
-use concord_wire::{AgentId, MessageId, Timestamp};
+use concord_wire::{AgentId, MessageId, Timestamp, Token};
 use futures::StreamExt;
 use serde::Serialize;
 
@@ -92,10 +92,14 @@ impl Liveness {
     async fn check_agents(&self) {
         let now = clock::now();
         let mut changes = Vec::new();
+        let mut retried = Vec::new();
         let mut left = std::mem::take(&mut *self.beats());
         let mut kept = BTreeMap::new();
         self.directory.each(|agent, state| {
             let mut heard = left.remove(agent).unwrap_or_else(|| Heartbeats::none(now));
+            if state.silence.retry_at.is_some_and(|at| at <= now) {
+                retried.push(agent.clone());
+            }
             if let Some((status, why)) = conclude(state, &heard, now) {
                 heard.changed_at = Some(now);
                 changes.push((agent.clone(), status, why));
@@ -103,19 +107,23 @@ impl Liveness {
             kept.insert(agent.clone(), heard);
         });
         *self.beats() = kept;
-        for (agent, status, why) in changes {
-            self.store_status(agent, status, why).await;
+        for (agent_id, status, why) in changes {
+            let id = agent_id.token();
+            let input = AgentInput::Status {
+                agent_id,
+                status,
+                why,
+            };
+            self.store(id, input).await;
+        }
+        for agent_id in retried {
+            let id = agent_id.token();
+            self.store(id, AgentInput::Retry { agent_id }).await;
         }
     }
 
-    async fn store_status(&self, agent_id: AgentId, status: AgentStatus, why: String) {
+    async fn store(&self, id: Token, input: AgentInput) {
         let cause = MessageId::of_operator_request(&self.runner.ports.unique_id());
-        let id = agent_id.token();
-        let input = AgentInput::Status {
-            agent_id,
-            status,
-            why,
-        };
         match self
             .agents
             .step(&id, &self.runner.of_message(cause), &input, None)
@@ -140,6 +148,11 @@ struct Listed {
     why: String,
     since: Option<Timestamp>,
     last_heartbeat: Option<Timestamp>,
+    /// How many requests and tasks in a row it has let pass without an answer.
+    silent_in_a_row: u32,
+    /// The time at which it is tried again, while it is unavailable for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_at: Option<Timestamp>,
 }
 
 /// Answers `agents`: everyone on the register with how they are.
@@ -154,6 +167,7 @@ pub(crate) fn verb(directory: &Arc<Directory>, beats: &Beats) -> Verb {
                 status,
                 why,
                 since,
+                silence,
                 ..
             } = state;
             card.map(|card| Listed {
@@ -162,6 +176,8 @@ pub(crate) fn verb(directory: &Arc<Directory>, beats: &Beats) -> Verb {
                 why,
                 since,
                 last_heartbeat,
+                silent_in_a_row: silence.in_a_row,
+                retry_at: silence.retry_at,
             })
         };
         let listed: Vec<Listed> = directory.agents().into_iter().filter_map(list).collect();

@@ -201,7 +201,10 @@ impl<P: Ports> Shared<P> {
         record: &StoredEvent<AgentEvent>,
     ) -> Result<(), HandleError> {
         let agent = match &record.event {
-            AgentEvent::Registered(_) => return Ok(()),
+            AgentEvent::Registered(_) | AgentEvent::Answered(_) | AgentEvent::Retried(_) => {
+                return Ok(());
+            }
+            AgentEvent::Silent(silent) => &silent.agent_id,
             AgentEvent::Deregistered(left) => &left.agent_id,
             AgentEvent::StatusChanged(changed) => &changed.agent_id,
         };

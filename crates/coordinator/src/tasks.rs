@@ -310,7 +310,13 @@ impl<P: Ports> Tasks<P> {
         record: &StoredEvent<AgentEvent>,
     ) -> Result<(), HandleError> {
         let (agent, why) = match &record.event {
-            AgentEvent::Registered(_) => return Ok(()),
+            AgentEvent::Silent(silent) if silent.retry_at.is_some() => {
+                (&silent.agent_id, "It does not answer.")
+            }
+            AgentEvent::Registered(_)
+            | AgentEvent::Silent(_)
+            | AgentEvent::Answered(_)
+            | AgentEvent::Retried(_) => return Ok(()),
             AgentEvent::Deregistered(left) => (&left.agent_id, "It has left the register."),
             AgentEvent::StatusChanged(changed) => match changed.status {
                 AgentStatus::Unavailable => (&changed.agent_id, "It is unavailable."),

@@ -26,7 +26,10 @@ mod task;
 mod wake;
 mod worklist;
 
-pub use agent::{AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange};
+pub use agent::{
+    AgentAnswered, AgentDeregistered, AgentEvent, AgentRegistered, AgentRetried, AgentSilent,
+    AgentStatusChanged, CardChange, SilenceBounds,
+};
 pub use archive::{
     ArchiveEvent, SEGMENT_AGGREGATES_MAX, SEGMENT_CASES_MAX, SealedAggregate, SealedCase,
     SealedInterval, SegmentSealed, SegmentsPurged,

@@ -12,7 +12,8 @@ use concord_debate_facilitator::QuotaSettings;
 use concord_escalation_timer::Watchdog;
 use concord_events::topology::{ConsumerKind, StreamKind};
 use concord_events::{
-    AgentEvent, CommitmentEvent, LeaseBounds, MemoryBounds, QuestionBounds, Quotas, StoredEvent,
+    AgentEvent, CommitmentEvent, LeaseBounds, MemoryBounds, QuestionBounds, Quotas, SilenceBounds,
+    StoredEvent,
 };
 use concord_runtime::Directory;
 use concord_runtime::broker::Operation as Asked;
@@ -59,6 +60,13 @@ pub(crate) const SHARED: SharedBounds = SharedBounds {
         versions_max: 4,
         topics_max: 2,
     },
+};
+
+/// How much agents may let pass: so little that some are unavailable for it.
+const SILENCE: SilenceBounds = SilenceBounds {
+    silent_max: 3,
+    open_ms: 1_000,
+    open_max_ms: 4_000,
 };
 
 /// How long answers to questions are awaited: so short that some come late.
@@ -155,6 +163,7 @@ impl Process {
             commitment: SHARED.leases,
             memory: SHARED.memory,
             question: QUESTIONS,
+            silence: SILENCE,
         };
         let ports = SimPorts::new(service, connection);
         let context = ServiceContext::new(service, ports, metrics, Arc::new(work));

@@ -12,21 +12,27 @@
 //! **Always answered.** An agent that restarts registers again and waits for the answer, so a
 //! registration that changes nothing is an event too. Others are told only of changes.
 //!
+//! **Whoever does not answer is unavailable for a while**, when that has happened too often in a row (Silent, Answered, Retry: [`silence`]).
+//!
 //! **A registration makes available.** From then on the agent's heartbeats, its status messages,
 //! and missing heartbeats decide ([`liveness`]).
 
 use concord_events::{
-    AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange, StoredEvent,
+    AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange, SilenceBounds,
+    StoredEvent,
 };
 use concord_wire::payload::{AgentJoined, AgentStatus, Card, StatusReport};
-use concord_wire::{AgentId, Fault, MessageId, Timestamp};
+use concord_wire::{AgentId, Fault, MessageId, Timestamp, Token};
 use serde_json::json;
+
+use silence::Silence;
 
 use crate::aggregates::review_queue::Recent;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
 
 pub mod liveness;
+pub mod silence;
 
 /// How many messages are remembered, to recognise a repetition.
 const CAUSES_MAX: usize = 64;
@@ -49,6 +55,8 @@ pub struct AgentState {
     pub why: String,
     /// When the status last changed.
     pub since: Option<Timestamp>,
+    /// How much it lets pass without an answer.
+    pub silence: Silence,
     causes: Recent<MessageId, ()>,
 }
 
@@ -59,6 +67,7 @@ impl Default for AgentState {
             status: AgentStatus::Unavailable,
             why: String::new(),
             since: None,
+            silence: Silence::default(),
             causes: Recent::new(CAUSES_MAX),
         }
     }
@@ -97,6 +106,25 @@ pub enum AgentInput {
         status: AgentStatus,
         /// The reason; may be empty.
         why: String,
+    },
+    /// The agent has let something pass without an answer.
+    Silent {
+        /// The agent.
+        agent_id: AgentId,
+        /// The request or the task.
+        about: Token,
+        /// How often it may do so.
+        bounds: SilenceBounds,
+    },
+    /// The agent has answered something.
+    Answered {
+        /// The agent.
+        agent_id: AgentId,
+    },
+    /// The time may have come to try an agent again that was silent too often.
+    Retry {
+        /// The agent.
+        agent_id: AgentId,
     },
 }
 
@@ -152,6 +180,13 @@ impl Machine for AgentMachine {
                     why,
                 }))
             }
+            AgentInput::Silent {
+                agent_id,
+                about,
+                bounds,
+            } => silence::silent(state, context, agent_id, about, *bounds),
+            AgentInput::Answered { agent_id } => silence::answered(state, agent_id),
+            AgentInput::Retry { agent_id } => silence::retry(state, context, agent_id),
         }
     }
 
@@ -167,13 +202,37 @@ impl Machine for AgentMachine {
         match record.event {
             AgentEvent::Registered(registered) => {
                 set(AgentStatus::Available, String::new());
+                state.silence = Silence::default();
                 state.card = Some(registered.card);
             }
             AgentEvent::Deregistered(left) => {
                 set(AgentStatus::Unavailable, left.why);
+                state.silence = Silence::default();
                 state.card = None;
             }
-            AgentEvent::StatusChanged(changed) => set(changed.status, changed.why),
+            AgentEvent::StatusChanged(changed) => {
+                let is_there = changed.status != AgentStatus::Unavailable;
+                set(changed.status, changed.why);
+                if is_there {
+                    state.silence = Silence::default();
+                }
+            }
+            AgentEvent::Silent(silent) => {
+                if silent.retry_at.is_some() {
+                    set(AgentStatus::Unavailable, silent.why.clone());
+                }
+                state.silence.silent(&silent);
+            }
+            AgentEvent::Answered(answered) => {
+                if answered.available {
+                    set(AgentStatus::Available, String::new());
+                }
+                state.silence = Silence::default();
+            }
+            AgentEvent::Retried(retried) => {
+                set(AgentStatus::Available, retried.why);
+                state.silence.retried();
+            }
         }
     }
 
@@ -229,11 +288,37 @@ impl Machine for AgentMachine {
                     .chain([status(agent_id, AgentStatus::Unavailable, why)])
                     .collect()
             }
-            AgentEvent::StatusChanged(changed) => {
-                vec![status(&changed.agent_id, changed.status, &changed.why)]
-            }
+            AgentEvent::StatusChanged(_)
+            | AgentEvent::Silent(_)
+            | AgentEvent::Answered(_)
+            | AgentEvent::Retried(_) => announced(&record.event)
+                .into_iter()
+                .map(Effect::AnnounceStatus)
+                .collect(),
         }
     }
+}
+
+/// What everybody is told of an agent's status, where that has changed with the event.
+fn announced(event: &AgentEvent) -> Option<StatusReport> {
+    use AgentStatus::{Available, Unavailable};
+    let (agent_id, status, why) = match event {
+        AgentEvent::StatusChanged(changed) => (&changed.agent_id, changed.status, &*changed.why),
+        AgentEvent::Silent(silent) if silent.retry_at.is_some() => {
+            (&silent.agent_id, Unavailable, &*silent.why)
+        }
+        AgentEvent::Answered(answered) if answered.available => (&answered.agent_id, Available, ""),
+        AgentEvent::Retried(retried) => (&retried.agent_id, Available, &*retried.why),
+        AgentEvent::Registered(_)
+        | AgentEvent::Deregistered(_)
+        | AgentEvent::Silent(_)
+        | AgentEvent::Answered(_) => return None,
+    };
+    Some(StatusReport {
+        agent_id: Some(agent_id.clone()),
+        status,
+        why: why.to_owned(),
+    })
 }
 
 fn register(

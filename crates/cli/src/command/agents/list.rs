@@ -22,6 +22,10 @@ struct Registered {
     why: String,
     since: Option<Timestamp>,
     last_heartbeat: Option<Timestamp>,
+    #[serde(default)]
+    silent_in_a_row: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_at: Option<Timestamp>,
     #[serde(flatten)]
     card: Value,
 }

@@ -53,6 +53,10 @@ pub fn conclude(
     now: Timestamp,
 ) -> Option<(AgentStatus, String)> {
     let card = agent.card.as_ref()?;
+    // A heartbeat says that a process runs, not that it answers.
+    if agent.silence.is_open() {
+        return None;
+    }
     if heartbeats
         .changed_at
         .is_some_and(|at| now.millis_since(at) < SETTLE_MS)

@@ -1,0 +1,125 @@
+//! Agents that do not answer: what they let pass is counted, and what they answer ends the count.
+
+use std::sync::Arc;
+
+use concord_domain::aggregates::agent::silence::Silence as Counted;
+use concord_domain::aggregates::agent::{AgentInput, AgentMachine};
+use concord_domain::aggregates::task::BIDS;
+use concord_events::{RequestEvent, SilenceBounds, StoredEvent, TaskEvent};
+use concord_runtime::delivery::HandleError;
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Aggregates, Directory, Ports};
+use concord_wire::{AgentId, ErrorCode, MessageId, Recipient, Token};
+
+/// What is needed to count. Cheap to clone.
+pub(crate) struct Silence<P> {
+    service: ServiceContext<P>,
+    agents: Arc<Aggregates<AgentMachine, P>>,
+    directory: Arc<Directory>,
+    bounds: SilenceBounds,
+}
+
+impl<P: Ports> Silence<P> {
+    pub(crate) fn new(
+        service: &ServiceContext<P>,
+        agents: &Arc<Aggregates<AgentMachine, P>>,
+        directory: &Arc<Directory>,
+        bounds: SilenceBounds,
+    ) -> Self {
+        Self {
+            service: service.clone(),
+            agents: Arc::clone(agents),
+            directory: Arc::clone(directory),
+            bounds,
+        }
+    }
+
+    /// What an event of a request says about whoever was asked.
+    pub(crate) async fn heard_of_request(
+        &self,
+        record: &StoredEvent<RequestEvent>,
+    ) -> Result<(), HandleError> {
+        match &record.event {
+            RequestEvent::Answered(answered) => {
+                self.answered(&answered.answer.by, &record.meta.event_id)
+                    .await
+            }
+            RequestEvent::Failed(failed) if failed.error_code == ErrorCode::Timeout => {
+                let Recipient::Agent(agent) = &failed.request.to else {
+                    return Ok(());
+                };
+                // One whose deadline had passed when it was stored was never theirs to answer.
+                if failed.request.due <= failed.request.asked_at {
+                    return Ok(());
+                }
+                let about = &record.meta.id;
+                self.silent(agent, about, &record.meta.event_id).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What an event of a task says about those who have it. Nobody must answer a call for proposals.
+    pub(crate) async fn heard_of_task(
+        &self,
+        record: &StoredEvent<TaskEvent>,
+    ) -> Result<(), HandleError> {
+        let event_id = &record.meta.event_id;
+        match &record.event {
+            TaskEvent::Reported(reported) => self.answered(&reported.by, event_id).await,
+            TaskEvent::BidMade(bid) => self.answered(&bid.by, event_id).await,
+            TaskEvent::Declined(declined) => self.answered(&declined.by, event_id).await,
+            TaskEvent::HandedOn(handed) => self.answered(&handed.handed.from, event_id).await,
+            TaskEvent::Elapsed(elapsed) if elapsed.name.as_str() != BIDS => {
+                let released = elapsed.next.release.iter();
+                for one in released.filter(|one| one.done == Some(false)) {
+                    let cause = MessageId::derived(&format!("{event_id}/silent/{}", one.agent));
+                    self.silent(&one.agent, &record.meta.id, &cause).await?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn silent(
+        &self,
+        agent: &AgentId,
+        about: &Token,
+        cause: &MessageId,
+    ) -> Result<(), HandleError> {
+        if self.bounds.silent_max == 0 || self.directory.agent(agent).is_none() {
+            return Ok(());
+        }
+        let input = AgentInput::Silent {
+            agent_id: agent.clone(),
+            about: about.clone(),
+            bounds: self.bounds,
+        };
+        self.step(agent, cause, &input).await
+    }
+
+    /// Most have nothing to make up for: that is known from memory.
+    async fn answered(&self, agent: &AgentId, cause: &MessageId) -> Result<(), HandleError> {
+        let known = self.directory.agent(agent);
+        if known.is_none_or(|known| known.silence == Counted::default()) {
+            return Ok(());
+        }
+        let agent_id = agent.clone();
+        self.step(agent, cause, &AgentInput::Answered { agent_id })
+            .await
+    }
+
+    async fn step(
+        &self,
+        agent: &AgentId,
+        cause: &MessageId,
+        input: &AgentInput,
+    ) -> Result<(), HandleError> {
+        let context = self.service.of_event(cause.clone());
+        let id = agent.token();
+        let outcome = self.agents.step(&id, &context, input, None).await?;
+        self.service.count_step::<AgentMachine>(&outcome);
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! An agent on NATS that does not answer is not asked for a while, and then tried again.
+
+use concord_testkit::{Message, TestInstallation, audit, concord, wait_for};
+use concord_wire::subject::Service;
+use serde_json::{Value, json};
+
+use crate::PATIENCE;
+use crate::stage::{ask, assignment, opening, register, reply, run, to_coordinator};
+
+/// The agent as `concord agents` shows it.
+fn shown(installation: &TestInstallation) -> Value {
+    let done = concord(&["agents", "--json", "--server", installation.server_url()]);
+    let listed: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    listed["registered"][0].clone()
+}
+
+async fn is_there(installation: &TestInstallation, status: &str) -> Value {
+    wait_for(format!("ann is {status}"), PATIENCE, async || {
+        let ann = shown(installation);
+        (ann["status"] == status)
+            .then(|| ann.clone())
+            .ok_or_else(|| ann.to_string())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
+    let installation = TestInstallation::start_with(|plan| {
+        let plan = plan.with_service_setting(Service::Coordinator, "service.silence.silent_max=2");
+        plan.with_service_setting(Service::Coordinator, "service.silence.open_ms=5000")
+    })
+    .await;
+    let client = installation.client();
+    register(client, "ann", json!({ "skills": [{ "name": "sum" }] })).await;
+    let only_ann = |id: &str, deadline_ms: u64| {
+        let terms =
+            json!({ "task_id": id, "criteria": { "agents": ["ann"] }, "deadline_ms": deadline_ms });
+        opening("broadcast", &terms)
+    };
+    for id in ["t-1", "t-2"] {
+        let (kind, payload) = run(client, &only_ann(id, 500)).await;
+        assert_eq!(
+            (kind.as_str(), &payload["error_code"]),
+            ("error", &json!("TIMEOUT"))
+        );
+    }
+    let away = is_there(&installation, "unavailable").await;
+    assert_eq!(away["silent_in_a_row"], 2);
+    let why = away["why"].as_str().unwrap();
+    assert!(
+        why.contains("has not answered 2 requests and tasks"),
+        "{why}"
+    );
+
+    // Nobody gives it anything, and whoever looks for somebody does not find it.
+    let (_, payload) = ask(client, &only_ann("t-3", 60_000)).await;
+    assert_eq!(payload["error_code"], "AGENT_UNAVAILABLE", "{payload}");
+    let find = json!({ "criteria": { "skills": ["sum"] }, "available": true });
+    let (_, found) = ask(client, &to_coordinator("olga", "find_agents", find)).await;
+    assert_eq!(found["result"]["agents"], json!([]), "{found}");
+    let request = json!({ "action": "sum", "parameters": {} });
+    let (_, failed) = ask(
+        client,
+        &Message::new("_", "olga", "ann", "request", request),
+    )
+    .await;
+    assert_eq!(failed["error_code"], "AGENT_UNAVAILABLE", "{failed}");
+
+    // It is tried again, and answers.
+    is_there(&installation, "available").await;
+    let again = only_ann("t-4", 60_000);
+    assert_eq!(ask(client, &again).await.0, "response");
+    let asked = assignment(client, "ann", "t-4").await;
+    let done = reply("ann", &asked, "task_result", json!({ "result": 3 }));
+    done.publish(client).await;
+    wait_for("nothing to make up for", PATIENCE, async || {
+        let ann = shown(&installation);
+        (ann["silent_in_a_row"] == 0)
+            .then_some(())
+            .ok_or_else(|| ann.to_string())
+    })
+    .await;
+    audit(client).await.unwrap();
+}
