@@ -79,7 +79,8 @@ async fn a_system_at_work_is_copied_and_goes_on_in_an_empty_broker() {
     let twice = concord(&broker.url(), &["restore", &text(&copy)]).await;
     assert!(twice.refused(2).contains("exists already"));
 
-    let in_the_second = gone_on(&broker).await;
+    let known = std::fs::read(copy.with_extension("memory")).unwrap();
+    let in_the_second = gone_on(&broker, serde_json::from_slice(&known).unwrap()).await;
     let expected: BTreeSet<&String> = in_the_first.keys().collect();
     let mut found: BTreeSet<&String> = in_the_second.keys().collect();
     assert!(found.remove(&"new".to_owned()));
@@ -119,6 +120,22 @@ async fn copied_at_work(copy: &Path) -> BTreeMap<String, Value> {
     for number in 0..8 {
         open(&installation, &format!("under-way-{number}"), false).await;
     }
+    let remembers = [
+        "memory",
+        "put",
+        "margin",
+        "0.25",
+        "--by",
+        "ann",
+        "--importance",
+        "0.5",
+        "--case",
+        "late",
+    ];
+    let server = installation.server_url();
+    concord(server, &remembers).await.good();
+    let remembered = concord(server, &["memory", "list", "ann", "--json"]).await;
+    std::fs::write(copy.with_extension("memory"), remembered.json().to_string()).unwrap();
     let backup = ["backup", &text(copy), "--json"];
     let made = concord(installation.server_url(), &backup).await.json();
     assert_eq!(made["has_head"], true, "{made}");
@@ -133,7 +150,7 @@ async fn copied_at_work(copy: &Path) -> BTreeMap<String, Value> {
 }
 
 /// Starts services on a broker that was restored, and waits until all is done: the decisions.
-async fn gone_on(broker: &TestBroker) -> BTreeMap<String, Value> {
+async fn gone_on(broker: &TestBroker, known: Value) -> BTreeMap<String, Value> {
     let (url, client) = (broker.url(), broker.client().await);
     let _agents = analysts(&client).await;
     let installation = TestInstallation::start_with(|mut plan| {
@@ -141,6 +158,10 @@ async fn gone_on(broker: &TestBroker) -> BTreeMap<String, Value> {
         plan.with_replicas(Service::AgentAdapter, 0)
     })
     .await;
+    let snapshot = known["as_of"].as_str().unwrap();
+    let as_of = ["memory", "as-of", snapshot, "ann", "--json"];
+    let remembered = concord(installation.server_url(), &as_of).await;
+    assert_eq!(remembered.json(), known, "a snapshot is the same for ever");
     for case in ["late", "under-way-0", "under-way-7"] {
         is_decided(&installation, case).await;
     }

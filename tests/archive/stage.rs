@@ -80,9 +80,22 @@ pub(crate) async fn decided(installation: &TestInstallation, case: &str) {
     .await;
 }
 
-/// Lets two analysts differ in a case until it is decided. Gives one of them.
+/// Lets two analysts differ in a case until it is decided; one of them remembers something of it. Gives one of them.
 pub(crate) async fn decide(installation: &TestInstallation, case: &str) -> String {
     let [ann, ben] = open(installation, case).await;
+    let remembers = [
+        "memory",
+        "put",
+        "margin",
+        "0.25",
+        "--by",
+        &ann,
+        "--importance",
+        "0.5",
+        "--case",
+        case,
+    ];
+    concord(installation, &remembers).await;
     find(installation, case, &ann, 10).await;
     find(installation, case, &ben, 80).await;
     decided(installation, case).await;

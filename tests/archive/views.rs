@@ -62,6 +62,11 @@ async fn an_archived_case_is_seen_as_before_and_is_closed_for_ever() {
     installation.register("audrey", &["auditor"]).await;
     let before = views(&installation, &case, archive).await;
     let before_by_asking = views_by_asking(&installation, &case).await;
+    let snapshot = concord(&installation, &["memory", "list", &ann]).await["as_of"].clone();
+    let snapshot = snapshot.as_str().expect("a snapshot");
+    let remembered = ["memory", "as-of", snapshot, &ann, "margin"];
+    let known = concord(&installation, &remembered).await;
+    assert_eq!(known["entries"][0]["case_id"], case.as_str());
     let head = folder.path().join("head.json");
     keep_head(&installation, &head).await;
     removed(&installation, &case).await;
@@ -69,6 +74,7 @@ async fn an_archived_case_is_seen_as_before_and_is_closed_for_ever() {
     assert_eq!(views(&installation, &case, archive).await, before);
     let by_asking = views_by_asking(&installation, &case).await;
     assert_eq!(by_asking, before_by_asking);
+    assert_eq!(concord(&installation, &remembered).await, known);
     let head = head.to_str().expect("a text");
     let against = ["check", "--archive", archive, "--against", head];
     let checked = concord(&installation, &against).await;

@@ -5,6 +5,7 @@ mod cases;
 mod conformance;
 mod large;
 mod life;
+mod memory;
 mod python;
 mod raw;
 mod rust;

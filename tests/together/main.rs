@@ -1,4 +1,4 @@
-//! What a case shares: its board, its commitments and its analyses, between agents that have nothing but a NATS client. Real broker and services.
+//! What is shared: the board, the commitments and the analyses of a case, and memory, between agents that have nothing but a NATS client, or a library. Real broker and services.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 mod analyses;
 mod board;
 mod commitments;
+mod memory;
 
 /// Longer than anything here takes, even on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -11,6 +11,7 @@ mod error;
 mod group;
 mod inbox;
 mod large_payload;
+mod memory;
 mod pending_requests;
 mod reply;
 mod waking;
@@ -22,4 +23,5 @@ pub use concord_wire::{
     self as protocol, AgentId, CaseId, Envelope as Message, ErrorCode, MessageType, Recipient,
 };
 pub use error::Error;
+pub use memory::{Kept, Memory, Recalled};
 pub use waking::Wake;

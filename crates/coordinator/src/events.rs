@@ -8,6 +8,7 @@ use concord_domain::aggregates::board::BoardMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::commitment::CommitmentMachine;
 use concord_domain::aggregates::impact::ImpactMachine;
+use concord_domain::aggregates::memory::MemoryMachine;
 use concord_domain::aggregates::question::QuestionMachine;
 use concord_domain::aggregates::request::{RequestInput, RequestMachine};
 use concord_domain::aggregates::task::TaskMachine;
@@ -136,6 +137,7 @@ pub(crate) struct OwnEvents<P> {
     commitments: EffectHandler<P, CommitmentMachine>,
     questions: EffectHandler<P, QuestionMachine>,
     analyses: EffectHandler<P, ImpactMachine>,
+    memories: EffectHandler<P, MemoryMachine>,
     openers: Openers<P>,
     effects_of_tasks: EffectHandler<P, TaskMachine>,
     tasks: Tasks<P>,
@@ -160,6 +162,7 @@ impl<P: Ports> OwnEvents<P> {
             commitments: EffectHandler::new(service),
             questions: EffectHandler::new(service),
             analyses: EffectHandler::new(service),
+            memories: EffectHandler::new(service),
             openers: openers.clone(),
             effects_of_tasks: EffectHandler::new(service),
             tasks: tasks.clone(),
@@ -193,6 +196,7 @@ impl<P: Ports> Handler for OwnEvents<P> {
             (Aggregate::Board, _) => self.boards.handle(delivery).await,
             (Aggregate::Commitment, _) => self.commitments.handle(delivery).await,
             (Aggregate::Question, _) => self.questions.handle(delivery).await,
+            (Aggregate::Memory, _) => self.memories.handle(delivery).await,
             (Aggregate::Impact, _) => {
                 let done = self.analyses.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;

@@ -1,4 +1,4 @@
-//! Messages to the coordinator: what is about agents, requests, questions, tasks, boards, commitments or analyses, and all else, which is
+//! Messages to the coordinator: what is about agents, requests, questions, tasks, boards, commitments, analyses or memory, and all else, which is
 //! about cases.
 
 use std::sync::Arc;

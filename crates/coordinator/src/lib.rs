@@ -7,7 +7,7 @@ use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::request::RequestMachine;
 use concord_events::topology::ConsumerKind;
-use concord_events::{LeaseBounds, QuestionBounds, Quotas};
+use concord_events::{LeaseBounds, MemoryBounds, QuestionBounds, Quotas};
 use concord_runtime::delivery::handlers::MessageHandler;
 use concord_runtime::service::operator_api;
 use concord_runtime::service::reading;
@@ -22,6 +22,7 @@ use openers::Openers;
 use people::Names;
 use policies::Policies;
 use questions::Questions;
+use route::shared::SharedBounds;
 use shared::Shared;
 
 mod analyses;
@@ -31,6 +32,7 @@ mod exchange;
 pub mod holdings;
 mod inbox;
 mod liveness;
+mod memory;
 mod open_case;
 mod openers;
 mod people;
@@ -52,6 +54,8 @@ pub struct CoordinatorSettings {
     pub quota: Quotas,
     /// How long commitments of agents last, and how many an agent may have.
     pub commitment: LeaseBounds,
+    /// How much is kept of what one agent writes into shared memory.
+    pub memory: MemoryBounds,
     /// How long answers to a question to the group are awaited.
     pub question: QuestionBounds,
 }
@@ -100,7 +104,11 @@ pub fn bind<P: Ports>(
         openers: Openers::new(service, &cases, own.quota),
     };
     let tasks = tasks::Tasks::new(service, &cases, &names, directory);
-    let shared = Shared::new(service, &cases, &names, holdings, own.commitment);
+    let bounds = SharedBounds {
+        leases: own.commitment,
+        memory: own.memory,
+    };
+    let shared = Shared::new(service, &cases, &names, holdings, bounds);
     let questions = Questions::new(service, &names, own.question);
     let messages = || {
         let of_cases =
@@ -134,6 +142,7 @@ pub fn bind<P: Ports>(
     binder.answer("board", shared_reading::board(&shared));
     binder.answer("briefing", shared_reading::briefing(&shared));
     binder.answer("commitments", shared_reading::commitments(&shared));
+    binder.answer("memory", memory::memory(&shared));
     binder.answer("rerun_analyses", reruns::verb(&shared));
     answer(service, &cases, &names, binder);
     agents

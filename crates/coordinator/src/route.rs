@@ -123,7 +123,7 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
             "/payload/action",
             format!("The coordinator does not do {:?}.", request.action),
             format!(
-                "Ask for {:?}, or for one of open_task, cancel_task, join_task, leave_task, find_agents, board_put, publish_analysis, \
+                "Ask for {:?}, or for one of open_task, cancel_task, join_task, leave_task, find_agents, board_put, memory_put, publish_analysis, \
                  register_agent, update_agent, deregister_agent.",
                 OPEN_CASE
             ),
@@ -232,6 +232,7 @@ pub fn from_event(
         | Aggregate::Board
         | Aggregate::Commitment
         | Aggregate::Impact
+        | Aggregate::Memory
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Routed::Ignored("other_fact"),

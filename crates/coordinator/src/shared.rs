@@ -1,4 +1,4 @@
-//! What a case shares: its board, its commitments and its analyses. Who is in the case is asked before each message; a commitment ends when its
+//! What is shared: boards, commitments, analyses and memory. Who is in the case is asked before each message; a commitment ends when its
 //! lease passes, its holder is gone, its task has ended, or its case is over.
 
 use std::sync::Arc;
@@ -11,9 +11,8 @@ use concord_domain::aggregates::commitment::{
     CommitmentInput, CommitmentMachine, ReceivedCommitment,
 };
 use concord_domain::aggregates::impact::ImpactMachine;
-use concord_events::{
-    AgentEvent, CaseEvent, DeadlineElapsed, EventMeta, LeaseBounds, StoredEvent, TaskEvent,
-};
+use concord_domain::aggregates::memory::{MemoryInput, MemoryMachine};
+use concord_events::{AgentEvent, CaseEvent, DeadlineElapsed, EventMeta, StoredEvent, TaskEvent};
 use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Ack, Delivery, HandleError};
 use concord_runtime::event_store::step;
@@ -24,20 +23,21 @@ use concord_wire::{AgentId, CaseId, Envelope, ErrorCode, Fault, Token};
 
 use crate::holdings::Holdings;
 use crate::people::Names;
-use crate::route::shared::SharedInput;
+use crate::route::shared::{SharedBounds, SharedInput};
 use crate::tasks::Tasks;
 
-/// Boards, commitments and analyses, and what is needed to say who may change them. Cheap to clone.
+/// Boards, commitments, analyses and memory, and what is needed to say who may change them. Cheap to clone.
 pub(crate) struct Shared<P> {
     pub(crate) service: ServiceContext<P>,
     pub(crate) cases: Arc<Aggregates<CaseMachine, P>>,
     pub(crate) people: People<P>,
-    agents: Arc<Aggregates<AgentMachine, P>>,
+    pub(crate) agents: Arc<Aggregates<AgentMachine, P>>,
     pub(crate) boards: Arc<Aggregates<BoardMachine, P>>,
     pub(crate) commitments: Arc<Aggregates<CommitmentMachine, P>>,
     pub(crate) analyses: Arc<Aggregates<ImpactMachine, P>>,
+    pub(crate) memories: Arc<Aggregates<MemoryMachine, P>>,
     holdings: Arc<Holdings>,
-    pub(crate) bounds: LeaseBounds,
+    pub(crate) bounds: SharedBounds,
 }
 
 impl<P: Clone> Clone for Shared<P> {
@@ -50,6 +50,7 @@ impl<P: Clone> Clone for Shared<P> {
             boards: Arc::clone(&self.boards),
             commitments: Arc::clone(&self.commitments),
             analyses: Arc::clone(&self.analyses),
+            memories: Arc::clone(&self.memories),
             holdings: Arc::clone(&self.holdings),
             bounds: self.bounds,
         }
@@ -62,7 +63,7 @@ impl<P: Ports> Shared<P> {
         cases: &Arc<Aggregates<CaseMachine, P>>,
         names: &Names<P>,
         holdings: &Arc<Holdings>,
-        bounds: LeaseBounds,
+        bounds: SharedBounds,
     ) -> Self {
         let (ports, cache) = (&service.ports, &service.cache);
         Self {
@@ -73,6 +74,7 @@ impl<P: Ports> Shared<P> {
             boards: Arc::new(Aggregates::new(ports.clone(), cache)),
             commitments: Arc::new(Aggregates::new(ports.clone(), cache)),
             analyses: Arc::new(Aggregates::new(ports.clone(), cache)),
+            memories: Arc::new(Aggregates::new(ports.clone(), cache)),
             holdings: Arc::clone(holdings),
             bounds,
         }
@@ -101,6 +103,12 @@ impl<P: Ports> Shared<P> {
                     .await
             }
             SharedInput::Analysis(received) => self.publish(*received, envelope, delivery).await,
+            SharedInput::Memory(input) => {
+                let MemoryInput::Put(received) = &input;
+                self.check_rememberer(received).await?;
+                let (memories, id) = (&self.memories, envelope.from_agent.token());
+                handlers::step_of_message(service, memories, id, envelope, &input, delivery).await
+            }
         }
     }
 
@@ -156,7 +164,7 @@ impl<P: Ports> Shared<P> {
         let held = self.holdings.outside_cases(&heard.agent_id);
         if said.act != CommitmentAct::Commit
             || held.contains(&said.resource)
-            || held.len() < self.bounds.per_agent as usize
+            || held.len() < self.bounds.leases.per_agent as usize
         {
             return Ok(());
         }

@@ -12,6 +12,7 @@ pub mod debate;
 pub mod detection;
 pub mod head;
 pub mod impact;
+pub mod memory;
 pub mod opener;
 pub mod person;
 pub mod policy;

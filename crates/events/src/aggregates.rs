@@ -128,6 +128,11 @@ macro_rules! aggregates {
                 event: ImpactEvent, machine: ImpactMachine, owner: Coordinator,
                 readers: [], notices: [], completions: [],
             }
+            /// What an agent knows, by topic: its part of shared memory; owned by the coordinator.
+            Memory = "memory" {
+                event: MemoryEvent, machine: MemoryMachine, owner: Coordinator,
+                readers: [], notices: [], completions: [],
+            }
             /// A conversation, and whom its messages wake; owned by the agent adapter.
             Wake = "wake" {
                 event: WakeEvent, machine: WakeMachine, owner: AgentAdapter,

@@ -11,6 +11,7 @@ mod detection;
 mod head;
 mod impact;
 mod ladder;
+mod memory;
 mod opener;
 mod outcome;
 mod person;
@@ -53,6 +54,7 @@ pub use ladder::{
     DebateAssigned, DiscussionEnded, Escalated, EvidenceGiven, FellBack, Heard, MediatorAsked,
     OpinionGiven, QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned, names,
 };
+pub use memory::{MemoryBounds, MemoryEvent, MemoryPut};
 pub use opener::{
     Admitted, CaseReleased, ChallengeAdmitted, OpenerEvent, QuotaKind, QuotaReached, Quotas,
 };

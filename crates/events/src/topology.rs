@@ -31,7 +31,7 @@ pub enum StreamKind {
     Events,
     /// Deadlines.
     Timers,
-    /// Shared memory.
+    /// What processes share.
     Memory,
     /// Dead letters: messages that could not be processed.
     Dead,
@@ -97,7 +97,9 @@ impl StreamKind {
                 "Events: the system of record. No age limit; messages cannot be deleted one by one."
             }
             Self::Timers => "Deadlines held and delivered by the broker's scheduler.",
-            Self::Memory => "Shared memory with the history of each topic.",
+            Self::Memory => {
+                "What the processes of a service share, such as what is left of a budget. What agents share are events."
+            }
             Self::Dead => "What could not be processed, with the reason; see `concord dead`.",
         }
     }

@@ -178,6 +178,10 @@ pub trait EventStore: Send + Sync + 'static {
         each: impl FnMut(ScannedEvent) + Send,
     ) -> impl Future<Output = Result<u64, Error>> + Send;
 
+    /// The sequence of what is stored last in the stream of events, of any aggregate, as the stream's leader has it; 0 where there is
+    /// nothing.
+    fn last_sequence(&self) -> impl Future<Output = Result<u64, Error>> + Send;
+
     /// The ids of all aggregates of a kind, in any order, as the stream's leader has them. For kinds of which there are few.
     fn ids(&self, aggregate: Aggregate) -> impl Future<Output = Result<Vec<Token>, Error>> + Send;
 

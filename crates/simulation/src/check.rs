@@ -104,6 +104,7 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
         loops,
         tasks,
         tasks_done,
+        memories: archive.memories.values().flatten().count() as u64,
         puts,
         reports,
         commitments,

@@ -27,7 +27,7 @@ use concord_wire::{Envelope, Token, dialect};
 
 use crate::faults::InjectedBug;
 use crate::ports::SimPorts;
-use crate::process::LEASES;
+use crate::process::SHARED;
 
 mod questions;
 mod tasks;
@@ -294,7 +294,7 @@ async fn share_badly(
         return Ok(());
     };
     let context = service.of_message(envelope.message_id.clone());
-    match (bug, from_message(&envelope, LEASES).ok().flatten()) {
+    match (bug, from_message(&envelope, SHARED).ok().flatten()) {
         (InjectedBug::BoardVersionIgnored, Some(SharedInput::Board(case_id, input))) => {
             let id = case_id.token();
             let loaded = ports

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use concord_coordinator::CoordinatorSettings;
 use concord_coordinator::holdings::Holdings;
+use concord_coordinator::route::shared::SharedBounds;
 use concord_debate_facilitator::QuotaSettings;
 use concord_escalation_timer::Watchdog;
 use concord_events::topology::{ConsumerKind, StreamKind};
 use concord_events::{
-    AgentEvent, CommitmentEvent, LeaseBounds, QuestionBounds, Quotas, StoredEvent,
+    AgentEvent, CommitmentEvent, LeaseBounds, MemoryBounds, QuestionBounds, Quotas, StoredEvent,
 };
 use concord_runtime::Directory;
 use concord_runtime::broker::Operation as Asked;
@@ -43,10 +44,20 @@ const QUOTAS: Quotas = Quotas {
 };
 
 /// How long commitments last, and how many an agent has: few, so that some are refused.
-pub(crate) const LEASES: LeaseBounds = LeaseBounds {
+const LEASES: LeaseBounds = LeaseBounds {
     lease_ms: 2_500,
     lease_max_ms: 5_000,
     per_agent: 2,
+};
+
+/// What bounds what is shared: of memory so little is kept that some is refused.
+pub(crate) const SHARED: SharedBounds = SharedBounds {
+    leases: LEASES,
+    memory: MemoryBounds {
+        bytes_max: 2_000,
+        versions_max: 4,
+        topics_max: 2,
+    },
 };
 
 /// How long answers to questions are awaited: so short that some come late.
@@ -139,7 +150,8 @@ impl Process {
         let metrics = Metrics::default();
         let own = CoordinatorSettings {
             quota: quotas(&connection),
-            commitment: LEASES,
+            commitment: SHARED.leases,
+            memory: SHARED.memory,
             question: QUESTIONS,
         };
         let ports = SimPorts::new(service, connection);

@@ -33,6 +33,8 @@ pub struct Counts {
     pub tasks: u64,
     /// Tasks that ended with a result.
     pub tasks_done: u64,
+    /// Versions that agents have written into memory.
+    pub memories: u64,
     /// Entries of boards that were written.
     pub puts: u64,
     /// Reports of what changed decisions do to analyses.
@@ -199,7 +201,7 @@ impl HostedCounts {
 
 impl Counts {
     /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 26] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 27] {
         [
             ("seeds", self.seeds, "worlds that were run"),
             ("cases", self.cases, "cases that were opened"),
@@ -212,13 +214,10 @@ impl Counts {
             ),
             ("wakes", self.wakes, "messages that have woken somebody"),
             ("loops", self.loops, "loops of two agents that were broken"),
+            ("memories", self.memories, "versions written into memory"),
             ("puts", self.puts, "entries of boards that were written"),
             ("reports", self.reports, "reports about analyses"),
-            (
-                "commitments",
-                self.commitments,
-                "events with which commitments have ended",
-            ),
+            ("commitments", self.commitments, "ends of commitments"),
             ("questions", self.questions, "questions that ended"),
             ("answers", self.questions_answered, "of them with an answer"),
             ("events", self.events, "events that were stored"),
@@ -282,6 +281,7 @@ impl Counts {
             loops,
             tasks,
             tasks_done,
+            memories,
             puts,
             reports,
             commitments,
@@ -313,6 +313,7 @@ impl Counts {
         self.loops += loops;
         self.tasks += tasks;
         self.tasks_done += tasks_done;
+        self.memories += memories;
         self.puts += puts;
         self.reports += reports;
         self.commitments += commitments;

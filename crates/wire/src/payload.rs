@@ -24,6 +24,7 @@ mod historical_context;
 mod impact;
 mod ladder;
 mod log;
+mod memory;
 pub mod notification;
 mod outcome;
 mod parameter_schema;
@@ -92,6 +93,10 @@ pub use ladder::{
     Provisional, Review, ReviewAction, RuledBy, Ruling,
 };
 pub use log::LogEntry;
+pub use memory::{
+    MEMORY_ENTRY_BYTES_MAX, MEMORY_LIST_MAX, MEMORY_PUT, MemoryEntry, MemoryListing, NoSnapshot,
+    Remember, Snapshot,
+};
 pub use notification::{Notification, NotificationData, NotificationSeverity};
 pub use outcome::{OutcomeReport, ProvedParty};
 pub use parameter_schema::Schema;

@@ -33,7 +33,10 @@ pub const GRAMMAR: [(&str, &str); 6] = [
         "urgent.<case>.<from>.<to>.<type>",
         "the same at priority critical or system_critical",
     ),
-    ("memory.<agent>.<topic>", "shared memory, with history"),
+    (
+        "memory.<agent>.<topic>",
+        "what the processes of a service share; what agents remember is asked for",
+    ),
     ("beat.<agent>", "heartbeats, not stored"),
     (
         "api.<service>.<verb>",

@@ -224,7 +224,7 @@ const UNTYPED: [(&str, &str, &str, Option<&str>); 9] = [
     (
         "memory",
         "memory-entry",
-        "One entry of shared memory, in any form.",
+        "What the processes of a service share, in any form.",
         Some("stored"),
     ),
     (

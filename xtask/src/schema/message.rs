@@ -11,11 +11,12 @@ use concord_wire::payload::{
     Acknowledgement, AgentJoined, Answer, Award, BATCH, BOARD_PUT, Batch, Bid, CANCEL_TASK,
     CallForProposals, CancelTask, Card, Challenge, Clarification, CollaborationInvite, Commitment,
     DEREGISTER_AGENT, Decline, Deregister, ErrorReport, Evidence, ExpertiseOffer, FIND_AGENTS,
-    FindAgents, Finding, GroupQuestion, Handoff, InfoUpdate, JOIN_TASK, LEAVE_TASK, Notification,
-    NotificationData, NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OPEN_TASK, OpenCase,
-    OpenDebate, OpenTask, OutcomeReport, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Question,
-    REGISTER_AGENT, Request, Response, Review, ReviewCode, Ruling, RunTests, SessionBriefing,
-    StatusMessage, TaskAssignment, TaskMember, TaskResult, UPDATE_AGENT, UpdateDocumentation,
+    FindAgents, Finding, GroupQuestion, Handoff, InfoUpdate, JOIN_TASK, LEAVE_TASK, MEMORY_PUT,
+    Notification, NotificationData, NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OPEN_TASK,
+    OpenCase, OpenDebate, OpenTask, OutcomeReport, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry,
+    Question, REGISTER_AGENT, Remember, Request, Response, Review, ReviewCode, Ruling, RunTests,
+    SessionBriefing, StatusMessage, TaskAssignment, TaskMember, TaskResult, UPDATE_AGENT,
+    UpdateDocumentation,
 };
 use concord_wire::subject::Service;
 
@@ -60,7 +61,7 @@ const PAYLOADS: [(MessageType, MakeSchema); 33] = [
 ];
 
 /// The actions of requests whose parameters have a type: those to a service, and the standard ones to any agent.
-const ACTIONS: [(Option<Service>, &str, MakeSchema); 16] = [
+const ACTIONS: [(Option<Service>, &str, MakeSchema); 17] = [
     (Some(Service::Coordinator), OPEN_CASE, make::<OpenCase>),
     (Some(Service::Coordinator), OPEN_TASK, make::<OpenTask>),
     (Some(Service::Coordinator), CANCEL_TASK, make::<CancelTask>),
@@ -68,6 +69,7 @@ const ACTIONS: [(Option<Service>, &str, MakeSchema); 16] = [
     (Some(Service::Coordinator), LEAVE_TASK, make::<TaskMember>),
     (Some(Service::Coordinator), FIND_AGENTS, make::<FindAgents>),
     (Some(Service::Coordinator), BOARD_PUT, make::<PutEntry>),
+    (Some(Service::Coordinator), MEMORY_PUT, make::<Remember>),
     (
         Some(Service::Coordinator),
         PUBLISH_ANALYSIS,

@@ -17,16 +17,15 @@ from nats.errors import Error as NatsError
 from .encoding import CONTENT_ENCODING, READ, compressed, plain
 from .errors import ConcordError, RequestError, RequestTimeout
 from .inbox import Inbox
+from .memory import Memory
 from .message import ALL, ANY, Json, Message, answer_id, envelope, later, subject
 from .payload import MESSAGE_BYTES_MAX, PayloadError, fetch, is_reference, put
 from .types import Answer, Finding
-from .waiting import ENDS, Waiting
+from .waiting import ENDS, REQUEST_TIMEOUT, Waiting
 from .waking import STAND_DOWN, awake, is_stand_down
 
 Handler = Callable[[Message], Awaitable[None]]
 
-#: How long a request waits for its answer when nothing else is said, in seconds.
-REQUEST_TIMEOUT = 30.0
 #: How much longer than a question to the group lasts its asker waits to be told how it ended, in seconds.
 GRACE = 15.0
 SERVICES = frozenset(
@@ -73,6 +72,8 @@ class Agent:
         self._handlers: dict[str, Handler] = {}
         self._hears_all: set[str] = set()
         self._waiting = Waiting()
+        #: What this agent knows, for others to read, and what others know.
+        self.memory = Memory(self)
         self._tasks: set[asyncio.Task[None]] = set()
         self._client: Client | None = None
         self._inbox: Inbox | None = None
@@ -303,6 +304,11 @@ class Agent:
             raise RequestError("INTERNAL_ERROR", "; ".join(map(str, message.payload.get("errors") or ["It failed."])))
         result = message.payload.get("result")
         return {} if result is None else result
+
+    async def ask_service(self, service: str, verb: str, body: bytes) -> Msg:
+        """Asks a service for a verb of its API under this agent's name: its answer, or its error in a header."""
+        subject = f"{self._prefix}.v1.api.{service}.{verb}.{self.agent_id}"
+        return await self._connected().request(subject, body, timeout=REQUEST_TIMEOUT)
 
     # === The group: names and arguments as in the specification ===
 

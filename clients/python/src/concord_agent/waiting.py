@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from .message import Message
 
+#: How long a request waits for its answer when nothing else is said, in seconds.
+REQUEST_TIMEOUT = 30.0
 #: What ends a request.
 ENDS = ("response", "error")
 #: Answers that are remembered until they come from the durable inbox as well.

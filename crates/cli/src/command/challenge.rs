@@ -68,7 +68,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ChallengeArgs) -> Re
         from: &challenge.challenger,
         to: Service::Coordinator,
         kind: MessageType::Challenge,
-        case: &args.case,
+        case: Some(&args.case),
         correlation_id: None,
         payload: &challenge,
         watched: (Aggregate::Case, args.case.token()),

@@ -26,6 +26,7 @@ mod expert;
 mod gate;
 mod impact;
 mod keys;
+mod memory;
 mod metrics;
 mod migrate;
 mod outcome;
@@ -70,6 +71,9 @@ pub(crate) enum Verb {
     /// Show, follow and write what everybody in a case shares under names.
     #[command(subcommand)]
     Board(board::BoardVerb),
+    /// Read and write shared memory: what each agent knows, with its history, as of any snapshot.
+    #[command(subcommand)]
+    Memory(memory::MemoryVerb),
     /// Show who has committed to what.
     #[command(subcommand)]
     Commitment(commitment::CommitmentVerb),
@@ -184,6 +188,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Case(verb) => case::run(&connection, verb).await,
         Verb::Task(verb) => task::run(&connection, verb).await,
         Verb::Board(verb) => board::run(&connection, verb).await,
+        Verb::Memory(verb) => memory::run(&connection, verb).await,
         Verb::Commitment(verb) => commitment::run(&connection, verb).await,
         Verb::Impact(verb) => impact::run(&connection, verb).await,
         Verb::Policy(verb) => policy::run(&connection, verb).await,

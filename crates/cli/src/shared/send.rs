@@ -31,7 +31,7 @@ pub struct WaitArgs {
     pub no_wait: bool,
 }
 
-/// A message to a service, sent in a case.
+/// A message to a service.
 pub struct OutgoingMessage<'a, P> {
     /// The agent or person in whose name it is sent.
     pub from: &'a AgentId,
@@ -39,8 +39,8 @@ pub struct OutgoingMessage<'a, P> {
     pub to: Service,
     /// The type of the message.
     pub kind: MessageType,
-    /// The case that it belongs to.
-    pub case: &'a CaseId,
+    /// The case that it belongs to, if to one.
+    pub case: Option<&'a CaseId>,
     /// The id of the debate, where the message is about one.
     pub correlation_id: Option<String>,
     /// The payload; it is written as JSON.
@@ -240,7 +240,7 @@ fn envelope<P: Serialize>(
         from_agent: message.from.clone(),
         to_agent: Recipient::from(message.to.agent_id()),
         message_type: message.kind.clone(),
-        case_id: Some(message.case.clone()),
+        case_id: message.case.cloned(),
         correlation_id: message.correlation_id.clone(),
         reply_to: None,
         round: None,

@@ -1,13 +1,15 @@
-//! Which messages are about what a case shares: its board, its commitments and its analyses.
+//! Which messages are about what is shared: boards, commitments, analyses and memory.
 
 use concord_domain::aggregates::board::{BoardInput, ReceivedPut};
 use concord_domain::aggregates::commitment::{CommitmentInput, ReceivedCommitment, id_of};
 use concord_domain::aggregates::impact::ReceivedAnalysis;
-use concord_events::{Heard, LeaseBounds};
+use concord_domain::aggregates::memory::{MemoryInput, ReceivedMemory};
+use concord_events::{Heard, LeaseBounds, MemoryBounds};
 use concord_runtime::delivery::route::digest_of;
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{
-    BOARD_PUT, Commitment, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Request,
+    BOARD_PUT, Commitment, MEMORY_PUT, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Remember,
+    Request,
 };
 use concord_wire::{CaseId, Envelope, Fault, MessageType, Token};
 use serde::Deserialize;
@@ -25,6 +27,17 @@ pub enum SharedInput {
     Commitment(Token, CommitmentInput),
     /// For the analyses of a case.
     Analysis(Box<ReceivedAnalysis>),
+    /// For the memory of its sender.
+    Memory(MemoryInput),
+}
+
+/// What bounds what is shared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SharedBounds {
+    /// How long commitments last, and how many there are.
+    pub leases: LeaseBounds,
+    /// How much is kept of an agent's memory.
+    pub memory: MemoryBounds,
 }
 
 /// No more of a request than what it asks for: most are about other things.
@@ -36,10 +49,10 @@ struct Action {
 /// A message that is about what is shared; none when it is about something else.
 pub fn from_message(
     envelope: &Envelope,
-    bounds: LeaseBounds,
+    bounds: SharedBounds,
 ) -> Result<Option<SharedInput>, Fault> {
     if envelope.message_type == MessageType::Commitment {
-        return commitment(envelope, bounds).map(Some);
+        return commitment(envelope, bounds.leases).map(Some);
     }
     if envelope.message_type != MessageType::Request {
         return Ok(None);
@@ -48,6 +61,7 @@ pub fn from_message(
     match action.as_deref() {
         Ok(BOARD_PUT) => put(envelope).map(Some),
         Ok(PUBLISH_ANALYSIS) => analysis(envelope).map(Some),
+        Ok(MEMORY_PUT) => memory(envelope, bounds.memory).map(Some),
         _ => Ok(None),
     }
 }
@@ -69,10 +83,28 @@ fn in_case<T: DeserializeOwned>(envelope: &Envelope, what: &str) -> Result<(Case
             "Publish on the msg subject of the case.",
         )
     })?;
+    Ok((case_id, parameters(envelope)?))
+}
+
+fn parameters<T: DeserializeOwned>(envelope: &Envelope) -> Result<T, Fault> {
     let request: Request = envelope.payload()?;
-    let parameters = request.parameters.to_string();
-    let parameters = from_json(parameters.as_bytes(), PARAMETERS)?;
-    Ok((case_id, parameters))
+    from_json(request.parameters.to_string().as_bytes(), PARAMETERS)
+}
+
+fn memory(envelope: &Envelope, bounds: MemoryBounds) -> Result<SharedInput, Fault> {
+    let mut entry: Remember = parameters(envelope)?;
+    entry.check(&envelope.from_agent, PARAMETERS)?;
+    entry.confidence = entry.confidence.or(envelope.metadata.confidence);
+    // Whose memory it is, its event says.
+    entry.agent = None;
+    Ok(SharedInput::Memory(MemoryInput::Put(Box::new(
+        ReceivedMemory {
+            heard: heard(envelope),
+            case_id: envelope.case_id.clone(),
+            entry,
+            bounds,
+        },
+    ))))
 }
 
 fn put(envelope: &Envelope) -> Result<SharedInput, Fault> {
@@ -132,7 +164,7 @@ mod tests {
         let subject = format!("concord.v1.msg.{case}.ann.coordinator.{kind}");
         let subject = SubjectSpace::default().parse(&subject).unwrap();
         let envelope = Envelope::decode(message.to_string().as_bytes(), &subject).unwrap();
-        from_message(&envelope, LeaseBounds::default())
+        from_message(&envelope, SharedBounds::default())
     }
 
     #[test]
@@ -182,6 +214,36 @@ mod tests {
             ),
         ] {
             let fault = publish(case, parameters).unwrap_err();
+            assert_eq!(fault.pointer, pointer, "{fault}");
+        }
+    }
+
+    #[test]
+    fn memory_is_that_of_its_sender_in_a_case_or_in_none() {
+        let put = |case, parameters: Value| {
+            read(
+                case,
+                "request",
+                json!({ "action": MEMORY_PUT, "parameters": parameters }),
+            )
+        };
+        let good = json!({ "agent": "ann", "topic": "margin", "value": 0.25, "importance": 0.9 });
+        for (case, expected) in [("_", None), ("c-1", Some("c-1"))] {
+            let Ok(Some(SharedInput::Memory(MemoryInput::Put(received)))) = put(case, good.clone())
+            else {
+                panic!("it is for memory");
+            };
+            assert_eq!(received.case_id.as_ref().map(CaseId::as_str), expected);
+            assert_eq!(received.entry.confidence, Some(0.7));
+        }
+        for (field, value, pointer) in [
+            ("agent", json!("ben"), "/payload/parameters/agent"),
+            ("importance", json!(2), "/payload/parameters/importance"),
+            ("topic", json!("a.b"), "/payload/parameters/topic"),
+        ] {
+            let mut parameters = good.clone();
+            parameters[field] = value;
+            let fault = put("_", parameters).unwrap_err();
             assert_eq!(fault.pointer, pointer, "{fault}");
         }
     }

@@ -72,6 +72,7 @@ pub fn follow_ups(
         | Aggregate::Question
         | Aggregate::Commitment
         | Aggregate::Impact
+        | Aggregate::Memory
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Vec::new(),

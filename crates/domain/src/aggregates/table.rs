@@ -14,6 +14,7 @@ use crate::aggregates::debate::DebateMachine;
 use crate::aggregates::detection::DetectionMachine;
 use crate::aggregates::head::HeadMachine;
 use crate::aggregates::impact::ImpactMachine;
+use crate::aggregates::memory::MemoryMachine;
 use crate::aggregates::opener::OpenerMachine;
 use crate::aggregates::person::PersonMachine;
 use crate::aggregates::policy::PolicyMachine;

@@ -142,7 +142,7 @@ async fn send(
         from,
         to: Service::Coordinator,
         kind,
-        case,
+        case: Some(case),
         correlation_id: None,
         payload,
         watched,

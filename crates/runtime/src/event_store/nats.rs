@@ -257,6 +257,12 @@ impl EventStore for NatsEventStore {
             .map_err(|source| Error::Unreadable { sequence, source })
     }
 
+    async fn last_sequence(&self) -> Result<u64, Error> {
+        let info = self.events.get_info().await;
+        let info = info.map_err(|error| Operation::ReadEvent.failed(error))?;
+        Ok(info.state.last_sequence)
+    }
+
     async fn ids(&self, aggregate: Aggregate) -> Result<Vec<Token>, Error> {
         let filter = self.broker.subjects().events_of_kind(aggregate);
         let listed = self.events.info_with_subjects(filter).await;

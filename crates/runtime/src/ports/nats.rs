@@ -122,6 +122,10 @@ impl EventStore for NatsPorts {
         self.store.at(sequence).await
     }
 
+    async fn last_sequence(&self) -> Result<u64, Error> {
+        self.store.last_sequence().await
+    }
+
     async fn ids(&self, aggregate: Aggregate) -> Result<Vec<Token>, Error> {
         self.store.ids(aggregate).await
     }

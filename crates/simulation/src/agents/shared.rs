@@ -1,7 +1,7 @@
 //! What people in a case share, and strangers would like to: entries of the board on versions that they have read, or not; analyses; and
-//! commitments that they take, keep, give back or forget, and lose when they are gone.
+//! commitments that they take, keep, give back or forget, and lose when they are gone; and what they remember, in a case or outside.
 
-use concord_wire::payload::{BOARD_PUT, PUBLISH_ANALYSIS};
+use concord_wire::payload::{BOARD_PUT, MEMORY_PUT, PUBLISH_ANALYSIS};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -32,6 +32,11 @@ impl Agents {
         for _ in 0..self.random.between(0, 3) {
             self.come_and_go(world);
         }
+        for _ in 0..self.random.between(0, 6) {
+            let (from, case) = (self.somebody(), self.some_case());
+            let inside = self.random.chance(0.5);
+            self.remember(world, from, inside.then_some(case), UNTIL_MS);
+        }
     }
 
     /// Who has been given a task shares something about it while the case is young.
@@ -47,6 +52,9 @@ impl Agents {
         }
         for _ in 0..self.random.between(0, 3) {
             self.publish(world, reader.to_owned(), case.to_owned(), YOUNG_MS);
+        }
+        for _ in 0..self.random.between(0, 3) {
+            self.remember(world, reader.to_owned(), Some(case.to_owned()), YOUNG_MS);
         }
     }
 
@@ -91,6 +99,27 @@ impl Agents {
             case: Some(case),
             id: self.fresh_id(),
             payload: json!({ "action": BOARD_PUT, "parameters": parameters }),
+            more: Value::Null,
+        };
+        self.say_shared(world, &draft, within_ms);
+    }
+
+    /// Writes a topic of its own memory, or tries to write one of somebody else's.
+    fn remember(&mut self, world: &mut World, from: String, case: Option<String>, within_ms: u64) {
+        let topic = self.random.pick(&["margin", "price", "rate"]).copied();
+        let agent = self.random.chance(0.1).then(|| self.somebody());
+        let based_on = self.random.chance(0.3).then(|| self.random.between(0, 2));
+        let parameters = json!({
+            "agent": agent, "topic": topic, "value": self.random.between(0, 9), "based_on": based_on,
+            "importance": self.random.between(0, 11) as f64 / 10.0,
+        });
+        let draft = Draft {
+            from,
+            to: Service::Coordinator,
+            kind: "request",
+            case,
+            id: self.fresh_id(),
+            payload: json!({ "action": MEMORY_PUT, "parameters": parameters }),
             more: Value::Null,
         };
         self.say_shared(world, &draft, within_ms);

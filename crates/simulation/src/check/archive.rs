@@ -9,8 +9,8 @@ use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{
     AggregateEvent, BoardEvent, CaseEvent, CommitmentEvent, DeadlineEvent, DebateEvent,
-    DetectionEvent, EventMeta, ImpactEvent, OpenerEvent, PersonEvent, PolicyEvent, RequestEvent,
-    ReviewQueueEvent, StoredEvent, TrackRecordEvent, WakeEvent,
+    DetectionEvent, EventMeta, ImpactEvent, MemoryEvent, OpenerEvent, PersonEvent, PolicyEvent,
+    RequestEvent, ReviewQueueEvent, StoredEvent, TrackRecordEvent, WakeEvent,
 };
 use concord_wire::{MessageId, Token, dialect};
 
@@ -41,6 +41,7 @@ pub(crate) struct Archive {
     pub(crate) boards: Histories<BoardEvent>,
     pub(crate) commitments: Histories<CommitmentEvent>,
     pub(crate) analyses: Histories<ImpactEvent>,
+    pub(crate) memories: Histories<MemoryEvent>,
     pub(crate) wakes: Histories<WakeEvent>,
     /// The events of each kind of aggregate, in order: where each is, and its bytes.
     stored: BTreeMap<Aggregate, Vec<RawEvent>>,
@@ -83,6 +84,7 @@ impl Archive {
         archive.boards = archive.histories();
         archive.commitments = archive.histories();
         archive.analyses = archive.histories();
+        archive.memories = archive.histories();
         archive.wakes = archive.histories();
         for stored in world.broker.messages(StreamKind::Messages) {
             archive.message(world, stored);

@@ -9,14 +9,17 @@ use concord_domain::aggregates::case::CaseInput;
 use concord_domain::aggregates::commitment::CommitmentInput;
 use concord_domain::aggregates::debate::DebateInput;
 use concord_domain::aggregates::debate::MessageBody;
-use concord_events::{BoardEvent, CaseEvent, CommitmentEvent, DebateEvent, Heard, ImpactEvent};
+use concord_domain::aggregates::memory::MemoryInput;
+use concord_events::{
+    BoardEvent, CaseEvent, CommitmentEvent, DebateEvent, Heard, ImpactEvent, MemoryEvent,
+};
 use concord_runtime::Routed;
 use concord_wire::subject::{Lane, Service, Subject};
 use concord_wire::{Envelope, MessageId, MessageType, Recipient, Token};
 
 use super::Message;
 use super::archive::Archive;
-use crate::process::LEASES;
+use crate::process::SHARED;
 
 /// Contents of a message, in the aggregate they are for: id and digest of who said what.
 type Said = (Token, MessageId, String);
@@ -117,7 +120,7 @@ fn of_case(envelope: &Envelope) -> Fate {
         Ok(Some(_)) => return Fate::Free,
         Ok(None) => {}
     }
-    match route::shared::from_message(envelope, LEASES) {
+    match route::shared::from_message(envelope, SHARED) {
         Err(_) => return Fate::Dead,
         Ok(Some(SharedInput::Board(id, BoardInput::Put(received)))) => {
             return heard(id.token(), received.heard);
@@ -127,6 +130,9 @@ fn of_case(envelope: &Envelope) -> Fate {
         }
         Ok(Some(SharedInput::Analysis(received))) => {
             return heard(received.case_id.token(), received.heard);
+        }
+        Ok(Some(SharedInput::Memory(MemoryInput::Put(received)))) => {
+            return heard(received.heard.agent_id.token(), received.heard);
         }
         Ok(_) => {}
     }
@@ -230,7 +236,7 @@ fn recorded(archive: &Archive) -> BTreeSet<Said> {
     recorded
 }
 
-/// The messages about boards, commitments and analyses.
+/// The messages about boards, commitments, analyses and memory.
 fn shared(archive: &Archive) -> impl Iterator<Item = Said> {
     let boards = archive.boards.values().flatten();
     let puts = boards.map(|record| match &record.event {
@@ -250,7 +256,11 @@ fn shared(archive: &Archive) -> impl Iterator<Item = Said> {
         | ImpactEvent::RerunStarted(_)
         | ImpactEvent::RerunStepEnded(_) => (&record.meta.id, None),
     });
-    let all = puts.chain(said).chain(published);
+    let memories = archive.memories.values().flatten();
+    let remembered = memories.map(|record| match &record.event {
+        MemoryEvent::Put(put) => (&record.meta.id, Some(&put.heard)),
+    });
+    let all = puts.chain(said).chain(published).chain(remembered);
     all.filter_map(|(id, heard)| {
         let heard = heard?;
         Some((id.clone(), heard.message_id.clone(), heard.digest.clone()))

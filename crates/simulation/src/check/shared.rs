@@ -1,4 +1,4 @@
-//! Boards, commitments and analyses: who writes is in the case, no version is lost or written twice, and nothing is held by two or ends before
+//! Boards, commitments, analyses and memory: who writes is in the case, or writes its own memory, no version is lost or written twice, and nothing is held by two or ends before
 //! its time. Each event is also decided again from its cause.
 
 use concord_coordinator::route::shared::{SharedInput, from_message};
@@ -14,9 +14,10 @@ use concord_wire::{AgentId, Envelope, Token};
 
 use super::again::decided_again;
 use super::archive::Archive;
-use crate::process::LEASES;
+use crate::process::SHARED;
 
 mod analyses;
+mod memory;
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     decided_again::<BoardMachine>(&archive.boards, violations, |record| {
@@ -28,6 +29,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
         inputs
     });
     analyses::check(archive, violations);
+    memory::check(archive, violations);
     for (id, records) in &archive.boards {
         for record in records {
             let BoardEvent::Put(put) = &record.event;
@@ -63,7 +65,7 @@ fn said<E, I>(
 ) -> Vec<I> {
     let said = archive.said_under(&record.meta.cause);
     let envelopes = said.filter_map(|message| message.envelope.as_ref());
-    let read = |envelope: &Envelope| from_message(envelope, LEASES).ok().flatten();
+    let read = |envelope: &Envelope| from_message(envelope, SHARED).ok().flatten();
     let inputs = envelopes.filter_map(|envelope| input(read(envelope)?));
     let of_this = inputs.filter(|(id, _)| *id == record.meta.id);
     of_this.map(|(_, input)| input).collect()
@@ -72,14 +74,14 @@ fn said<E, I>(
 fn board(input: SharedInput) -> Option<(Token, BoardInput)> {
     match input {
         SharedInput::Board(case_id, input) => Some((case_id.token(), input)),
-        SharedInput::Commitment(..) | SharedInput::Analysis(_) => None,
+        _ => None,
     }
 }
 
 fn commitment(input: SharedInput) -> Option<(Token, CommitmentInput)> {
     match input {
         SharedInput::Commitment(id, input) => Some((id, input)),
-        SharedInput::Board(..) | SharedInput::Analysis(_) => None,
+        _ => None,
     }
 }
 

@@ -225,6 +225,11 @@ impl EventStore for SimPorts {
         })
     }
 
+    async fn last_sequence(&self) -> Result<u64, Error> {
+        let next = self.scan(1, |_| {}).await?;
+        Ok(next.saturating_sub(1))
+    }
+
     async fn ids(&self, aggregate: Aggregate) -> Result<Vec<Token>, Error> {
         let scan = Request::Scan { first: 1 };
         let asked = self.connection.ask(Operation::ListAggregates, scan).await?;

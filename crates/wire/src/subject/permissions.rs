@@ -6,8 +6,9 @@ use super::{Lane, Service, SubjectSpace};
 use crate::id::{AgentId, Recipient};
 use crate::payload::Role;
 
-/// The verbs of the coordinator that everybody who is in a case asks for under their own name, agents too: what the case shares.
-pub const MEMBER_VERBS: [&str; 3] = ["board", "briefing", "commitments"];
+/// The verbs of the coordinator that everybody asks for under their own name, agents too: what a case shares, for whoever is in it,
+/// and shared memory.
+pub const MEMBER_VERBS: [&str; 4] = ["board", "briefing", "commitments", "memory"];
 
 /// Subjects that a user may use and no others, in the form of the broker's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -217,6 +218,7 @@ mod tests {
                 "concord.v1.api.coordinator.board.eva",
                 "concord.v1.api.coordinator.briefing.eva",
                 "concord.v1.api.coordinator.commitments.eva",
+                "concord.v1.api.coordinator.memory.eva",
                 "$JS.ACK.CONCORD_MESSAGES.inbox-eva.>",
                 "$JS.ACK.*.*.CONCORD_MESSAGES.inbox-eva.>",
                 "$JS.ACK.CONCORD_URGENT.inbox-eva.>",

@@ -160,7 +160,6 @@ fn agents() -> Vec<(String, Node)> {
         .named("agent-speaks"),
         agent("send", "urgent", urgent).named("agent-speaks-urgently"),
         agent("send", "beat", "Show that it is alive.").named("agent-beats"),
-        agent("send", "memory", "Write to shared memory.").named("agent-remembers"),
     ]
 }
 

@@ -265,7 +265,7 @@ async fn put(connection: &ConnectionArgs, args: &PutArgs) -> Result<u8, Failure>
         from: &args.by,
         to: Service::Coordinator,
         kind: MessageType::Request,
-        case: &args.case,
+        case: Some(&args.case),
         correlation_id: None,
         payload: &request,
         watched: (Aggregate::Board, args.case.token()),

@@ -120,7 +120,7 @@ impl Authority {
     }
 
     /// Checks that the sender is not suspended.
-    pub(crate) fn check_active(&self, who: &AgentId) -> Result<(), Fault> {
+    pub fn check_active(&self, who: &AgentId) -> Result<(), Fault> {
         let Some(why) = &self.suspended else {
             return Ok(());
         };

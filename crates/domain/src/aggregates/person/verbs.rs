@@ -49,7 +49,7 @@ pub fn verbs_of(roles: &[Role]) -> Option<Vec<&'static str>> {
     Some(asked.map(|(verb, _)| *verb).chain(MEMBER_VERBS).collect())
 }
 
-/// Checks that the caller of a verb has a role that it needs. What a case shares needs none: the verb itself looks who is in it.
+/// Checks that the caller of a verb has a role that it needs. What is shared needs none: the verb itself looks who is in the case.
 pub fn check_verb(authority: &Authority, caller: &AgentId, verb: &str) -> Result<(), Fault> {
     authority.check_active(caller)?;
     if MEMBER_VERBS.contains(&verb) {

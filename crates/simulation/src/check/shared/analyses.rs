@@ -37,7 +37,7 @@ fn published(input: SharedInput) -> Option<(Token, ImpactInput)> {
         SharedInput::Analysis(received) => {
             Some((received.case_id.token(), ImpactInput::Publish(received)))
         }
-        SharedInput::Board(..) | SharedInput::Commitment(..) => None,
+        _ => None,
     }
 }
 

@@ -1,0 +1,251 @@
+//! Shared memory: who may write, and reading by request and reply. Nothing is stored of what is read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use concord_domain::aggregates::case::{Sharing, check_member};
+use concord_domain::aggregates::memory::{ReceivedMemory, as_of, entry_of};
+use concord_events::{Aggregate, MemoryEvent};
+use concord_runtime::Ports;
+use concord_runtime::delivery::{ErrorChain, HandleError};
+use concord_runtime::event_store::{Consistency, Error};
+use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::reading::UnderWay;
+use concord_wire::envelope::from_json;
+use concord_wire::payload::{MemoryEntry, Snapshot};
+use concord_wire::{AgentId, CaseId, ErrorCode, Fault, Token};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::shared::Shared;
+use crate::shared_reading::unread;
+
+/// Bytes of the entries in one answer. What does not fit is asked for with the next request.
+const ANSWER_BYTES_MAX: usize = 512 * 1024;
+
+/// What is asked of memory.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MemoryAsked {
+    /// Whose memory; without an agent and a case, who has any.
+    #[serde(default)]
+    agent: Option<AgentId>,
+    /// Only what belongs to the case: of this agent, or of everybody in it.
+    #[serde(default)]
+    case_id: Option<CaseId>,
+    /// One topic, with its value.
+    #[serde(default)]
+    topic: Option<Token>,
+    /// Every version of the topic, the oldest first.
+    #[serde(default)]
+    history: bool,
+    /// Versions after this one; with the history.
+    #[serde(default)]
+    after: u64,
+    /// As memory was at this snapshot.
+    #[serde(default)]
+    as_of: Option<Snapshot>,
+}
+
+impl MemoryAsked {
+    fn check(&self) -> Result<(), Fault> {
+        let (needs, what) = match (&self.agent, &self.topic) {
+            (None, Some(_)) => ("/agent", "A topic belongs to an agent."),
+            (_, None) if self.history || self.after > 0 => {
+                ("/topic", "A history is that of a topic.")
+            }
+            _ => return Ok(()),
+        };
+        Err(Fault::invalid(needs, what, "Name agent and topic."))
+    }
+}
+
+/// What is answered.
+#[derive(Serialize)]
+struct Shown {
+    /// The snapshot that this is of: asked for again as of it, the answer is the same.
+    as_of: Snapshot,
+    /// By agent and topic; with values where one topic is asked for.
+    entries: Vec<Value>,
+    /// Whether there is more than the answer has room for.
+    more: bool,
+}
+
+/// Answers `memory`: `{"as_of": ..., "entries": [...], "more": ...}`, or `{"agents": [...]}` where neither an agent nor a case is named.
+/// No entry is no fault. An entry of a case is shown to whoever is in the case, every other to everybody.
+pub(crate) fn memory<P: Ports>(shared: &Shared<P>) -> Verb {
+    let (shared, under_way) = (shared.clone(), UnderWay::default());
+    Arc::new(move |call: Call| {
+        let (shared, under_way) = (shared.clone(), under_way.clone());
+        let shown: Answer = Box::pin(async move {
+            let asked: MemoryAsked = from_json(&call.body, "")?;
+            asked.check()?;
+            let _place = under_way.place(&call)?;
+            if let Some(case_id) = &asked.case_id {
+                shared.check_reader(&call, case_id).await?;
+            }
+            let owners = shared.owners(&asked).await?;
+            if asked.agent.is_none() && asked.case_id.is_none() {
+                return answer(&json!({ "agents": owners }));
+            }
+            answer(&shared.remembered(&call, &asked, owners).await?)
+        });
+        shown
+    })
+}
+
+impl<P: Ports> Shared<P> {
+    /// Who writes is in the case or, outside cases, on the register or among the people.
+    pub(crate) async fn check_rememberer(
+        &self,
+        received: &ReceivedMemory,
+    ) -> Result<(), HandleError> {
+        let who = &received.heard.agent_id;
+        if let Some(case_id) = &received.case_id {
+            self.check_writer(case_id, who).await?;
+            return Ok(());
+        }
+        if self.agents.load(&who.token()).await?.state.card.is_some() {
+            return Ok(());
+        }
+        let authority = self.people.authority(who).await?;
+        if authority.person.is_some() {
+            authority.check_active(who)?;
+            return Ok(());
+        }
+        Err(Fault::new(
+            ErrorCode::Unauthorized,
+            "/from_agent",
+            format!("{who} is not on the register."),
+            "Register with register_agent, or write within a case that you are in.",
+        )
+        .into())
+    }
+
+    /// Whose memory is asked for.
+    async fn owners(&self, asked: &MemoryAsked) -> Result<Vec<Token>, Fault> {
+        if let Some(agent) = &asked.agent {
+            return Ok(vec![agent.token()]);
+        }
+        let ports = &self.service.ports;
+        let known = ports.ids(Aggregate::Memory).await;
+        known.map_err(|error| unreadable(&error))
+    }
+
+    async fn remembered(
+        &self,
+        call: &Call,
+        asked: &MemoryAsked,
+        owners: Vec<Token>,
+    ) -> Result<Shown, Fault> {
+        let last = self.service.ports.last_sequence().await;
+        let last = Snapshot(last.map_err(|error| unreadable(&error))?);
+        let snapshot = asked.as_of.unwrap_or(last);
+        if snapshot > last {
+            return Err(Fault::invalid(
+                "/as_of",
+                format!("There is no {snapshot}: the last snapshot that there is yet is {last}."),
+                "Ask as of a snapshot that an answer or a debate has named.",
+            ));
+        }
+        let mut shown = Shown {
+            as_of: snapshot,
+            entries: Vec::new(),
+            more: false,
+        };
+        let (mut bytes, mut readable) = (0, BTreeMap::new());
+        for owner in &owners {
+            for entry in self.of_owner(owner, asked, snapshot).await? {
+                if !self.may_read(call, asked, &entry, &mut readable).await? {
+                    continue;
+                }
+                let value = match asked.topic {
+                    Some(_) => json!(entry),
+                    None => json!(entry.listing),
+                };
+                bytes += value.to_string().len();
+                if bytes > ANSWER_BYTES_MAX && !shown.entries.is_empty() {
+                    shown.more = true;
+                    return Ok(shown);
+                }
+                shown.entries.push(value);
+            }
+        }
+        Ok(shown)
+    }
+
+    /// What one memory held at the snapshot, of what is asked for.
+    async fn of_owner(
+        &self,
+        owner: &Token,
+        asked: &MemoryAsked,
+        snapshot: Snapshot,
+    ) -> Result<Vec<MemoryEntry>, Fault> {
+        let is_asked = |entry: &MemoryEntry| {
+            let listing = &entry.listing;
+            let case = asked.case_id.as_ref();
+            let topic = asked.topic.as_ref();
+            case.is_none_or(|case| listing.case_id.as_ref() == Some(case))
+                && topic.is_none_or(|topic| listing.topic == *topic)
+        };
+        if asked.as_of.is_none() && !asked.history {
+            let state = self.memories.load(owner).await;
+            let state = state.map_err(|error| unread(&error))?.state;
+            let entries = state.topics.values().map(AsRef::as_ref);
+            if entries.clone().all(|entry| entry.listing.since <= snapshot) {
+                return Ok(entries.filter(|entry| is_asked(entry)).cloned().collect());
+            }
+            // Something was written since; what stood before is in the events.
+        }
+        let ports = &self.service.ports;
+        let loaded = ports
+            .load::<MemoryEvent>(owner, 0, Consistency::Leader)
+            .await;
+        let records = loaded.map_err(|error| unreadable(&error))?.records;
+        if !asked.history {
+            let then = as_of(&records, snapshot).into_values();
+            return Ok(then.filter(is_asked).collect());
+        }
+        let before = records
+            .iter()
+            .filter(|record| record.sequence <= snapshot.0);
+        let versions = before.map(entry_of);
+        Ok(versions
+            .filter(|entry| is_asked(entry) && entry.listing.version > asked.after)
+            .collect())
+    }
+
+    /// Whether whoever asks may read an entry. What was asked about a case is remembered.
+    async fn may_read(
+        &self,
+        call: &Call,
+        asked: &MemoryAsked,
+        entry: &MemoryEntry,
+        readable: &mut BTreeMap<CaseId, bool>,
+    ) -> Result<bool, Fault> {
+        let (Some(case_id), Some(caller)) = (&entry.listing.case_id, &call.caller) else {
+            return Ok(true);
+        };
+        // It is their own, or it was looked at already whether they are in the case.
+        if entry.listing.agent == caller.name || asked.case_id.is_some() {
+            return Ok(true);
+        }
+        if let Some(known) = readable.get(case_id) {
+            return Ok(*known);
+        }
+        let case = self.cases.load(&case_id.token()).await;
+        let case = case.map_err(|error| unread(&error))?.state;
+        let may = check_member(&case, &caller.name, &caller.authority, Sharing::Read).is_ok();
+        readable.insert(case_id.clone(), may);
+        Ok(may)
+    }
+}
+
+fn unreadable(error: &Error) -> Fault {
+    Fault::new(
+        ErrorCode::InternalError,
+        "",
+        format!("It could not be read: {}.", ErrorChain(error)),
+        "Ask again.",
+    )
+}

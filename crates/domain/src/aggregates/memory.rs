@@ -1,0 +1,242 @@
+//! The memory of an agent: what it knows, by topic, with every version. Owned by the coordinator; its id is that of the agent,
+//! which is the only one to write in it.
+//!
+//! | the topic                | Put: based on nothing or its version | Put: based on another version | Put: the same message again |
+//! |--------------------------|--------------------------------------|-------------------------------|-----------------------------|
+//! | is not there (version 0) | put: version 1 [1]                   | refused                       | -                           |
+//! | is at version n          | put: version n + 1 [1]               | refused                       | ignored: repetition [2]     |
+//!
+//! [1] Refused where the agent would have more topics, versions or bytes than an installation keeps of one. [2] Another message
+//! under the same id is refused.
+//!
+//! Nothing is taken away, so what the memory held at any sequence of the stream of events is the same for ever: [`as_of`]. A
+//! snapshot is such a sequence, of all memories at once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use concord_events::{Heard, MemoryBounds, MemoryEvent, MemoryPut, StoredEvent};
+use concord_wire::payload::{MemoryEntry, MemoryListing, Remember, Snapshot};
+use concord_wire::{CaseId, ErrorCode, Fault, MessageId, Token};
+use serde_json::json;
+
+use super::case::reused_message_id;
+use super::review_queue::Recent;
+use crate::effect::Effect;
+use crate::machine::{Context, Decision, Ignored, Machine};
+
+/// How many messages are remembered, to recognise a repetition.
+const CAUSES_MAX: usize = 1_024;
+
+const PARAMETERS: &str = "/payload/parameters";
+
+/// The state machine of an agent's memory.
+#[derive(Debug, Clone, Copy)]
+pub struct MemoryMachine;
+
+/// The memory of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemoryState {
+    /// What is known, by topic. Shared: a state is copied whenever it is read.
+    pub topics: BTreeMap<Token, Arc<MemoryEntry>>,
+    /// How many versions were written, of all topics.
+    pub versions: u32,
+    /// The bytes of all versions.
+    pub bytes: u64,
+    causes: Recent<MessageId, String>,
+}
+
+impl Default for MemoryState {
+    fn default() -> Self {
+        Self {
+            topics: BTreeMap::new(),
+            versions: 0,
+            bytes: 0,
+            causes: Recent::new(CAUSES_MAX),
+        }
+    }
+}
+
+/// One input of a memory.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MemoryInput {
+    /// The agent writes a topic.
+    Put(Box<ReceivedMemory>),
+}
+
+/// What an agent writes, as the coordinator received it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceivedMemory {
+    /// The message that brought it; its sender is the agent whose memory it is.
+    pub heard: Heard,
+    /// The case that it belongs to, if to one.
+    pub case_id: Option<CaseId>,
+    /// What is written. The caller has checked its form.
+    pub entry: Remember,
+    /// How much of one agent is kept.
+    pub bounds: MemoryBounds,
+}
+
+impl Machine for MemoryMachine {
+    type State = MemoryState;
+    type Event = MemoryEvent;
+    type Input = MemoryInput;
+
+    fn decide(state: &MemoryState, _: &Context, input: &MemoryInput) -> Decision<MemoryEvent> {
+        let MemoryInput::Put(received) = input;
+        if let Some(digest) = state.causes.get(&received.heard.message_id) {
+            return if *digest == received.heard.digest {
+                Decision::Ignore(Ignored::Repetition)
+            } else {
+                Decision::Reject(reused_message_id())
+            };
+        }
+        let version = version_of(state, &received.entry.topic);
+        let checked =
+            check_version(version, &received.entry).and_then(|()| check_room(state, received));
+        match checked {
+            Err(fault) => Decision::Reject(fault),
+            Ok(()) => Decision::Append(MemoryEvent::Put(MemoryPut {
+                case_id: received.case_id.clone(),
+                version: version.saturating_add(1),
+                entry: received.entry.clone(),
+                heard: received.heard.clone(),
+            })),
+        }
+    }
+
+    fn apply(state: &mut MemoryState, record: StoredEvent<MemoryEvent>) {
+        let MemoryEvent::Put(put) = &record.event;
+        let heard = &put.heard;
+        state
+            .causes
+            .insert(heard.message_id.clone(), heard.digest.clone());
+        let entry = entry_of(&record);
+        state.versions = state.versions.saturating_add(1);
+        state.bytes = state.bytes.saturating_add(entry.listing.bytes);
+        let topic = put.entry.topic.clone();
+        state.topics.insert(topic, Arc::new(entry));
+    }
+
+    fn effects(record: &StoredEvent<MemoryEvent>) -> Vec<Effect> {
+        let MemoryEvent::Put(put) = &record.event;
+        vec![Effect::Respond {
+            to: put.heard.agent_id.clone(),
+            request_id: put.heard.message_id.clone(),
+            result: json!({
+                "topic": put.entry.topic, "version": put.version, "since": Snapshot(record.sequence),
+            }),
+        }]
+    }
+
+    fn case_of(record: &StoredEvent<MemoryEvent>) -> Option<CaseId> {
+        let MemoryEvent::Put(put) = &record.event;
+        put.case_id.clone()
+    }
+
+    fn misplaced(before: &MemoryState, event: &MemoryEvent) -> Option<String> {
+        let MemoryEvent::Put(put) = event;
+        let next = version_of(before, &put.entry.topic).saturating_add(1);
+        (put.version != next).then(|| {
+            let topic = &put.entry.topic;
+            format!(
+                "It is version {} of {topic}, and {next} is due.",
+                put.version
+            )
+        })
+    }
+}
+
+/// A version, as it is shown.
+pub fn entry_of(record: &StoredEvent<MemoryEvent>) -> MemoryEntry {
+    let MemoryEvent::Put(put) = &record.event;
+    let entry = &put.entry;
+    MemoryEntry {
+        listing: MemoryListing {
+            agent: put.heard.agent_id.clone(),
+            topic: entry.topic.clone(),
+            version: put.version,
+            since: Snapshot(record.sequence),
+            at: record.meta.at,
+            importance: entry.importance,
+            confidence: entry.confidence,
+            tags: entry.tags.clone(),
+            case_id: put.case_id.clone(),
+            bytes: bytes_of(entry),
+        },
+        value: entry.value.clone(),
+        evidence: entry.evidence.clone(),
+    }
+}
+
+/// What a memory held at a snapshot, by topic: of each topic the last version at or before it.
+pub fn as_of(
+    records: &[StoredEvent<MemoryEvent>],
+    snapshot: Snapshot,
+) -> BTreeMap<Token, MemoryEntry> {
+    let before = records
+        .iter()
+        .filter(|record| record.sequence <= snapshot.0);
+    before
+        .map(|record| {
+            let MemoryEvent::Put(put) = &record.event;
+            (put.entry.topic.clone(), entry_of(record))
+        })
+        .collect()
+}
+
+/// The version of the topic; 0 where there is none.
+fn version_of(state: &MemoryState, topic: &Token) -> u64 {
+    let known = state.topics.get(topic);
+    known.map_or(0, |entry| entry.listing.version)
+}
+
+fn bytes_of(entry: &Remember) -> u64 {
+    u64::try_from(entry.bytes()).unwrap_or(u64::MAX)
+}
+
+fn check_version(version: u64, entry: &Remember) -> Result<(), Fault> {
+    let Some(based_on) = entry.based_on.filter(|based_on| *based_on != version) else {
+        return Ok(());
+    };
+    let topic = &entry.topic;
+    Err(Fault::invalid(
+        format!("{PARAMETERS}/based_on"),
+        format!("{topic} is at version {version}, and you write on version {based_on}."),
+        format!("Read it, and write again with based_on {version}."),
+    ))
+}
+
+fn check_room(state: &MemoryState, received: &ReceivedMemory) -> Result<(), Fault> {
+    let ReceivedMemory { entry, bounds, .. } = received;
+    let is_new = !state.topics.contains_key(&entry.topic);
+    let after = state.bytes.saturating_add(bytes_of(entry));
+    let (place, kept, name) = if is_new && state.topics.len() >= bounds.topics_max as usize {
+        let kept = format!("{} topics", bounds.topics_max);
+        ("topic", kept, "topics_max")
+    } else if state.versions >= bounds.versions_max {
+        let kept = format!("{} versions", bounds.versions_max);
+        ("value", kept, "versions_max")
+    } else if after > bounds.bytes_max {
+        ("value", format!("{} bytes", bounds.bytes_max), "bytes_max")
+    } else {
+        return Ok(());
+    };
+    let who = &received.heard.agent_id;
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        format!("{PARAMETERS}/{place}"),
+        format!(
+            "{who} has {} topics, {} versions and {} bytes in memory, and {kept} of one agent are kept.",
+            state.topics.len(),
+            state.versions,
+            state.bytes
+        ),
+        format!(
+            "Every version is kept for ever. An operator raises service.memory.{name} of the coordinator; or share less, and less often."
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests;
