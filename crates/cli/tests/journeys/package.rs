@@ -79,6 +79,7 @@ async fn a_meeting_gets_what_is_known_of_a_case_and_of_cases_before_it() {
     for_programs(&session).await;
     for_people(&session, directory.path()).await;
     by_rights(&session).await;
+    lessons_are_found(&session).await;
     session.refused("case package c-none", "c-none").await;
 }
 
@@ -163,6 +164,32 @@ async fn for_people(session: &Session, directory: &Path) {
         text.starts_with("# Lease of a warehouse") && text.contains("&lt;script&gt;"),
         "{text}"
     );
+}
+
+/// What was learned is found again, by its words and its domain, and only by who may read it.
+async fn lessons_are_found(session: &Session) {
+    for line in [
+        "record lessons",
+        "record lessons ROOF year",
+        "record lessons --as rosa",
+    ] {
+        let found = session.json(line).await;
+        assert_eq!(length(&found), 1, "{line}: {found}");
+        assert_eq!(
+            (&found[0]["proved"], &found[0]["was_right"]),
+            (&json!("sign"), &json!(false))
+        );
+    }
+    let text = session.good("record lessons roof").await;
+    assert!(text.contains("The roof held for a year."), "{text}");
+    for line in ["record lessons cellar", "record lessons --domain tax"] {
+        assert_eq!(session.json(line).await, json!([]), "{line}");
+        let text = session.good(line).await;
+        assert!(text.contains("No such lesson"), "{text}");
+    }
+    session
+        .refused("record lessons --as otto", "UNAUTHORIZED")
+        .await;
 }
 
 /// Who may read the case gets what they may read; who may not gets nothing.
