@@ -274,7 +274,7 @@ fn payload(envelope: &Envelope) -> Result<Value, Fault> {
         envelope.payload::<T>().map(written)
     }
     match &envelope.message_type {
-        MessageType::Finding => {
+        MessageType::Finding | MessageType::FindingWithPrecedent => {
             let finding: Finding = envelope.payload()?;
             finding.check()?;
             Ok(written(finding))

@@ -16,12 +16,12 @@ use concord_runtime::delivery::HandleError;
 use concord_runtime::delivery::handlers::Prepare;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, People, Ports, event_store::step};
-use concord_wire::payload::OpenDebate;
 use concord_wire::payload::track_record::{Credibility, Query};
+use concord_wire::payload::{OpenDebate, Precedent, PrecedentMatter};
 use concord_wire::{AgentId, Timestamp, Token};
 
 /// Earlier debates that are shown to those who decide.
-const PRECEDENTS_SHOWN: usize = 5;
+const PRECEDENTS_SHOWN: usize = 10;
 
 type Of<M, P> = Arc<Aggregates<M, P>>;
 
@@ -67,17 +67,23 @@ impl<P: Ports> Stores<P> {
         }
     }
 
-    /// A request with what is known from before, where its policy decides by it.
+    /// A request with what is known from before: precedents always, track records where its policy decides by them.
     pub(crate) async fn opening(
         &self,
         request: OpenDebate,
         now: Timestamp,
     ) -> Result<Opening, step::Error> {
+        let mut known = PriorKnowledge {
+            precedents: self.precedents(&request).await?,
+            ..PriorKnowledge::default()
+        };
         let strategy = strategy::of_debate(&request.policy, &request.terms);
         if !strategy.needs_prior_knowledge(&request.policy) {
-            return Ok(Opening::of(request));
+            return Ok(Opening {
+                request,
+                prior_knowledge: known,
+            });
         }
-        let mut known = PriorKnowledge::default();
         let ladder = &request.policy.ladder;
         for position in &request.conflict.positions {
             let record = self.records.load(&position.agent_id.token()).await?;
@@ -101,16 +107,30 @@ impl<P: Ports> Stores<P> {
                 .credibility
                 .insert(position.agent_id.clone(), decisive);
         }
-        let id = precedent::id_of(request.conflict.kind, &request.conflict.subject);
-        let precedents = self.precedents.load(&id).await?;
-        known.precedents = precedent::recent(&precedents.state, PRECEDENTS_SHOWN)
-            .into_iter()
-            .cloned()
-            .collect();
         Ok(Opening {
             request,
             prior_knowledge: known,
         })
+    }
+
+    /// Earlier debates like the one that is to be opened, the newest first.
+    async fn precedents(&self, request: &OpenDebate) -> Result<Vec<Precedent>, step::Error> {
+        let conflict = &request.conflict;
+        let matter = PrecedentMatter {
+            kind: conflict.kind,
+            subject: conflict.subject.clone(),
+            policy: request.policy.preset.clone(),
+            domain: request.terms.domain.clone(),
+            circumstances: request.terms.circumstances.clone(),
+        };
+        let exact = precedent::id_of(conflict.kind, &conflict.subject);
+        let exact = self.precedents.load(&exact).await?;
+        let field = self
+            .precedents
+            .load(&precedent::field_id_of(&matter))
+            .await?;
+        let found = precedent::alike(&matter, &exact.state, &field.state, PRECEDENTS_SHOWN);
+        Ok(found.into_iter().cloned().collect())
     }
 
     /// Whether the sender of an outcome has opened the case.

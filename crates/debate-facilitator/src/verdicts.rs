@@ -2,6 +2,7 @@
 //! ended enters the precedents.
 
 use concord_domain::aggregates::debate::verdicts::{self, Verdict};
+use concord_domain::rules::precedent::precedent_of;
 use concord_domain::{Context, aggregates::precedent};
 use concord_events::{DebateOpened, DebateResolved, OutcomeKnown};
 use concord_runtime::delivery::HandleError;
@@ -9,7 +10,7 @@ use concord_runtime::delivery::handlers;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Ports, Trace};
 use concord_wire::Token;
-use concord_wire::payload::{ConflictOutcome, Precedent};
+use concord_wire::payload::ConflictOutcome;
 
 use crate::stores::Stores;
 
@@ -39,24 +40,28 @@ pub(crate) async fn enter<P: Ports>(
         verdicts::of_resolution(&opened, provisional, resolved, context.now),
     )
     .await?;
-    enter_precedent(service, stores, context, trace, &opened, outcome).await
+    enter_precedent(service, stores, (context, trace), &opened, outcome, None).await
 }
 
-/// Enters how a debate has ended, if it has ended with a position.
+/// Enters a debate that has ended with a position, under what it was about and under its field.
 async fn enter_precedent<P: Ports>(
     service: &ServiceContext<P>,
     stores: &Stores<P>,
-    context: &Context,
-    trace: &Option<Trace>,
+    (context, trace): (&Context, &Option<Trace>),
     opened: &DebateOpened,
     outcome: &ConflictOutcome,
+    known: Option<&OutcomeKnown>,
 ) -> Result<(), HandleError> {
-    let Some(precedent) = precedent_of(opened, outcome) else {
+    let Some(precedent) = precedent_of(opened, outcome, known) else {
         return Ok(());
     };
-    let id = precedent::id_of(opened.conflict.kind, &opened.conflict.subject);
-    let (context, trace) = (context.clone(), trace.clone());
-    handlers::step(service, &stores.precedents, id, context, &precedent, trace).await?;
+    let conflict = &opened.conflict;
+    let exact = precedent::id_of(conflict.kind, &conflict.subject);
+    let field = precedent.matter.as_ref().map(precedent::field_id_of);
+    for id in std::iter::once(exact).chain(field) {
+        let (context, trace) = (context.clone(), trace.clone());
+        handlers::step(service, &stores.precedents, id, context, &precedent, trace).await?;
+    }
     Ok(())
 }
 
@@ -83,7 +88,10 @@ pub(crate) async fn enter_outcome<P: Ports>(
     )
     .await?;
     match &debate.state.outcome {
-        Some(outcome) => enter_precedent(service, stores, context, trace, &opened, outcome).await,
+        Some(outcome) => {
+            let known = Some(known);
+            enter_precedent(service, stores, (context, trace), &opened, outcome, known).await
+        }
         None => Ok(()),
     }
 }
@@ -107,17 +115,4 @@ async fn record<P: Ports>(
         .await?;
     }
     Ok(())
-}
-
-/// The precedent that a debate is; `None` where it has ended without a position.
-fn precedent_of(opened: &DebateOpened, outcome: &ConflictOutcome) -> Option<Precedent> {
-    let chosen = outcome.resolution.as_ref()?;
-    Some(Precedent {
-        debate_id: outcome.conflict_id.clone(),
-        topic: opened.conflict.topic.clone(),
-        position: chosen.position.clone(),
-        level: outcome.level.map_or(1, u8::from),
-        status: outcome.status.as_str().to_owned(),
-        at: outcome.resolved_at,
-    })
 }

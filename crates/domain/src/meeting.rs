@@ -5,17 +5,21 @@
 //! [`FORMULAS`], and each number stands beside what it was computed from.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use concord_events::ImpactAssessed;
+use concord_events::{DebateOpened, ImpactAssessed, ReceivedFinding};
 use concord_wire::payload::track_record::Version;
-use concord_wire::payload::{Circumstances, ConflictOutcome, Credibility, DebateTerms, Position};
+use concord_wire::payload::{
+    Circumstances, Conflict, ConflictOutcome, Credibility, DebateTerms, Position, PrecedentClaim,
+    PrecedentGuidance,
+};
 use concord_wire::{AgentId, DebateId, Timestamp};
 use serde::Serialize;
 
 use crate::aggregates::case::DecisionPackage;
 use crate::aggregates::debate::verdicts::domain_of;
 use crate::aggregates::track_record::TrackRecordState;
-use concord_wire::payload::Conflict;
+use crate::rules::precedent;
 
 mod calibration;
 mod history;
@@ -23,7 +27,7 @@ mod support;
 mod uncertainty;
 
 pub use calibration::{CalibratedFinding, RecordInDomain, STATED_WORTH, calibrated};
-pub use history::{EarlierDecision, History, Rate};
+pub use history::{EarlierDecision, History};
 pub use support::{Recommendation, SupportedOption};
 
 /// The formulas of the package, for a reader: what is computed, and how.
@@ -84,6 +88,8 @@ pub struct DebateMatter {
     pub terms: DebateTerms,
     /// How it ended, if it has.
     pub outcome: Option<ConflictOutcome>,
+    /// How it was opened, if it was.
+    pub opened: Option<Arc<DebateOpened>>,
     /// Earlier decisions like it, the newest first.
     pub earlier: Vec<EarlierDecision>,
 }
@@ -145,6 +151,11 @@ pub struct Dispute {
     pub dissent: Vec<Position>,
     /// Earlier decisions like it.
     pub history: History,
+    /// What those that were known when it was opened say about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<PrecedentGuidance>,
+    /// What agents claim about earlier cases, beside what is known.
+    pub claims: Vec<PrecedentClaim>,
 }
 
 /// What was learned from an earlier decision.
@@ -170,7 +181,16 @@ pub fn meeting_package(case: DecisionPackage, sources: Sources) -> MeetingPackag
         .collect();
     let credibility = calibration::records(&case, &sources, &domains, version);
     let findings = calibration::findings(&case.findings, &credibility);
-    let disputes: Vec<Dispute> = sources.debates.into_iter().map(dispute).collect();
+    let believed: BTreeMap<AgentId, Credibility> = credibility
+        .iter()
+        .filter_map(|(agent, known)| {
+            Some((agent.clone(), calibration::best(known)?.credibility.clone()))
+        })
+        .collect();
+    let debates = sources.debates.into_iter();
+    let disputes: Vec<Dispute> = debates
+        .map(|debate| dispute(debate, &case.findings, &believed))
+        .collect();
     let earlier = history::all(&disputes);
     let package = MeetingPackage {
         made_at: sources.now,
@@ -197,7 +217,12 @@ pub fn meeting_package(case: DecisionPackage, sources: Sources) -> MeetingPackag
     }
 }
 
-fn dispute(debate: DebateMatter) -> Dispute {
+fn dispute(
+    debate: DebateMatter,
+    findings: &[ReceivedFinding],
+    believed: &BTreeMap<AgentId, Credibility>,
+) -> Dispute {
+    let opened = debate.opened.as_deref();
     let supporters = debate
         .outcome
         .as_ref()
@@ -218,6 +243,8 @@ fn dispute(debate: DebateMatter) -> Dispute {
         domain: domain_of(&debate.terms, &debate.conflict),
         dissent: held.iter().filter(dissents).cloned().collect(),
         history: History::of(debate.earlier),
+        guidance: opened.and_then(|one| precedent::guidance_of(one, &one.conflict.positions)),
+        claims: opened.map_or_else(Vec::new, |one| precedent::claims(one, findings, believed)),
         outcome: debate.outcome,
     }
 }

@@ -8,6 +8,7 @@ pub mod conservative;
 pub mod credibility;
 pub mod estimate;
 pub mod impact;
+pub mod precedent;
 pub mod round_shares;
 pub mod size_budget;
 pub mod vote;

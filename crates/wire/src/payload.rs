@@ -20,6 +20,7 @@ mod exchange;
 mod expert;
 mod finding;
 mod group;
+mod historical_context;
 mod impact;
 mod ladder;
 mod log;
@@ -82,6 +83,7 @@ pub use group::{
     AnswerMode, AnswererRecord, AskedAgent, CollaborationInvite, ExpertiseOffer, GivenAnswer,
     GroupAnswer, GroupQuestion, SYNTHESISE, Synthesis, SynthesisStatus, Synthesise,
 };
+pub use historical_context::{HistoricalContext, PrecedentClaim, SIMILAR_PATTERNS_MAX};
 pub use impact::{
     AnalysisImpact, ChangedAssumption, EstimateBasis, ImpactReport, RerunPlan, RerunStep,
     RerunStrategy,
@@ -99,7 +101,10 @@ pub use notification::{Notification, NotificationData, NotificationSeverity};
 pub use outcome::{OutcomeReport, ProvedParty};
 pub use parameter_schema::Schema;
 pub use person::{PersonKind, PersonRecord, Role, RoleGrant};
-pub use precedent::{LEVELS, Precedent};
+pub use precedent::{
+    EstimateSide, LEVELS, PositionRate, Precedent, PrecedentGuidance, PrecedentMatter,
+    ProvedPosition, SuccessRate,
+};
 pub use signature::{Signature, fingerprint};
 pub use task::{
     Award, BIDS_MS, Bid, BidWeights, CANCEL_TASK, CallForProposals, CancelTask, Criteria, Decline,

@@ -21,8 +21,9 @@ use concord_wire::payload::{
 use concord_wire::subject::Service;
 
 /// The message types whose payload has a type. The payload of any other known type is an object of any form.
-const PAYLOADS: [(MessageType, MakeSchema); 32] = [
+const PAYLOADS: [(MessageType, MakeSchema); 33] = [
     (MessageType::Finding, make::<Finding>),
+    (MessageType::FindingWithPrecedent, make::<Finding>),
     (MessageType::Question, make::<Question>),
     (MessageType::Agreement, make::<Answer>),
     (MessageType::Disagreement, make::<Answer>),

@@ -149,6 +149,25 @@ class CallForProposals(TypedDict):
 
 
 MessageId = str
+
+
+class ConfidenceInterval(TypedDict):
+    """A confidence interval of a proportion."""
+
+    high: float
+    low: float
+
+
+class HistoricalContext(TypedDict):
+    """What an agent says about earlier cases."""
+
+    confidence_interval: NotRequired[ConfidenceInterval | None]
+    my_accuracy_on_pattern: NotRequired[float | None]
+    observations: NotRequired[int | None]
+    pattern_success_rate: NotRequired[float | None]
+    similar_patterns: NotRequired[list[dict[str, Any]]]
+
+
 DebatePriority = Literal["critical-path", "valuation", "supporting", "valuation-impact", "supporting-analysis"]
 
 
@@ -166,6 +185,7 @@ class Challenge(TypedDict):
     escalation_timer: NotRequired[int | None]
     evidence: NotRequired[list[str]]
     finding_id: NotRequired[MessageId | None]
+    historical_context: NotRequired[HistoricalContext | None]
     metric: NotRequired[str | None]
     position: NotRequired[str | None]
     priority: NotRequired[DebatePriority]
@@ -282,6 +302,7 @@ class Finding(TypedDict):
     estimates: NotRequired[list[Estimate]]
     evidence: NotRequired[list[str]]
     facts: NotRequired[list[FactClaim]]
+    historical_context: NotRequired[HistoricalContext | None]
     recommendation: NotRequired[str | None]
     risk_score: NotRequired[float | None]
     severity: NotRequired[Severity | None]
@@ -1036,6 +1057,32 @@ class ConflictView(TypedDict):
     type: ConflictType
 
 
+class SuccessRate(TypedDict):
+    """How often something proved right, of how many times."""
+
+    interval: ConfidenceInterval
+    known: int
+    right: int
+
+
+class PositionRate(TypedDict):
+    """How often a position that is held in a debate proved right in debates like it."""
+
+    position: str
+    rate: SuccessRate
+
+
+class PrecedentGuidance(TypedDict):
+    """What earlier debates say about one like them: how likely each side is to prove right, and how far that can be relied on."""
+
+    chosen: SuccessRate
+    conditions: list[str]
+    found: int
+    lower: NotRequired[SuccessRate | None]
+    positions: list[PositionRate]
+    risks: NotRequired[list[str]]
+
+
 class DebateLimits(TypedDict):
     """Limits an answer must keep."""
 
@@ -1049,6 +1096,7 @@ class Question(TypedDict):
     conflict: ConflictView
     deadline: Timestamp
     debate_id: DebateId
+    guidance: NotRequired[PrecedentGuidance | None]
     limits: DebateLimits
     max_rounds: int
     other_positions: list[Position]
@@ -1209,7 +1257,7 @@ PAYLOADS: dict[str, str] = {
     "evidence": "Evidence",
     "expertise_offer": "ExpertiseOffer",
     "finding": "Finding",
-    "finding_with_precedent": "dict[str, Any]",
+    "finding_with_precedent": "Finding",
     "group_query": "GroupQuestion",
     "handoff": "Handoff",
     "info_update": "InfoUpdate",

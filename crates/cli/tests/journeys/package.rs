@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use concord_testkit::{Agent, TestInstallation};
+use concord_testkit::{
+    Agent, COMMAND_MAX, Stored, TestInstallation, events, message_bodies, until,
+};
 use serde_json::{Value, json};
 
 use crate::command::{Session, case, length};
@@ -15,6 +17,7 @@ async fn panel(client: &async_nats::Client) -> Vec<Agent> {
     let high = json!({
         "summary": "Dangerous <script>alert(1)</script> *now*.", "risk_score": 80, "recommendation": "reject",
         "evidence": ["Clause 7: no cap on liability"],
+        "historical_context": { "pattern_success_rate": 0.95, "observations": 40 },
     });
     vec![
         Agent::steadfast(client, "ann", low, 0.6).await,
@@ -70,11 +73,42 @@ async fn a_meeting_gets_what_is_known_of_a_case_and_of_cases_before_it() {
     let outcome =
         format!("outcome {debate} --held-by ann --from eva --because 'The roof held for a year.'");
     session.good(&outcome).await;
+    precedents_are_entered(installation.client()).await;
     decided(&session, "c-2").await;
+    parties_are_told(installation.client()).await;
     for_programs(&session).await;
     for_people(&session, directory.path()).await;
     by_rights(&session).await;
+    lessons_are_found(&session).await;
     session.refused("case package c-none", "c-none").await;
+}
+
+/// What proved right is in the precedents, under what was disputed and under its field.
+async fn precedents_are_entered(client: &async_nats::Client) {
+    let entered = until("the precedents", COMMAND_MAX, async || {
+        let events = events(client, "precedent.*.recorded").await?;
+        let proved = |event: &&Stored| event.json()["data"]["precedent"]["proved"].is_object();
+        match events.iter().filter(proved).count() {
+            2 => Ok(()),
+            other => Err(format!("{other} entries")),
+        }
+    });
+    entered.await.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Who is asked in a round is told what came of disputes like it.
+async fn parties_are_told(client: &async_nats::Client) {
+    let asked = message_bodies(client, "concord.v1.msg.c-2.debate-facilitator.ann.*").await;
+    let asked = asked.unwrap();
+    let mut known = asked.iter().map(|body| &body["payload"]["guidance"]);
+    let known = known.find(|known| known.is_object()).unwrap();
+    assert_eq!(
+        (&known["found"], &known["chosen"]["right"]),
+        (&json!(1), &json!(0))
+    );
+    let positions = known["positions"].as_array().unwrap();
+    let sign = positions.iter().find(|one| one["position"] == "sign");
+    assert_eq!(sign.unwrap()["rate"]["right"], 1);
 }
 
 async fn for_programs(session: &Session) {
@@ -91,7 +125,8 @@ async fn for_programs(session: &Session) {
     let about = disputes
         .iter()
         .find(|one| one["domain"] == "recommendation");
-    let history = &about.unwrap()["history"];
+    let about = about.unwrap();
+    let history = &about["history"];
     assert_eq!(history["success"]["known"], 1, "{history}");
     assert_eq!(history["earlier"][0]["proved"], "sign");
     assert_eq!(
@@ -129,6 +164,32 @@ async fn for_people(session: &Session, directory: &Path) {
         text.starts_with("# Lease of a warehouse") && text.contains("&lt;script&gt;"),
         "{text}"
     );
+}
+
+/// What was learned is found again, by its words and its domain, and only by who may read it.
+async fn lessons_are_found(session: &Session) {
+    for line in [
+        "record lessons",
+        "record lessons ROOF year",
+        "record lessons --as rosa",
+    ] {
+        let found = session.json(line).await;
+        assert_eq!(length(&found), 1, "{line}: {found}");
+        assert_eq!(
+            (&found[0]["proved"], &found[0]["was_right"]),
+            (&json!("sign"), &json!(false))
+        );
+    }
+    let text = session.good("record lessons roof").await;
+    assert!(text.contains("The roof held for a year."), "{text}");
+    for line in ["record lessons cellar", "record lessons --domain tax"] {
+        assert_eq!(session.json(line).await, json!([]), "{line}");
+        let text = session.good(line).await;
+        assert!(text.contains("No such lesson"), "{text}");
+    }
+    session
+        .refused("record lessons --as otto", "UNAUTHORIZED")
+        .await;
 }
 
 /// Who may read the case gets what they may read; who may not gets nothing.

@@ -90,6 +90,7 @@ async fn a_track_record_is_explained_factor_by_factor() {
     fill(&broker, "ann", observations, |_| None).await;
     simple(&session).await;
     comprehensive(&session).await;
+    months(&session).await;
     let unknown = "nothing is recorded of the agent ben";
     session.refused("record show ben", unknown).await;
     let cooking = "record show ann --domain cooking";
@@ -128,6 +129,25 @@ async fn simple(session: &Session) {
     assert_eq!(
         (&all["agent_id"], &all["observations"], &all["forgotten"]),
         (&json!("ann"), &json!(22), &json!(0))
+    );
+}
+
+/// How often the agent was right in each month: all observations of the domain, each in one month.
+async fn months(session: &Session) {
+    let shown = session.json("record show ann --domain 'credit risk'").await;
+    let months = shown["domains"][0]["months"].as_array().unwrap();
+    let seen: Vec<_> = months
+        .iter()
+        .map(|month| (&month["right"], &month["known"]))
+        .collect();
+    let (right, wrong) = ((&json!(1), &json!(1)), (&json!(0), &json!(1)));
+    assert_eq!(seen, [right, wrong], "{months:?}");
+    let this_month: String = clock::now().to_string().chars().take(7).collect();
+    assert_eq!(months[1]["month"], json!(this_month));
+    let text = session.good("record show ann --domain 'credit risk'").await;
+    assert!(
+        text.contains("MONTH") && text.contains(&this_month),
+        "{text}"
     );
 }
 

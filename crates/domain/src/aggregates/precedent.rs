@@ -1,6 +1,7 @@
 //! A precedent: how the last debates of one kind about one subject ended. Owned by the debate
-//! facilitator; its id follows from kind and subject ([`id_of`]), so that it is found for any
-//! similar conflict.
+//! facilitator. A debate is entered twice: under its kind and subject ([`id_of`]), and under its kind,
+//! policy and domain ([`field_id_of`]), where debates about like subjects are found. What proved right
+//! is entered when it becomes known, in place of the entry that did not say it.
 //!
 //! | state                               | an entry                                         |
 //! |-------------------------------------|--------------------------------------------------|
@@ -17,12 +18,16 @@
 //! same time, the one of the higher level. An entry that would be forgotten at once is not
 //! recorded: it may have been recorded before.
 
+use std::collections::BTreeSet;
+
 use concord_events::{PrecedentEvent, PrecedentRecorded, StoredEvent};
-use concord_wire::payload::{ConflictType, Precedent};
+use concord_wire::payload::{ConflictType, Precedent, PrecedentMatter};
 use concord_wire::{DebateId, Timestamp, Token};
 
 use crate::machine::{Context, Decision, Ignored, Machine};
 use crate::rules::canonical::normalise;
+use crate::rules::conflict_type::rule_of;
+use crate::rules::precedent::{is_like, like};
 use crate::rules::size_budget::truncate;
 
 /// Most debates of one precedent; beyond that the oldest are forgotten.
@@ -72,6 +77,43 @@ pub fn recent(state: &PrecedentState, most: usize) -> Vec<&Precedent> {
     state.entries.iter().rev().take(most).collect()
 }
 
+/// The id of the precedent in which debates of one kind, policy and domain are kept, whatever they are about.
+pub fn field_id_of(matter: &PrecedentMatter) -> Token {
+    let domain = matter.domain.as_deref().map(normalise).unwrap_or_default();
+    Token::derived(&format!(
+        "{}//{}/{domain}",
+        matter.kind.as_str(),
+        normalise(&matter.policy)
+    ))
+}
+
+/// The entries of either precedent that are like this matter, of each debate one, the newest first. Of those that were entered
+/// before it was kept what they are about, the ones under the same kind and subject count, unless that is the score or the
+/// recommendation, of which every case has one.
+pub fn alike<'a>(
+    matter: &PrecedentMatter,
+    exact: &'a PrecedentState,
+    field: &'a PrecedentState,
+    most: usize,
+) -> Vec<&'a Precedent> {
+    let old = |one: &&Precedent| {
+        one.matter.is_none()
+            && !rule_of(matter.kind).is_about_the_result()
+            && is_like(matter, matter)
+    };
+    let exact_old = exact.entries.iter().filter(old);
+    let known = exact.entries.iter().chain(&field.entries);
+    let mut found: Vec<&Precedent> = like(matter, known).chain(exact_old).collect();
+    found.sort_by(|a, b| {
+        let order = b.at.cmp(&a.at).then_with(|| a.debate_id.cmp(&b.debate_id));
+        order.then_with(|| b.proved.is_some().cmp(&a.proved.is_some()))
+    });
+    let mut seen = BTreeSet::new();
+    found.retain(|one| seen.insert(&one.debate_id));
+    found.truncate(most);
+    found
+}
+
 /// The id of the precedent for conflicts of this kind about this subject. Spellings of the subject
 /// that compare as equal give the same id.
 pub fn id_of(kind: ConflictType, subject: &str) -> Token {
@@ -80,6 +122,12 @@ pub fn id_of(kind: ConflictType, subject: &str) -> Token {
 
 /// The JSON pointer of the entry in the message that brings it.
 const POINTER: &str = "/payload/precedent";
+
+/// Which of two entries of one debate is the later one: that of the later time, then of the higher level, then the one that says
+/// what proved right.
+fn order(entry: &Precedent) -> (Timestamp, u8, bool) {
+    (entry.at, entry.level, entry.proved.is_some())
+}
 
 impl Machine for PrecedentMachine {
     type State = PrecedentState;
@@ -97,9 +145,7 @@ impl Machine for PrecedentMachine {
         };
         match state.of(&entry.debate_id) {
             Some(known) if *known == entry => Decision::Ignore(Ignored::Repetition),
-            Some(known) if (known.at, known.level) > (entry.at, entry.level) => {
-                Decision::Ignore(Ignored::AlreadyDone)
-            }
+            Some(known) if order(known) > order(&entry) => Decision::Ignore(Ignored::AlreadyDone),
             None if state.is_past(entry.at, DEBATES_MAX) => Decision::Ignore(Ignored::AlreadyDone),
             _ => Decision::Append(PrecedentEvent::Recorded(PrecedentRecorded {
                 precedent: entry,

@@ -1,6 +1,6 @@
 //! The questions of one round of a debate.
 
-use concord_wire::payload::{Conflict, ConflictView, DebateLimits, Question};
+use concord_wire::payload::{Conflict, ConflictView, DebateLimits, PrecedentGuidance, Question};
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp, Token};
 
 use super::Effect;
@@ -14,6 +14,7 @@ pub(crate) struct Round<'a> {
     pub(crate) tokens_max: u32,
     pub(crate) asked: &'a [AgentId],
     pub(crate) due: Timestamp,
+    pub(crate) guidance: Option<&'a PrecedentGuidance>,
 }
 
 impl Round<'_> {
@@ -40,6 +41,7 @@ impl Round<'_> {
                 max_rounds: self.rounds_max,
                 your_position: own.into_iter().next()?,
                 other_positions: others,
+                guidance: self.guidance.cloned().map(Box::new),
                 limits: DebateLimits {
                     max_tokens: self.tokens_max,
                 },

@@ -202,6 +202,7 @@ fn a_party_without_a_position_is_not_asked() {
         tokens_max: 5,
         asked: &asked,
         due: start(),
+        guidance: None,
     };
     assert_eq!(round.questions().len(), 1);
 }

@@ -140,7 +140,7 @@ pub(super) fn findings(
 }
 
 /// The record with most data points; of equals the first.
-fn best(known: &[RecordInDomain]) -> Option<&RecordInDomain> {
+pub(super) fn best(known: &[RecordInDomain]) -> Option<&RecordInDomain> {
     let points = |one: &RecordInDomain| one.credibility.data_points;
     known.iter().reduce(|best, one| {
         if points(one) > points(best) {

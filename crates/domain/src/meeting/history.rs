@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use concord_wire::payload::track_record::Interval;
+use concord_wire::payload::SuccessRate;
 use concord_wire::{DebateId, Timestamp};
 use serde::Serialize;
 
 use super::{Dispute, Lesson};
-use crate::rules::credibility::{Z, wilson};
+use crate::rules::precedent::rate;
 
 /// An earlier decision.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,42 +47,11 @@ impl EarlierDecision {
     }
 }
 
-/// How often something proved right.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Rate {
-    /// How often it proved right.
-    pub right: u32,
-    /// Of how many of which the outcome is known.
-    pub known: u32,
-    /// 95 % interval of the rate (Wilson); 0 to 1 where nothing is known.
-    pub interval: Interval,
-}
-
-impl Rate {
-    /// The rate of these: true for each that proved right.
-    pub fn of(outcomes: impl Iterator<Item = bool>) -> Self {
-        let (right, known) = outcomes.fold((0_u32, 0_u32), |(right, known), was_right| {
-            (right + u32::from(was_right), known + 1)
-        });
-        let share = f64::from(right) / f64::from(known.max(1));
-        Self {
-            right,
-            known,
-            interval: wilson(share, f64::from(known), Z),
-        }
-    }
-
-    /// How often it proved right, 0 to 1; `None` where nothing is known.
-    pub fn share(&self) -> Option<f64> {
-        (self.known > 0).then(|| f64::from(self.right) / f64::from(self.known))
-    }
-}
-
 /// Earlier decisions like one dispute.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct History {
     /// How often the chosen position proved right.
-    pub success: Rate,
+    pub success: SuccessRate,
     /// The decisions, the newest first.
     pub earlier: Vec<EarlierDecision>,
 }
@@ -91,7 +60,7 @@ impl History {
     /// The history that these decisions make.
     pub(super) fn of(earlier: Vec<EarlierDecision>) -> Self {
         Self {
-            success: Rate::of(earlier.iter().filter_map(|one| one.was_right)),
+            success: rate(earlier.iter().filter_map(|one| one.was_right)),
             earlier,
         }
     }

@@ -4,15 +4,17 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use concord_wire::AgentId;
+use concord_wire::payload::SuccessRate;
 use concord_wire::payload::track_record::Interval;
 use serde::Serialize;
 
 use super::Dispute;
 use super::calibration::CalibratedFinding;
-use super::history::{EarlierDecision, Rate, all};
+use super::history::{EarlierDecision, all};
 use crate::aggregates::case::DecisionPackage;
 use crate::rules::canonical::normalise;
 use crate::rules::credibility::{Z, wilson};
+use crate::rules::precedent::rate;
 
 /// What is recommended, and what speaks for each option.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -51,7 +53,7 @@ pub struct SupportedOption {
     /// The sum of their calibrated confidences.
     pub calibrated: f64,
     /// How often it proved right in earlier decisions.
-    pub precedents: Rate,
+    pub precedents: SuccessRate,
     /// What the sum is multiplied by for that.
     pub precedent_factor: f64,
     /// The product.
@@ -144,14 +146,14 @@ fn options(
 }
 
 /// How often an option proved right, of the decisions that chose it or in which it proved right.
-fn proved(option: &str, earlier: &[&EarlierDecision]) -> Rate {
+fn proved(option: &str, earlier: &[&EarlierDecision]) -> SuccessRate {
     let of_option = |one: &&EarlierDecision| {
         let proved = one.proved.as_deref().map(normalise)?;
         let was_chosen = normalise(&one.position) == option;
         let was_right = proved == option || was_chosen && one.was_right == Some(true);
         (was_chosen || was_right).then_some(was_right)
     };
-    Rate::of(earlier.iter().filter_map(of_option))
+    rate(earlier.iter().filter_map(of_option))
 }
 
 /// How far each option is from the most cautious one, by the policy's order; options that it does not name are the least cautious.

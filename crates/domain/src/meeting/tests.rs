@@ -95,6 +95,7 @@ fn debate(earlier: Vec<EarlierDecision>) -> DebateMatter {
         },
         outcome: Some(ended),
         conflict,
+        opened: None,
         earlier,
     }
 }

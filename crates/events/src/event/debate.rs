@@ -15,8 +15,8 @@ use crate::Aggregate;
 use crate::Deadline;
 use concord_wire::id::{AgentId, CaseId, MessageId};
 use concord_wire::payload::{
-    Answer, Conflict, ConflictOutcome, Credibility, DebateTerms, Position, Precedent, RoundRecord,
-    Ruling, SetAsideReason,
+    Answer, Conflict, ConflictOutcome, Credibility, DebateTerms, Position, Precedent,
+    PrecedentGuidance, RoundRecord, Ruling, SetAsideReason,
 };
 use concord_wire::policy::Policy;
 use concord_wire::timestamp::Timestamp;
@@ -147,6 +147,9 @@ pub struct Synced {
     pub asked: Vec<AgentId>,
     /// The time until which its answers count.
     pub due: Timestamp,
+    /// What proved right in debates like this one; none where none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<Box<PrecedentGuidance>>,
 }
 
 /// An answer as it was received.

@@ -166,6 +166,7 @@ fn request(number: usize, acknowledge_ms: u64) -> anyhow::Result<serde_json::Val
         required_evidence: vec!["Historical data".into()],
         escalation_timer: None,
         provisional_resolution: None,
+        historical_context: None,
     };
     let terms = DebateTerms {
         challenge: Some(challenge),

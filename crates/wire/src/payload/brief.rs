@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{AgentId, DebateId, MessageId};
-use crate::payload::{Credibility, Severity, Status, is_zero};
+use crate::payload::{Credibility, PrecedentClaim, Severity, Status, is_zero};
 use crate::timestamp::Timestamp;
 
 /// What an expert is shown beside the positions, read when the expert was given the debate. Each part has a bound of its own;
@@ -36,6 +36,9 @@ pub struct Background {
     /// What has proved right after the earlier debates of the brief, where that is known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub proved: BTreeMap<DebateId, ProvedRight>,
+    /// What parties claim about earlier cases, beside what is known here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<PrecedentClaim>,
     /// What waits for the ruling or rests on it.
     pub depends: Dependence,
 }

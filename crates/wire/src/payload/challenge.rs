@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::fault::Fault;
 use crate::id::{AgentId, MessageId};
-use crate::payload::{DebatePriority, DebateTerms, check_name};
+use crate::payload::{DebatePriority, DebateTerms, HistoricalContext, check_name};
 use crate::timestamp::Timestamp;
 
 /// Longest text of a challenge's fields and of what is said on the ladder, in bytes.
@@ -69,6 +69,9 @@ pub struct Challenge {
     /// Analyses that rest on the disputed finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependants: Vec<String>,
+    /// What the challenger says about earlier cases like this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub historical_context: Option<HistoricalContext>,
 }
 
 fn priority_usual() -> DebatePriority {
@@ -113,6 +116,9 @@ impl Challenge {
         ];
         for (field, items) in lists {
             check_items(&format!("/payload/{field}"), items)?;
+        }
+        if let Some(context) = &self.historical_context {
+            context.check("/payload/historical_context")?;
         }
         if let Some(timer) = self.escalation_timer
             && !u64::try_from(timer).is_ok_and(|timer| (1..=ESCALATION_TIMER_MAX).contains(&timer))
@@ -187,6 +193,9 @@ pub struct ChallengeTerms {
     /// The position that the challenger wants to stand until the challenge is settled, if it named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisional_resolution: Option<Value>,
+    /// What the challenger says about earlier cases like this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub historical_context: Option<HistoricalContext>,
 }
 
 /// The payload of `acknowledgement`: the challenged agent has seen the challenge.

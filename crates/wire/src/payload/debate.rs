@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::envelope::check_confidence;
 use crate::fault::Fault;
 use crate::id::{AgentId, CaseId, DebateId, Token};
-use crate::payload::{Conflict, ConflictType, DebateTerms, Position};
+use crate::payload::{Conflict, ConflictType, DebateTerms, Position, PrecedentGuidance};
 use crate::policy::Policy;
 use crate::timestamp::Timestamp;
 
@@ -80,6 +80,9 @@ pub struct Question {
     pub your_position: Position,
     /// The positions of the others.
     pub other_positions: Vec<Position>,
+    /// What earlier debates like this one say about it; in the first round, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<Box<PrecedentGuidance>>,
     /// The limits that the answer must keep.
     pub limits: DebateLimits,
     /// The time until which an answer counts.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::ErrorCode;
 use crate::fault::Fault;
-use crate::payload::json_text_bytes;
+use crate::payload::{HistoricalContext, json_text_bytes};
 
 /// Most bytes of a name as JSON, without its quotation marks: a topic, a type of clause, a recommendation and the like.
 pub const NAME_BYTES_MAX: usize = 256;
@@ -87,6 +87,9 @@ pub struct Finding {
     /// The assumptions that the finding rests on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
+    /// What the agent says about earlier cases like this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub historical_context: Option<HistoricalContext>,
 }
 
 /// A problem about a topic.
@@ -170,6 +173,9 @@ impl Finding {
             }
         }
         self.check_counts()?;
+        if let Some(context) = &self.historical_context {
+            context.check("/payload/historical_context")?;
+        }
         self.named()
             .try_for_each(|(pointer, name)| check_name(&format!("/payload/{pointer}"), name))
     }

@@ -10,8 +10,8 @@ use crate::payload::challenge::check_text;
 use crate::payload::signature;
 use crate::payload::track_record::Circumstances;
 use crate::payload::{
-    Background, ChallengeTerms, DebatePriority, Position, Precedent, Resolution, Signature,
-    check_name,
+    Background, ChallengeTerms, DebatePriority, Position, Precedent, PrecedentGuidance, Resolution,
+    Signature, check_name,
 };
 use crate::timestamp::Timestamp;
 
@@ -189,6 +189,9 @@ pub struct Brief {
     /// Earlier debates like this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub precedents: Vec<Precedent>,
+    /// What they say about this one; absent where there is none of which this is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<Box<PrecedentGuidance>>,
     /// The context that was added when the debate was opened again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added_context: Option<String>,

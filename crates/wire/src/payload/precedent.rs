@@ -1,11 +1,13 @@
-//! How a debate turned out, for those who have to judge one like it.
+//! How debates turned out, for those who have to judge one like them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::fault::Fault;
 use crate::id::DebateId;
-use crate::payload::check_name;
+use crate::payload::track_record::{Circumstances, Interval};
+use crate::payload::{ConflictType, check_name};
 use crate::timestamp::Timestamp;
 
 /// The five levels at which a debate can end, from the agents themselves to a gate.
@@ -28,6 +30,115 @@ pub struct Precedent {
     pub status: String,
     /// The time at which it ended.
     pub at: Timestamp,
+    /// What it was about, as precedents are compared; absent in entries of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matter: Option<PrecedentMatter>,
+    /// What proved right afterwards, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proved: Option<ProvedPosition>,
+}
+
+/// What a debate is about, as far as precedents are compared by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PrecedentMatter {
+    /// The type of the conflict.
+    #[serde(rename = "type")]
+    pub kind: ConflictType,
+    /// The disputed subject, for a program: topic, clause type, `subject/attribute`, or metric.
+    pub subject: String,
+    /// The name of the policy of the case.
+    pub policy: String,
+    /// The domain, where the debate has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// The circumstances in which the case was judged.
+    #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
+    pub circumstances: Circumstances,
+}
+
+/// Which of several estimates is meant.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum EstimateSide {
+    /// The lower one.
+    Lower,
+    /// The higher one.
+    Higher,
+}
+
+impl EstimateSide {
+    /// The side as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Higher => "higher",
+        }
+    }
+}
+
+/// What proved right after a debate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProvedPosition {
+    /// What proved right, in words.
+    pub position: String,
+    /// The same as a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// Whether it is the position that was chosen.
+    pub was_chosen: bool,
+    /// Whether the lowest or the highest of the disputed numbers was nearer to it; absent where there were no numbers, or both were as near.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<EstimateSide>,
+    /// How that is known: the lesson.
+    pub explanation: String,
+}
+
+/// How often something proved right, of how many times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SuccessRate {
+    /// How often it proved right.
+    pub right: u32,
+    /// Of how many debates of which the outcome is known.
+    pub known: u32,
+    /// 95 % interval of the rate (Wilson); 0 to 1 where nothing is known.
+    pub interval: Interval,
+}
+
+impl SuccessRate {
+    /// How often it proved right, 0 to 1; `None` where nothing is known.
+    pub fn share(&self) -> Option<f64> {
+        (self.known > 0).then(|| f64::from(self.right) / f64::from(self.known))
+    }
+}
+
+/// How often a position that is held in a debate proved right in debates like it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PositionRate {
+    /// The position in words.
+    pub position: String,
+    /// How often it proved right.
+    pub rate: SuccessRate,
+}
+
+/// What earlier debates say about one like them: how likely each side is to prove right, and how far that can be relied on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PrecedentGuidance {
+    /// How many earlier debates like it there are.
+    pub found: u32,
+    /// How often the position that was chosen proved right.
+    pub chosen: SuccessRate,
+    /// How often the lower of several numbers proved right; absent where this debate is not about numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lower: Option<SuccessRate>,
+    /// How often each position of this debate proved right.
+    pub positions: Vec<PositionRate>,
+    /// What this debate has in common with the earlier ones.
+    pub conditions: Vec<String>,
+    /// Why it may turn out otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub risks: Vec<String>,
 }
 
 impl Precedent {

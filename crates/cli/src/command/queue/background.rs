@@ -4,14 +4,14 @@ use std::fmt::{Result, Write};
 
 use concord_wire::CaseId;
 use concord_wire::payload::{
-    Background, Brief, BriefedFinding, Credibility, Dependence, RelatedConflict, Statement,
-    TaskExcerpt,
+    Background, Brief, BriefedFinding, Credibility, Dependence, PrecedentClaim, PrecedentGuidance,
+    RelatedConflict, Statement, SuccessRate, TaskExcerpt,
 };
 
 use super::brief::TEXT;
 use crate::shared::debate_file::value_text;
 use crate::shared::held_back::held_back;
-use crate::shared::output::{DOUBTFUL, FAINT, NAMED, STRONG, count, one_line, styled};
+use crate::shared::output::{DOUBTFUL, FAINT, NAMED, PLAIN, STRONG, count, one_line, styled};
 
 /// At most so many lines of the matter are shown; the JSON has all that was sent.
 const INPUT_LINES: usize = 40;
@@ -226,6 +226,67 @@ fn write_related(out: &mut String, related: &RelatedConflict) -> Result {
         "  about the same: {debate} {topic} {}",
         styled(FAINT, format!("({how})"))
     )
+}
+
+/// How often a position proved right.
+fn rate_text(rate: &SuccessRate) -> String {
+    match rate.known {
+        0 => "not known".to_owned(),
+        known => format!(
+            "{} of {known} (95 %: {:.0}-{:.0} %)",
+            rate.right,
+            rate.interval.low * 100.0,
+            rate.interval.high * 100.0
+        ),
+    }
+}
+
+/// What the earlier debates say about this one.
+pub(super) fn write_guidance(out: &mut String, known: &PrecedentGuidance) -> Result {
+    writeln!(
+        out,
+        "  what was chosen proved right  {}",
+        rate_text(&known.chosen)
+    )?;
+    if let Some(lower) = &known.lower {
+        writeln!(out, "  the lower number proved right {}", rate_text(lower))?;
+    }
+    for one in &known.positions {
+        let position = one_line(&one.position, TEXT);
+        writeln!(out, "  {position}: proved right {}", rate_text(&one.rate))?;
+    }
+    writeln!(
+        out,
+        "  in common: {}",
+        one_line(&known.conditions.join(", "), TEXT)
+    )?;
+    for risk in &known.risks {
+        writeln!(out, "  {}", styled(DOUBTFUL, one_line(risk, TEXT)))?;
+    }
+    Ok(())
+}
+
+/// What parties claim about earlier cases, beside what is known.
+pub(super) fn write_claims(out: &mut String, claims: &[PrecedentClaim]) -> Result {
+    for claim in claims {
+        let style = if claim.is_far_outside {
+            DOUBTFUL
+        } else {
+            PLAIN
+        };
+        let rate = claim
+            .claimed_rate
+            .map(|rate| format!("{:.0} %", rate * 100.0));
+        let of = claim.claimed_observations.map(|of| format!(" of {of}"));
+        let claimed = rate.unwrap_or_else(|| "no rate".to_owned()) + &of.unwrap_or_default();
+        writeln!(
+            out,
+            "  {} claims {claimed} in cases like this: {}",
+            styled(NAMED, &claim.agent_id),
+            styled(style, one_line(&claim.remark, TEXT))
+        )?;
+    }
+    Ok(())
 }
 
 /// What proved right after an earlier debate, if that is known.

@@ -198,6 +198,9 @@ fn write_precedents(out: &mut String, brief: &Brief) -> Result {
             format!("Earlier debates like this one ({})", brief.precedents.len())
         )
     )?;
+    if let Some(known) = &brief.guidance {
+        background::write_guidance(out, known)?;
+    }
     for precedent in &brief.precedents {
         let how = format!(
             "level {}, {}, {} ago",
@@ -218,7 +221,8 @@ fn write_precedents(out: &mut String, brief: &Brief) -> Result {
         )?;
         background::write_proved(out, brief, &precedent.debate_id)?;
     }
-    Ok(())
+    let claims = brief.background.as_ref().map(|one| one.claims.as_slice());
+    background::write_claims(out, claims.unwrap_or_default())
 }
 
 #[cfg(test)]

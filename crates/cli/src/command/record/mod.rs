@@ -6,6 +6,8 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 
 mod import;
+mod lessons;
+mod months;
 mod rows;
 mod show;
 mod view;
@@ -15,6 +17,8 @@ mod view;
 pub(crate) enum RecordVerb {
     /// Explain an agent's credibility, factor by factor.
     Show(show::ShowArgs),
+    /// Find what was learned when the outcomes of debates became known.
+    Lessons(lessons::LessonsArgs),
     /// Bring in what is known of agents from elsewhere.
     Import(import::ImportArgs),
 }
@@ -22,6 +26,7 @@ pub(crate) enum RecordVerb {
 pub(crate) async fn run(connection: &ConnectionArgs, verb: RecordVerb) -> Result<u8, Failure> {
     match verb {
         RecordVerb::Show(args) => show::run(connection, &args).await,
+        RecordVerb::Lessons(args) => lessons::run(connection, &args).await,
         RecordVerb::Import(args) => import::run(connection, &args).await,
     }
 }

@@ -14,6 +14,7 @@ use concord_wire::payload::{Circumstances, Credibility};
 use concord_wire::{AgentId, Timestamp};
 use serde::Serialize;
 
+use crate::command::record::months::{Month, months};
 use crate::command::record::view;
 use crate::shared::args::JsonArg;
 use crate::shared::circumstances::{CircumstancesArgs, name};
@@ -32,7 +33,7 @@ Examples:
 
 The score is the product of the factors. It decides a debate only from 15 data points on. Regime and circumstances
 count in the comprehensive and the specialised version. What of one opener's cases is held back, so that they do not outweigh
-all others, is said below the factors.")]
+all others, is said below the factors, and how often the agent was right in the last twelve months with observations.")]
 pub(crate) struct ShowArgs {
     /// The agent.
     #[arg(value_parser = |text: &str| AgentId::new(text).map_err(|error| error.to_string()))]
@@ -92,6 +93,8 @@ pub(super) struct Shown {
 pub(super) struct InDomain {
     pub(super) domain: String,
     pub(super) credibility: Credibility,
+    /// How often it was right in each month, the oldest first.
+    pub(super) months: Vec<Month>,
 }
 
 pub(crate) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
@@ -141,6 +144,7 @@ fn shown(args: &ShowArgs, record: &TrackRecordState, now: Timestamp) -> Result<S
         InDomain {
             domain: domain.to_owned(),
             credibility: credibility_of(record, version, &query),
+            months: months(record, domain),
         }
     };
     Ok(Shown {

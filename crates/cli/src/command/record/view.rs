@@ -6,6 +6,7 @@ use concord_domain::rules::credibility::DATA_POINTS_MIN;
 use concord_wire::payload::Credibility;
 use concord_wire::payload::track_record::{Context, Version};
 
+use crate::command::record::months::Month;
 use crate::command::record::show::{InDomain, Shown};
 use crate::shared::held_back::held_back;
 use crate::shared::output::{
@@ -14,6 +15,8 @@ use crate::shared::output::{
 
 /// At most so many characters of a name are shown.
 const NAME: usize = 60;
+/// At most so many months are shown.
+const MONTHS: usize = 12;
 
 /// The credibility in each domain, as text.
 pub(super) fn text(shown: &Shown) -> String {
@@ -71,6 +74,7 @@ fn write_domain(
     InDomain {
         domain,
         credibility,
+        months,
     }: &InDomain,
 ) -> Result {
     let Credibility {
@@ -122,5 +126,31 @@ fn write_domain(
             format!("{tenths:.1} data points: {DATA_POINTS_MIN} are needed to decide a debate"),
         )
     };
-    writeln!(out, "  {verdict}")
+    writeln!(out, "  {verdict}")?;
+    write_months(out, months)
+}
+
+/// How often it was right in the last months with observations.
+fn write_months(out: &mut String, months: &[Month]) -> Result {
+    let mut table = Table::new(["MONTH", "RIGHT", "OF", "ACCURACY", "95%"]).indented("  ");
+    let earlier = months.len().saturating_sub(MONTHS);
+    for month in months.iter().skip(earlier) {
+        let (rate, share) = (&month.rate, month.rate.share().unwrap_or(0.0));
+        let interval = format!("{:.2} to {:.2}", rate.interval.low, rate.interval.high);
+        table.row([
+            Cell::text(&month.month),
+            Cell::number(rate.right),
+            Cell::number(rate.known),
+            Cell::number(format!("{share:.2}")),
+            Cell::text(interval).with(FAINT),
+        ]);
+    }
+    if earlier > 0 {
+        let line = format!(
+            "and {} before; --json has all",
+            count(earlier as u64, "month")
+        );
+        return writeln!(out, "{table}  {}", styled(FAINT, line));
+    }
+    write!(out, "{table}")
 }

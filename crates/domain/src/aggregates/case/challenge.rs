@@ -187,6 +187,7 @@ fn terms(challenge_id: MessageId, challenge: &Challenge) -> ChallengeTerms {
             .provisional_resolution
             .as_ref()
             .map(truncate::value),
+        historical_context: challenge.historical_context.clone(),
     }
 }
 

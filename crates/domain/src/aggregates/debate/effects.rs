@@ -7,6 +7,7 @@ use concord_wire::{AgentId, DebateId};
 
 use super::memory_sync;
 use crate::effect::{Effect, Round};
+use crate::rules::precedent;
 
 pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
     match &record.event {
@@ -23,6 +24,7 @@ pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
             tokens_max: opened.policy.tokens_per_message_max,
             asked: &opened.asked,
             due: opened.due.unwrap_or(record.meta.at),
+            guidance: precedent::guidance_of(opened, &opened.conflict.positions).as_ref(),
         }
         .questions(),
         DebateEvent::RoundClosed(closed) => Round {
@@ -33,6 +35,7 @@ pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
             tokens_max: closed.tokens_per_message_max,
             asked: &closed.asked,
             due: closed.due,
+            guidance: None,
         }
         .questions(),
         DebateEvent::AnswerSetAside(aside) => vec![Effect::ReportSetAside {

@@ -17,6 +17,7 @@ use super::input::{LadderMessage, MessageBody};
 use super::state::{DebateState, MemorySyncState};
 use crate::effect::{Effect, Round};
 use crate::machine::{Context, Decision, Ignored};
+use crate::rules::precedent;
 
 /// The name of the deadline.
 const NAME: &str = "sync";
@@ -138,6 +139,7 @@ fn synced(
         tokens_per_message_max: opened.policy.tokens_per_message_max,
         asked: opened.asked.clone(),
         due: context.now.plus_millis(wait_ms),
+        guidance: precedent::guidance_of(opened, &opened.conflict.positions).map(Box::new),
     }))
 }
 
@@ -183,6 +185,7 @@ pub(super) fn begins(synced: &Synced, sequence: u64) -> Vec<Effect> {
         tokens_max: synced.tokens_per_message_max,
         asked: &synced.asked,
         due: synced.due,
+        guidance: synced.guidance.as_deref(),
     };
     told.chain(round.questions()).collect()
 }

@@ -21,6 +21,8 @@ fn entry(n: u32, at: u64, level: u8, position: &str) -> Precedent {
         level,
         status: "vote".into(),
         at: after(at),
+        matter: None,
+        proved: None,
     }
 }
 

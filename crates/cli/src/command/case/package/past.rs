@@ -1,9 +1,9 @@
 //! What a decision package says of the past: earlier decisions, records of agents, versions; and what follows from it.
 
-use concord_domain::meeting::{EarlierDecision, MeetingPackage, Rate, RecordInDomain};
+use concord_domain::meeting::{EarlierDecision, MeetingPackage, RecordInDomain};
 use concord_wire::AgentId;
-use concord_wire::payload::Figure;
 use concord_wire::payload::track_record::FactorName;
+use concord_wire::payload::{Figure, PrecedentClaim, PrecedentGuidance, SuccessRate};
 
 use super::contents::{CELL, interval, number, percent};
 use super::document::Block;
@@ -15,7 +15,7 @@ const EARLIER_MAX: usize = 5;
 const IMPACTS_MAX: usize = 10;
 
 /// A rate with its interval.
-pub(super) fn rate(rate: &Rate) -> String {
+pub(super) fn rate(rate: &SuccessRate) -> String {
     match rate.known {
         0 => "not known".to_owned(),
         known => format!(
@@ -40,6 +40,16 @@ pub(super) fn earlier(package: &MeetingPackage) -> Vec<Block> {
             count(history.earlier.len() as u64, "earlier decision"),
             rate(&history.success)
         )));
+        blocks.extend(
+            dispute
+                .guidance
+                .as_ref()
+                .map(|known| Block::List(guidance(known))),
+        );
+        let claims = dispute.claims.iter();
+        let claims =
+            claims.map(|claim| format!("{} {}: {}", claim.agent_id, claimed(claim), claim.remark));
+        blocks.push(Block::List(claims.collect()));
         let shown = history.earlier.iter().take(EARLIER_MAX);
         blocks.push(Block::Table {
             headings: &["When", "Decided", "By", "Proved right"],
@@ -72,6 +82,35 @@ pub(super) fn earlier(package: &MeetingPackage) -> Vec<Block> {
         blocks.push(Block::List(shown.map(line).collect()));
     }
     blocks
+}
+
+/// What somebody claims about earlier cases.
+fn claimed(claim: &PrecedentClaim) -> String {
+    let rate = claim.claimed_rate.map_or("no rate".to_owned(), percent);
+    let of = claim.claimed_observations.map(|of| format!(" of {of}"));
+    let own = claim
+        .claimed_accuracy
+        .map(|own| format!(", own accuracy {}", percent(own)));
+    format!(
+        "claims {rate}{}{}",
+        of.unwrap_or_default(),
+        own.unwrap_or_default()
+    )
+}
+
+/// What the earlier decisions say about a dispute, line by line.
+fn guidance(known: &PrecedentGuidance) -> Vec<String> {
+    let lower = known.lower.as_ref();
+    let lower = lower.map(|lower| format!("The lower estimate proved right in {}.", rate(lower)));
+    let positions = known.positions.iter();
+    let positions = positions.filter(|one| one.rate.right > 0).map(|one| {
+        let position = one_line(&one.position, CELL);
+        format!("{position} proved right in {}.", rate(&one.rate))
+    });
+    let conditions = format!("In common: {}.", known.conditions.join(", "));
+    let lines = lower.into_iter().chain(positions);
+    let lines = lines.chain([conditions]).chain(known.risks.iter().cloned());
+    lines.map(|line| one_line(&line, 2 * CELL)).collect()
 }
 
 fn row(one: &EarlierDecision) -> Vec<String> {

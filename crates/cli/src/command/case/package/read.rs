@@ -7,10 +7,11 @@ use concord_domain::aggregates::track_record::TrackRecordMachine;
 use concord_domain::meeting::{
     AssessedImpact, DebateMatter, EarlierDecision, MeetingPackage, Sources, meeting_package,
 };
+use concord_domain::rules::precedent::matter_of;
 use concord_events::{DebateEvent, ImpactEvent, OutcomeKnown, StoredEvent};
 use concord_runtime::Broker;
 use concord_runtime::service::clock;
-use concord_wire::payload::{Conflict, Precedent};
+use concord_wire::payload::{Conflict, Precedent, PrecedentMatter};
 use concord_wire::{CaseId, DebateId};
 
 use crate::shared::case_file::{self, unknown};
@@ -86,13 +87,12 @@ async fn matter(
     withheld: &mut Vec<String>,
 ) -> Result<DebateMatter, Failure> {
     let (debate, _) = debate(source, &conflict.conflict_id).await?;
-    let opened = debate.opened.as_ref();
-    let id = precedent::id_of(conflict.kind, &conflict.subject);
-    let known: Vec<Precedent> = match source.aggregate::<PrecedentMachine>(&id).await {
-        Ok((state, _)) => precedent::recent(&state, EARLIER_MAX)
-            .into_iter()
-            .cloned()
-            .collect(),
+    let known = match &debate.opened {
+        Some(opened) => precedents(source, &matter_of(opened)).await,
+        None => Ok(Vec::new()),
+    };
+    let known = match known {
+        Ok(known) => known,
         Err(failure) => {
             withhold(failure, "Earlier decisions like these", withheld)?;
             Vec::new()
@@ -104,14 +104,28 @@ async fn matter(
             earlier.push(turned_out(source, one).await?);
         }
     }
+    let opened = debate.opened;
+    let terms = opened.as_ref().map(|opened| opened.terms.clone());
     Ok(DebateMatter {
         conflict: conflict.clone(),
-        terms: opened
-            .map(|opened| opened.terms.clone())
-            .unwrap_or_default(),
+        terms: terms.unwrap_or_default(),
+        opened,
         outcome: debate.outcome,
         earlier,
     })
+}
+
+/// Earlier debates like this one, the newest first.
+async fn precedents(
+    source: &EventSource,
+    matter: &PrecedentMatter,
+) -> Result<Vec<Precedent>, Failure> {
+    let exact = precedent::id_of(matter.kind, &matter.subject);
+    let (exact, _) = source.aggregate::<PrecedentMachine>(&exact).await?;
+    let field = precedent::field_id_of(matter);
+    let (field, _) = source.aggregate::<PrecedentMachine>(&field).await?;
+    let found = precedent::alike(matter, &exact, &field, EARLIER_MAX);
+    Ok(found.into_iter().cloned().collect())
 }
 
 /// A debate and, where that is known, what proved right after it.
@@ -129,6 +143,19 @@ async fn debate(
 
 /// How an earlier decision turned out.
 async fn turned_out(source: &EventSource, one: Precedent) -> Result<EarlierDecision, Failure> {
+    if let Some(proved) = one.proved {
+        return Ok(EarlierDecision {
+            debate_id: one.debate_id,
+            topic: one.topic,
+            position: one.position,
+            status: one.status,
+            at: one.at,
+            proved: Some(proved.position),
+            explanation: Some(proved.explanation),
+            was_right: Some(proved.was_chosen),
+        });
+    }
+    // Entries of earlier versions do not say it.
     let (state, known) = debate(source, &one.debate_id).await?;
     let was_right = known.as_ref().and_then(|known| {
         let outcome = state.outcome.as_ref()?;

@@ -66,6 +66,7 @@ pub(super) fn challenges(from: &str, id: &str, challenged: &str) -> CaseInput {
         value: Some(json!(70)),
         evidence: vec!["10-K page 45".into()],
         dependants: vec!["dcf".into()],
+        historical_context: None,
     };
     CaseInput::Challenge(Box::new(ReceivedChallenge {
         heard: heard(from, id),

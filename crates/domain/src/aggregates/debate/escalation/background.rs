@@ -16,6 +16,7 @@ use concord_wire::{AgentId, DebateId};
 use crate::aggregates::case::CaseState;
 use crate::rules::canonical::normalise;
 use crate::rules::conflict_type::about;
+use crate::rules::precedent;
 use crate::rules::size_budget::truncate::{self, Room};
 use crate::rules::size_budget::{count, json_bytes};
 
@@ -55,6 +56,7 @@ pub fn background(
     let case_opened = case.opened.as_ref()?;
     let (findings, findings_omitted) = findings(opened, case);
     let (said, said_omitted) = said(opened, history);
+    let claims = precedent::claims(opened, &case.findings, &sources.credibility);
     let proved = sources.proved.into_iter();
     Some(Background {
         task: excerpt(&case_opened.task, &case_opened.opened_by),
@@ -66,6 +68,7 @@ pub fn background(
         proved: proved
             .map(|(id, known)| (id, proved_right(&known)))
             .collect(),
+        claims,
         depends: depends(opened, case),
     })
 }

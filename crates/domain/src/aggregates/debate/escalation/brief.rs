@@ -6,7 +6,8 @@ use concord_wire::AgentId;
 use concord_wire::payload::{Background, Brief, BriefedPosition, Level, Position};
 
 use crate::aggregates::debate::state::Ladder;
-use crate::{digest, rules::vote};
+use crate::digest;
+use crate::rules::{precedent, vote};
 
 /// Most lines about changes in one message.
 const CHANGES_MAX: usize = 40;
@@ -43,6 +44,7 @@ fn brief(
         positions: briefed_positions(opened, positions),
         mediation: ladder.mediation.clone(),
         precedents: opened.precedents.clone(),
+        guidance: precedent::guidance_of(opened, positions).map(Box::new),
         added_context: opened.terms.added_context.clone(),
         background: background.cloned().map(Box::new),
     }

@@ -148,6 +148,7 @@ fn challenge(opened: &DebateOpened) -> Vec<Effect> {
             .map(|position| position.evidence.clone())
             .unwrap_or_default(),
         dependants: opened.terms.dependants.clone(),
+        historical_context: terms.historical_context.clone(),
     };
     let due = opened.waits_for.iter().map(|deadline| deadline.due).min();
     vec![Effect::PresentChallenge {

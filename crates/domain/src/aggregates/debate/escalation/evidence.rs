@@ -92,6 +92,7 @@ fn question(
         max_rounds: 0,
         your_position: own.into_iter().next()?,
         other_positions: others,
+        guidance: None,
         limits: DebateLimits {
             max_tokens: opened.policy.tokens_per_message_max,
         },

@@ -49,6 +49,7 @@ fn terms(gate: Option<&str>) -> DebateTerms {
             required_evidence: vec!["Historical ROI data".into(), "Peer comparison".into()],
             escalation_timer: None,
             provisional_resolution: None,
+            historical_context: None,
         }),
         priority: DebatePriority::CriticalPath,
         gate: gate.map(str::to_owned),
