@@ -12,10 +12,11 @@ use concord_wire::envelope::from_json;
 use concord_wire::payload::{
     ADD_PARTICIPANT, Acknowledgement, AddParticipant, AgentJoined, Answer, Award, BOARD_PUT, Bid,
     CallForProposals, Card, Challenge, Clarification, CollaborationInvite, Commitment, Decline,
-    ErrorReport, Evidence, ExpertiseOffer, Finding, GroupQuestion, Handoff, InfoUpdate,
+    ErrorReport, Evidence, ExpertiseOffer, Finding, GroupQuestion, Handoff, InfoUpdate, MEMORY_PUT,
     Notification, NotificationData, OPEN_TASK, OpenCase, OpenDebate, OpenTask, OutcomeReport,
-    PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Question, REGISTER_AGENT, Request, Response,
-    Review, Ruling, SessionBriefing, StatusMessage, TaskAssignment, TaskResult, UPDATE_AGENT,
+    PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Question, REGISTER_AGENT, Remember, Request,
+    Response, Review, Ruling, SessionBriefing, StatusMessage, TaskAssignment, TaskResult,
+    UPDATE_AGENT,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
@@ -384,6 +385,11 @@ fn request(envelope: &Envelope) -> Result<Value, Fault> {
             let put: PutEntry = from_json(&parameters, PARAMETERS)?;
             put.check(PARAMETERS)?;
             written(put)
+        }
+        MEMORY_PUT if to(Service::Coordinator) => {
+            let remember: Remember = from_json(&parameters, PARAMETERS)?;
+            remember.check(&envelope.from_agent, PARAMETERS)?;
+            written(remember)
         }
         PUBLISH_ANALYSIS if to(Service::Coordinator) => {
             let analysis: PublishAnalysis = from_json(&parameters, PARAMETERS)?;
