@@ -134,6 +134,11 @@ fn check_command(installation: &TestInstallation, case: &str, snapshot: &str) {
 async fn what_is_wrong_with_what_is_remembered_is_said_and_the_message_is_kept() {
     let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
+    // Nothing at all has happened: the first snapshot is that.
+    let empty = command(&installation, &["memory", "list", "ann"]).unwrap();
+    assert_eq!(empty["as_of"], "snap_0", "{empty}");
+    let nothing = command(&installation, &["memory", "get", "ann", "margin"]).unwrap_err();
+    assert!(nothing.contains("nothing under margin"), "{nothing}");
     let case = case_of(&installation, &["ann", "ben"]).await;
     let place = |field: &str| format!("/payload/parameters/{field}");
     let foreign = put(&case, "ben", "margin", json!(1)).with("/payload/parameters/agent", "ann");

@@ -22,7 +22,7 @@ pub const MEMORY_ENTRY_BYTES_MAX: usize = 65_536;
 pub const MEMORY_LIST_MAX: usize = 32;
 
 /// A point in the history of everything that is stored: `snap_` and the sequence of the last event that belongs to it. What
-/// memory held there is the same whenever it is asked for.
+/// memory held there is the same whenever it is asked for. `snap_0` is the one before the first event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Snapshot(pub u64);
 
@@ -43,7 +43,7 @@ impl FromStr for Snapshot {
     fn from_str(text: &str) -> Result<Self, NoSnapshot> {
         let digits = text.strip_prefix("snap_");
         // One snapshot is written in one way: no sign, no leading zero.
-        let number = digits.filter(|digits| !digits.starts_with(['0', '+']));
+        let number = digits.filter(|digits| *digits == "0" || !digits.starts_with(['0', '+']));
         let number = number.and_then(|digits| digits.parse().ok());
         number
             .map(Self)
@@ -70,7 +70,7 @@ impl JsonSchema for Snapshot {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^snap_[1-9][0-9]*$" })
+        json_schema!({ "type": "string", "pattern": "^snap_(0|[1-9][0-9]*)$" })
     }
 }
 
@@ -263,10 +263,10 @@ mod tests {
     fn a_snapshot_is_written_in_one_way() {
         let read = |text: &str| text.parse::<Snapshot>();
         assert_eq!(read("snap_12345"), Ok(Snapshot(12_345)));
+        assert_eq!(read("snap_0"), Ok(Snapshot(0)));
         assert_eq!(Snapshot(7).to_string(), "snap_7");
         for bad in [
             "snap_",
-            "snap_0",
             "snap_01",
             "snap_+1",
             "snap_x",
