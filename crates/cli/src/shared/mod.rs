@@ -14,6 +14,7 @@ pub(crate) mod held_back;
 pub(crate) mod input;
 pub mod output;
 pub mod program;
+pub(crate) mod put;
 pub mod send;
 pub mod sign;
 pub(crate) mod speaker;

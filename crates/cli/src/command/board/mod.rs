@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use concord_events::{Aggregate, BoardEvent, EntryPut};
-use concord_wire::payload::{BOARD_PUT, BoardEntry, PutEntry, Request};
+use concord_wire::payload::{BOARD_PUT, BoardEntry, PutEntry};
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, CaseId, MessageType, Timestamp};
+use concord_wire::{AgentId, CaseId, Timestamp};
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use crate::shared;
 use crate::shared::args::{JsonArg, agent_id, case_id};
 use crate::shared::connection::{ConnectionArgs, ask};
 use crate::shared::event_source::{EventQuery, EventSource, event_of};
-use crate::shared::failure::{FOUND, Failure};
+use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, NAMED, Table, one_line, styled};
-use crate::shared::send::{OutgoingMessage, SendResult, WaitArgs, send};
+use crate::shared::put::{Put, refused, value_of};
+use crate::shared::send::WaitArgs;
 
 /// At most so many characters of a value stand in a table.
 const VALUE: usize = 70;
@@ -246,53 +248,20 @@ async fn put(connection: &ConnectionArgs, args: &PutArgs) -> Result<u8, Failure>
         value: value_of(&args.value),
         confidence: args.confidence,
     };
-    entry.check("").map_err(|fault| {
-        Failure::usage(format!(
-            "{}: {} {}",
-            fault.pointer, fault.message, fault.advice
-        ))
-    })?;
-    let broker = connection.connect().await?;
-    let request = Request {
-        action: BOARD_PUT.to_owned(),
-        parameters: json!(entry),
-        context: Map::new(),
-        constraints: Map::new(),
-        deadline: None,
-        callback_url: None,
-    };
-    let message = OutgoingMessage {
-        from: &args.by,
-        to: Service::Coordinator,
-        kind: MessageType::Request,
+    entry.check("").map_err(refused)?;
+    let put = Put {
+        by: &args.by,
         case: Some(&args.case),
-        correlation_id: None,
-        payload: &request,
+        action: BOARD_PUT,
+        parameters: json!(entry),
         watched: (Aggregate::Board, args.case.token()),
     };
-    let receipt = send(&broker, &message, args.wait).await?;
-    let failure = receipt.failure(Service::Coordinator);
-    if args.json.json {
-        output::json(&receipt)?;
-        return Ok(if failure.is_some() { FOUND } else { 0 });
-    }
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    output::print(&match &receipt.result {
-        SendResult::Recorded(event) => {
-            let put: EntryPut = event.read()?;
-            let name = styled(NAMED, one_line(&put.name, 40));
-            format!("{name} is at version {}\n", put.version)
-        }
-        _ => format!("it is sent as {}\n", receipt.message_id),
-    })?;
-    Ok(0)
-}
-
-/// A value as JSON; what is none is a text.
-fn value_of(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+    shared::put::put(connection, put, (args.wait, &args.json), |event| {
+        let put: EntryPut = event.read()?;
+        let name = styled(NAMED, one_line(&put.name, 40));
+        Ok(format!("{name} is at version {}\n", put.version))
+    })
+    .await
 }
 
 #[cfg(test)]

@@ -2,17 +2,18 @@
 
 use clap::Args;
 use concord_events::{Aggregate, MemoryPut};
-use concord_wire::payload::{MEMORY_PUT, Remember, Request};
-use concord_wire::subject::Service;
-use concord_wire::{AgentId, CaseId, MessageType, Token};
-use serde_json::{Map, Value, json};
+use concord_wire::payload::{MEMORY_PUT, Remember};
+use concord_wire::{AgentId, CaseId, Token};
+use serde_json::json;
 
 use super::topic;
+use crate::shared;
 use crate::shared::args::{JsonArg, agent_id, case_id};
 use crate::shared::connection::ConnectionArgs;
-use crate::shared::failure::{FOUND, Failure};
-use crate::shared::output::{self, NAMED, styled};
-use crate::shared::send::{OutgoingMessage, SendResult, WaitArgs, send};
+use crate::shared::failure::Failure;
+use crate::shared::output::{NAMED, styled};
+use crate::shared::put::{Put, refused, value_of};
+use crate::shared::send::WaitArgs;
 
 /// Arguments of `concord memory put`.
 #[derive(Debug, Args)]
@@ -68,51 +69,18 @@ pub(super) async fn put(connection: &ConnectionArgs, args: &PutArgs) -> Result<u
         tags: args.tags.clone(),
         based_on: args.based_on,
     };
-    entry.check(&args.by, "").map_err(|fault| {
-        Failure::usage(format!(
-            "{}: {} {}",
-            fault.pointer, fault.message, fault.advice
-        ))
-    })?;
-    let broker = connection.connect().await?;
-    let request = Request {
-        action: MEMORY_PUT.to_owned(),
-        parameters: json!(entry),
-        context: Map::new(),
-        constraints: Map::new(),
-        deadline: None,
-        callback_url: None,
-    };
-    let message = OutgoingMessage {
-        from: &args.by,
-        to: Service::Coordinator,
-        kind: MessageType::Request,
+    entry.check(&args.by, "").map_err(refused)?;
+    let put = Put {
+        by: &args.by,
         case: args.case.as_ref(),
-        correlation_id: None,
-        payload: &request,
+        action: MEMORY_PUT,
+        parameters: json!(entry),
         watched: (Aggregate::Memory, args.by.token()),
     };
-    let receipt = send(&broker, &message, args.wait).await?;
-    let failure = receipt.failure(Service::Coordinator);
-    if args.json.json {
-        output::json(&receipt)?;
-        return Ok(if failure.is_some() { FOUND } else { 0 });
-    }
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    output::print(&match &receipt.result {
-        SendResult::Recorded(event) => {
-            let put: MemoryPut = event.read()?;
-            let name = styled(NAMED, &put.entry.topic);
-            format!("{name} is at version {}\n", put.version)
-        }
-        _ => format!("it is sent as {}\n", receipt.message_id),
-    })?;
-    Ok(0)
-}
-
-/// A value as JSON; what is none is a text.
-fn value_of(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+    shared::put::put(connection, put, (args.wait, &args.json), |event| {
+        let put: MemoryPut = event.read()?;
+        let name = styled(NAMED, &put.entry.topic);
+        Ok(format!("{name} is at version {}\n", put.version))
+    })
+    .await
 }
