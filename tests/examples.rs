@@ -10,13 +10,13 @@ use concord_events::dead_letter::DeadLetter;
 use concord_events::{Aggregate, AggregateEvent, EventVisitor, StoredEvent};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{
-    ADD_PARTICIPANT, Acknowledgement, AddParticipant, AgentJoined, Answer, Award, BOARD_PUT, Bid,
-    CallForProposals, Card, Challenge, Clarification, CollaborationInvite, Commitment, Decline,
-    ErrorReport, Evidence, ExpertiseOffer, Finding, GroupQuestion, Handoff, InfoUpdate, MEMORY_PUT,
-    Notification, NotificationData, OPEN_TASK, OpenCase, OpenDebate, OpenTask, OutcomeReport,
-    PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Question, REGISTER_AGENT, Remember, Request,
-    Response, Review, Ruling, SessionBriefing, StatusMessage, TaskAssignment, TaskResult,
-    UPDATE_AGENT,
+    ADD_PARTICIPANT, Acknowledgement, AddParticipant, AgentJoined, Alert, Answer, Award, BOARD_PUT,
+    Bid, CallForProposals, Card, Challenge, Clarification, CollaborationInvite, Commitment,
+    Confirmation, Decline, ErrorReport, Evidence, ExpertiseOffer, Finding, GroupQuestion, Handoff,
+    InfoUpdate, MEMORY_PUT, Notification, NotificationData, OPEN_TASK, OpenCase, OpenDebate,
+    OpenTask, OutcomeReport, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Question, REGISTER_AGENT,
+    Remember, Request, Response, Review, Ruling, SessionBriefing, StatusMessage, TaskAssignment,
+    TaskResult, UPDATE_AGENT,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
@@ -269,6 +269,16 @@ fn subject(document: &str, contents: &Value) -> Subject {
         .unwrap()
 }
 
+/// A payload with its own check, as it is written again.
+fn checked<T: DeserializeOwned + Serialize>(
+    envelope: &Envelope,
+    check: impl Fn(&T) -> Result<(), Fault>,
+) -> Result<Value, Fault> {
+    let payload: T = envelope.payload()?;
+    check(&payload)?;
+    Ok(written(payload))
+}
+
 /// Reads the payload as its type and checks it, as the service that acts on the type does.
 fn payload(envelope: &Envelope) -> Result<Value, Fault> {
     fn typed<T: DeserializeOwned + Serialize>(envelope: &Envelope) -> Result<Value, Fault> {
@@ -312,11 +322,9 @@ fn payload(envelope: &Envelope) -> Result<Value, Fault> {
         MessageType::SessionBriefing => typed::<SessionBriefing>(envelope),
         MessageType::InfoUpdate => typed::<InfoUpdate>(envelope),
         MessageType::Status => typed::<StatusMessage>(envelope),
-        MessageType::Commitment => {
-            let payload: Commitment = envelope.payload()?;
-            payload.check()?;
-            Ok(written(payload))
-        }
+        MessageType::Alert => checked(envelope, |alert: &Alert| alert.check("/payload")),
+        MessageType::Commitment => checked(envelope, Commitment::check),
+        MessageType::Confirmation => typed::<Confirmation>(envelope),
         MessageType::Evidence => {
             let payload: Evidence = envelope.payload()?;
             payload.check()?;

@@ -203,6 +203,7 @@ async fn a_track_record_of_years() {
         opened_by: None,
         by: AgentId::fixed("back_office"),
         imported: None,
+        tell: None,
     })
     .await;
 }

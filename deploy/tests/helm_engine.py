@@ -2,7 +2,7 @@
 
 The engine (package helm-sdkpy) knows no `template`: it installs into a cluster. So a stand-in of the API server runs on loopback, which
 knows which kinds there are and keeps what it is given. It judges nothing: what is shown is that the chart renders, not
-that Kubernetes takes it. That is what `kinds.py` and `meaning.py` are for.
+that Kubernetes takes it. That is what the schemas in `test_chart.py` and `meaning.py` are for.
 """
 
 import json

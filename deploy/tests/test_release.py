@@ -73,7 +73,7 @@ class Release(unittest.TestCase):
         text = self.one("*.cdx.json").read_text()
         names = {part["name"] for part in json.loads(text)["components"]}
         self.assertLessEqual({"async-nats", "tokio", "concord-domain"}, names)
-        self.assertFalse(names & {"jsonschema", "rcgen", "concord-simulation", "concord-testkit", "concord-lab"})
+        self.assertFalse(names & {"jsonschema", "proptest", "concord-simulation", "concord-testkit", "concord-lab"})
         try:
             from cyclonedx.schema import SchemaVersion
             from cyclonedx.validation.json import JsonStrictValidator

@@ -65,7 +65,8 @@ class Storage(unittest.TestCase):
             "person", "register", "eva", "--role", "reviewer", server=self.server, check=False).returncode == 0
         until("it stores again", registered)
         until("everybody is ready", lambda: all(get(f"{address}/readyz")[0] == 200 for address in addresses.values()), 90)
-        self.assertEqual(self.doctor_without_settings(), [])
+        # On a busy machine a replica may miss an answer of the broker once more.
+        until("the doctor finds nothing", lambda: not self.doctor_without_settings(), 90)
         self.assertEqual(self.stage.command("check", server=self.server).returncode, 0)
         self.assertGreaterEqual(asyncio.run(self.stored()), acknowledged)
 

@@ -2,7 +2,7 @@
 """Five agents review a lease, twice: everything through the lead, and as a team.
 
 It starts a broker and the services (`concord up`), lets the agents work, and prints what `concord metrics` makes of either session.
-Usage: team.py [--json]        (scripts/team builds the programs first)
+Usage: team.py [--json]        (scripts/example team builds the programs first)
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import pathlib
 import sys
 import time
@@ -18,9 +17,8 @@ from typing import Any
 
 from concord_agent import Agent, Message
 
-#: How long any single step may take, in seconds.
-PATIENCE = 30.0
-PROGRAMS = pathlib.Path(os.environ.get("CONCORD_BINARIES") or pathlib.Path(__file__).parents[2] / "target" / "debug")
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from installation import PATIENCE, Installation  # noqa: E402
 
 #: What each expert knows, and what it says when it is asked. The words are what wakes it.
 EXPERTS: dict[str, dict[str, Any]] = {
@@ -181,48 +179,27 @@ class Lead:
         return f"{answer.from_agent} disagrees: {answer.payload['result']['content']}"
 
 
-async def concord(*arguments: str) -> str:
-    """Runs the command `concord`."""
-    program = await asyncio.create_subprocess_exec(PROGRAMS / "concord", *arguments, stdout=asyncio.subprocess.PIPE)
-    out, _ = await program.communicate()
-    if program.returncode:
-        sys.exit(f"error: concord {' '.join(arguments)} ended with {program.returncode}")
-    return out.decode()
-
-
-async def start() -> tuple[asyncio.subprocess.Process, str]:
-    """Starts a broker and the services; the address of the broker."""
-    if not (PROGRAMS / "concord").is_file():
-        sys.exit(f"error: there is no {PROGRAMS / 'concord'}; run scripts/team, which builds it")
-    up = await asyncio.create_subprocess_exec(PROGRAMS / "concord", "up", "--port", "0", "--json", stdout=asyncio.subprocess.PIPE)
-    assert up.stdout is not None
-    while line := (await asyncio.wait_for(up.stdout.readline(), 60)).decode():
-        if (ready := json.loads(line)).get("server"):
-            return up, ready["server"]
-    sys.exit("error: concord up has ended; its logs say why")
-
-
-async def measured(server: str, case: str) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads(await concord("metrics", "--server", server, "--case", case, "--json"))
+async def measured(installation: Installation, case: str) -> dict[str, Any]:
+    report: dict[str, Any] = await installation.json("metrics", "--case", case)
     return report
 
 
-async def sessions(server: str, say: Any) -> dict[str, Any]:
+async def sessions(installation: Installation, say: Any) -> dict[str, Any]:
     lead, experts = Lead(say), [Expert(name, say) for name in EXPERTS]
     agents = [lead.agent, *(one.agent for one in experts)]
     for agent in agents:
-        await agent.connect(server)
+        await agent.connect(installation.server)
     try:
         say("\nThrough the lead:")
         await lead.alone("through-lead")
         say("\nAs a team:")
         await lead.with_team("as-a-team", experts)
-        board = json.loads(await concord("board", "show", "as-a-team", "--server", server, "--json"))
+        board = await installation.json("board", "show", "as-a-team")
         say(f"the board: {', '.join(entry['name'] for entry in board['entries'])}")
     finally:
         for agent in agents:
             await agent.close()
-    return {"through_lead": await measured(server, "through-lead"), "as_a_team": await measured(server, "as-a-team")}
+    return {"through_lead": await measured(installation, "through-lead"), "as_a_team": await measured(installation, "as-a-team")}
 
 
 ROWS = [
@@ -251,12 +228,8 @@ async def main() -> int:
     arguments = parser.parse_args()
     say = (lambda _: None) if arguments.json else (lambda text: print(text, flush=True))
     begun = time.monotonic()
-    up, server = await start()
-    try:
-        result = await sessions(server, say)
-    finally:
-        up.terminate()
-        await up.wait()
+    async with Installation() as installation:
+        result = await sessions(installation, say)
     met = all(result["as_a_team"][key].get("met") for _, key, _ in ROWS)
     if arguments.json:
         print(json.dumps(result | {"met": met}))

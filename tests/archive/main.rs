@@ -2,6 +2,8 @@
 //! and services.
 
 mod killed;
+mod s3;
+mod s3_server;
 mod stage;
 mod views;
 

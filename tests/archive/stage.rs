@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use concord_events::topology::StreamKind;
 use concord_testkit::{
-    Message, TestInstallation, command, event_data, finish, programs_of, stored, unique, wait_for,
+    Message, Plan, TestInstallation, command, event_data, finish, programs_of, stored, unique,
+    wait_for,
 };
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
@@ -14,12 +15,18 @@ use crate::PATIENCE;
 
 /// A running installation with an archive at a place, and with heads.
 pub(crate) async fn installation(archive: &str) -> TestInstallation {
+    installation_with(archive, &[]).await
+}
+
+/// The same with these settings besides.
+pub(crate) async fn installation_with(archive: &str, settings: &[String]) -> TestInstallation {
     TestInstallation::start_with(|plan| {
         let plan = plan
             .with_replicas(Service::AgentAdapter, 0)
             .with_replicas(Service::EscalationTimer, 2)
             .with_setting(format!("storage.archive={archive}"))
             .with_setting("storage.archive_after_s=1");
+        let plan = settings.iter().fold(plan, Plan::with_setting);
         let heads = "service.head_interval_ms=300";
         plan.with_service_setting(Service::EscalationTimer, heads)
     })
@@ -43,6 +50,24 @@ pub(crate) async fn said(
         .args(arguments);
     let output = finish(&mut run).await;
     (output.code, output.out, output.err)
+}
+
+/// What is to be seen of a case by whoever says in this way where the archive is: `["--archive", place]` or `["--config", file]`.
+pub(crate) async fn views(
+    installation: &TestInstallation,
+    case: &str,
+    place: [&str; 2],
+) -> Vec<Value> {
+    let mut views = Vec::new();
+    for verb in [
+        &["case", "show", case][..],
+        &["case", "transcript", case],
+        &["replay", case],
+        &["decisions", "export", case],
+    ] {
+        views.push(concord(installation, &[verb, &place].concat()).await);
+    }
+    views
 }
 
 /// Runs `concord`, which must be content, and reads its JSON.

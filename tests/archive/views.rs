@@ -8,22 +8,9 @@ use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
-use crate::stage::{concord, decide, decided, find, installation, keep_head, open, removed, said};
-
-/// What is to be seen of a case.
-async fn views(installation: &TestInstallation, case: &str, archive: &str) -> Vec<Value> {
-    let mut views = Vec::new();
-    for verb in [
-        &["case", "show", case][..],
-        &["case", "transcript", case],
-        &["replay", case],
-        &["decisions", "export", case],
-    ] {
-        let arguments = [verb, &["--archive", archive]].concat();
-        views.push(concord(installation, &arguments).await);
-    }
-    views
-}
+use crate::stage::{
+    concord, decide, decided, find, installation, keep_head, open, removed, said, views,
+};
 
 /// The same of somebody who asks the services, which know where the archive is.
 async fn views_by_asking(installation: &TestInstallation, case: &str) -> Vec<Value> {
@@ -56,11 +43,11 @@ async fn an_archived_case_is_seen_as_before_and_is_closed_for_ever() {
     let [cem, dan] = open(&installation, &still_open).await;
     find(&installation, &still_open, &cem, 20).await;
     let ann = decide(&installation, &case).await;
-    settled(installation.client(), PATIENCE)
-        .await
-        .unwrap_or_else(|error| panic!("{error}"));
+    let quiet = settled(installation.client(), PATIENCE).await;
+    quiet.expect("everything is handled");
     installation.register("audrey", &["auditor"]).await;
-    let before = views(&installation, &case, archive).await;
+    let there = ["--archive", archive];
+    let before = views(&installation, &case, there).await;
     let before_by_asking = views_by_asking(&installation, &case).await;
     let snapshot = concord(&installation, &["memory", "list", &ann]).await["as_of"].clone();
     let snapshot = snapshot.as_str().expect("a snapshot");
@@ -71,7 +58,7 @@ async fn an_archived_case_is_seen_as_before_and_is_closed_for_ever() {
     keep_head(&installation, &head).await;
     removed(&installation, &case).await;
 
-    assert_eq!(views(&installation, &case, archive).await, before);
+    assert_eq!(views(&installation, &case, there).await, before);
     let by_asking = views_by_asking(&installation, &case).await;
     assert_eq!(by_asking, before_by_asking);
     assert_eq!(concord(&installation, &remembered).await, known);

@@ -172,6 +172,10 @@ fn holds(found: &Value, expected: &Value) -> bool {
                 .into_iter()
                 .all(|(name, value)| own.contains(&name.as_str()) || is_empty(value))
         }
+        (Value::Array(found), Value::Array(expected)) => {
+            let mut pairs = found.iter().zip(expected);
+            found.len() == expected.len() && pairs.all(|(found, expected)| holds(found, expected))
+        }
         (Value::Number(found), Value::Number(expected)) => found.as_f64() == expected.as_f64(),
         (found, expected) => found == expected,
     }

@@ -1,8 +1,10 @@
 //! The client libraries do what `clients/conformance.json` says, and so does an agent with nothing but a NATS client; the agents
 //! of the libraries' READMEs decide a case.
 
+mod alerts;
 mod cases;
 mod conformance;
+mod joining;
 mod large;
 mod life;
 mod memory;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use concord_agent::payload::{Answer, ErrorReport, Finding};
 use concord_agent::protocol::Fault;
-use concord_agent::{Agent, CaseId, Error, ErrorCode, Message, MessageType, Recipient};
+use concord_agent::{Agent, AgentId, CaseId, Error, ErrorCode, Message, MessageType, Recipient};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -51,6 +51,10 @@ async fn conforms(durable: bool) {
         .connect(&stage.broker.url())
         .await
         .expect("it connects");
+    // The broker has read the subscriptions of an agent once it has stored what the agent published after them.
+    let greeting = json!({ "result": "connected" });
+    observe(&agent, &greeting).await.expect("it is stored");
+    stage.next("greeting").await;
     conformance::play(&mut stage).await;
     agent.close().await.expect("it is closed");
 }
@@ -81,6 +85,13 @@ async fn call(agent: &Agent, message: &Message, case: &Case) -> Result<(), Error
         }
         "fail" => Err(Error::handler("as the case wants it")),
         "request" => request(agent, case).await,
+        "request_batch" => request_batch(agent, case).await,
+        "add_participant" => {
+            let case_id = CaseId::new(text("case_id")).expect("a case");
+            let joined = AgentId::new(text("agent_id")).expect("a name");
+            let joined = agent.add_participant(&case_id, &joined).await?;
+            observe(agent, &json!({ "result": { "agent_id": joined } })).await
+        }
         _ => call_to_group(agent, case).await,
     }
 }
@@ -133,14 +144,35 @@ async fn request(agent: &Agent, case: &Case) -> Result<(), Error> {
         }
     };
     let outcome = match answered {
-        Ok(result) => json!({ "result": result }),
-        Err(Error::Refused(report)) => json!({ "error": ErrorReport::clone(&report).error_code }),
         Err(Error::Timeout { .. }) => json!({ "error": "TIMEOUT" }),
-        Err(error) => return Err(error),
+        answered => told(answered)?,
     };
+    observe(agent, &outcome).await
+}
+
+fn told(answered: Result<Value, Error>) -> Result<Value, Error> {
+    match answered {
+        Ok(result) => Ok(json!({ "result": result })),
+        Err(Error::Refused(report)) => {
+            Ok(json!({ "error": ErrorReport::clone(&report).error_code }))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes the requests of a case in one batch, and publishes how each ended.
+async fn request_batch(agent: &Agent, case: &Case) -> Result<(), Error> {
+    let to = Recipient::new(case.arguments["to"].as_str().expect("a name")).expect("a recipient");
+    let requests = read(&case.arguments["requests"]);
+    let answered = agent.request_batch(to, requests, None).await?;
+    let results: Result<Vec<_>, _> = answered.into_iter().map(told).collect();
+    observe(agent, &json!({ "results": results? })).await
+}
+
+async fn observe(agent: &Agent, outcome: &Value) -> Result<(), Error> {
     let observer = Recipient::new("observer").expect("a recipient");
     agent
-        .publish(&agent.message(observer, MessageType::InfoUpdate, &outcome)?)
+        .publish(&agent.message(observer, MessageType::InfoUpdate, outcome)?)
         .await
 }
 

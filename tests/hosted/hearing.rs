@@ -70,6 +70,21 @@ fn expected(others: [&str; 2]) -> Vec<(String, String, u64)> {
     rows
 }
 
+/// It was told once how its debate has ended, which the parties have voted on.
+fn check_end(server: &Server) {
+    let calls = server.received().into_iter().map(|call| call.body);
+    let told: Vec<Value> = calls
+        .filter(|body| body["message_type"] == "notification")
+        .collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    let (event, status) = (
+        &told[0]["payload"]["event"],
+        &told[0]["payload"]["data"]["outcome"]["status"],
+    );
+    assert_eq!((event, status), (&json!("debate_resolved"), &json!("vote")));
+    assert_eq!(told[0]["priority"], "high");
+}
+
 #[tokio::test]
 async fn parties_hear_each_other_and_a_hosted_agent_is_not_called_by_that() {
     let server = Server::start(|received| async move {
@@ -129,7 +144,10 @@ async fn parties_hear_each_other_and_a_hosted_agent_is_not_called_by_that() {
         .received()
         .iter()
         .map(|call| call.body["message_type"].clone())
+        // It is told how the debate has ended.
+        .filter(|kind| *kind != "notification")
         .collect();
     assert_eq!(calls, ["task_assignment", "question", "question"]);
+    check_end(&server);
     stage.installation.holds(PATIENCE).await;
 }

@@ -1,11 +1,13 @@
 //! Hosted agents that are servers and models, on a real broker with real processes.
 
+mod alerts;
 mod budgets;
 mod decision;
 mod dialects;
 mod embeddings;
 mod failing;
 mod hearing;
+mod insights;
 mod journey;
 mod killed;
 mod loops;

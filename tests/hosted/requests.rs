@@ -149,6 +149,74 @@ async fn what_the_coordinator_ends_is_ended_once_and_what_it_refuses_is_not_carr
     stage.installation.holds(PATIENCE).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_is_taken_apart_and_answered_together() {
+    let server = Server::start(|received| async move {
+        match received.body["payload"]["action"].as_str() {
+            Some("ponder") => std::future::pending().await,
+            Some("break") => (404, String::new()),
+            Some("later") => (202, String::new()),
+            _ => (200, DONE.to_owned()),
+        }
+    })
+    .await;
+    let agent = unique("dan");
+    let url = &server.url;
+    let settings = format!(
+        "[[service.agents]]\nagent_id = \"{agent}\"\ninstances = 4\nhttp = {{ url = \"{url}/x\" }}\n"
+    );
+    let stage = Stage::start(1, &settings).await;
+    let client = stage.installation.client();
+    let actions = ["build", "break", "ponder", "later", "build"];
+    let requests = actions.map(|action| json!({ "action": action, "parameters": {} }));
+    let payload =
+        json!({ "action": "batch", "parameters": { "requests": requests }, "deadline": soon() });
+    let batch = request(&stage, &agent, payload);
+    batch.publish(client).await;
+    let answer = stage.answer(batch.id()).await;
+    assert_eq!(answer["payload"]["status"], "partial", "{answer}");
+    let responses = answer["payload"]["result"]["responses"].as_array().unwrap();
+    let ended: Vec<_> = responses
+        .iter()
+        .map(|part| match &part["error"] {
+            Value::Null => part["result"].clone(),
+            error => error["error_code"].clone(),
+        })
+        .collect();
+    let done = json!({ "done": true });
+    assert_eq!(
+        ended,
+        [
+            done.clone(),
+            json!("INTERNAL_ERROR"),
+            json!("TIMEOUT"),
+            json!("INTERNAL_ERROR"),
+            done
+        ],
+        "{answer:#}"
+    );
+    // Each request came by itself, and they are told apart.
+    let mut asked: Vec<_> = server
+        .received()
+        .iter()
+        .map(|one| {
+            one.body["message_id"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        })
+        .collect();
+    asked.sort();
+    let parts: Vec<_> = (0..5)
+        .map(|place| format!("{}-part-{place}", batch.id()))
+        .collect();
+    assert_eq!(asked, parts);
+    settled(client, PATIENCE).await.unwrap();
+    let ended = ("response".to_owned(), batch.id().to_owned());
+    assert_eq!(answers(&stage).await, [ended]);
+    stage.installation.holds(PATIENCE).await;
+}
+
 /// A program that waits for a file, and then answers or ends.
 const HELD: &str = r#"import json, os, sys, time
 for line in sys.stdin:

@@ -13,7 +13,7 @@ const REASONS: [(&str, &str); 19] = [
     ),
     (
         "bit-vec",
-        "jsonschema (tests) by fancy-regex, and rcgen (tests) by yasna",
+        "jsonschema (tests) by fancy-regex, and rcgen by yasna",
     ),
     (
         "block-buffer",
@@ -54,7 +54,7 @@ const REASONS: [(&str, &str); 19] = [
         "syn",
         "derive macros of tokenizers and others are still on 2; built once for the host",
     ),
-    ("synstructure", "rcgen (tests) by asn1-rs on 0.13"),
+    ("synstructure", "rcgen by asn1-rs on 0.13"),
     ("windows-sys", "ring on 0.52; built on Windows only"),
 ];
 

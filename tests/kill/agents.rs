@@ -9,6 +9,9 @@ use concord_testkit::{Message, ReceivedMessage};
 use futures::TryStreamExt;
 use tokio::task::JoinSet;
 
+/// An agent that has failed begins again at most so often.
+const TRIES: Duration = Duration::from_millis(200);
+
 /// The answers of an agent to a message; the same whenever, and however often, it receives the message.
 pub(crate) type Answers = fn(&ReceivedMessage) -> Vec<Message>;
 
@@ -29,9 +32,12 @@ impl Agents {
             let jetstream = jetstream::new(client.clone());
             tasks.spawn(async move {
                 // After any failure, messages that were not acknowledged are delivered again. A request waits for the
-                // broker.
+                // broker, but one that has no leader refuses at once.
+                let mut tries = tokio::time::interval(TRIES);
+                tries.tick().await;
                 while let Err(error) = listen(&jetstream, name, answers).await {
                     println!("{name} begins again: {error}");
+                    tries.tick().await;
                 }
             });
         }

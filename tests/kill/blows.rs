@@ -8,7 +8,7 @@ use concord_testkit::{Plan, Random, SERVICES, TestInstallation, with_hosted_agen
 use concord_wire::subject::Service;
 
 /// Processes of each service.
-const REPLICAS: usize = 2;
+pub(crate) const REPLICAS: usize = 2;
 /// Each process is killed so often.
 const KILLS: u64 = 3;
 

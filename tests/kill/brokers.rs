@@ -1,7 +1,8 @@
 //! Three brokers that form a cluster, and the links between them, which can be cut.
 //!
 //! Each broker reaches each other one through a link of its own, a forwarder in this process. A link that is cut carries nothing and
-//! says nothing, as a network does that loses every packet; when it is mended, what was held goes on.
+//! says nothing, as a network does that loses every packet; when it is mended, what was held goes on. Each keeps its streams on a disk of
+//! its own, which can become full.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -15,6 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::disk::Disk;
+
 /// How many brokers.
 pub(crate) const BROKERS: usize = 3;
 /// The size of a forwarder's buffer.
@@ -26,8 +29,10 @@ pub(crate) struct Brokers {
     servers: Vec<NatsServer>,
     /// For each broker whether its links carry anything.
     connected: Vec<watch::Sender<bool>>,
+    /// The disk of each; none where no file system can be mounted.
+    disks: Vec<Disk>,
     _links: JoinSet<()>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Brokers {
@@ -40,7 +45,7 @@ impl Brokers {
         let addresses: Vec<SocketAddr> = (0..BROKERS).map(|_| free_address()).collect();
         let connected: Vec<_> = (0..BROKERS).map(|_| watch::channel(true).0).collect();
         let mut links = JoinSet::new();
-        let mut starts = Vec::new();
+        let (mut starts, mut disks) = (Vec::new(), Vec::new());
         for (broker, address) in addresses.iter().enumerate() {
             let mut routes = Vec::new();
             for (other, to) in addresses.iter().enumerate() {
@@ -56,6 +61,7 @@ impl Brokers {
                 routes.join(", ")
             );
             let home = directory.path().join(broker.to_string());
+            disks.extend(Disk::mount(&home.join("jetstream")));
             starts.push(async move {
                 let server = NatsServer::spawn_with(&nats_server(), &home, None, &config).await;
                 server.unwrap_or_else(|error| panic!("{error}"))
@@ -64,8 +70,9 @@ impl Brokers {
         Self {
             servers: join_all(starts).await,
             connected,
+            disks,
             _links: links,
-            _directory: directory,
+            directory,
         }
     }
 
@@ -104,6 +111,33 @@ impl Brokers {
     /// Mends its links.
     pub(crate) fn mend(&self, broker: usize) {
         self.connected[broker].send_replace(true);
+    }
+
+    /// Whether their disks can become full.
+    pub(crate) fn have_disks(&self) -> bool {
+        self.disks.len() == BROKERS
+    }
+
+    /// Fills the disk of one.
+    pub(crate) async fn fill_disk(&self, broker: usize) {
+        self.disks[broker].fill().await;
+    }
+
+    /// How many have found their disk full.
+    pub(crate) fn found_full(&self) -> usize {
+        let found_full = |broker: &usize| {
+            let home = self.directory.path().join(broker.to_string());
+            let log = std::fs::read_to_string(home.join("nats-server.log"));
+            log.unwrap_or_default().contains("no space left on device")
+        };
+        (0..BROKERS).filter(found_full).count()
+    }
+
+    /// Makes room on the disk of one, and starts it again: it does not write any more until then.
+    pub(crate) async fn make_room(&self, broker: usize) {
+        self.disks[broker].make_room();
+        self.servers[broker].stop().await;
+        self.start_again(broker).await;
     }
 
     fn signal(&self, broker: usize, signal: &str) {

@@ -57,7 +57,7 @@ async fn run(blows: &[(u64, Blow)]) -> (Vec<(String, Value)>, u64) {
 }
 
 /// Checks that the invariants hold, that replaying gives what is stored, and that no message had to be given up.
-async fn check(installation: &TestInstallation) {
+pub(crate) async fn check(installation: &TestInstallation) {
     let letters = dead_letters(installation.client())
         .await
         .expect("the stream can be read");

@@ -1,5 +1,6 @@
 //! A challenge that nobody answers goes through all five levels, and a gate overrides the provisional decision.
 
+use concord_testkit::{Message, event_data};
 use serde_json::{Value, json};
 
 use crate::impact;
@@ -56,8 +57,43 @@ async fn check_gate_is_closed(stage: &Stage) {
     );
 }
 
+/// Gail and gus override at the same time, by what they were shown: who was first. The other is told that nothing is left to review.
+async fn override_at_once(stage: &Stage, debate: &str) -> &'static str {
+    stage.installation.register("gus", &["reviewer"]).await;
+    let review = json!({
+        "gate": "valuation", "action": "override", "debate_id": debate, "position": "28 %", "value": 28,
+        "rationale": "Management guidance.",
+    });
+    for reviewer in ["gail", "gus"] {
+        Message::new(
+            &stage.case,
+            reviewer,
+            "coordinator",
+            "review",
+            review.clone(),
+        )
+        .publish(stage.installation.client())
+        .await;
+    }
+    let reviewed = stage.event("case", "gate_reviewed", |_| true).await;
+    let [first, other] = match reviewed["data"]["heard"]["agent_id"] == "gail" {
+        true => ["gail", "gus"],
+        false => ["gus", "gail"],
+    };
+    let told = stage
+        .message_to(other, "error", |error| {
+            error["payload"]["details"]["pointer"] == "/payload/debate_id"
+        })
+        .await;
+    let why = told["payload"]["error_message"]
+        .as_str()
+        .unwrap_or_default();
+    assert!(why.contains(debate), "{told}");
+    first
+}
+
 /// The overriding decision is in the log of decisions, the track record of finance, and the precedents.
-async fn check_override_is_recorded(stage: &Stage) {
+async fn check_override_is_recorded(stage: &Stage, by: &str) {
     let settled = wait_until_settled(stage, "overridden").await;
     assert_eq!(settled["data"]["outcome"]["resolution"]["value"], 28);
     assert_eq!(
@@ -71,7 +107,7 @@ async fn check_override_is_recorded(stage: &Stage) {
         .await;
     assert_eq!(
         (&observed["id"], &observed["data"]["by"]),
-        (&json!(stage.finance), &json!("gail"))
+        (&json!(stage.finance), &json!(by))
     );
     // Whose case it was: no opener's cases make up more than a share of a record.
     let opened = stage.event("case", "opened", |_| true).await;
@@ -95,14 +131,9 @@ async fn a_challenge_that_nobody_answers_climbs_all_five_levels_and_a_gate_overr
     check_gate_is_closed(&stage).await;
     stage.event("debate", "awaits_gate", |_| true).await;
     impact::publish(&stage).await;
-    stage
-        .review(json!({
-            "gate": "valuation", "action": "override", "debate_id": debate, "position": "28 %", "value": 28,
-            "rationale": "Management guidance.",
-        }))
-        .await;
-    check_override_is_recorded(&stage).await;
-    impact::check_report(&stage).await;
+    let first = override_at_once(&stage, &debate).await;
+    check_override_is_recorded(&stage, first).await;
+    impact::check_report(&stage, first).await;
     stage
         .review(json!({ "gate": "valuation", "action": "pass" }))
         .await;
@@ -110,4 +141,8 @@ async fn a_challenge_that_nobody_answers_climbs_all_five_levels_and_a_gate_overr
         .event("case", "gate_passed", |data| data["gate"] == "valuation")
         .await;
     stage.holds().await;
+    for once in ["case.*.gate_reviewed", "impact.*.assessed"] {
+        let all = event_data(stage.installation.client(), once).await;
+        assert_eq!(all.map(|all| all.len()), Ok(1), "{once}");
+    }
 }

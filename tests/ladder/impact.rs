@@ -32,12 +32,12 @@ pub(crate) async fn publish(stage: &Stage) {
 }
 
 /// The report names the override and both analyses, those whose analyses they are hear of it, and the command shows it.
-pub(crate) async fn check_report(stage: &Stage) {
+pub(crate) async fn check_report(stage: &Stage, by: &str) {
     let assessed = stage
         .event("impact", "assessed", |data| data["status"] == "overridden")
         .await;
     let data = &assessed["data"];
-    assert_eq!(data["by"], "gail");
+    assert_eq!(data["by"], by);
     let report = &data["report"];
     let changed = &report["changed_assumption"];
     assert_eq!(
@@ -64,7 +64,7 @@ pub(crate) async fn check_report(stage: &Stage) {
         stage
             .message_to(agent, "notification", |message| {
                 let payload = &message["payload"];
-                payload["event"] == "impact_assessed" && payload["data"]["by"] == "gail"
+                payload["event"] == "impact_assessed" && payload["data"]["by"] == by
             })
             .await;
     }

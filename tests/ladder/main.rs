@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 mod decision;
+mod estimates;
 mod gate;
 mod impact;
 mod ruling;

@@ -102,6 +102,17 @@ impl Stage {
         .await
     }
 
+    /// Waits for an event of this case: the whole event.
+    pub(crate) async fn event_of(&self, case: &str, event: &str) -> Value {
+        let filter = format!("case.{case}.{event}");
+        wait_for(&filter, PATIENCE, async || {
+            let all = events(self.installation.client(), &filter).await?;
+            let found = all.iter().map(Stored::json).next();
+            found.ok_or_else(|| "there is none".to_owned())
+        })
+        .await
+    }
+
     /// Waits until the debate comes to a level: the contents of the event.
     pub(crate) async fn escalated_to(&self, level: u8) -> Value {
         let event = self.event("debate", "escalated", |data| data["to"] == level);

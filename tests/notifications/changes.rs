@@ -1,10 +1,12 @@
 //! People are told when what they answer for changes: their ruling was overridden, a decision that they ruled in has changed,
 //! something else proved right, or a debate that they let lie was taken from them.
 
-use concord_testkit::{Message, unique};
+use concord_testkit::{Message, command, concord, finish, programs_of, unique};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::HOUR;
+use crate::server::header;
 use crate::stage::{Servers, Stage, webhook_url};
 
 /// The second debate about the margin: the one who was challenged challenges back.
@@ -135,4 +137,94 @@ async fn an_opener_and_the_operators_are_told_that_a_quota_stopped_the_opener() 
     // Twice refused, told once.
     let both = [json!(["olga@example.org"]), json!(["opal@example.org"])];
     assert_eq!(told, both.iter().collect::<Vec<_>>());
+}
+
+/// The broker's users: that of an arbiter as the command prints it, and one for the services.
+fn users(arbiter: &str) -> String {
+    let printed = concord(&["permissions", "--role", "arbiter", arbiter, "--json"]);
+    let printed: Value = serde_json::from_slice(&printed.stdout).expect("JSON");
+    let arbiter =
+        json!({ "user": arbiter, "password": "x", "permissions": printed["permissions"] });
+    let services = json!({ "user": "services", "password": "x" });
+    let users = json!({ "users": [arbiter, services] });
+    format!("authorization: {users}\nno_auth_user: services")
+}
+
+/// What the mail says to run shows an arbiter the alert, with the arbiter's own user.
+async fn check_followed(stage: &Stage, arbiter: &str, mail: &str) {
+    let named = mail
+        .lines()
+        .find_map(|line| line.strip_prefix("  concord alert show "));
+    let alert = named.expect("the command").trim();
+    let server = stage.installation.server_url();
+    let server = server.replacen("nats://", &format!("nats://{arbiter}:x@"), 1);
+    let arguments = [
+        "alert", "show", alert, "--json", "--as", arbiter, "--server", &server,
+    ];
+    let program = programs_of(&["concord-cli"]).join("concord");
+    let shown = finish(command(program).args(arguments)).await.json();
+    assert_eq!(
+        (&shown["alert"]["new_regime"], &shown["heard"]["agent_id"]),
+        (&json!("BEAR"), &json!("macro")),
+        "{shown}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_rules_or_reviews_is_told_of_a_change_of_regime_and_of_a_missing_report() {
+    let (eva, gail, olga) = (unique("eva"), unique("gail"), unique("olga"));
+    let (stage, servers) = Servers::start_with_users("200", users(&eva)).await;
+    register(&stage, &eva, "arbiter", "eva@example.org").await;
+    register(&stage, &gail, "reviewer", "gail@example.org").await;
+    register(&stage, &olga, "operator", "olga@example.org").await;
+    stage.installation.register("macro", &["alerter"]).await;
+    let rules = json!({
+        "rules": { "regime_change": { "report_within_ms": 1_000 } }, "by": olga, "why": "soon",
+    });
+    let coordinator = Service::Coordinator;
+    stage
+        .installation
+        .ask(coordinator, "put_alert_rules", &rules)
+        .await
+        .expect("they are stored");
+    let alert = json!({
+        "event_type": "regime_change", "old_regime": "BULL", "new_regime": "BEAR", "confidence": 0.85,
+        "recommended_actions": ["Recalculate\nUntil: never"],
+    });
+    Message::new("_", "macro", "coordinator", "alert", alert)
+        .with("/priority", "system_critical")
+        .store(stage.installation.client())
+        .await;
+    let mail = servers
+        .smtp
+        .mail("[Concord] The regime has changed: BEAR")
+        .await;
+    for line in [
+        "Regime: BULL -> BEAR",
+        "Confidence: 0.85",
+        "To do: Recalculate Until: never",
+    ] {
+        assert!(text(&mail).contains(line), "{}", text(&mail));
+    }
+    check_followed(&stage, &eva, text(&mail)).await;
+    let mail = servers.smtp.mail("[Concord] A report is missing").await;
+    assert!(text(&mail).contains("Awaited of: macro"), "{}", text(&mail));
+    assert!(
+        text(&mail).contains("  concord alert show "),
+        "{}",
+        text(&mail)
+    );
+    stage.wait_until_all_are_told().await;
+    let told: Vec<Value> = servers.smtp.received();
+    let many = |subject: &str| {
+        let of = told
+            .iter()
+            .filter(|mail| header(mail, "subject").contains(subject));
+        of.count()
+    };
+    assert_eq!(
+        (many("The regime has changed"), many("A report is missing")),
+        (2, 3),
+        "{told:?}"
+    );
 }

@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
-use concord_testkit::{free_address, wait_for};
+use concord_testkit::{free_address, python_tools, wait_for};
 use serde_json::Value;
 
 use crate::PATIENCE;
@@ -15,23 +15,6 @@ pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// The directory where Python finds aiosmtpd, which is installed there when it is missing.
-fn python_path() -> PathBuf {
-    static INSTALLED: OnceLock<()> = OnceLock::new();
-    INSTALLED.get_or_init(|| {
-        let output = Command::new(root().join("scripts/python-tools"))
-            .arg("--tests")
-            .output();
-        let output = output.expect("scripts/python-tools runs");
-        assert!(
-            output.status.success(),
-            "scripts/python-tools: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    });
-    root().join(".tools")
 }
 
 /// A port that nobody listens on.
@@ -73,7 +56,7 @@ impl Server {
             .args(["--port", &port.to_string()])
             .args(arguments);
         python
-            .env("PYTHONPATH", python_path())
+            .env("PYTHONPATH", python_tools())
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
         let mut process = python.spawn().expect("python3 runs");

@@ -29,6 +29,8 @@ pub(crate) struct Channels {
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     /// The adapter's section `work`.
     pub(crate) work: &'static str,
+    /// The configuration of the broker's users, besides its own.
+    pub(crate) users: String,
 }
 
 /// The address of eve's webhook, on a server of the test. It holds what may be a secret.
@@ -46,6 +48,11 @@ pub(crate) struct Servers {
 impl Servers {
     /// Starts them, and an installation whose adapter uses both; webhooks are answered with this status.
     pub(crate) async fn start(status: &str) -> (Stage, Self) {
+        Self::start_with_users(status, String::new()).await
+    }
+
+    /// The same with a broker that knows the users of this configuration.
+    pub(crate) async fn start_with_users(status: &str, users: String) -> (Stage, Self) {
         let smtp_port = free_port();
         let webhook_port = free_port();
         let servers = Self {
@@ -56,6 +63,7 @@ impl Servers {
         let stage = Stage::start(&Channels {
             smtp: Some(smtp_port),
             webhook: Some(webhook_port),
+            users,
             ..Channels::default()
         })
         .await;
@@ -96,7 +104,8 @@ impl Stage {
     pub(crate) async fn start(channels: &Channels) -> Self {
         // Whoever is no operator may have one open case.
         let quota = "service.quota.open_cases=1";
-        let installation = TestInstallation::start_with(|plan| {
+        let installation = TestInstallation::start_with(|mut plan| {
+            plan.nats_config.clone_from(&channels.users);
             with_adapter_settings(plan, &channels.toml())
                 .with_service_setting(Service::Coordinator, quota)
         });

@@ -1,5 +1,5 @@
 //! An agent whose user has nothing but the permissions that `concord permissions` prints has a durable inbox, which operators have made when
-//! they registered it: it takes and acknowledges what is its own, and nobody else's.
+//! they registered it, or the coordinator when it has registered itself: it takes and acknowledges what is its own, and nobody else's.
 
 use std::io::Write as _;
 
@@ -8,11 +8,12 @@ use async_nats::{ConnectOptions, jetstream};
 use concord_agent::Agent;
 use concord_events::topology::StreamKind;
 use concord_testkit::{Message, TestInstallation, concord, stored, unique, wait_for};
+use concord_wire::payload::Card;
 use concord_wire::subject::{Lane, SubjectSpace};
 use concord_wire::{AgentId, MessageType};
 use futures::StreamExt;
 use serde_json::{Value, json};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
 use crate::PATIENCE;
@@ -50,8 +51,8 @@ async fn wait_until_empty(installation: &TestInstallation, agent: &AgentId) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_takes_what_was_kept_for_it_and_nobody_elses() {
-    let [eva, mallory] = agents(["eva", "mallory"]);
-    let installation = start(users(&[&eva, &mallory])).await;
+    let [eva, mallory, zoe] = agents(["eva", "mallory", "zoe"]);
+    let installation = start(users(&[&eva, &mallory, &zoe])).await;
     register(&installation, &eva);
     register(&installation, &mallory);
     let mut his = User::connect(&installation, &mallory).await;
@@ -64,19 +65,7 @@ async fn an_agent_takes_what_was_kept_for_it_and_nobody_elses() {
         note(&eva, number).store(&his.client).await;
     }
 
-    let (sender, mut heard) = unbounded_channel();
-    let options = ConnectOptions::with_user_and_password(eva.to_string(), "x".into());
-    let agent = Agent::builder(eva.as_str())
-        .options(options)
-        .registered_inbox()
-        .on(MessageType::InfoUpdate, move |_, message| {
-            let payload: Value = serde_json::from_str(message.payload.get()).expect("JSON");
-            let _ = sender.send(payload["summary"].clone());
-            async { Ok(()) }
-        })
-        .connect(installation.server_url())
-        .await
-        .expect("she may connect");
+    let (agent, mut heard) = connect(&installation, &eva, None).await;
     note(&eva, 3).store(&his.client).await;
     let mut summaries = Vec::new();
     for _ in 0..4 {
@@ -102,6 +91,46 @@ async fn an_agent_takes_what_was_kept_for_it_and_nobody_elses() {
     his.may_not_publish(next, b"", "what waits for her").await;
     his.may_not_subscribe(hers.deliver_to).await;
     name_an_event(&installation, &his, &mallory, note(&mallory, 4)).await;
+
+    // Zoe registers herself, and goes.
+    let card = Card::new(zoe.clone());
+    let (agent, _) = connect(&installation, &zoe, Some(card.clone())).await;
+    agent.close().await.expect("it ends");
+    note(&zoe, 5).store(&his.client).await;
+    let (agent, mut heard) = connect(&installation, &zoe, Some(card)).await;
+    let summary = timeout(PATIENCE, heard.recv()).await.expect("it is heard");
+    assert_eq!(summary, Some(json!("note 5")));
+    wait_until_empty(&installation, &zoe).await;
+    agent.close().await.expect("it ends");
+    // Nobody has one made for another.
+    let subject = format!("concord.v1.api.coordinator.inbox.{mallory}");
+    let asked = his.client.request(subject, "{\"of\":\"zoe\"}".into()).await;
+    let asked = asked.expect("an answer").headers.unwrap_or_default();
+    assert!(asked.get("Nats-Service-Error").is_some(), "{asked:?}");
+}
+
+/// Connects an agent that takes its inbox; and what it hears.
+async fn connect(
+    installation: &TestInstallation,
+    agent: &AgentId,
+    card: Option<Card>,
+) -> (Agent, UnboundedReceiver<Value>) {
+    let (sender, heard) = unbounded_channel();
+    let options = ConnectOptions::with_user_and_password(agent.to_string(), "x".into());
+    let builder = Agent::builder(agent.as_str())
+        .options(options)
+        .registered_inbox()
+        .on(MessageType::InfoUpdate, move |_, message| {
+            let payload: Value = serde_json::from_str(message.payload.get()).expect("JSON");
+            let _ = sender.send(payload["summary"].clone());
+            async { Ok(()) }
+        });
+    let builder = match card {
+        Some(card) => builder.card(card),
+        None => builder,
+    };
+    let connected = builder.connect(installation.server_url()).await;
+    (connected.expect("it may connect"), heard)
 }
 
 /// Mallory acknowledges a message and asks that the broker's answer, which is empty, goes to the place of an event.

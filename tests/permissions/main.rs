@@ -8,6 +8,7 @@ mod command;
 mod credentials;
 mod direct_get;
 mod inbox;
+mod payloads;
 mod people;
 mod policies;
 mod quotas;

@@ -4,7 +4,7 @@ use concord_testkit::{Message, TestInstallation, dead_letters, unique};
 use serde_json::json;
 
 use crate::PATIENCE;
-use crate::stage::{ask, assignment, hears, opening, register, reply, to_coordinator};
+use crate::stage::{ask, assignment, hears, nth_answer, opening, register, reply, to_coordinator};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sender_is_told_what_is_wrong_and_where() {
@@ -114,8 +114,9 @@ async fn bids_and_answers_that_do_not_count_change_nothing() {
     assert_eq!(error["error_code"], "UNAUTHORIZED");
     let done = reply("ann", &award, "task_result", json!({ "result": 1 }));
     done.publish(client).await;
-    // The same message again is nothing new; another answer is refused.
+    // The same message again is nothing new; another answer is refused once there is one.
     done.publish(client).await;
+    nth_answer(client, &net, 1).await;
     let again = done.with("/message_id", unique("again"));
     let (_, error) = ask(client, &again).await;
     assert_eq!(error["details"]["pointer"], "/reply_to", "{error}");

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 mod bad_input;
+mod command;
+mod estimates;
 mod killed;
 mod panels;
 mod quotas;

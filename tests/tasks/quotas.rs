@@ -1,6 +1,6 @@
 //! An opener has as many open tasks as the installation allows, and no more.
 
-use concord_testkit::{TestInstallation, audit, concord, wait_for};
+use concord_testkit::{TestInstallation, audit, concord, event_data, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -27,6 +27,12 @@ async fn who_has_all_the_tasks_of_the_quota_waits_until_one_ends() {
     assert_eq!(payload["error_code"], "CAPACITY_EXCEEDED", "{payload}");
     let why = payload.to_string();
     assert!(why.contains("more than 2 open tasks"), "{why}");
+    // It names the task, and once more where versions that know no tasks here look for a case (record 92).
+    let told = event_data(client, "opener.olga.quota_reached")
+        .await
+        .unwrap();
+    let about = [&told[0]["task_id"], &told[0]["case_id"]];
+    assert_eq!(about, [&json!("t-3"), &json!("t-3")], "{told:?}");
     // What is refused for another reason takes no place, and whoever else opens has places of their own.
     let nobody = json!({ "criteria": { "agents": ["nobody"] } });
     let (_, payload) = ask(client, &opening("broadcast", &nobody)).await;

@@ -34,19 +34,19 @@ async fn case_of(installation: &TestInstallation, participants: &[&str]) -> Stri
 }
 
 /// The analysis that a message asks to do again; none for another message.
-fn asked(kind: &str, body: &Value) -> Option<String> {
+pub(crate) fn asked(kind: &str, body: &Value) -> Option<String> {
     let task = &body["payload"]["task"];
     let is_it = kind == "task_assignment" && task["type"] == "rerun_analysis";
     let id = task["input"]["analysis_id"].as_str();
     id.filter(|_| is_it).map(str::to_owned)
 }
 
-fn figures(x: i64) -> Reply {
+pub(crate) fn figures(x: i64) -> Reply {
     result(json!({ "figures": { "x": x } }))
 }
 
 /// Runs a verb of `concord impact`: whether it succeeds, and what it prints.
-fn impact(installation: &TestInstallation, arguments: &[&str]) -> (bool, String) {
+pub(crate) fn impact(installation: &TestInstallation, arguments: &[&str]) -> (bool, String) {
     let server = installation.server_url().to_owned();
     let done = concord(&[&["impact"], arguments, &["--server", &server]].concat());
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -145,7 +145,7 @@ async fn check_forged(client: &Client) {
 }
 
 /// Gives the findings of the participants, who agree, and waits for the decision.
-async fn decide(client: &Client, case: &str, participants: &[&str]) {
+pub(crate) async fn decide(client: &Client, case: &str, participants: &[&str]) {
     for agent in participants {
         let finding = json!({ "summary": "Fine.", "risk_score": 40 });
         Message::finding(case, agent, finding, 0.8)
@@ -218,7 +218,7 @@ async fn each_analysis_is_done_again_once_when_a_coordinator_is_killed() {
 }
 
 /// Waits until so many steps have ended: their events.
-async fn steps_ended(client: &Client, filter: &str, count: usize) -> Vec<Value> {
+pub(crate) async fn steps_ended(client: &Client, filter: &str, count: usize) -> Vec<Value> {
     wait_for(format!("{count} steps to end"), PATIENCE, async || {
         let ended = event_data(client, filter).await?;
         match ended.len() >= count {

@@ -24,6 +24,21 @@ async fn is_there(installation: &TestInstallation, status: &str) -> Value {
     .await
 }
 
+/// Waits until so much in a row counts of the agent.
+async fn has_let_pass(installation: &TestInstallation, count: u64) {
+    wait_for(format!("{count} in a row"), PATIENCE, async || {
+        let ann = shown(installation);
+        (ann["silent_in_a_row"] == count)
+            .then_some(())
+            .ok_or_else(|| ann.to_string())
+    })
+    .await;
+}
+
+fn now_ms() -> i64 {
+    concord_runtime::service::clock::now().unix_millis()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
     let installation = TestInstallation::start_with(|plan| {
@@ -74,12 +89,19 @@ async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
     let asked = assignment(client, "ann", "t-4").await;
     let done = reply("ann", &asked, "task_result", json!({ "result": 3 }));
     done.publish(client).await;
-    wait_for("nothing to make up for", PATIENCE, async || {
-        let ann = shown(&installation);
-        (ann["silent_in_a_row"] == 0)
-            .then_some(())
-            .ok_or_else(|| ann.to_string())
-    })
-    .await;
+    has_let_pass(&installation, 0).await;
+
+    // An answer that comes late does not count, but she is heard of.
+    let soon = concord_wire::Timestamp::from_unix_millis(now_ms() + 400);
+    let request = json!({ "action": "sum", "parameters": {}, "deadline": soon });
+    let request = Message::new("_", "olga", "ann", "request", request);
+    assert_eq!(ask(client, &request).await.1["error_code"], "TIMEOUT");
+    has_let_pass(&installation, 1).await;
+    let late = json!({ "status": "success", "result": {} });
+    let late = Message::new("_", "ann", "olga", "response", late)
+        .with("/reply_to", request.id())
+        .with("/correlation_id", request.id());
+    late.publish(client).await;
+    has_let_pass(&installation, 0).await;
     audit(client).await.unwrap();
 }

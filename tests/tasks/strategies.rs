@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use concord_agent::{Agent, Error};
 use concord_testkit::TestInstallation;
+use concord_wire::MessageType;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -18,6 +20,36 @@ async fn completed(installation: &TestInstallation, strategy: &str, more: Value)
     assert_eq!(kind, "notification", "{payload}");
     assert_eq!(payload["event"], "task_completed");
     payload["data"].clone()
+}
+
+/// A library says so where a handler fails, and so may anybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_fails_has_failed_at_once_and_the_next_one_is_asked() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let skilled = || json!({ "skills": [{ "name": "sum" }] });
+    let skill = serde_json::from_value(json!({ "name": "sum" })).unwrap();
+    let ann = Agent::builder("ann")
+        .skill(skill)
+        .on(MessageType::TaskAssignment, |_, _| async {
+            Err(Error::handler("out of order"))
+        })
+        .connect(installation.server_url())
+        .await
+        .unwrap();
+    let error = json!({ "error_code": "INTERNAL_ERROR", "error_message": "Out of order." });
+    let ben =
+        move |kind: &str, _: &Value| (kind == "task_assignment").then(|| ("error", error.clone()));
+    let _ben = work(&installation, "ben", skilled(), ben).await;
+    let cyd = |kind: &str, _: &Value| match kind {
+        "task_assignment" => result(json!("cyd")),
+        _ => None,
+    };
+    let _cyd = work(&installation, "cyd", skilled(), cyd).await;
+    let criteria = json!({ "criteria": { "skills": ["sum"] } });
+    let done = completed(&installation, "round_robin", criteria).await;
+    assert_eq!(done["result"], "cyd");
+    ann.close().await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,12 +1,14 @@
 //! The analyses of a case, and what they rest on: agents publish them with nothing but their own users of the broker.
 
 use async_nats::ConnectOptions;
-use concord_testkit::{Message, TestInstallation, audit, concord, dead_letters};
+use concord_testkit::{
+    Message, TestInstallation, audit, concord, dead_letters, message_bodies, wait_for,
+};
 use concord_wire::AgentId;
 use concord_wire::subject::SubjectSpace;
 use serde_json::{Value, json};
 
-use crate::{answer_to, case_of, command};
+use crate::{PATIENCE, answer_to, case_of, command};
 
 fn publish(case: &str, from: &str, id: &str, figures: Value, depends_on: Value) -> Message {
     let parameters = json!({
@@ -86,7 +88,39 @@ async fn what_analyses_rest_on_is_kept_and_no_circle_is_taken() {
     let dead = dead_letters(installation.client()).await.unwrap();
     assert_eq!(dead.len(), refused, "each of them is kept");
     check_graph(&installation, &case);
+    check_resting(&installation, &case).await;
     audit(installation.client()).await.unwrap();
+}
+
+/// Two scores that differ are debated: the parties hear which analyses rest on it, and `concord case show` says it, before anything is
+/// decided.
+async fn check_resting(installation: &TestInstallation, case: &str) {
+    let score = json!([{ "kind": "decision", "id": case, "metric": "risk_score" }]);
+    let limits = publish(case, "ann", "limits", json!({ "limit": 5 }), score);
+    let order = json!([{ "kind": "analysis", "id": "limits" }]);
+    let order = publish(case, "ben", "order", json!({}), order);
+    for analysis in [limits, order] {
+        assert_eq!(hears(installation, &analysis).await.0, "response");
+    }
+    for (agent, risk_score) in [("ann", 20), ("ben", 80)] {
+        let finding = json!({ "summary": "Seen.", "risk_score": risk_score });
+        let said = Message::finding(case, agent, finding, 0.8);
+        said.store(installation.client()).await;
+    }
+    let subject = format!("concord.v1.msg.{case}.debate-facilitator.ben.question");
+    let question = wait_for("a question", PATIENCE, async || {
+        let asked = message_bodies(installation.client(), &subject).await?;
+        asked.into_iter().next().ok_or_else(|| "not yet".to_owned())
+    })
+    .await;
+    assert_eq!(
+        question["payload"]["dependants"],
+        json!(["limits", "order"])
+    );
+    let server = installation.server_url();
+    let shown = concord(&["case", "show", case, "--server", server]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("rest on it: limits, order"), "{shown}");
 }
 
 /// What is wrong is said with its place, and what there is; the number of messages.

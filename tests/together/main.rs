@@ -6,10 +6,14 @@ use async_nats::Client;
 use concord_testkit::{Message, TestInstallation, concord, message_bodies, unique, wait_for};
 use serde_json::{Value, json};
 
+mod alert_rules;
 mod analyses;
 mod board;
 mod commitments;
+mod confirmations;
+mod importance;
 mod joining;
+mod killed;
 mod memory;
 mod memory_sync;
 

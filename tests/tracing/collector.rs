@@ -10,8 +10,11 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use concord_testkit::TestInstallation;
 use futures::future::join_all;
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
+use opentelemetry_proto::tonic::metrics::v1::Metric;
 use opentelemetry_proto::tonic::trace::v1 as otlp;
 use prost::Message;
 use tokio::net::TcpListener;
@@ -56,6 +59,25 @@ impl Span {
     }
 }
 
+/// A log line that a service has sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    /// `service.name` of the sender.
+    pub(crate) service: String,
+    pub(crate) severity: String,
+    pub(crate) text: String,
+    /// In hexadecimal; empty where it belongs to none.
+    pub(crate) trace_id: String,
+    attributes: Vec<KeyValue>,
+}
+
+impl Line {
+    /// An attribute that is a text; empty when there is none.
+    pub(crate) fn attribute(&self, key: &str) -> &str {
+        text(&self.attributes, key)
+    }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -70,6 +92,9 @@ fn text<'a>(attributes: &'a [KeyValue], key: &str) -> &'a str {
 
 struct Received {
     spans: Mutex<Vec<Span>>,
+    lines: Mutex<Vec<Line>>,
+    /// Each with its sender.
+    metrics: Mutex<Vec<(String, Metric)>>,
     /// The sender of each request, whatever was answered.
     requests: Mutex<Vec<String>>,
     status: AtomicU16,
@@ -87,6 +112,8 @@ impl Collector {
     pub(crate) async fn start(status: StatusCode) -> Self {
         let received = Received {
             spans: Mutex::default(),
+            lines: Mutex::default(),
+            metrics: Mutex::default(),
             requests: Mutex::default(),
             status: AtomicU16::new(status.as_u16()),
         };
@@ -95,6 +122,8 @@ impl Collector {
         let address = listener.local_addr().expect("an address").to_string();
         let router = Router::new()
             .route("/v1/traces", post(receive))
+            .route("/v1/logs", post(receive_logs))
+            .route("/v1/metrics", post(receive_metrics))
             .with_state(Arc::clone(&received));
         let serving = tokio::spawn(async move {
             axum::serve(listener, router)
@@ -127,6 +156,21 @@ impl Collector {
             .lock()
             .expect("no test panics here")
             .clone()
+    }
+
+    /// The log lines that were sent.
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        let lines = self.received.lines.lock();
+        lines.expect("no test panics here").clone()
+    }
+
+    /// What a service has sent of a metric, the latest last.
+    pub(crate) fn metric(&self, service: &str, name: &str) -> Vec<Metric> {
+        let metrics = self.received.metrics.lock().expect("no test panics here");
+        let of_it = metrics
+            .iter()
+            .filter(|(sender, metric)| sender == service && metric.name == name);
+        of_it.map(|(_, metric)| metric.clone()).collect()
     }
 
     /// How many requests a service has made, granted or not.
@@ -189,4 +233,48 @@ async fn receive(State(received): State<Arc<Received>>, body: Bytes) -> StatusCo
         }
     }
     status
+}
+
+async fn receive_logs(State(received): State<Arc<Received>>, body: Bytes) -> StatusCode {
+    let Ok(request) = ExportLogsServiceRequest::decode(body) else {
+        return StatusCode::BAD_REQUEST;
+    };
+    for resource in request.resource_logs {
+        let attributes = resource.resource.unwrap_or_default().attributes;
+        let service = text(&attributes, "service.name");
+        let records = resource
+            .scope_logs
+            .into_iter()
+            .flat_map(|scope| scope.log_records);
+        let lines = records.map(|record| Line {
+            service: service.to_owned(),
+            severity: record.severity_text,
+            text: match record.body.and_then(|body| body.value) {
+                Some(Value::StringValue(text)) => text,
+                _ => String::new(),
+            },
+            trace_id: hex(&record.trace_id),
+            attributes: record.attributes,
+        });
+        let mut all = received.lines.lock().expect("no test panics here");
+        all.extend(lines);
+    }
+    StatusCode::OK
+}
+
+async fn receive_metrics(State(received): State<Arc<Received>>, body: Bytes) -> StatusCode {
+    let Ok(request) = ExportMetricsServiceRequest::decode(body) else {
+        return StatusCode::BAD_REQUEST;
+    };
+    for resource in request.resource_metrics {
+        let attributes = resource.resource.unwrap_or_default().attributes;
+        let service = text(&attributes, "service.name");
+        let metrics = resource
+            .scope_metrics
+            .into_iter()
+            .flat_map(|scope| scope.metrics);
+        let mut all = received.metrics.lock().expect("no test panics here");
+        all.extend(metrics.map(|metric| (service.to_owned(), metric)));
+    }
+    StatusCode::OK
 }

@@ -7,6 +7,7 @@ mod collector;
 mod failing;
 mod hosted;
 mod secure;
+mod signals;
 
 /// Longer than anything here takes, even on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);

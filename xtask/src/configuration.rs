@@ -1,6 +1,8 @@
 //! The contents of `docs/configuration.md`: every setting of every service.
 
 use concord_agent_adapter::{AdapterSettings, BudgetSettings, HostedAgent, HttpAgent, OpenAiAgent};
+use concord_conflict_detector::DetectorSettings;
+use concord_coordinator::CoordinatorSettings;
 use concord_debate_facilitator::FacilitatorSettings;
 use concord_escalation_timer::TimerSettings;
 use concord_runtime::service::settings::reference;
@@ -8,6 +10,8 @@ use concord_runtime::service::settings::reference;
 /// The page: the settings that all services share, then those of single services.
 pub fn configuration() -> String {
     // A service's own settings stand under `service` in the settings of all.
+    let coordinator = reference::own_rows::<CoordinatorSettings>();
+    let detector = reference::own_rows::<DetectorSettings>();
     let facilitator = reference::own_rows::<FacilitatorSettings>();
     let timer = reference::own_rows::<TimerSettings>();
     let mut adapter = reference::own_rows::<AdapterSettings>();
@@ -18,6 +22,12 @@ pub fn configuration() -> String {
         "service.budgets.<provider>",
     ));
     reference::page(&[
+        ("coordinator", "The coordinator alone.", coordinator),
+        (
+            "conflict-detector",
+            "The conflict detector alone.",
+            detector,
+        ),
         (
             "debate-facilitator",
             "The debate facilitator alone.",

@@ -32,6 +32,13 @@ async def call(agent: Agent, message: Message, name: str, arguments: dict[str, A
             except RequestError as error:
                 outcome = {"error": error.code}
             await agent.send("observer", "info_update", outcome)
+        case "request_batch":
+            results = await agent.request_batch(**arguments)
+            told = [{"error": one.code} if isinstance(one, RequestError) else {"result": one} for one in results]
+            await agent.send("observer", "info_update", {"results": told})
+        case "add_participant":
+            joined = await agent.add_participant(**arguments)
+            await agent.send("observer", "info_update", {"result": joined})
         case _:
             await getattr(agent, name)(**arguments)
 

@@ -4,7 +4,7 @@ import asyncio
 import unittest
 from typing import Any
 
-from concord_agent.inbox import Inbox
+from concord_agent.inbox import CONCURRENT, Inbox
 
 #: Longer than anything here takes.
 PATIENCE = 10.0
@@ -44,8 +44,8 @@ class Closing(unittest.IsolatedAsyncioTestCase):
         async def hear(delivery: Any, *_: Any) -> None:
             heard.append(delivery)
 
-        inbox, subscription = Inbox(None, "concord", "ann", True, hear, hear), Coincidence()  # type: ignore[arg-type]
-        inbox._pulls.append(asyncio.create_task(inbox._pull(subscription, inbox._seats["msg"])))  # type: ignore[arg-type]
+        inbox, subscription = Inbox(None, "concord", "ann", True, False, hear, hear), Coincidence()  # type: ignore[arg-type]
+        inbox._pulls.append(asyncio.create_task(inbox._pull(subscription, asyncio.Semaphore(CONCURRENT))))  # type: ignore[arg-type]
         await asyncio.wait_for(subscription.asked.wait(), PATIENCE)
         await asyncio.wait_for(inbox.close(), PATIENCE)
         self.assertEqual(heard, [], "the broker keeps it")

@@ -5,7 +5,7 @@ from typing import Any
 
 from concord_agent.message import Message
 from concord_agent.waiting import Waiting
-from concord_agent.waking import awake, is_stand_down
+from concord_agent.waking import awake, event_of
 
 
 def said(message_type: str, to: str, **payload: Any) -> dict[str, Any]:
@@ -77,15 +77,18 @@ class Ending(unittest.IsolatedAsyncioTestCase):
             waiting.end(asked)
         self.assertFalse(waiting.hand_over(response("coordinator", "m-1")))
 
-    def test_only_the_coordinator_tells_an_agent_to_stand_down(self) -> None:
+    def test_a_notification_of_a_service_has_a_handler_of_its_own(self) -> None:
         told = said("notification", "ann", event="stand_down", data={"question": "m-1"})
         for sender, event, expected in (
-            ("coordinator", "stand_down", True),
-            ("eve", "stand_down", False),
-            ("coordinator", "lunch", False),
+            ("coordinator", "stand_down", "stand_down"),
+            ("coordinator", "debate_concluded", "debate_concluded"),
+            ("debate-facilitator", "credibility_changed", "credibility_changed"),
+            ("eve", "stand_down", None),
+            ("coordinator", "lunch", None),
+            ("debate-facilitator", "memory_sync", None),
         ):
             message = Message.of(told | {"from_agent": sender, "payload": {"event": event}})
-            self.assertEqual(is_stand_down(message), expected, (sender, event))
+            self.assertEqual(event_of(message), expected, (sender, event))
 
 
 if __name__ == "__main__":

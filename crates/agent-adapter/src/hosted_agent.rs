@@ -18,6 +18,7 @@ mod host;
 mod http;
 mod inbox;
 mod openai;
+pub(crate) mod passing_on;
 mod pool;
 mod program;
 pub(crate) mod registration;

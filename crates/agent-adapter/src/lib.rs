@@ -71,9 +71,11 @@ impl Run for AgentAdapter {
         let wake = &own.wake;
         let window = usize::from(wake.context_messages);
         runner.answer("context", context_window::verb(&adapter, window));
+        let informed = hosts.iter().filter(|host| host.hears_news());
+        let informed = informed.map(|host| host.agent.agent_id.clone()).collect();
         wake::start(
             &runner,
-            wake,
+            (wake, informed),
             embedding_server,
             &directory,
             &adapter,

@@ -148,7 +148,7 @@ pub struct HostedAgent {
     /// Messages that it works on at once in each replica: copies of the program, or calls.
     #[serde(default = "usual::instances")]
     pub instances: usize,
-    /// Messages that wait for it in each replica; more are answered with `CAPACITY_EXCEEDED`. Urgent ones go first, and one
+    /// Messages that wait for it in each replica; more are answered with `CAPACITY_EXCEEDED`. Those of the highest priority go first, and an urgent one
     /// that finds no place takes that of the last that is not urgent.
     #[serde(default = "usual::queue_max")]
     pub queue_max: usize,

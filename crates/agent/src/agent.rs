@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::batch::Batches;
 use crate::builder::{Builder, Handlers, Hears};
 use crate::memory_hold::MemoryHold;
 use crate::pending_requests::{AnswerOf, PendingRequests};
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     status: AtomicU8,
     pub(crate) pending: PendingRequests,
     pub(crate) memory: MemoryHold,
+    /// What is answered to the requests of a batch is not published by itself.
+    pub(crate) batches: Batches,
 }
 
 impl fmt::Debug for Agent {
@@ -102,6 +105,7 @@ impl Agent {
                 status: AtomicU8::new(0),
                 pending: PendingRequests::default(),
                 memory: MemoryHold::default(),
+                batches: Batches::default(),
             }),
         };
         match agent.start(hears).await {
@@ -119,7 +123,24 @@ impl Agent {
         if self.inner.card.is_some() {
             self.register().await?;
         }
+        if hears == Hears::RegisteredInbox {
+            self.make_inbox().await?;
+        }
         Ok(())
+    }
+
+    /// Has the coordinator make the durable inbox. Where nobody answers that can, the agent takes what operators have made.
+    async fn make_inbox(&self) -> Result<(), Error> {
+        match self
+            .query::<Value>(Service::Coordinator, "inbox", &json!({}))
+            .await
+        {
+            Err(error @ Error::Broker { .. }) => {
+                tracing::warn!(%error, "Nobody makes a durable inbox; one that operators have made is used.");
+                Ok(())
+            }
+            made => made.map(|_| ()),
+        }
     }
 
     async fn disconnect(&self) {
@@ -242,6 +263,9 @@ impl Agent {
 
     /// Publishes a message. The broker has stored it when this returns without an error.
     pub async fn publish(&self, message: &Message) -> Result<(), Error> {
+        if self.inner.batches.take(message) {
+            return Ok(());
+        }
         let mut headers = HeaderMap::new();
         headers.insert(header::MESSAGE_ID, message.message_id.as_str());
         let subject = self.inner.subjects.build(&message.subject());
@@ -291,6 +315,16 @@ impl Agent {
         within: Duration,
         of: AnswerOf,
     ) -> Result<Value, Error> {
+        result(&self.ask_for_message(message, within, of).await?)
+    }
+
+    /// The answer as it came, an `error` too.
+    pub(crate) async fn ask_for_message(
+        &self,
+        message: Message,
+        within: Duration,
+        of: AnswerOf,
+    ) -> Result<Message, Error> {
         let message = Envelope {
             requires_response: true,
             ..message
@@ -298,7 +332,7 @@ impl Agent {
         let mut answered = self.inner.pending.register(message.message_id.as_str(), of);
         self.publish(&message).await?;
         match tokio::time::timeout(within, answered.answer()).await {
-            Ok(Some(answer)) => result(&answer),
+            Ok(Some(answer)) => Ok(answer),
             _ => Err(Error::Timeout {
                 to: message.to_agent,
                 within,
@@ -344,7 +378,7 @@ fn result(answer: &Message) -> Result<Value, Error> {
 }
 
 /// The report in an error. Where it has a code that Concord does not know, the code is kept in the text.
-fn report(answer: &Message) -> ErrorReport {
+pub(crate) fn report(answer: &Message) -> ErrorReport {
     answer.payload().unwrap_or_else(|_| {
         let payload: Map<String, Value> = answer.payload().unwrap_or_default();
         let text = |name: &str| {

@@ -5,19 +5,26 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_nats::ConnectOptions;
-use concord_wire::payload::{Card, CardAction, Skill};
+use concord_wire::payload::notification::{EventData, NotificationData};
+use concord_wire::payload::{Card, CardAction, Notification, Skill};
 use concord_wire::subject::SubjectSpace;
 use concord_wire::{AgentId, Fault, MessageType, Token};
+use serde::de::DeserializeOwned;
 
 use crate::{Agent, Error, Message};
 
 type HandlerFuture = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 pub(crate) type Handler = Arc<dyn Fn(Agent, Message) -> HandlerFuture + Send + Sync>;
 
+fn read_data<T: DeserializeOwned>(told: &Notification) -> Result<T, Fault> {
+    concord_wire::envelope::from_json(told.data.to_string().as_bytes(), "/payload/data")
+}
+
 /// The handlers of an agent.
 #[derive(Clone, Default)]
 pub(crate) struct Handlers {
     by_type: HashMap<MessageType, Handler>,
+    by_event: HashMap<&'static str, Handler>,
     other: Option<Handler>,
     hears_all: HashSet<MessageType>,
 }
@@ -25,6 +32,22 @@ pub(crate) struct Handlers {
 impl Handlers {
     pub(crate) fn handler_of(&self, kind: &MessageType) -> Option<&Handler> {
         self.by_type.get(kind).or(self.other.as_ref())
+    }
+
+    /// The handler of a message: that of its event, where it is a notification of Concord that has one, else that of its type.
+    pub(crate) fn handler_for(&self, message: &Message) -> Option<&Handler> {
+        let of_event = || {
+            if self.by_event.is_empty() || message.message_type != MessageType::Notification {
+                return None;
+            }
+            let told: Notification = message.payload().ok()?;
+            let known = NotificationData::ALL
+                .iter()
+                .find(|info| info.event == told.event)?;
+            let is_of_service = message.from_agent == known.from.agent_id();
+            is_of_service.then(|| self.by_event.get(known.event))?
+        };
+        of_event().or_else(|| self.handler_of(&message.message_type))
     }
 
     /// The handler of this type alone.
@@ -105,6 +128,27 @@ impl Builder {
         self.on(crate::memory_hold::memory_sync(), handler)
     }
 
+    /// Sets the handler of one notification of Concord, for example of how a debate of the agent's case has ended
+    /// ([`DebateConcluded`](crate::payload::notification::DebateConcluded)). It is given the message and its data.
+    pub fn on_notification<T, F, R>(mut self, handler: F) -> Self
+    where
+        T: EventData + DeserializeOwned + Send + 'static,
+        F: Fn(Agent, Message, T) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        let typed: Handler = Arc::new(move |agent, message| {
+            let read = message
+                .payload()
+                .and_then(|told: Notification| read_data::<T>(&told));
+            match read {
+                Ok(data) => Box::pin(handler(agent, message, data)),
+                Err(fault) => Box::pin(std::future::ready(Err(fault.into()))),
+            }
+        });
+        self.handlers.by_event.insert(T::EVENT, typed);
+        self
+    }
+
     /// Handles every question to the group of this type that the agent hears. Otherwise a `group_query`, `peer_request` or
     /// `expertise_offer` is handled when it has woken the agent; [`Wake::of`](crate::Wake::of) says why.
     pub fn hear_all(mut self, kind: MessageType) -> Self {
@@ -131,7 +175,8 @@ impl Builder {
         self
     }
 
-    /// Takes what the broker keeps in the durable inbox that operators have made for the agent (`concord agents register --inbox`).
+    /// Takes what the broker keeps for the agent in its durable inbox, while it is away, too. The inbox is made when the agent connects, if it
+    /// is on the register by then, or by an operator (`concord agents register --inbox`), who alone removes it (`concord agents deregister`).
     /// The agent's user needs no rights beyond those that `concord permissions` prints.
     pub fn registered_inbox(mut self) -> Self {
         self.hears = Hears::RegisteredInbox;
@@ -185,7 +230,9 @@ impl Builder {
         self
     }
 
-    /// Connects, begins to receive messages, and registers if the agent has a card.
+    /// Connects, begins to receive messages, and registers if the agent has a card. An agent without a card and without a durable inbox
+    /// misses what others send before the broker has read its subscriptions; it has read them when it has stored the first message
+    /// that the agent publishes.
     pub async fn connect(self, servers: &str) -> Result<Agent, Error> {
         Agent::connect(self, servers).await
     }

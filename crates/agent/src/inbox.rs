@@ -6,16 +6,18 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::{self, AckKind};
 use concord_wire::payload::ErrorReport;
-use concord_wire::subject::{AgentInbox, Lane};
+use concord_wire::payload::batch::is_batch;
+use concord_wire::subject::{AgentInbox, Lane, RegisteredInbox, Service};
 use concord_wire::{
-    Dialect, Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, dialect, header,
+    Dialect, Envelope, ErrorCode, Fault, MessageType, Priority, Recipient, Timestamp, dialect,
+    header,
 };
 use futures::StreamExt;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::agent::now;
-use crate::builder::Hears;
+use crate::builder::{Handler, Hears};
 use crate::pending_requests::ANSWERS;
 use crate::waking::awake;
 use crate::{Agent, Error, Message, encoding};
@@ -57,13 +59,24 @@ impl Agent {
                     )
                     .await?;
                 }
-                match hears {
-                    Hears::RegisteredInbox => self.take_registered(lane).await?,
-                    _ => self.start_pulling(lane).await?,
+                if hears == Hears::RegisteredInbox {
+                    for inbox in subjects.registered_inboxes(lane, agent_id) {
+                        self.take_registered(inbox).await?;
+                    }
+                } else {
+                    // Each with permits of its own: no backlog and no slow handler delays an alert.
+                    self.start_pulling(subjects.agent_inbox(lane, agent_id))
+                        .await?;
+                    self.start_pulling(subjects.agent_alerts(lane, agent_id))
+                        .await?;
                 }
             }
-            self.subscribe(subjects.inbox(lane, &Recipient::All), Self::receive)
-                .await?;
+            let to_all = subjects.inbox(lane, &Recipient::All);
+            if hears == Hears::WhileConnected {
+                self.subscribe(to_all, Self::receive_from_all).await?;
+            } else {
+                self.subscribe(to_all, Self::receive_beside_inbox).await?;
+            }
         }
         self.inner
             .client
@@ -96,9 +109,7 @@ impl Agent {
     }
 
     /// Begins to take what comes from the inbox that operators have made. The broker bounds how much is on its way.
-    async fn take_registered(&self, lane: Lane) -> Result<(), Error> {
-        let subjects = &self.inner.subjects;
-        let inbox = subjects.registered_inbox(lane, &self.inner.agent_id);
+    async fn take_registered(&self, inbox: RegisteredInbox) -> Result<(), Error> {
         let client = &self.inner.client;
         let heard = client.queue_subscribe(inbox.deliver_to, inbox.group).await;
         let mut heard =
@@ -115,12 +126,12 @@ impl Agent {
         Ok(())
     }
 
-    async fn start_pulling(&self, lane: Lane) -> Result<(), Error> {
+    async fn start_pulling(&self, inbox: AgentInbox) -> Result<(), Error> {
         let AgentInbox {
             stream,
             consumer: name,
             filter,
-        } = self.inner.subjects.agent_inbox(lane, &self.inner.agent_id);
+        } = inbox;
         let config = pull::Config {
             durable_name: Some(name.clone()),
             filter_subject: filter,
@@ -234,6 +245,22 @@ impl Agent {
         (!is_own).then_some(envelope)
     }
 
+    /// What is said to everybody. An alert that is as urgent as can be counts only from the coordinator, which asks whether its sender may
+    /// alert and then tells everybody.
+    async fn receive_from_all(self, message: Message) {
+        let is_alert = message.message_type == MessageType::Alert;
+        if !is_alert || is_told(&message) || message.priority != Priority::SystemCritical {
+            self.receive(message).await;
+        }
+    }
+
+    /// The same beside a durable inbox, from which alerts come.
+    async fn receive_beside_inbox(self, message: Message) {
+        if !is_told(&message) {
+            self.receive_from_all(message).await;
+        }
+    }
+
     async fn receive(self, message: Message) {
         let Some(message) = self.with_fetched_payload(message).await else {
             return;
@@ -257,14 +284,18 @@ impl Agent {
     }
 
     async fn handle(self, message: Message) {
-        let Some(handler) = self
-            .inner
-            .handlers
-            .handler_of(&message.message_type)
-            .cloned()
-        else {
+        let Some(handler) = self.inner.handlers.handler_for(&message).cloned() else {
             return;
         };
+        if is_batch(&message) {
+            self.answer_batch(&handler, message).await;
+        } else {
+            self.run_handler(handler, message).await;
+        }
+    }
+
+    /// Has a handler handle a message. Where it fails, the sender is told.
+    pub(crate) async fn run_handler(self, handler: Handler, message: Message) {
         // On a task of its own: a handler that panics or blocks must not stop the inbox.
         let agent = self.clone();
         let handled = message.clone();
@@ -292,4 +323,10 @@ impl Agent {
         self.reply(message, MessageType::Error, &ErrorReport::from(&fault))
             .await
     }
+}
+
+/// Whether it is an alert of which the coordinator tells.
+fn is_told(message: &Message) -> bool {
+    message.message_type == MessageType::Alert
+        && message.from_agent == Service::Coordinator.agent_id()
 }

@@ -1,11 +1,15 @@
-//! Payloads that are too large for a message. They are put into the object store, and the message refers to them.
+//! Payloads that are too large for a message. They are put into the object store, and the message refers to them. The coordinator puts and
+//! fetches them for the agent, which needs no right on the store for it; where none answers the agent goes to the store itself.
 
 use std::time::Duration;
 
 use async_nats::jetstream::object_store::{GetErrorKind, ObjectMetadata};
+use async_nats::{RequestError, RequestErrorKind};
+use concord_encoding::parts::{AskedPart, PAYLOAD, PUT_PAYLOAD, Part, PartStored, PutPart};
 use concord_encoding::{PAYLOAD_BYTES_MAX, PayloadReference};
 use concord_wire::envelope::ENVELOPE_BYTES_MAX;
 use concord_wire::payload::ErrorReport;
+use concord_wire::subject::Service;
 use concord_wire::{Envelope, ErrorCode, Fault, MessageType};
 use tokio::io::AsyncReadExt;
 
@@ -38,13 +42,54 @@ impl Agent {
         }
         let bucket = self.inner.subjects.payload_bucket();
         let reference = PayloadReference::new(&bucket, message.message_id.as_str(), payload);
+        let reference = match self.put_by_service(&reference, payload).await? {
+            Some(stored) => stored,
+            None => self.put(reference, payload).await?,
+        };
+        Ok(Envelope {
+            payload: reference.payload()?,
+            ..message.clone()
+        })
+    }
+
+    /// Has the coordinator put a payload, part by part. `None` where no coordinator answers that can.
+    async fn put_by_service(
+        &self,
+        reference: &PayloadReference,
+        payload: &[u8],
+    ) -> Result<Option<PayloadReference>, Error> {
+        // Another upload than that of any attempt before: of such a one some parts may be there.
+        let inbox = self.inner.client.new_inbox();
+        let unique = inbox.rsplit('.').next().unwrap_or_default();
+        let upload = format!("{}-{unique}", reference.object);
+        let (mut part, mut after) = (0, 0);
+        while let Some(put) = PutPart::of(&upload, reference, payload, part, after) {
+            let stored = self.query(Service::Coordinator, PUT_PAYLOAD, &put).await;
+            let stored: PartStored = match stored {
+                Err(error) if part == 0 && is_unanswered(&error) => return Ok(None),
+                stored => stored?,
+            };
+            if stored.reference.is_some() {
+                return Ok(stored.reference);
+            }
+            (part, after) = (part + 1, stored.after);
+        }
+        Ok(None)
+    }
+
+    /// Puts a payload into the object store.
+    async fn put(
+        &self,
+        reference: PayloadReference,
+        payload: &[u8],
+    ) -> Result<PayloadReference, Error> {
         let store_error = |error: Box<dyn std::error::Error + Send + Sync>| {
             Error::broker("take a payload")(error)
         };
         let store = self
             .inner
             .jetstream
-            .get_object_store(&bucket)
+            .get_object_store(&reference.bucket)
             .await
             .map_err(|error| store_error(error.into()))?;
         // The object is there already if the same answer is sent a second time.
@@ -62,10 +107,7 @@ impl Agent {
                 .await
                 .map_err(|error| store_error(error.into()))?;
         }
-        Ok(Envelope {
-            payload: reference.payload()?,
-            ..message.clone()
-        })
+        Ok(reference)
     }
 
     /// Fetches the payload of a message that refers to the object store; any other message is returned as it is. `None` if the
@@ -105,21 +147,36 @@ impl Agent {
         reference: &PayloadReference,
     ) -> Result<Box<serde_json::value::RawValue>, Fault> {
         reference.check(&self.inner.subjects.payload_bucket(), PAYLOAD_BYTES_MAX)?;
-        let fetched = tokio::time::timeout(FETCH_TIMEOUT, self.download(reference)).await;
-        let bytes = fetched.unwrap_or_else(|_| Err(reference.missing()))?;
+        let fetched = tokio::time::timeout(FETCH_TIMEOUT, async {
+            match self.get_by_service(reference).await? {
+                Some(bytes) => Ok(bytes),
+                None => self.download(reference).await,
+            }
+        });
+        let bytes = fetched.await.unwrap_or_else(|_| Err(reference.missing()))?;
         reference.verified(bytes)
     }
 
+    /// Has the coordinator give a payload, part by part. `None` where no coordinator answers that can.
+    async fn get_by_service(&self, reference: &PayloadReference) -> Result<Option<Vec<u8>>, Fault> {
+        let (mut bytes, mut after) = (Vec::new(), 0);
+        while (bytes.len() as u64) < reference.size {
+            let asked = AskedPart {
+                reference: reference.clone(),
+                after,
+            };
+            let part: Part = match self.query(Service::Coordinator, PAYLOAD, &asked).await {
+                Ok(part) => part,
+                Err(error) if after == 0 && is_unanswered(&error) => return Ok(None),
+                Err(error) => return Err(fault_of(error)),
+            };
+            after = part.after;
+            bytes.extend(part.bytes()?);
+        }
+        Ok(Some(bytes))
+    }
+
     async fn download(&self, reference: &PayloadReference) -> Result<Vec<u8>, Fault> {
-        let fetch_error = |error: &dyn std::error::Error| {
-            let what = format!("The payload could not be fetched: {error}.");
-            Fault::new(
-                ErrorCode::InternalError,
-                "/payload",
-                what,
-                "Ask again later.",
-            )
-        };
         let store = self
             .inner
             .jetstream
@@ -149,4 +206,37 @@ impl Agent {
             Ok(bytes)
         }
     }
+}
+
+/// Whether nobody has heard a request to a service.
+fn is_unanswered(error: &Error) -> bool {
+    let Error::Broker { source, .. } = error else {
+        return false;
+    };
+    let error = source.downcast_ref::<RequestError>();
+    error.is_some_and(|error| error.kind() == RequestErrorKind::NoResponders)
+}
+
+/// Why a service has not given a payload.
+fn fault_of(error: Error) -> Fault {
+    match error {
+        Error::Fault(fault) => fault,
+        Error::Refused(report) => Fault::new(
+            report.error_code,
+            "/payload",
+            report.error_message.clone(),
+            report.recovery_suggestions.join(" "),
+        ),
+        other => fetch_error(&other),
+    }
+}
+
+fn fetch_error(error: &dyn std::error::Error) -> Fault {
+    let what = format!("The payload could not be fetched: {error}.");
+    Fault::new(
+        ErrorCode::InternalError,
+        "/payload",
+        what,
+        "Ask again later.",
+    )
 }

@@ -5,7 +5,10 @@
 //! [`concord_wire::payload`].
 
 mod agent;
+mod alert;
+mod batch;
 mod builder;
+mod case;
 mod encoding;
 mod error;
 mod group;
@@ -18,7 +21,9 @@ mod reply;
 mod waking;
 
 pub use agent::Agent;
+pub use alert::Raised;
 pub use builder::Builder;
+pub use case::Window;
 pub use concord_wire::payload::{self, AgentStatus, Card, CardAction, Skill};
 pub use concord_wire::{
     self as protocol, AgentId, CaseId, Envelope as Message, ErrorCode, MessageType, Recipient,

@@ -1,9 +1,9 @@
 //! Shared memory: what this agent knows, for others to read, and what others know.
 
 use concord_wire::payload::{
-    ErrorReport, MEMORY_PUT, MemoryEntry, MemoryListing, Remember, Snapshot,
+    Checkpoint, MEMORY_PUT, MemoryEntry, MemoryListing, Reach, Remember, Snapshot,
 };
-use concord_wire::subject::{Service, Subject};
+use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, MessageType, Recipient, Token};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,6 @@ use serde_json::json;
 
 use crate::agent::REQUEST_TIMEOUT;
 use crate::{Agent, Error, Message};
-
-/// The header in which a service says why it does not answer.
-const SERVICE_ERROR: &str = "Nats-Service-Error";
 
 /// That something is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -24,6 +21,9 @@ pub struct Kept {
     pub version: u64,
     /// The first snapshot that has this version.
     pub since: Snapshot,
+    /// Whom it reaches without being asked for. None outside cases, and where the case's policy tells nothing.
+    #[serde(default)]
+    pub reach: Option<Reach>,
 }
 
 /// What memory holds.
@@ -36,6 +36,9 @@ pub struct Recalled<T> {
     /// Whether there is more than one answer has room for.
     #[serde(default)]
     pub more: bool,
+    /// With insights: the checkpoints that the case has come to.
+    #[serde(default)]
+    pub checkpoints: Vec<Checkpoint>,
 }
 
 /// What the coordinator is asked; what is none is left out.
@@ -50,6 +53,7 @@ struct Asked<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     case_id: Option<&'a CaseId>,
     history: bool,
+    insights: bool,
     after: u64,
 }
 
@@ -117,6 +121,16 @@ impl Memory<'_> {
         .await
     }
 
+    /// What everybody in a case was told of, as it stands, with its values and whose memory it is in.
+    pub async fn insights(&self, case_id: &CaseId) -> Result<Recalled<MemoryEntry>, Error> {
+        self.ask(&Asked {
+            case_id: Some(case_id),
+            insights: true,
+            ..Asked::default()
+        })
+        .await
+    }
+
     /// Every version of a topic, the oldest first.
     pub async fn history(&self, agent: &AgentId, topic: &Token) -> Result<Vec<MemoryEntry>, Error> {
         let mut entries: Vec<MemoryEntry> = Vec::new();
@@ -142,22 +156,8 @@ impl Memory<'_> {
     }
 
     async fn ask<T: DeserializeOwned>(&self, asked: &Asked<'_>) -> Result<T, Error> {
-        let subject = self.agent.inner.subjects.build(&Subject::Api {
-            service: Service::Coordinator,
-            verb: Token::fixed("memory"),
-            caller: Some(self.agent.inner.agent_id.clone()),
-        });
-        let request = async_nats::Request::new()
-            .payload(serde_json::to_vec(asked)?.into())
-            .timeout(Some(REQUEST_TIMEOUT));
-        let answer = self.agent.inner.client.send_request(subject, request).await;
-        let answer =
-            answer.map_err(|error| Error::broker("bring an answer about memory")(error.into()))?;
-        let failed = answer.headers.as_ref();
-        if let Some(report) = failed.and_then(|headers| headers.get(SERVICE_ERROR)) {
-            let report: ErrorReport = serde_json::from_str(report.as_str())?;
-            return Err(Error::Refused(Box::new(report)));
-        }
-        Ok(serde_json::from_slice(&answer.payload)?)
+        self.agent
+            .query(Service::Coordinator, "memory", asked)
+            .await
     }
 }

@@ -12,7 +12,9 @@ mod manifest;
 mod message;
 mod segment;
 
-pub use location::{Bucket, Location, LocationError};
+pub use location::{
+    AddressError, Bucket, Location, LocationError, Refusal, S3, S3Error, S3Settings,
+};
 pub use manifest::{ArchivedCase, Manifest, Sequences};
 pub use message::ArchivedMessage;
 pub use segment::{CaseContents, Packed, SegmentPlace, pack};

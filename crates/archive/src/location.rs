@@ -2,6 +2,7 @@
 
 mod bucket;
 mod folder;
+mod s3;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 
 pub use bucket::Bucket;
+pub use s3::{AddressError, Refusal, S3, S3Error, S3Settings};
 
 /// Why a place cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +21,9 @@ pub enum LocationError {
     /// The broker does not do it.
     #[error("the broker's object store does not work")]
     Bucket(#[source] async_nats::Error),
+    /// The S3-compatible store does not do it.
+    #[error(transparent)]
+    S3(#[from] S3Error),
 }
 
 /// A place of files under names with `/`.
@@ -29,6 +34,8 @@ pub enum Location {
     Folder(PathBuf),
     /// An object store of the broker.
     Bucket(Bucket),
+    /// A part of a bucket in an S3-compatible store.
+    S3(S3),
 }
 
 impl fmt::Display for Location {
@@ -36,6 +43,7 @@ impl fmt::Display for Location {
         match self {
             Self::Folder(path) => write!(f, "{}", path.display()),
             Self::Bucket(bucket) => write!(f, "{bucket}"),
+            Self::S3(store) => write!(f, "{store}"),
         }
     }
 }
@@ -46,6 +54,7 @@ impl Location {
         match self {
             Self::Folder(path) => Ok(folder::write(&path.join(name), &bytes).await?),
             Self::Bucket(bucket) => bucket.write(name, &bytes).await,
+            Self::S3(store) => Ok(store.write(name, bytes).await?),
         }
     }
 
@@ -54,6 +63,7 @@ impl Location {
         match self {
             Self::Folder(path) => Ok(folder::read(&path.join(name)).await?),
             Self::Bucket(bucket) => bucket.read(name).await,
+            Self::S3(store) => Ok(store.read(name).await?),
         }
     }
 
@@ -62,6 +72,7 @@ impl Location {
         match self {
             Self::Folder(path) => Ok(folder::remove(&path.join(name)).await?),
             Self::Bucket(bucket) => bucket.remove(name).await,
+            Self::S3(store) => Ok(store.remove(name).await?),
         }
     }
 
@@ -70,6 +81,7 @@ impl Location {
         let mut names = match self {
             Self::Folder(path) => folder::list(&path.join(part)).await?,
             Self::Bucket(bucket) => bucket.list(part).await?,
+            Self::S3(store) => store.list(part).await?,
         };
         names.sort();
         Ok(names)

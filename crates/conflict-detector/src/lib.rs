@@ -5,17 +5,20 @@ use std::sync::Arc;
 use concord_domain::Versioned;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::detection::DetectionMachine;
+use concord_embedding::Embedder;
 use concord_events::EventMeta;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::service::settings::NoSettings;
 use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
 use concord_runtime::{Aggregates, Ports};
 use concord_wire::CaseId;
 use concord_wire::subject::Service;
 
+mod names;
 pub mod route;
+
+pub use names::{DetectorSettings, NameSettings};
 
 /// The service.
 pub struct ConflictDetector;
@@ -23,24 +26,33 @@ pub struct ConflictDetector;
 impl Run for ConflictDetector {
     const SERVICE: Service = Service::ConflictDetector;
     const ABOUT: &'static str = "Turns the findings of a case into typed, ranked conflicts";
-    type Own = NoSettings;
+    type Own = DetectorSettings;
 
     async fn start(
         mut runner: ServiceRunner,
-        _: NoSettings,
+        settings: DetectorSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let service = runner.context().clone();
-        bind(&service, &mut runner);
+        let model = names::open(&settings.names)?;
+        if let Some(dir) = settings.names.model_dir.filter(|_| model.is_some()) {
+            tracing::info!(model = %dir.display(), "Names are compared by a model where a policy asks for it.");
+        }
+        bind(&service, model, &mut runner);
         Ok(())
     }
 }
 
-/// Binds the service's handlers to its consumers.
-pub fn bind<P: Ports>(service: &ServiceContext<P>, binder: &mut impl Binder) {
+/// Binds the service's handlers to its consumers. Names are compared by the model where there is one.
+pub fn bind<P: Ports>(
+    service: &ServiceContext<P>,
+    model: Option<Arc<Embedder>>,
+    binder: &mut impl Binder,
+) {
     let detections = Arc::new(Aggregates::new(service.ports.clone(), &service.cache));
     let closed = FindingsClosed {
         service: service.clone(),
         detections,
+        model,
     };
     binder.handle(ConsumerKind::Events(Service::ConflictDetector), closed);
     binder.handle(
@@ -54,6 +66,7 @@ pub fn bind<P: Ports>(service: &ServiceContext<P>, binder: &mut impl Binder) {
 struct FindingsClosed<P> {
     service: ServiceContext<P>,
     detections: Arc<Aggregates<DetectionMachine, P>>,
+    model: Option<Arc<Embedder>>,
 }
 
 impl<P: Ports> Handler for FindingsClosed<P> {
@@ -74,6 +87,7 @@ impl<P: Ports> Handler for FindingsClosed<P> {
                 "the case of a closing fact could not be read",
             ));
         };
+        let input = names::scored(input, self.model.as_ref()).await;
         let context = self.service.of_event(meta.event_id);
         handlers::step(
             &self.service,

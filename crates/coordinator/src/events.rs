@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use concord_domain::aggregates::agent::AgentMachine;
+use concord_domain::aggregates::alert::AlertMachine;
 use concord_domain::aggregates::board::BoardMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::commitment::CommitmentMachine;
@@ -11,6 +12,7 @@ use concord_domain::aggregates::impact::ImpactMachine;
 use concord_domain::aggregates::memory::MemoryMachine;
 use concord_domain::aggregates::question::QuestionMachine;
 use concord_domain::aggregates::request::{RequestInput, RequestMachine};
+use concord_domain::aggregates::synthesis::SynthesisMachine;
 use concord_domain::aggregates::task::TaskMachine;
 use concord_events::Aggregate;
 use concord_events::{AgentEvent, DeadlineElapsed, DeadlineEvent, EventMeta, StoredEvent};
@@ -99,6 +101,10 @@ impl<P: Ports> Handler for OthersEvents<P> {
                     Aggregate::Request => return self.request_elapsed(delivery, elapsed).await,
                     Aggregate::Commitment => return self.shared.elapsed(delivery, elapsed).await,
                     Aggregate::Question => return self.questions.elapsed(delivery, elapsed).await,
+                    Aggregate::Alert => return self.shared.report_elapsed(delivery, elapsed).await,
+                    Aggregate::Synthesis => {
+                        return self.shared.synthesis_elapsed(delivery, elapsed).await;
+                    }
                     _ => {}
                 }
                 if elapsed.aggregate == Aggregate::Task {
@@ -114,6 +120,11 @@ impl<P: Ports> Handler for OthersEvents<P> {
             (Aggregate::Debate, _) => {
                 let done = self.cases.handle(delivery).await?;
                 self.shared.heard_of_debate(delivery).await?;
+                return Ok(done);
+            }
+            (Aggregate::Detection, _) => {
+                let done = self.cases.handle(delivery).await?;
+                self.shared.heard_of_detection(delivery).await?;
                 return Ok(done);
             }
             (Aggregate::Opener, _) => {
@@ -140,6 +151,8 @@ pub(crate) struct OwnEvents<P> {
     questions: EffectHandler<P, QuestionMachine>,
     analyses: EffectHandler<P, ImpactMachine>,
     memories: EffectHandler<P, MemoryMachine>,
+    syntheses: EffectHandler<P, SynthesisMachine>,
+    alerts: EffectHandler<P, AlertMachine>,
     openers: Openers<P>,
     effects_of_tasks: EffectHandler<P, TaskMachine>,
     tasks: Tasks<P>,
@@ -166,6 +179,8 @@ impl<P: Ports> OwnEvents<P> {
             questions: EffectHandler::new(service),
             analyses: EffectHandler::new(service),
             memories: EffectHandler::new(service),
+            syntheses: EffectHandler::new(service),
+            alerts: EffectHandler::new(service),
             openers: openers.clone(),
             effects_of_tasks: EffectHandler::new(service),
             tasks: tasks.clone(),
@@ -206,7 +221,20 @@ impl<P: Ports> Handler for OwnEvents<P> {
             (Aggregate::Board, _) => self.boards.handle(delivery).await,
             (Aggregate::Commitment, _) => self.commitments.handle(delivery).await,
             (Aggregate::Question, _) => self.questions.handle(delivery).await,
-            (Aggregate::Memory, _) => self.memories.handle(delivery).await,
+            (Aggregate::Memory, _) => {
+                let done = self.memories.handle(delivery).await?;
+                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                self.shared.raise_fired(&record).await?;
+                self.shared.heard_of_memory(&record).await?;
+                Ok(done)
+            }
+            (Aggregate::Alert, _) => {
+                let done = self.alerts.handle(delivery).await?;
+                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                self.shared.follow_alert(&record).await?;
+                Ok(done)
+            }
+            (Aggregate::Synthesis, _) => self.syntheses.handle(delivery).await,
             (Aggregate::Impact, _) => {
                 let done = self.analyses.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
@@ -220,6 +248,7 @@ impl<P: Ports> Handler for OwnEvents<P> {
                 self.tasks.heard_of_case(&record).await?;
                 self.shared.heard_of_case(&record).await?;
                 self.shared.heard_of_decision(&record).await?;
+                self.shared.checkpoint_of_case(&record).await?;
                 Ok(done)
             }
         }

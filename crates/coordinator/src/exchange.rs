@@ -1,6 +1,7 @@
 //! Requests of agents to agents, and what they and questions to the group are answered: each ends in one answer or one error, whoever is killed.
 //!
-//! The agents speak with each other directly. The coordinator hears them, and speaks up when nobody answers.
+//! The agents speak with each other directly. The coordinator hears them, and speaks up when nobody answers. It also hears whoever alerts
+//! everybody without asking it.
 
 use std::sync::Arc;
 
@@ -14,35 +15,43 @@ use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports, delivery::handlers};
 use concord_wire::payload::AgentStatus;
-use concord_wire::subject::Lane;
-use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipient, Token};
+use concord_wire::subject::{Lane, Service, Subject};
+use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType, Priority, Recipient, Token};
 
 use crate::questions::Questions;
 use crate::route::exchange::{
     RequestPosition, answer_input, is_between_agents, read_answer, read_request, refusal_by_card,
 };
 use crate::route::question::ANSWERING;
+use crate::route::shared;
+use crate::shared::Shared;
+use crate::silence::Silence;
 
 /// Hears what agents ask each other for.
 pub(crate) struct Exchange<P> {
     service: ServiceContext<P>,
     requests: Arc<Aggregates<RequestMachine, P>>,
     questions: Questions<P>,
+    shared: Shared<P>,
     directory: Arc<Directory>,
+    silence: Silence<P>,
 }
 
 impl<P: Ports> Exchange<P> {
     pub(crate) fn new(
         service: &ServiceContext<P>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
-        questions: &Questions<P>,
+        (questions, shared): (&Questions<P>, &Shared<P>),
         directory: &Arc<Directory>,
+        silence: &Silence<P>,
     ) -> Self {
         Self {
             service: service.clone(),
             requests: Arc::clone(requests),
             questions: questions.clone(),
+            shared: shared.clone(),
             directory: Arc::clone(directory),
+            silence: silence.clone(),
         }
     }
 }
@@ -51,6 +60,9 @@ impl<P: Ports> Handler for Exchange<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         // What a service says or is told is its own affair, and most of what there is: it is not even read.
         let subject = self.service.ports.subjects().parse(&delivery.subject).ok();
+        if subject.as_ref().is_some_and(is_alert_of_agent) {
+            return self.alerted(delivery).await;
+        }
         if !subject.is_some_and(|subject| is_between_agents(&subject)) {
             self.service.count_ignored("not_between_agents");
             return Ok(Ack::Acknowledge);
@@ -76,19 +88,39 @@ impl<P: Ports> Handler for Exchange<P> {
             self.service.count_ignored("answers_no_request");
             return Ok(Ack::Acknowledge);
         };
-        handlers::step_of_message(
-            &self.service,
-            &self.requests,
-            id,
-            envelope,
-            &input,
-            delivery,
-        )
-        .await
+        let (service, requests, request) = (&self.service, &self.requests, id.clone());
+        let done =
+            handlers::step_of_message(service, requests, id, envelope, &input, delivery).await?;
+        self.silence.heard_late(requests, &request, &input).await?;
+        Ok(done)
     }
 }
 
 impl<P: Ports> Exchange<P> {
+    /// An urgent alert to everybody, or to somebody else than the coordinator.
+    async fn alerted(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        let envelope = delivery.read(&self.service).await?;
+        if envelope.priority != Priority::SystemCritical {
+            self.service.count_ignored("alert_of_lower_priority");
+            return Ok(Ack::Acknowledge);
+        }
+        if envelope.to_agent != Recipient::All {
+            return Err(Fault::invalid(
+                "/to_agent",
+                format!(
+                    "An alert of the priority system_critical is for everybody, and this one is for {}.",
+                    envelope.to_agent
+                ),
+                "Send it to the coordinator, or to _all; or at priority critical to whom it concerns.",
+            )
+            .into());
+        }
+        let Some(input) = shared::from_message(&envelope, self.shared.bounds)? else {
+            return Ok(Ack::Acknowledge);
+        };
+        self.shared.take(input, envelope, delivery).await
+    }
+
     fn ask(
         &self,
         envelope: &Envelope,
@@ -145,6 +177,17 @@ impl<P: Ports> Exchange<P> {
                 .into(),
         }))
     }
+}
+
+/// Whether it is an alert that an agent or a person has sent to anybody but a service.
+fn is_alert_of_agent(subject: &Subject) -> bool {
+    let Subject::Message { from, to, kind, .. } = subject else {
+        return false;
+    };
+    let is_service = |name: &str| Service::parse(name).is_ok();
+    kind.as_str() == MessageType::Alert.as_str()
+        && !is_service(from.as_str())
+        && !is_service(to.as_str())
 }
 
 /// An answer that is stored and was not handled when the request ran out of time.

@@ -1,5 +1,5 @@
-//! Messages to the coordinator: what is about agents, requests, questions, tasks, boards, commitments, analyses or memory, and all else, which is
-//! about cases.
+//! Messages to the coordinator: what is about agents, requests, questions, tasks, boards, commitments, analyses or memory, alerts, and all else,
+//! which is about cases.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use crate::people::Names;
 use crate::questions::Questions;
 use crate::route::{exchange, register, shared};
 use crate::shared::Shared;
+use crate::silence::Silence;
 use crate::tasks::Tasks;
 
 /// Gives each message to the machine it is for.
@@ -21,6 +22,7 @@ pub(crate) struct InboxHandler<P> {
     service: ServiceContext<P>,
     names: Names<P>,
     requests: Arc<Aggregates<RequestMachine, P>>,
+    silence: Silence<P>,
     tasks: Tasks<P>,
     shared: Shared<P>,
     questions: Questions<P>,
@@ -31,7 +33,7 @@ impl<P: Ports> InboxHandler<P> {
     pub(crate) fn new(
         service: &ServiceContext<P>,
         names: &Names<P>,
-        requests: &Arc<Aggregates<RequestMachine, P>>,
+        (requests, silence): (&Arc<Aggregates<RequestMachine, P>>, &Silence<P>),
         (tasks, shared, questions): (&Tasks<P>, &Shared<P>, &Questions<P>),
         cases: MessageHandler<P, CaseMachine, Names<P>>,
     ) -> Self {
@@ -39,6 +41,7 @@ impl<P: Ports> InboxHandler<P> {
             service: service.clone(),
             names: names.clone(),
             requests: Arc::clone(requests),
+            silence: silence.clone(),
             tasks: tasks.clone(),
             shared: shared.clone(),
             questions: questions.clone(),
@@ -51,17 +54,15 @@ impl<P: Ports> Handler for InboxHandler<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let envelope = delivery.read(&self.service).await?;
         if let Some((id, input)) = exchange::withheld_answer(&envelope, delivery.stored_at)? {
-            return handlers::step_of_message(
-                &self.service,
-                &self.requests,
-                id,
-                envelope,
-                &input,
-                delivery,
-            )
-            .await;
+            let (service, requests, request) = (&self.service, &self.requests, id.clone());
+            let done = handlers::step_of_message(service, requests, id, envelope, &input, delivery)
+                .await?;
+            self.silence.heard_late(requests, &request, &input).await?;
+            return Ok(done);
         }
-        if let Some(done) = self.questions.synthesised(&envelope, delivery).await? {
+        if !self.tasks.is_answered_by(&envelope).await?
+            && let Some(done) = self.questions.synthesised(&envelope, delivery).await?
+        {
             return Ok(done);
         }
         if let Some(done) = Box::pin(self.tasks.take(&envelope, delivery)).await? {

@@ -10,8 +10,8 @@ use concord_events::topology::ConsumerKind;
 use concord_events::{LeaseBounds, MemoryBounds, QuestionBounds, Quotas, SilenceBounds};
 use concord_runtime::delivery::handlers::MessageHandler;
 use concord_runtime::service::operator_api;
-use concord_runtime::service::reading;
 use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
+use concord_runtime::service::{payloads, reading};
 use concord_runtime::{Aggregates, Directory, People, Ports};
 use concord_wire::subject::Service;
 use schemars::JsonSchema;
@@ -27,10 +27,13 @@ use shared::Shared;
 
 mod analyses;
 mod cancel_case;
+mod estimates;
 mod events;
 mod exchange;
 pub mod holdings;
 mod inbox;
+mod inboxes;
+mod insights;
 mod liveness;
 mod memory;
 mod open_case;
@@ -44,8 +47,9 @@ mod reruns;
 pub mod route;
 mod shared;
 mod shared_reading;
-mod silence;
+pub mod silence;
 mod tasks;
+mod watch;
 
 /// Settings of the coordinator alone.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -83,9 +87,14 @@ impl Run for Coordinator {
         let beats = liveness::Liveness::start(&runner, &agents, &directory).await?;
         runner.answer("agents", liveness::verb(&directory, &beats));
         runner.answer("messages", reading::messages(&runner));
+        runner.answer("inbox", inboxes::verb(&runner, &agents));
+        runner.answer(payloads::PUT_PAYLOAD, payloads::put(&runner));
+        runner.answer(payloads::PAYLOAD, payloads::get(&runner));
         Ok(())
     }
 }
+
+const SERVICE: Service = Service::Coordinator;
 
 /// Binds the service's handlers to its consumers, and its verbs to its API. Returns the agents that it knows.
 pub fn bind<P: Ports>(
@@ -94,9 +103,7 @@ pub fn bind<P: Ports>(
     own: &CoordinatorSettings,
     binder: &mut impl Binder,
 ) -> Arc<Aggregates<AgentMachine, P>> {
-    const SERVICE: Service = Service::Coordinator;
-    let ports = &service.ports;
-    let cache = &service.cache;
+    let (ports, cache) = (&service.ports, &service.cache);
     let cases = Arc::new(Aggregates::<CaseMachine, P>::new(ports.clone(), cache));
     let agents = Arc::new(Aggregates::<AgentMachine, P>::new(ports.clone(), cache));
     let requests = Arc::new(Aggregates::<RequestMachine, P>::new(ports.clone(), cache));
@@ -113,13 +120,15 @@ pub fn bind<P: Ports>(
         leases: own.commitment,
         memory: own.memory,
     };
-    let shared = Shared::new(service, &cases, &names, holdings, bounds);
+    let shared = Shared::new(service, &cases, &names, (directory, holdings), bounds);
     let questions = Questions::new(service, &names, own.question);
+    let silence = silence::Silence::new(service, &agents, directory, own.silence);
     let messages = || {
         let of_cases =
             MessageHandler::new(service, &cases, route::from_message).prepared_by(names.clone());
         let of_others = (&tasks, &shared, &questions);
-        inbox::InboxHandler::new(service, &names, &requests, of_others, of_cases)
+        let of_requests = (&requests, &silence);
+        inbox::InboxHandler::new(service, &names, of_requests, of_others, of_cases)
     };
     binder.handle(ConsumerKind::Inbox(SERVICE), messages());
     binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
@@ -134,29 +143,47 @@ pub fn bind<P: Ports>(
         ),
     );
     binder.handle(
+        ConsumerKind::Exchange,
+        exchange::Exchange::new(
+            service,
+            &requests,
+            (&questions, &shared),
+            directory,
+            &silence,
+        ),
+    );
+    binder.handle(
         ConsumerKind::Effects(SERVICE),
         events::OwnEvents::new(
             service,
             directory,
             &names.openers,
             (&tasks, &shared),
-            silence::Silence::new(service, &agents, directory, own.silence),
+            silence,
         ),
     );
-    binder.handle(
-        ConsumerKind::Exchange,
-        exchange::Exchange::new(service, &requests, &questions, directory),
-    );
-    binder.answer("open_task", tasks::open_verb(&tasks));
-    binder.answer("cancel_task", tasks::cancel_verb(&tasks));
     binder.answer("find_agents", tasks::find_verb(directory));
-    binder.answer("board", shared_reading::board(&shared));
-    binder.answer("briefing", shared_reading::briefing(&shared));
-    binder.answer("commitments", shared_reading::commitments(&shared));
-    binder.answer("memory", memory::memory(&shared));
-    binder.answer("rerun_analyses", reruns::verb(&shared));
+    answer_about_work(&tasks, &shared, binder);
     answer(service, &cases, &names, binder);
     agents
+}
+
+/// Binds the verbs about tasks, and about what is shared.
+fn answer_about_work<P: Ports>(
+    tasks: &tasks::Tasks<P>,
+    shared: &Shared<P>,
+    binder: &mut impl Binder,
+) {
+    binder.answer("open_task", tasks::open_verb(tasks));
+    binder.answer("cancel_task", tasks::cancel_verb(tasks));
+    binder.answer("board", shared_reading::board(shared));
+    binder.answer("briefing", shared_reading::briefing(shared));
+    binder.answer("commitments", shared_reading::commitments(shared));
+    binder.answer("memory", memory::memory(shared));
+    binder.answer("rerun_analyses", reruns::verb(shared));
+    let put = operator_api::verb(&shared.service, &shared.watch, watch::read_put);
+    binder.answer("put_alert_rules", put);
+    binder.answer("alert_rules", watch::show_verb(shared));
 }
 
 /// Binds the verbs about cases, agents, people and rules.

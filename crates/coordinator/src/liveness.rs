@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use concord_domain::aggregates::agent::liveness::{Heartbeats, conclude};
 use concord_domain::aggregates::agent::{AgentInput, AgentMachine, AgentState};
-use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::api::{Answer, Verb, answer};
-use concord_runtime::{Aggregates, Directory, NatsPorts, Ports, service::clock};
+use concord_runtime::{Aggregates, Directory, NatsPorts, service::clock};
 use concord_wire::payload::{AgentStatus, Beat, Card};
 use concord_wire::subject::Subject;
-use concord_wire::{AgentId, MessageId, Timestamp, Token};
+use concord_wire::{AgentId, Timestamp};
 use futures::StreamExt;
 use serde::Serialize;
+
+use crate::silence::{retry_due, store};
 
 /// How often it is looked who has missed heartbeats. Fine enough for the shortest interval that a card can state.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -92,14 +93,10 @@ impl Liveness {
     async fn check_agents(&self) {
         let now = clock::now();
         let mut changes = Vec::new();
-        let mut retried = Vec::new();
         let mut left = std::mem::take(&mut *self.beats());
         let mut kept = BTreeMap::new();
         self.directory.each(|agent, state| {
             let mut heard = left.remove(agent).unwrap_or_else(|| Heartbeats::none(now));
-            if state.silence.retry_at.is_some_and(|at| at <= now) {
-                retried.push(agent.clone());
-            }
             if let Some((status, why)) = conclude(state, &heard, now) {
                 heard.changed_at = Some(now);
                 changes.push((agent.clone(), status, why));
@@ -114,27 +111,9 @@ impl Liveness {
                 status,
                 why,
             };
-            self.store(id, input).await;
+            store(&self.runner, &self.agents, id, input).await;
         }
-        for agent_id in retried {
-            let id = agent_id.token();
-            self.store(id, AgentInput::Retry { agent_id }).await;
-        }
-    }
-
-    async fn store(&self, id: Token, input: AgentInput) {
-        let cause = MessageId::of_operator_request(&self.runner.ports.unique_id());
-        match self
-            .agents
-            .step(&id, &self.runner.of_message(cause), &input, None)
-            .await
-        {
-            Ok(outcome) => self.runner.count_step::<AgentMachine>(&outcome),
-            // It is concluded again when the broker is back.
-            Err(error) => {
-                tracing::warn!(agent = %id, error = %ErrorChain(&error), "A status could not be stored.")
-            }
-        }
+        retry_due(&self.runner, &self.agents, &self.directory).await;
     }
 }
 

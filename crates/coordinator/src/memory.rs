@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use concord_domain::aggregates::case::{Sharing, check_member};
-use concord_domain::aggregates::memory::{ReceivedMemory, as_of, entry_of};
+use concord_domain::aggregates::case::{Sharing, check_member, written_in};
+use concord_domain::aggregates::memory::{ReceivedMemory, WrittenIn, as_of, entry_of};
+use concord_domain::aggregates::synthesis::SynthesisState;
 use concord_events::{Aggregate, MemoryEvent};
 use concord_runtime::Ports;
 use concord_runtime::delivery::{ErrorChain, HandleError};
@@ -12,7 +13,7 @@ use concord_runtime::event_store::{Consistency, Error};
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
 use concord_runtime::service::reading::UnderWay;
 use concord_wire::envelope::from_json;
-use concord_wire::payload::{MemoryEntry, Snapshot};
+use concord_wire::payload::{Checkpoint, MemoryEntry, MemoryListing, Reach, Snapshot};
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, Token};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -36,6 +37,9 @@ struct MemoryAsked {
     /// One topic, with its value.
     #[serde(default)]
     topic: Option<Token>,
+    /// Only what everybody in the case was told of, with the values.
+    #[serde(default)]
+    insights: bool,
     /// Every version of the topic, the oldest first.
     #[serde(default)]
     history: bool,
@@ -50,6 +54,15 @@ struct MemoryAsked {
 impl MemoryAsked {
     fn check(&self) -> Result<(), Fault> {
         let (needs, what) = match (&self.agent, &self.topic) {
+            _ if self.insights
+                && (self.case_id.is_none() || self.history || self.as_of.is_some()) =>
+            {
+                return Err(Fault::invalid(
+                    "/case_id",
+                    "Insights are those of a case, as they stand.",
+                    "Name the case, and ask for no history and no snapshot.",
+                ));
+            }
             (None, Some(_)) => ("/agent", "A topic belongs to an agent."),
             (_, None) if self.history || self.after > 0 => {
                 ("/topic", "A history is that of a topic.")
@@ -65,10 +78,13 @@ impl MemoryAsked {
 struct Shown {
     /// The snapshot that this is of: asked for again as of it, the answer is the same.
     as_of: Snapshot,
-    /// By agent and topic; with values where one topic is asked for.
+    /// By agent and topic; with values where one topic or insights are asked for.
     entries: Vec<Value>,
     /// Whether there is more than the answer has room for.
     more: bool,
+    /// With insights: the checkpoints that the case has come to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    checkpoints: Vec<Checkpoint>,
 }
 
 /// Answers `memory`: `{"as_of": ..., "entries": [...], "more": ...}`, or `{"agents": [...]}` where neither an agent nor a case is named.
@@ -95,23 +111,23 @@ pub(crate) fn memory<P: Ports>(shared: &Shared<P>) -> Verb {
 }
 
 impl<P: Ports> Shared<P> {
-    /// Who writes is in the case or, outside cases, on the register or among the people.
+    /// Who writes is in the case or, outside cases, on the register or among the people. What the case says about whom it reaches.
     pub(crate) async fn check_rememberer(
         &self,
         received: &ReceivedMemory,
-    ) -> Result<(), HandleError> {
+    ) -> Result<Option<WrittenIn>, HandleError> {
         let who = &received.heard.agent_id;
         if let Some(case_id) = &received.case_id {
-            self.check_writer(case_id, who).await?;
-            return Ok(());
+            let case = self.check_writer(case_id, who).await?;
+            return Ok(written_in(&case));
         }
         if self.agents.load(&who.token()).await?.state.card.is_some() {
-            return Ok(());
+            return Ok(None);
         }
         let authority = self.people.authority(who).await?;
         if authority.person.is_some() {
             authority.check_active(who)?;
-            return Ok(());
+            return Ok(None);
         }
         Err(Fault::new(
             ErrorCode::Unauthorized,
@@ -152,16 +168,25 @@ impl<P: Ports> Shared<P> {
             as_of: snapshot,
             entries: Vec::new(),
             more: false,
+            checkpoints: Vec::new(),
         };
+        let synthesis = self.synthesis(asked).await?;
+        if let Some(synthesis) = &synthesis {
+            shown.checkpoints.clone_from(&synthesis.checkpoints);
+        }
         let (mut bytes, mut readable) = (0, BTreeMap::new());
         for owner in &owners {
-            for entry in self.of_owner(owner, asked, snapshot).await? {
+            for entry in self
+                .of_owner(owner, asked, synthesis.as_ref(), snapshot)
+                .await?
+            {
                 if !self.may_read(call, asked, &entry, &mut readable).await? {
                     continue;
                 }
-                let value = match asked.topic {
-                    Some(_) => json!(entry),
-                    None => json!(entry.listing),
+                let value = if asked.topic.is_some() || asked.insights {
+                    json!(entry)
+                } else {
+                    json!(entry.listing)
                 };
                 bytes += value.to_string().len();
                 if bytes > ANSWER_BYTES_MAX && !shown.entries.is_empty() {
@@ -174,17 +199,30 @@ impl<P: Ports> Shared<P> {
         Ok(shown)
     }
 
+    /// What was told at checkpoints of the case, where insights are asked for.
+    async fn synthesis(&self, asked: &MemoryAsked) -> Result<Option<SynthesisState>, Fault> {
+        let Some(case_id) = asked.case_id.as_ref().filter(|_| asked.insights) else {
+            return Ok(None);
+        };
+        let known = self.syntheses.load(&case_id.token()).await;
+        Ok(Some(known.map_err(|error| unread(&error))?.state))
+    }
+
     /// What one memory held at the snapshot, of what is asked for.
     async fn of_owner(
         &self,
         owner: &Token,
         asked: &MemoryAsked,
+        synthesis: Option<&SynthesisState>,
         snapshot: Snapshot,
     ) -> Result<Vec<MemoryEntry>, Fault> {
         let is_asked = |entry: &MemoryEntry| {
             let listing = &entry.listing;
             let case = asked.case_id.as_ref();
             let topic = asked.topic.as_ref();
+            if asked.insights && !synthesis.is_some_and(|one| was_told(one, listing)) {
+                return false;
+            }
             case.is_none_or(|case| listing.case_id.as_ref() == Some(case))
                 && topic.is_none_or(|topic| listing.topic == *topic)
         };
@@ -238,6 +276,19 @@ impl<P: Ports> Shared<P> {
         let may = check_member(&case, &caller.name, &caller.authority, Sharing::Read).is_ok();
         readable.insert(case_id.clone(), may);
         Ok(may)
+    }
+}
+
+/// Whether everybody in the case was told of a version.
+fn was_told(synthesis: &SynthesisState, listing: &MemoryListing) -> bool {
+    match listing.reach.as_ref().map(|reach| reach.reach) {
+        Some(Reach::Broadcast) => true,
+        Some(Reach::Held) => {
+            let place = (listing.topic.clone(), listing.agent.clone());
+            let told = synthesis.told.get(&place);
+            told.is_some_and(|version| *version >= listing.version)
+        }
+        Some(Reach::Kept) | None => false,
     }
 }
 

@@ -24,6 +24,14 @@ use concord_wire::{AgentId, CaseId, Fault, MessageId, Token};
 /// How old a place is before it is looked whether there is a case, in milliseconds. Between the two are a few steps.
 const PLACE_UNUSED_MS: u64 = 60_000;
 
+/// What is refused where a quota is used up.
+#[derive(Debug, Clone, Copy)]
+enum Refused<'a> {
+    /// A case, or a challenge in it.
+    Case(&'a CaseId),
+    Task(&'a Token),
+}
+
 /// The openers and the quotas that hold them. Cheap to clone.
 pub(crate) struct Openers<P> {
     pub(crate) service: ServiceContext<P>,
@@ -76,8 +84,8 @@ impl<P: Ports> Openers<P> {
         let (Decision::Append(_), Ok(case_id)) = (opening, CaseId::new(id.as_str())) else {
             return Ok(());
         };
-        // Nothing is opened where there is a case: it may have ended long ago, and would never give the place back.
-        if self.cases.load(id).await?.state.opened.is_some() {
+        // Nothing is opened where there is a case: it may have ended long ago. One that is not seen here is found when the place is settled.
+        if self.cases.peek(id).await?.state.opened.is_some() {
             return Ok(());
         }
         let admitted = Admitted {
@@ -87,7 +95,8 @@ impl<P: Ports> Openers<P> {
             quotas: self.quotas,
         };
         let input = OpenerInput::Admit(admitted);
-        self.ask(&asked.opened_by, &context, &input, &case_id).await
+        self.ask(&asked.opened_by, &context, &input, Refused::Case(&case_id))
+            .await
     }
 
     /// Asks for a place for a challenge in a case, of whoever opened the case.
@@ -118,7 +127,8 @@ impl<P: Ports> Openers<P> {
             quota: self.quotas.challenges,
         };
         let input = OpenerInput::Challenge(asked);
-        self.ask(opener, &context, &input, case_id).await
+        self.ask(opener, &context, &input, Refused::Case(case_id))
+            .await
     }
 
     /// Asks for a place for a task that is to be opened; refused where the quota is used up. The same request again finds its place.
@@ -131,20 +141,16 @@ impl<P: Ports> Openers<P> {
     ) -> Result<(), HandleError> {
         let (opener, quota) = (&asked.opened_by, self.quotas.open_tasks);
         let is_service = Service::parse(opener.as_str()).is_ok();
-        let (false, false, Ok(case_id)) = (
-            quota == 0 || is_service,
-            asked.sender.holds(Role::Operator),
-            CaseId::new(id.as_str()),
-        ) else {
+        if quota == 0 || is_service || asked.sender.holds(Role::Operator) {
             return Ok(());
-        };
+        }
         let admitted = TaskAdmitted {
             opener: opener.clone(),
             task_id: id.clone(),
             quota,
         };
         let input = OpenerInput::AdmitTask(admitted);
-        self.ask(opener, context, &input, &case_id).await
+        self.ask(opener, context, &input, Refused::Task(id)).await
     }
 
     /// Gives back the place of a task.
@@ -154,11 +160,8 @@ impl<P: Ports> Openers<P> {
         opener: &AgentId,
         context: &Context,
     ) -> Result<(), HandleError> {
-        let held = self.held.load(&opener.token()).await?.state;
-        if held.tasks.contains_key(id) {
-            let release = OpenerInput::ReleaseTask(id.clone());
-            self.step(opener, context, &release).await?;
-        }
+        let release = OpenerInput::ReleaseTask(id.clone());
+        self.step(opener, context, &release).await?;
         Ok(())
     }
 
@@ -179,7 +182,7 @@ impl<P: Ports> Openers<P> {
         opener: &AgentId,
         context: &Context,
         input: &OpenerInput,
-        case_id: &CaseId,
+        refused: Refused<'_>,
     ) -> Result<(), HandleError> {
         let Some(fault) = self.step(opener, context, input).await? else {
             return Ok(());
@@ -195,11 +198,16 @@ impl<P: Ports> Openers<P> {
         let Some(fault) = self.step(opener, context, input).await? else {
             return Ok(());
         };
+        let (case_id, task_id) = match refused {
+            Refused::Case(case_id) => (Some(case_id.clone()), None),
+            Refused::Task(task_id) => (None, Some(task_id.clone())),
+        };
         let reached = QuotaReached {
             opener: opener.clone(),
             quota,
             limit,
-            case_id: case_id.clone(),
+            case_id,
+            task_id,
         };
         // Not the message's id: a request that was refused may be sent again, and then leads to another event.
         let told = self.ordered(&format!("quota/{opener}/{quota}"));

@@ -24,6 +24,7 @@ use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Priority, Token
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::estimates::QuestionOfReport;
 use crate::shared::Shared;
 use crate::shared_reading::unread;
 use crate::tasks::Tasks;
@@ -61,8 +62,9 @@ pub(crate) fn verb<P: Ports>(shared: &Shared<P>) -> Verb {
     })
 }
 
-fn task_id(case_id: &CaseId, run: u32, step: u32) -> Result<Token, HandleError> {
-    let made = Token::derived(&format!("{case_id}/{run}/{step}"));
+/// The id of the task for a step of a run or a question of a report, as `what` names it: always the same one.
+pub(crate) fn task_id(what: &str) -> Result<Token, HandleError> {
+    let made = Token::derived(what);
     let id = Token::new(format!("{TASK_PREFIX}{made}"));
     id.map_err(|error| Fault::invalid("", format!("No task can be named: {error}."), "").into())
 }
@@ -70,25 +72,35 @@ fn task_id(case_id: &CaseId, run: u32, step: u32) -> Result<Token, HandleError> 
 fn terms(case_id: &CaseId, run: u32, task_id: Token, asked: &AskedRerun) -> OpenTask {
     let minutes = u64::from(asked.rerun_minutes).saturating_mul(TIMES);
     let minutes = minutes.max(MINUTES_MIN);
+    let deadline_ms = minutes.saturating_mul(60_000);
     let input = json!({
         "case_id": case_id, "run": run, "step": asked.step, "analysis_id": asked.analysis_id, "uses": asked.uses,
     });
+    let task = Task {
+        kind: TASK_TYPE.to_owned(),
+        title: format!("Do the analysis {} again.", asked.analysis_id),
+        input,
+    };
+    task_of_one(task_id, task, asked.agent_id.clone(), deadline_ms)
+}
+
+/// A task of one agent.
+pub(crate) fn task_of_one(
+    task_id: Token,
+    task: Task,
+    agent: AgentId,
+    deadline_ms: u64,
+) -> OpenTask {
     OpenTask {
         task_id: Some(task_id),
         // Of one candidate it does not matter whose turn it is.
         strategy: "round_robin".to_owned(),
-        task: Task {
-            kind: TASK_TYPE.to_owned(),
-            title: format!("Do the analysis {} again.", asked.analysis_id),
-            input,
-        },
+        task,
         criteria: Criteria {
-            agents: vec![asked.agent_id.clone()],
+            agents: vec![agent],
             ..Criteria::default()
         },
-        deadline_ms: minutes
-            .saturating_mul(60_000)
-            .min(concord_domain::aggregates::task::TASK_MS_MAX),
+        deadline_ms: deadline_ms.min(concord_domain::aggregates::task::TASK_MS_MAX),
         answer_ms: None,
         priority: Priority::Normal,
         quorum: None,
@@ -164,14 +176,21 @@ impl<P: Ports> Shared<P> {
         let (case_id, run, next) = match &record.event {
             ImpactEvent::RerunStarted(started) => (&started.case_id, started.run, &started.next),
             ImpactEvent::RerunStepEnded(ended) => (&ended.case_id, ended.run, &ended.next),
-            ImpactEvent::Published(_) | ImpactEvent::Assessed(_) => return Ok(()),
+            ImpactEvent::Published(_) => return Ok(()),
+            ImpactEvent::Assessed(assessed) => {
+                return self.follow_report(record, assessed, tasks).await;
+            }
+            ImpactEvent::Estimated(estimated) => {
+                return self.follow_report(record, &estimated.assessed, tasks).await;
+            }
         };
         if let Some(end) = &next.end {
             self.record_figures(record, case_id, (run, end)).await?;
+            self.run_by_itself(record, case_id).await?;
         }
         for asked in &next.ask {
             let cause = MessageId::derived(&format!("{}/{}", record.meta.event_id, asked.step));
-            let id = task_id(case_id, run, asked.step)?;
+            let id = task_id(&format!("{case_id}/{run}/{}", asked.step))?;
             let terms = terms(case_id, run, id.clone(), asked);
             if let Some(fault) = tasks.open_own(&id, cause.clone(), terms).await? {
                 let step = StepOfRun {
@@ -243,11 +262,12 @@ impl<P: Ports> Shared<P> {
         let Some(input) = tasks.input_of(id).await? else {
             return Ok(());
         };
-        match serde_json::from_value::<StepOfRun>(input) {
-            Ok(step) => {
-                self.end_step(step, record.meta.event_id.clone(), result)
-                    .await
-            }
+        let cause = record.meta.event_id.clone();
+        if let Ok(step) = StepOfRun::deserialize(&input) {
+            return self.end_step(step, cause, result).await;
+        }
+        match QuestionOfReport::deserialize(&input) {
+            Ok(question) => self.end_estimate(question, cause, result).await,
             Err(_) => Ok(()),
         }
     }

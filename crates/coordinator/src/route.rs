@@ -1,19 +1,21 @@
 //! Which messages and events are inputs for which case.
 
 use concord_domain::aggregates::case::{
-    CaseInput, OpenRequest, ReceivedAddition, ReceivedChallenge, ReceivedReview, SharedNow,
+    CaseInput, Noted, OpenRequest, ReceivedAddition, ReceivedChallenge, ReceivedConfirmation,
+    ReceivedReview, SharedNow,
 };
 use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::policy::KnownPolicies;
 use concord_events::Aggregate;
 use concord_events::{
-    self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, ReceivedFinding, StoredEvent,
-    TaskEvent,
+    self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, MemoryEvent, ReceivedFinding,
+    StoredEvent, TaskEvent,
 };
 use concord_runtime::delivery::route::{digest_of, not_acted_on};
 use concord_runtime::{Routed, signing};
 use concord_wire::payload::{
-    ADD_PARTICIPANT, AddParticipant, Challenge, Finding, OPEN_CASE, OpenCase, Request, Review,
+    ADD_PARTICIPANT, AddParticipant, Challenge, Estimate, Finding, OPEN_CASE, OpenCase, Request,
+    Review,
 };
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope, ErrorCode, Fault, MessageType, Token};
@@ -34,6 +36,7 @@ pub fn from_message(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
         MessageType::Finding | MessageType::FindingWithPrecedent => finding(envelope),
         MessageType::Request => request(envelope),
         MessageType::Challenge => challenge(envelope),
+        MessageType::Confirmation => confirmation(envelope),
         MessageType::Review => review(envelope),
         other => not_acted_on(Service::Coordinator, other),
     }
@@ -92,6 +95,32 @@ fn challenge(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     })
 }
 
+fn confirmation(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
+    let case = envelope.case_id.as_ref().ok_or_else(no_case)?;
+    let received = ReceivedConfirmation {
+        heard: heard(envelope),
+        confidence: envelope.metadata.confidence.unwrap_or(CONFIDENCE_UNSTATED),
+        confirmation: envelope.payload()?,
+    };
+    Ok(Routed::Step {
+        id: case.token(),
+        input: CaseInput::Confirm(Box::new(received)),
+    })
+}
+
+/// What a participant has written into shared memory in a case, for that case.
+pub(crate) fn noted(record: &StoredEvent<MemoryEvent>) -> Option<(Token, CaseInput)> {
+    let MemoryEvent::Put(put) = &record.event;
+    let case_id = put.case_id.as_ref()?;
+    let noted = Noted {
+        agent: put.heard.agent_id.clone(),
+        topic: put.entry.topic.clone(),
+        version: put.version,
+        estimate: Estimate::of_value(&put.entry.value),
+    };
+    Some((case_id.token(), CaseInput::Note(Box::new(noted))))
+}
+
 fn review(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     let case = envelope.case_id.as_ref().ok_or_else(no_case)?;
     let review: Review = envelope.payload()?;
@@ -116,7 +145,7 @@ fn review(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
 fn no_case() -> Fault {
     Fault::invalid(
         "/case_id",
-        "A finding, a challenge and a review belong to a case.",
+        "A finding, a challenge, a confirmation and a review belong to a case.",
         "Publish on the msg subject of the case, with the case id of your task assignment.",
     )
 }
@@ -131,7 +160,7 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
             "/payload/action",
             format!("The coordinator does not do {:?}.", request.action),
             format!(
-                "Ask for {:?}, or for one of add_participant, open_task, cancel_task, join_task, leave_task, find_agents, board_put, memory_put, publish_analysis, \
+                "Ask for {:?}, or for one of add_participant, open_task, cancel_task, join_task, leave_task, find_agents, board_put, memory_put, report_alert, publish_analysis, \
                  register_agent, update_agent, deregister_agent.",
                 OPEN_CASE
             ),
@@ -229,7 +258,14 @@ pub fn open_case(envelope: &Envelope, request: OpenCase) -> Result<(CaseId, Case
     ))
 }
 
-/// An event of another service.
+fn step_for(input: Option<(Token, CaseInput)>) -> Routed<CaseInput> {
+    input.map_or(Routed::Ignored("other_fact"), |(id, input)| Routed::Step {
+        id,
+        input,
+    })
+}
+
+/// An event of another service, or one of memory, whose effects the coordinator follows itself.
 pub fn from_event(
     aggregate: Aggregate,
     bytes: &[u8],
@@ -270,12 +306,9 @@ pub fn from_event(
         Aggregate::Case => Routed::Ignored("own_fact"),
         Aggregate::Task => {
             let record = StoredEvent::<TaskEvent>::decode(bytes, sequence)?;
-            let (id, input) = (record.meta.id.clone(), task::case_input(&record));
-            input.map_or(Routed::Ignored("other_fact"), |input| Routed::Step {
-                id,
-                input,
-            })
+            step_for(task::case_input(&record).map(|input| (record.meta.id.clone(), input)))
         }
+        Aggregate::Memory => step_for(noted(&StoredEvent::decode(bytes, sequence)?)),
         Aggregate::TrackRecord
         | Aggregate::Precedent
         | Aggregate::ReviewQueue
@@ -290,7 +323,9 @@ pub fn from_event(
         | Aggregate::Board
         | Aggregate::Commitment
         | Aggregate::Impact
-        | Aggregate::Memory
+        | Aggregate::Synthesis
+        | Aggregate::Alert
+        | Aggregate::Watch
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Routed::Ignored("other_fact"),

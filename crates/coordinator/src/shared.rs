@@ -1,10 +1,10 @@
-//! What is shared: boards, commitments, analyses and memory. Who is in the case is asked before each message; a commitment ends when its
+//! What is shared: boards, commitments, analyses, memory and alerts. Who is in the case is asked before each message; a commitment ends when its
 //! lease passes, its holder is gone, its task has ended, or its case is over.
 
 use std::sync::Arc;
 
-use concord_domain::Context;
 use concord_domain::aggregates::agent::AgentMachine;
+use concord_domain::aggregates::alert::{AlertInput, AlertMachine};
 use concord_domain::aggregates::board::BoardMachine;
 use concord_domain::aggregates::case::{CaseMachine, CaseState, Sharing, check_member};
 use concord_domain::aggregates::commitment::{
@@ -12,12 +12,15 @@ use concord_domain::aggregates::commitment::{
 };
 use concord_domain::aggregates::impact::ImpactMachine;
 use concord_domain::aggregates::memory::{MemoryInput, MemoryMachine};
+use concord_domain::aggregates::synthesis::SynthesisMachine;
+use concord_domain::aggregates::watch::WatchMachine;
+use concord_domain::{Context, Machine};
 use concord_events::{AgentEvent, CaseEvent, DeadlineElapsed, EventMeta, StoredEvent, TaskEvent};
 use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Ack, Delivery, HandleError};
 use concord_runtime::event_store::step;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, People, Ports};
+use concord_runtime::{Aggregates, Directory, People, Ports};
 use concord_wire::payload::{AgentStatus, CommitmentAct, TASK_RESOURCE};
 use concord_wire::{AgentId, CaseId, Envelope, ErrorCode, Fault, Token};
 
@@ -36,6 +39,10 @@ pub(crate) struct Shared<P> {
     pub(crate) commitments: Arc<Aggregates<CommitmentMachine, P>>,
     pub(crate) analyses: Arc<Aggregates<ImpactMachine, P>>,
     pub(crate) memories: Arc<Aggregates<MemoryMachine, P>>,
+    pub(crate) syntheses: Arc<Aggregates<SynthesisMachine, P>>,
+    pub(crate) alerts: Arc<Aggregates<AlertMachine, P>>,
+    pub(crate) watch: Arc<Aggregates<WatchMachine, P>>,
+    directory: Arc<Directory>,
     holdings: Arc<Holdings>,
     pub(crate) bounds: SharedBounds,
 }
@@ -51,6 +58,10 @@ impl<P: Clone> Clone for Shared<P> {
             commitments: Arc::clone(&self.commitments),
             analyses: Arc::clone(&self.analyses),
             memories: Arc::clone(&self.memories),
+            syntheses: Arc::clone(&self.syntheses),
+            alerts: Arc::clone(&self.alerts),
+            watch: Arc::clone(&self.watch),
+            directory: Arc::clone(&self.directory),
             holdings: Arc::clone(&self.holdings),
             bounds: self.bounds,
         }
@@ -62,7 +73,7 @@ impl<P: Ports> Shared<P> {
         service: &ServiceContext<P>,
         cases: &Arc<Aggregates<CaseMachine, P>>,
         names: &Names<P>,
-        holdings: &Arc<Holdings>,
+        (directory, holdings): (&Arc<Directory>, &Arc<Holdings>),
         bounds: SharedBounds,
     ) -> Self {
         let (ports, cache) = (&service.ports, &service.cache);
@@ -75,6 +86,10 @@ impl<P: Ports> Shared<P> {
             commitments: Arc::clone(&names.commitments),
             analyses: Arc::new(Aggregates::new(ports.clone(), cache)),
             memories: Arc::new(Aggregates::new(ports.clone(), cache)),
+            syntheses: Arc::new(Aggregates::new(ports.clone(), cache)),
+            alerts: Arc::new(Aggregates::new(ports.clone(), cache)),
+            watch: Arc::new(Aggregates::new(ports.clone(), cache)),
+            directory: Arc::clone(directory),
             holdings: Arc::clone(holdings),
             bounds,
         }
@@ -103,13 +118,42 @@ impl<P: Ports> Shared<P> {
                     .await
             }
             SharedInput::Analysis(received) => self.publish(*received, envelope, delivery).await,
-            SharedInput::Memory(input) => {
-                let MemoryInput::Put(received) = &input;
-                self.check_rememberer(received).await?;
+            SharedInput::Memory(mut input) => {
+                let MemoryInput::Put(received) = &mut input;
+                received.written_in = self.check_rememberer(received).await?;
+                received.watched = self.watched(received).await?;
+                delivery.spend(MemoryMachine::fan_out_bytes(&input))?;
                 let (memories, id) = (&self.memories, envelope.from_agent.token());
                 handlers::step_of_message(service, memories, id, envelope, &input, delivery).await
             }
+            SharedInput::Alert(id, mut input) => {
+                let from = &envelope.from_agent;
+                match &mut input {
+                    AlertInput::Raise(received) => {
+                        received.sender = self.people.authority(from).await?;
+                        received.registered = self.registered();
+                        received.terms = self.regime_terms().await?;
+                    }
+                    AlertInput::Report(received) => {
+                        received.sender = self.people.authority(from).await?;
+                    }
+                    AlertInput::Fire(_) | AlertInput::Elapsed(_) => {}
+                }
+                let alerts = &self.alerts;
+                handlers::step_of_message(service, alerts, id, envelope, &input, delivery).await
+            }
         }
+    }
+
+    /// Who is on the register.
+    pub(crate) fn registered(&self) -> Vec<AgentId> {
+        let mut registered = Vec::new();
+        self.directory.each(|agent, known| {
+            if known.card.is_some() {
+                registered.push(agent.clone());
+            }
+        });
+        registered
     }
 
     pub(crate) async fn check_writer(

@@ -4,12 +4,51 @@ use std::sync::Arc;
 
 use concord_domain::aggregates::agent::silence::Silence as Counted;
 use concord_domain::aggregates::agent::{AgentInput, AgentMachine};
+use concord_domain::aggregates::request::{Reply, RequestInput, RequestMachine};
 use concord_domain::aggregates::task::BIDS;
 use concord_events::{RequestEvent, SilenceBounds, StoredEvent, TaskEvent};
-use concord_runtime::delivery::HandleError;
+use concord_runtime::delivery::{ErrorChain, HandleError};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports};
 use concord_wire::{AgentId, ErrorCode, MessageId, Recipient, Token};
+
+/// Tries those again whose time has come, after they had been unavailable because they did not answer. Each replica looks, and the
+/// first to see it stores it; what fails is seen again at the next look.
+pub async fn retry_due<P: Ports>(
+    service: &ServiceContext<P>,
+    agents: &Aggregates<AgentMachine, P>,
+    directory: &Directory,
+) {
+    let now = service.ports.now();
+    let mut due = Vec::new();
+    directory.each(|agent, state| {
+        if state.silence.retry_at.is_some_and(|at| at <= now) {
+            due.push(agent.clone());
+        }
+    });
+    for agent_id in due {
+        let id = agent_id.token();
+        store(service, agents, id, AgentInput::Retry { agent_id }).await;
+    }
+}
+
+/// Stores what this replica has concluded of an agent.
+pub(crate) async fn store<P: Ports>(
+    service: &ServiceContext<P>,
+    agents: &Aggregates<AgentMachine, P>,
+    id: Token,
+    input: AgentInput,
+) {
+    let cause = MessageId::of_operator_request(&service.ports.unique_id());
+    let context = service.of_message(cause);
+    match agents.step(&id, &context, &input, None).await {
+        Ok(outcome) => service.count_step::<AgentMachine>(&outcome),
+        // It is concluded again when the broker is back.
+        Err(error) => {
+            tracing::warn!(agent = %id, error = %ErrorChain(&error), "A status could not be stored.");
+        }
+    }
+}
 
 /// What is needed to count. Cheap to clone.
 pub(crate) struct Silence<P> {
@@ -17,6 +56,17 @@ pub(crate) struct Silence<P> {
     agents: Arc<Aggregates<AgentMachine, P>>,
     directory: Arc<Directory>,
     bounds: SilenceBounds,
+}
+
+impl<P: Clone> Clone for Silence<P> {
+    fn clone(&self) -> Self {
+        Self {
+            service: self.service.clone(),
+            agents: Arc::clone(&self.agents),
+            directory: Arc::clone(&self.directory),
+            bounds: self.bounds,
+        }
+    }
 }
 
 impl<P: Ports> Silence<P> {
@@ -56,6 +106,27 @@ impl<P: Ports> Silence<P> {
                 self.silent(agent, about, &record.meta.event_id).await
             }
             _ => Ok(()),
+        }
+    }
+
+    /// What an answer that has been stored says about whoever gave it: who answers late is heard of, although the answer does not
+    /// count. Late answers are read here, and not as events: nothing else follows from these.
+    pub(crate) async fn heard_late(
+        &self,
+        requests: &Aggregates<RequestMachine, P>,
+        id: &Token,
+        input: &RequestInput,
+    ) -> Result<(), HandleError> {
+        let RequestInput::Reply(reply) = input else {
+            return Ok(());
+        };
+        let (Reply::Answer(answer) | Reply::Withheld(answer)) = &**reply else {
+            return Ok(());
+        };
+        let request = requests.load_up_to(id, 1).await?.state;
+        match request.late.contains(&answer.message_id) {
+            true => self.answered(&answer.by, &answer.message_id).await,
+            false => Ok(()),
         }
     }
 

@@ -16,11 +16,11 @@ use concord_runtime::event_store::step;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Outcome, People, Ports};
 use concord_wire::payload::AgentStatus;
-use concord_wire::{AgentId, Envelope, Fault, MessageId, Token};
+use concord_wire::{AgentId, Envelope, Fault, MessageId, MessageType, Token};
 
 use crate::openers::Openers;
 use crate::people::Names;
-use crate::route::task::{PARAMETERS, TaskMessage, from_message};
+use crate::route::task::{PARAMETERS, TaskMessage, from_message, named_task};
 use panels::Panels;
 
 mod api;
@@ -84,6 +84,24 @@ impl<P: Ports> Tasks<P> {
         }
     }
 
+    /// Whether a message answers a task that this process has in memory, so that it need not be looked for elsewhere.
+    pub(crate) async fn is_answered_by(&self, envelope: &Envelope) -> Result<bool, step::Error> {
+        let Some((id, asked)) = named_task(envelope) else {
+            return Ok(false);
+        };
+        let task = self.tasks.load_up_to(&id, 0).await?.state;
+        Ok(task.has_asked(&envelope.from_agent, asked))
+    }
+
+    /// Whether an `error` is that of somebody whom a task has asked.
+    async fn has_failed(&self, envelope: &Envelope) -> Result<bool, step::Error> {
+        let Some((id, asked)) = named_task(envelope) else {
+            return Ok(false);
+        };
+        let task = self.tasks.peek(&id).await?.state;
+        Ok(task.has_asked(&envelope.from_agent, asked))
+    }
+
     /// Handles a message that is about a task; none when it is about something else.
     pub(crate) async fn take(
         &self,
@@ -104,6 +122,12 @@ impl<P: Ports> Tasks<P> {
                 self.service.ports.publish(&[found], trace).await?;
                 return Ok(Some(Ack::Acknowledge));
             }
+            Some(TaskMessage::Step(..))
+                if envelope.message_type == MessageType::Error
+                    && !self.has_failed(envelope).await? =>
+            {
+                return Ok(None);
+            }
             Some(TaskMessage::Step(id, input)) => (id, input),
         };
         let context = self.service.of_message(envelope.message_id.clone());
@@ -113,7 +137,8 @@ impl<P: Ports> Tasks<P> {
         let (service, tasks) = (&self.service, &self.tasks);
         let done =
             handlers::step_of_message(service, tasks, id.clone(), envelope, &input, delivery).await;
-        if let TaskInput::Open(asked) = &input {
+        // A step that is tried again needs the place: it could not be taken anew by the same message.
+        if let (TaskInput::Open(asked), Ok(_) | Err(HandleError::Refused(_))) = (&input, &done) {
             self.settle(&id, &asked.opened_by).await?;
         }
         done.map(Some)
@@ -176,8 +201,8 @@ impl<P: Ports> Tasks<P> {
         asked: OpenedTask,
         parameters: &'static str,
     ) -> Result<OpenedTask, HandleError> {
-        // What is open already is not looked for anew, and nobody loses a turn.
-        if self.tasks.load(id).await?.state.opened.is_some() {
+        // What is open already is not looked for anew, and nobody loses a turn. The step decides.
+        if self.tasks.peek(id).await?.state.opened.is_some() {
             return Ok(asked);
         }
         let asked = self.candidates.find(asked).await?;
@@ -238,7 +263,8 @@ impl<P: Ports> Tasks<P> {
             self.step_worklist(&release.agent, &context, &input).await?;
         }
         for agent in ask {
-            let known = self.tasks.load(id).await?.state;
+            // An end that is not known here yet gives the place back.
+            let known = self.tasks.load_up_to(id, record.sequence).await?.state;
             let Some(opened) = known.opened.as_ref().filter(|_| known.waits_for(agent)) else {
                 continue;
             };
@@ -295,8 +321,10 @@ impl<P: Ports> Tasks<P> {
             gone,
         };
         self.step_task(task_id, &context, &place).await?;
-        // A place may have been taken by a process that was slow, when the task had ended or had been lost.
-        if !self.tasks.load(task_id).await?.state.needs_place(&agent) {
+        // A place may have been taken by a process that was slow, when the task had ended or had been lost. The task is as the step has
+        // just left it: what comes after that gives the place back.
+        let task = self.tasks.load_up_to(task_id, 1).await?.state;
+        if !task.needs_place(&agent) {
             let (task_id, done) = (task_id.clone(), None);
             let input = WorklistInput::Release { task_id, done };
             self.step_worklist(&agent, &context, &input).await?;

@@ -2,8 +2,11 @@
 //! track records and of precedents on the broker.
 
 use concord_domain::aggregates::debate::DebateMachine;
+use concord_domain::aggregates::track_record::TrackRecordMachine;
+use concord_events::Aggregate;
 use concord_events::topology::ConsumerKind;
-use concord_runtime::delivery::handlers::{EffectHandler, MessageHandler};
+use concord_runtime::delivery::handlers::{self, EffectHandler, MessageHandler};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
 use concord_runtime::{Directory, Ports};
 use concord_wire::subject::Service;
@@ -61,7 +64,27 @@ pub fn bind<P: Ports>(
     );
     binder.handle(
         ConsumerKind::Effects(SERVICE),
-        EffectHandler::<P, DebateMachine>::new(service),
+        Effects {
+            service: service.clone(),
+            debates: EffectHandler::new(service),
+            records: EffectHandler::new(service),
+        },
     );
     operator_verbs::bind(service, &stores, binder);
+}
+
+/// Publishes what follows from the facilitator's own events.
+struct Effects<P> {
+    service: ServiceContext<P>,
+    debates: EffectHandler<P, DebateMachine>,
+    records: EffectHandler<P, TrackRecordMachine>,
+}
+
+impl<P: Ports> Handler for Effects<P> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        match handlers::aggregate_of(&self.service, delivery)? {
+            (Aggregate::TrackRecord, _) => self.records.handle(delivery).await,
+            _ => self.debates.handle(delivery).await,
+        }
+    }
 }

@@ -107,6 +107,7 @@ fn import(request: &[u8]) -> Result<(Token, Observe), Fault> {
             id: record.id,
             source: record.source,
         }),
+        tell: None,
     };
     Ok((record.agent.token(), observe))
 }

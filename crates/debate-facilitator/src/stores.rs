@@ -8,10 +8,13 @@ use concord_domain::aggregates::debate::{
     DebateInput, DebateMachine, LadderMessage, MessageBody, Opening, OutcomeMessage,
     PriorKnowledge, strategy,
 };
+use concord_domain::aggregates::impact::ImpactMachine;
 use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::precedent::{self, PrecedentMachine};
 use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
 use concord_domain::aggregates::track_record::{TrackRecordMachine, credibility_of};
+use concord_domain::aggregates::watch::{self, WatchMachine};
+use concord_domain::rules::impact::resting::{named, resting_on};
 use concord_runtime::delivery::HandleError;
 use concord_runtime::delivery::handlers::Prepare;
 use concord_runtime::service::ServiceContext;
@@ -34,6 +37,10 @@ pub(crate) struct Stores<P> {
     pub(crate) precedents: Of<PrecedentMachine, P>,
     /// Cases are the coordinator's: they are only read, to know who opened them, and for an expert's brief.
     pub(crate) cases: Of<CaseMachine, P>,
+    /// So are the analyses of cases: what rests on a conflict is known before it is debated.
+    analyses: Of<ImpactMachine, P>,
+    /// So is the present regime.
+    watch: Of<WatchMachine, P>,
     /// So are people.
     people: People<P>,
 }
@@ -47,6 +54,8 @@ impl<P: Clone> Clone for Stores<P> {
             records: Arc::clone(&self.records),
             precedents: Arc::clone(&self.precedents),
             cases: Arc::clone(&self.cases),
+            analyses: Arc::clone(&self.analyses),
+            watch: Arc::clone(&self.watch),
             people: self.people.clone(),
         }
     }
@@ -63,18 +72,28 @@ impl<P: Ports> Stores<P> {
             records: Arc::new(Aggregates::new(ports.clone(), cache)),
             precedents: Arc::new(Aggregates::new(ports.clone(), cache)),
             cases: Arc::new(Aggregates::new(ports.clone(), cache)),
+            analyses: Arc::new(Aggregates::new(ports.clone(), cache)),
+            watch: Arc::new(Aggregates::new(ports.clone(), cache)),
             people: People::new(context),
         }
     }
 
-    /// A request with what is known from before: precedents always, track records where its policy decides by them.
+    /// A request with what is known from before: precedents and what rests on it always, track records where its policy decides by them.
     pub(crate) async fn opening(
         &self,
         request: OpenDebate,
         now: Timestamp,
     ) -> Result<Opening, step::Error> {
+        let mut request = request;
+        let regime = self.present_regime(&request).await?;
+        if let Some(present) = &regime {
+            // What is looked up below is looked up in the regime in which the debate is held.
+            request.terms.circumstances.regime = Some(present.clone());
+        }
         let mut known = PriorKnowledge {
             precedents: self.precedents(&request).await?,
+            dependants: self.dependants(&request).await?,
+            regime,
             ..PriorKnowledge::default()
         };
         let strategy = strategy::of_debate(&request.policy, &request.terms);
@@ -113,6 +132,17 @@ impl<P: Ports> Stores<P> {
         })
     }
 
+    /// The regime that alerts have named, where it counts in place of the case's.
+    async fn present_regime(&self, request: &OpenDebate) -> Result<Option<String>, step::Error> {
+        let watch = self.watch.load(&watch::id()).await?.state;
+        if watch.regime.is_none() {
+            return Ok(None);
+        }
+        let case = self.cases.load(&request.case_id.token()).await?.state;
+        let stated = request.terms.circumstances.regime.as_deref();
+        Ok(watch.regime_of(case.opened_sequence, stated))
+    }
+
     /// Earlier debates like the one that is to be opened, the newest first.
     async fn precedents(&self, request: &OpenDebate) -> Result<Vec<Precedent>, step::Error> {
         let conflict = &request.conflict;
@@ -124,13 +154,22 @@ impl<P: Ports> Stores<P> {
             circumstances: request.terms.circumstances.clone(),
         };
         let exact = precedent::id_of(conflict.kind, &conflict.subject);
-        let exact = self.precedents.load(&exact).await?;
+        let exact = self.precedents.peek(&exact).await?;
         let field = self
             .precedents
-            .load(&precedent::field_id_of(&matter))
+            .peek(&precedent::field_id_of(&matter))
             .await?;
         let found = precedent::alike(&matter, &exact.state, &field.state, PRECEDENTS_SHOWN);
         Ok(found.into_iter().cloned().collect())
+    }
+
+    /// The analyses of the case that rest on what is disputed; the first of them by name, and how many more there are.
+    async fn dependants(&self, request: &OpenDebate) -> Result<Vec<String>, step::Error> {
+        let OpenDebate {
+            case_id, conflict, ..
+        } = request;
+        let graph = self.analyses.peek(&case_id.token()).await?.state.graph;
+        Ok(named(&resting_on(&graph, case_id, conflict)))
     }
 
     /// Whether the sender of an outcome has opened the case.

@@ -1,7 +1,9 @@
 //! What people decided, and what proved right later, enters the track records of those who held a position; how a debate
 //! ended enters the precedents.
 
+use concord_domain::aggregates::case::everyone_in;
 use concord_domain::aggregates::debate::verdicts::{self, Verdict};
+use concord_domain::aggregates::track_record::{Observe, Tell};
 use concord_domain::rules::precedent::precedent_of;
 use concord_domain::{Context, aggregates::precedent};
 use concord_events::{DebateOpened, DebateResolved, OutcomeKnown};
@@ -35,8 +37,8 @@ pub(crate) async fn enter<P: Ports>(
     record(
         service,
         stores,
-        context,
-        trace,
+        (context, trace),
+        &opened,
         verdicts::of_resolution(&opened, provisional, resolved, context.now),
     )
     .await?;
@@ -82,8 +84,8 @@ pub(crate) async fn enter_outcome<P: Ports>(
     record(
         service,
         stores,
-        context,
-        trace,
+        (context, trace),
+        &opened,
         verdicts::of_outcome(&opened, known),
     )
     .await?;
@@ -96,14 +98,29 @@ pub(crate) async fn enter_outcome<P: Ports>(
     }
 }
 
+/// Enters verdicts into the track records. Who is in the case is told what that does to the credibility of their agents; the case is
+/// read for it here and not before, for most debates end without a verdict.
 async fn record<P: Ports>(
     service: &ServiceContext<P>,
     stores: &Stores<P>,
-    context: &Context,
-    trace: &Option<Trace>,
+    (context, trace): (&Context, &Option<Trace>),
+    opened: &DebateOpened,
     verdicts: Vec<Verdict>,
 ) -> Result<(), HandleError> {
+    if verdicts.is_empty() {
+        return Ok(());
+    }
+    let case = stores.cases.load(&opened.case_id.token()).await?;
+    let tell = case.state.opened.as_ref().map(|case| Tell {
+        to: everyone_in(case),
+        topic: opened.conflict.topic.clone(),
+        version: opened.policy.ladder.credibility,
+    });
     for (agent, observe) in verdicts {
+        let observe = Observe {
+            tell: tell.clone(),
+            ..observe
+        };
         handlers::step(
             service,
             &stores.records,

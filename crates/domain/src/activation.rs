@@ -54,6 +54,7 @@ pub use mention::{NAMED_MAX, Named, mentions};
 pub use ngram::{MESSAGE_NGRAMS_MAX, TEXT_BYTES_MAX};
 pub use parts::{PARTS_MAX, parts};
 pub use reply_chain::{ChainState, DEPTH_MAX, LoopBounds, PAIRS_MAX, ReplyChains};
+pub(crate) use vector::cosine;
 pub use vector::{centroid, direction};
 pub use windows::{CONTEXT_MAX, WINDOW_MAX, WINDOWS_MAX, Windows};
 

@@ -2,6 +2,7 @@
 //! changes the state, and the effects of its events.
 
 pub mod agent;
+pub mod alert;
 pub mod answerable;
 pub mod archive;
 pub mod board;
@@ -21,7 +22,9 @@ pub mod question;
 pub mod request;
 pub mod review_queue;
 pub mod rotation;
+pub mod synthesis;
 pub mod table;
 pub mod task;
 pub mod track_record;
+pub mod watch;
 pub mod worklist;

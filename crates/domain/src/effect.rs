@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 use concord_events::{Briefed, MediatorAsked, RulingRefusal, SynthesisAsked};
 use concord_wire::payload::{
-    AgentJoined, Answer, Award, CallForProposals, Challenge, Clarification, Conflict, DebateTerms,
-    ErrorReport, NotificationData, OpenDebate, Question, Request, SessionBriefing, SetAsideReason,
-    StatusReport, TaskAssignment,
+    AgentJoined, Alert, Answer, Award, CallForProposals, Challenge, Clarification, Conflict,
+    DebateTerms, ErrorReport, NotificationData, OpenDebate, Question, Request, SessionBriefing,
+    SetAsideReason, StatusReport, TaskAssignment,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, DebateId, Fault, MessageId, Recipient, Timestamp};
+use concord_wire::{AgentId, DebateId, Fault, MessageId, Priority, Recipient, Timestamp};
 use serde_json::Value;
 
 pub use draft::{each_message, messages};
@@ -62,6 +62,13 @@ pub enum Effect {
     AnnounceAgent(Box<AgentJoined>),
     /// A `status` to everyone: an agent is available, busy or unavailable.
     AnnounceStatus(StatusReport),
+    /// An `alert` to everyone.
+    Alert {
+        /// At which priority.
+        priority: Priority,
+        /// What is told.
+        alert: Box<Alert>,
+    },
     /// A `notification` to one agent or to everyone in the case.
     Notify {
         /// One agent, or everyone.

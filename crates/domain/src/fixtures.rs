@@ -3,12 +3,11 @@
 
 use concord_events::Aggregate;
 use concord_events::{
-    AggregateEvent, Deadline, DeadlineElapsed, Detected, DetectionEvent, FiredBy, ReceivedFinding,
-    StoredEvent,
+    AggregateEvent, Deadline, DeadlineElapsed, FiredBy, ReceivedFinding, StoredEvent,
 };
 use concord_wire::payload::{
-    Answer, Circumstances, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding,
-    OpenDebate, Position, Status, Task,
+    Answer, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding, OpenDebate, Position,
+    Status, Task,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Subject, SubjectSpace};
@@ -17,13 +16,14 @@ use serde_json::{Value, json};
 
 use crate::aggregates::case::CaseInput;
 use crate::aggregates::debate::{AnswerMessage, DebateInput, Opening, round_name};
-use crate::aggregates::detection::DetectionInput;
 use crate::machine::{Context, Decision, Machine, Versioned};
 use crate::rules::size_budget::EVENT_BYTES_MAX;
 use crate::{digest, effect};
 
+mod detection;
 mod opening;
 mod people;
+pub(crate) use detection::{detected, detection_of, opening_by_request};
 pub(crate) use opening::{open_by_anybody, open_case, open_request};
 pub(crate) use people::{authority, person};
 
@@ -237,43 +237,6 @@ pub(crate) fn received(
 
 pub(crate) fn finding(from: &str, message_id: &str, finding: Value) -> CaseInput {
     CaseInput::Finding(Box::new(received(from, message_id, 0.8, finding)))
-}
-
-/// The findings of a case that has no gates, for the detector.
-pub(crate) fn detection_of(findings: Vec<ReceivedFinding>, policy: Policy) -> DetectionInput {
-    DetectionInput {
-        case_id: case_id(),
-        opened_by: None,
-        policy,
-        gate: None,
-        circumstances: Circumstances::default(),
-        findings,
-    }
-}
-
-pub(crate) fn detected(debated: Vec<Conflict>, deferred: Vec<Conflict>) -> CaseInput {
-    CaseInput::Detected(Box::new(Detected {
-        case_id: case_id(),
-        opened_by: None,
-        policy: policy(),
-        gate: None,
-        circumstances: Default::default(),
-        answers_per_round: Vec::new(),
-        debated,
-        deferred,
-        conflicts_omitted: 0,
-        opens_debates: true,
-    }))
-}
-
-/// The same detection as versions stored it that had each debate opened by a request.
-pub(crate) fn opening_by_request(
-    record: &StoredEvent<DetectionEvent>,
-) -> StoredEvent<DetectionEvent> {
-    let mut record = record.clone();
-    let DetectionEvent::Completed(detected) = &mut record.event;
-    detected.opens_debates = false;
-    record
 }
 
 pub(crate) fn position(of: &str, value: Value, confidence: f64) -> Position {

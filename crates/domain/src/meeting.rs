@@ -13,7 +13,7 @@ use concord_wire::payload::{
     Circumstances, Conflict, ConflictOutcome, Credibility, DebateTerms, Position, PrecedentClaim,
     PrecedentGuidance,
 };
-use concord_wire::{AgentId, DebateId, Timestamp};
+use concord_wire::{AgentId, DebateId, Timestamp, Token};
 use serde::Serialize;
 
 use crate::aggregates::case::DecisionPackage;
@@ -75,6 +75,10 @@ pub struct Sources {
     pub debates: Vec<DebateMatter>,
     /// What a changed decision does to analyses, the oldest first.
     pub impact: Vec<AssessedImpact>,
+    /// The analyses that must be done again, as of now.
+    pub to_do_again: Vec<Token>,
+    /// The gate that the case has ahead, as of now.
+    pub gate_ahead: Option<String>,
     /// What the reader may not read, in a sentence each.
     pub withheld: Vec<String>,
 }
@@ -127,6 +131,11 @@ pub struct MeetingPackage {
     pub credibility_version: Version,
     /// What changed decisions do to analyses, the oldest first.
     pub impact: Vec<AssessedImpact>,
+    /// The analyses that must be done again, as of now.
+    pub to_do_again: Vec<Token>,
+    /// The gate that the case has ahead, as of now; the decision has those that were ahead when it was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate_ahead: Option<String>,
     /// What the reader may not read, in a sentence each.
     pub withheld: Vec<String>,
     /// How the numbers are computed.
@@ -207,6 +216,8 @@ pub fn meeting_package(case: DecisionPackage, sources: Sources) -> MeetingPackag
         credibility,
         credibility_version: version,
         impact: sources.impact,
+        to_do_again: sources.to_do_again,
+        gate_ahead: sources.gate_ahead,
         withheld: sources.withheld,
         formulas: FORMULAS.into_iter().collect(),
         case,

@@ -1,5 +1,6 @@
 //! The algorithms that the state machines use.
 
+pub mod alerting;
 pub mod calendar;
 pub mod canonical;
 pub mod conflict;
@@ -8,6 +9,7 @@ pub mod conservative;
 pub mod credibility;
 pub mod estimate;
 pub mod impact;
+pub mod names;
 pub mod precedent;
 pub mod round_shares;
 pub mod size_budget;

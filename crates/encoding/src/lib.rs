@@ -3,6 +3,7 @@
 //! Services, libraries and tools read each message through [`plain`], so that everything after it sees JSON. Bodies are written
 //! in gzip, which every language has, and read in gzip and zstd. `docs/adr/0029` gives the reasons.
 
+pub mod parts;
 mod reference;
 
 use std::borrow::Cow;

@@ -46,7 +46,7 @@ macro_rules! aggregates {
             Deadline = "deadline" {
                 event: DeadlineEvent, machine: DeadlineMachine, owner: EscalationTimer,
                 readers: [
-                    Coordinator: ["case_elapsed", "request_elapsed", "task_elapsed", "commitment_elapsed", "question_elapsed"],
+                    Coordinator: ["case_elapsed", "request_elapsed", "task_elapsed", "commitment_elapsed", "question_elapsed", "alert_elapsed", "synthesis_elapsed"],
                     DebateFacilitator: ["debate_elapsed"]
                 ],
                 notices: [], completions: [],
@@ -131,6 +131,21 @@ macro_rules! aggregates {
             /// What an agent knows, by topic: its part of shared memory; owned by the coordinator.
             Memory = "memory" {
                 event: MemoryEvent, machine: MemoryMachine, owner: Coordinator,
+                readers: [], notices: [], completions: [],
+            }
+            /// What is held back of shared memory in a case until a checkpoint; owned by the coordinator.
+            Synthesis = "synthesis" {
+                event: SynthesisEvent, machine: SynthesisMachine, owner: Coordinator,
+                readers: [], notices: [], completions: [],
+            }
+            /// News of which everybody is told at once; owned by the coordinator.
+            Alert = "alert" {
+                event: AlertEvent, machine: AlertMachine, owner: Coordinator,
+                readers: [], notices: ["raised", "report_missed"], completions: [],
+            }
+            /// The rules by which what agents remember raises alerts, and the present regime; one in an installation, owned by the coordinator.
+            Watch = "watch" {
+                event: WatchEvent, machine: WatchMachine, owner: Coordinator,
                 readers: [], notices: [], completions: [],
             }
             /// A conversation, and whom its messages wake; owned by the agent adapter.

@@ -1,6 +1,7 @@
 //! The events of each aggregate: one module and one enum for each row of the [table](crate::aggregates).
 
 mod agent;
+mod alert;
 mod archive;
 mod board;
 mod case;
@@ -22,24 +23,27 @@ mod queue;
 mod record;
 mod request;
 mod rotation;
+mod synthesis;
 mod task;
 mod wake;
+mod watch;
 mod worklist;
 
 pub use agent::{
     AgentAnswered, AgentDeregistered, AgentEvent, AgentRegistered, AgentRetried, AgentSilent,
     AgentStatusChanged, CardChange, SilenceBounds,
 };
+pub use alert::{AlertEvent, AlertRaised, AlertReported, ReportMissed, TOLD_MAX};
 pub use archive::{
     ArchiveEvent, SEGMENT_AGGREGATES_MAX, SEGMENT_CASES_MAX, SealedAggregate, SealedCase,
     SealedInterval, SegmentSealed, SegmentsPurged,
 };
 pub use board::{BoardEvent, EntryPut};
 pub use case::{
-    CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked,
-    DebateSettled, Decided, DecisionAwaited, DecisionChanged, FiguresRecorded, FindingRecorded,
-    FindingsClosed, GatePassed, GateReviewed, Joined, ReceivedFinding, ReviewRecorded,
-    SetAsideFinding,
+    CaseCancelled, CaseEvent, CaseFlagged, CaseOpened, Challenged, Confirmed, ConflictsReceived,
+    DebateAsked, DebateSettled, Decided, DecisionAwaited, DecisionChanged, EstimateNoted,
+    FiguresRecorded, FindingRecorded, FindingsClosed, GatePassed, GateReviewed, Joined,
+    ReceivedFinding, ReviewRecorded, SetAsideFinding,
 };
 pub use commitment::{CommitmentEvent, EndedLease, LeaseBounds, LeaseGranted, LeasesEnded};
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
@@ -47,18 +51,20 @@ pub use debate::{
     AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved, Flushed,
     HeardBy, ReceivedAnswer, RoundClosed, Synced,
 };
-pub use detection::{Detected, DetectionEvent};
+pub use detection::{
+    Detected, DetectionEvent, EstimatesInUnit, IncomparableEstimates, MatchedBy, NameMatch,
+};
 pub use head::{GAPS_MAX, Head, HeadEvent, HeadSignature, StreamInterval};
 pub use impact::{
-    AnalysisPublished, AskedRerun, ImpactAssessed, ImpactEvent, RerunEnd, RerunNext, RerunOutcome,
-    RerunStarted, RerunStepEnded, RerunVersion,
+    AnalysisPublished, AskedEstimate, AskedRerun, EstimateOutcome, ImpactAssessed, ImpactEstimated,
+    ImpactEvent, RerunEnd, RerunNext, RerunOutcome, RerunStarted, RerunStepEnded, RerunVersion,
 };
 pub use ladder::{
     Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved,
     DebateAssigned, DiscussionEnded, Escalated, EvidenceGiven, FellBack, Heard, MediatorAsked,
     OpinionGiven, QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned, names,
 };
-pub use memory::{MemoryBounds, MemoryEvent, MemoryPut};
+pub use memory::{FiredRule, MemoryBounds, MemoryEvent, MemoryPut};
 pub use opener::{
     Admitted, CaseReleased, ChallengeAdmitted, OpenerEvent, QuotaKind, QuotaReached, Quotas,
     TaskAdmitted, TaskReleased,
@@ -75,17 +81,19 @@ pub use queue::{
     Assigned, Enqueued, ExpertLeft, ExpertRegistered, OverflowReason, Overflowed, Reassigned,
     ReleaseReason, Released, Returned, ReviewQueueEvent,
 };
-pub use record::{ImportOrigin, Observed, TrackRecordEvent};
+pub use record::{ImportOrigin, Observed, ToldCredibility, TrackRecordEvent};
 pub use request::{
     AnswerForm, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate,
     RequestEvent, RequestFailed, RequestOpened,
 };
 pub use rotation::{RotationEvent, Turned};
+pub use synthesis::{InsightHeld, InsightsTold, SynthesisEvent};
 pub use task::{
     AgentLost, BidMade, MemberMoved, Release, TaskAssigned, TaskCancelled, TaskCandidate,
     TaskCaseEnded, TaskDeclined, TaskElapsed, TaskEnd, TaskEvent, TaskHandedOn, TaskOpened,
     TaskOutcome, TaskReported, TaskStep,
 };
+pub use watch::{AlertRulesPut, RegimeChanged, WatchEvent};
 pub use worklist::{WorkReleased, WorkTaken, WorklistEvent};
 
 pub use wake::{LoopBroken, WakeDecided, WakeEvent, WakeOutcome, Weighed};

@@ -20,7 +20,7 @@ pub struct Instance {
     pub id: String,
     /// The version of the service.
     pub version: String,
-    /// What the service states about the process: `pid`, `http`.
+    /// What the service states about the process: `pid`, `http`, `host`.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
 }
@@ -29,6 +29,15 @@ impl Instance {
     /// Its process id, where it states one.
     pub fn pid(&self) -> Option<u32> {
         self.metadata.get("pid")?.parse().ok()
+    }
+
+    /// The process in words: its id, and the machine where it states one.
+    pub fn process(&self) -> String {
+        let pid = self.metadata.get("pid").map_or("?", String::as_str);
+        match self.metadata.get("host").filter(|host| !host.is_empty()) {
+            Some(host) => format!("pid {pid} on {host}"),
+            None => format!("pid {pid}"),
+        }
     }
 
     /// The address at which it answers HTTP; none for a service without HTTP.

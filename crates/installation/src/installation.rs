@@ -9,7 +9,7 @@ use concord_wire::subject::Service;
 use crate::discover::instances;
 use crate::plan::binary_name;
 use crate::process::{Process, Program};
-use crate::{Error, NatsServer, Plan, Progress};
+use crate::{Error, NatsServer, Plan, Progress, Tls};
 
 mod counters;
 
@@ -31,6 +31,7 @@ pub struct Installation {
     broker: Option<NatsServer>,
     server_url: String,
     credentials: Option<PathBuf>,
+    tls: Option<Tls>,
     // Last, so that nobody else takes the directory before all processes have ended.
     _lock: File,
 }
@@ -72,6 +73,7 @@ impl Installation {
             broker,
             server_url,
             credentials: plan.credentials.clone(),
+            tls: plan.tls.clone(),
             _lock: lock,
         };
         for service in &installation.services {
@@ -153,6 +155,12 @@ impl Installation {
         if let Some(path) = &self.credentials {
             let read = options.credentials_file(path).await;
             options = read.map_err(|error| Error::file(path, error))?;
+        }
+        if let Some(tls) = &self.tls {
+            options = options
+                .require_tls(true)
+                .add_root_certificates(tls.authority.clone())
+                .add_client_certificate(tls.certificate.clone(), tls.key.clone());
         }
         options
             .connect(&addresses[..])

@@ -18,5 +18,5 @@ pub use discover::{Instance, instances};
 pub use error::Error;
 pub use installation::Installation;
 pub use nats_server::{MONITORING, NatsServer};
-pub use plan::{Plan, Progress, SERVICES, binary_name};
+pub use plan::{Plan, Progress, SERVICES, Tls, binary_name};
 pub use process::{Process, Program};

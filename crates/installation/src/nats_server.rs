@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use async_nats::ConnectErrorKind;
 use serde::Deserialize;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpStream;
 
 use crate::Error;
 use crate::discover::get;
@@ -17,6 +19,8 @@ const PAYLOAD_MAX: &str = "8MB";
 const READY_MAX: Duration = Duration::from_secs(60);
 /// The time in which a server must have written its streams and ended.
 const STOP_MAX: Duration = Duration::from_secs(20);
+/// The time in which a server must greet whoever connects.
+const GREETING_MAX: Duration = Duration::from_secs(2);
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A nats-server with JetStream in a directory, on a port that stays the same when it is started again. It is killed
@@ -75,7 +79,7 @@ impl NatsServer {
         Self::spawn_with(program, directory, port, "").await
     }
 
-    /// The same with further lines of configuration. Where they ask for credentials, a refusal counts as an answer.
+    /// The same with further lines of configuration. Where they ask for credentials or certificates, a refusal counts as an answer.
     pub async fn spawn_with(
         program: &Path,
         directory: &Path,
@@ -125,6 +129,8 @@ impl NatsServer {
                     Err(error) if error.kind() == ConnectErrorKind::AuthorizationViolation => {
                         return Ok(());
                     }
+                    // It speaks TLS, for which this has no certificates.
+                    Err(_) if asks_for_tls(port).await => return Ok(()),
                     Err(error) => status = error.to_string(),
                 }
             }
@@ -248,4 +254,15 @@ impl NatsServer {
     pub fn kill(&self) {
         self.process.kill();
     }
+}
+
+/// Whether a server that listens on this port says that it speaks TLS alone.
+async fn asks_for_tls(port: u16) -> bool {
+    let Ok(connection) = TcpStream::connect(("127.0.0.1", port)).await else {
+        return false;
+    };
+    let mut greeting = String::new();
+    let mut connection = BufReader::new(connection);
+    let read = tokio::time::timeout(GREETING_MAX, connection.read_line(&mut greeting)).await;
+    read.is_ok() && greeting.starts_with("INFO ") && greeting.contains("\"tls_required\":true")
 }

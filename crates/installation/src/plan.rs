@@ -20,6 +20,17 @@ pub fn binary_name(service: Service) -> String {
     format!("concord-{service}")
 }
 
+/// Certificates of a client, each a file in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// The authority that has signed the broker's certificate.
+    pub authority: PathBuf,
+    /// The client's own certificate.
+    pub certificate: PathBuf,
+    /// The key of that.
+    pub key: PathBuf,
+}
+
 /// The plan of an installation.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -33,6 +44,8 @@ pub struct Plan {
     pub nats_config: String,
     /// File of the credentials with which the installation itself connects, where the broker asks for some.
     pub credentials: Option<PathBuf>,
+    /// The certificates with which the installation itself connects, where the broker speaks TLS.
+    pub tls: Option<Tls>,
     /// A broker that is there already, instead of starting one.
     pub server_url: Option<String>,
     /// The folder of the services' programs; that of the running program when absent.
@@ -56,6 +69,7 @@ impl Plan {
             port: None,
             nats_config: String::new(),
             credentials: None,
+            tls: None,
             server_url: None,
             binaries: None,
             replicas: SERVICES.iter().map(|service| (*service, 1)).collect(),

@@ -3,10 +3,11 @@
 mod connection;
 pub(crate) mod delivery_info;
 mod headers;
+mod inbox;
 pub mod log_reader;
 pub mod migration;
 pub mod non_event;
-pub(crate) mod payload_store;
+pub mod payload_store;
 pub mod provision;
 pub mod publish;
 pub(crate) mod pull;
@@ -29,7 +30,7 @@ use concord_wire::subject::{Service, SubjectSpace};
 use concord_wire::{AgentId, Dialect, Recipient, Timestamp};
 use futures::{Stream, StreamExt};
 
-use crate::settings::{BrokerSettings, StorageSettings};
+use crate::settings::{self, ArchivePlace, BrokerSettings, StorageSettings};
 use connection::REQUEST_TIMEOUT;
 use payload_store::PayloadStore;
 use refusals::Refusals;
@@ -82,7 +83,7 @@ impl Broker {
             .ack_timeout(REQUEST_TIMEOUT)
             .build(client.clone());
         Ok(Self {
-            archive: archive_of(storage, &jetstream),
+            archive: archive_of(storage, &jetstream)?,
             archive_after_ms: storage.archive_after_s.saturating_mul(1_000),
             client,
             jetstream,
@@ -181,20 +182,21 @@ impl Broker {
     }
 }
 
-/// What names the broker's own object store as the place of the archive.
-const OBJECT_STORE: &str = "object-store";
-
 /// The archive that the settings name; none where they name none.
-fn archive_of(storage: &StorageSettings, jetstream: &jetstream::Context) -> Option<Archive> {
-    let location = match storage.archive.as_str() {
-        "" => return None,
-        OBJECT_STORE => {
+fn archive_of(
+    storage: &StorageSettings,
+    jetstream: &jetstream::Context,
+) -> Result<Option<Archive>, settings::Error> {
+    let location = match storage.archive_place()? {
+        ArchivePlace::Nowhere => return Ok(None),
+        ArchivePlace::ObjectStore => {
             let bucket = Layout::new(&storage.prefix, storage.choices()).archive_bucket();
             Location::Bucket(Bucket::new(jetstream.clone(), bucket, storage.replicas))
         }
-        folder => Location::Folder(folder.into()),
+        ArchivePlace::S3(store) => Location::S3(store),
+        ArchivePlace::Folder(folder) => Location::Folder(folder),
     };
-    Some(Archive::new(location))
+    Ok(Some(Archive::new(location)))
 }
 
 /// A broker's time stamp in ours.

@@ -4,10 +4,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use concord_events::topology::StorageChoices;
-use concord_wire::Token;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,9 +13,12 @@ use serde_json::Value;
 mod broker;
 pub mod reference;
 mod secret;
+mod storage;
 
 pub use broker::BrokerSettings;
 pub use secret::Secret;
+pub(crate) use storage::ArchivePlace;
+pub use storage::StorageSettings;
 
 /// Why there are no settings.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +62,7 @@ pub struct Settings<S> {
     pub storage: StorageSettings,
     /// The HTTP endpoint for health and metrics.
     pub http: HttpSettings,
-    /// Logs and traces.
+    /// Logs and traces, and what a collector is sent.
     pub telemetry: TelemetrySettings,
     /// How work is done.
     pub work: WorkSettings,
@@ -74,84 +74,6 @@ pub struct Settings<S> {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoSettings {}
-
-/// Names and storage on the broker.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct StorageSettings {
-    /// First token of every subject, and in capitals of every stream name: several installations fit in one account.
-    pub prefix: Token,
-    /// Copies of each stream: 1 on a laptop, 3 in production.
-    pub replicas: usize,
-    /// Days that messages and dead letters are kept. Facts are kept for ever, those of archived cases in the archive.
-    pub message_days: u64,
-    /// Bytes that all streams together may take of the broker's disk; 0 for no limit. Messages take at most half, urgent ones and
-    /// memory a tenth each; what they leave is kept for events, deadlines and dead letters. See `docs/operating.md`.
-    pub bytes_max: u64,
-    /// Bytes of the object store in which payloads over 1 MB travel; they are kept as long as messages.
-    pub payload_store_bytes: u64,
-    /// Bytes of the largest such payload that is read.
-    pub payload_bytes_max: u64,
-    /// Where cases that are over are archived: a folder that the escalation timers and whoever reads see alike, or `object-store`
-    /// for the broker's own. Empty for none. See `docs/archive.md`.
-    pub archive: String,
-    /// Seconds after the last message of a case that is over until it is archived and removed from the streams; 0 for never.
-    /// Choose more than an agent that takes part may be away.
-    pub archive_after_s: u64,
-}
-
-impl Default for StorageSettings {
-    fn default() -> Self {
-        Self {
-            prefix: Token::fixed(concord_wire::subject::DEFAULT_PREFIX),
-            replicas: 1,
-            message_days: 90,
-            bytes_max: 0,
-            payload_store_bytes: 1 << 30,
-            payload_bytes_max: concord_encoding::PAYLOAD_BYTES_MAX,
-            archive: String::new(),
-            archive_after_s: 0,
-        }
-    }
-}
-
-impl StorageSettings {
-    /// What the layout needs.
-    pub fn choices(&self) -> StorageChoices {
-        StorageChoices {
-            replicas: self.replicas,
-            message_age: Duration::from_secs(self.message_days * 86_400),
-            bytes_max: (self.bytes_max > 0).then_some(self.bytes_max),
-        }
-    }
-}
-
-impl StorageSettings {
-    /// Refuses settings that contradict each other.
-    pub fn check(&self) -> Result<(), Error> {
-        if self.archive_after_s > 0 && self.archive.is_empty() {
-            return Err(Error::Value {
-                key: "storage.archive_after_s".into(),
-                message:
-                    "It is set and storage.archive is not: name a folder there, or object-store"
-                        .into(),
-            });
-        }
-        if (1..STORAGE_BYTES_MIN).contains(&self.bytes_max) {
-            return Err(Error::Value {
-                key: "storage.bytes_max".into(),
-                message: format!(
-                    "It is {} bytes and must be 0, for no limit, or at least {STORAGE_BYTES_MIN}: the largest message has 8 MB",
-                    self.bytes_max
-                ),
-            });
-        }
-        Ok(())
-    }
-}
-
-/// The least that streams can be limited to: the largest message fits into the smallest share.
-const STORAGE_BYTES_MIN: u64 = 100_000_000;
 
 /// The HTTP endpoint for health and metrics.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -188,6 +110,10 @@ pub struct TelemetrySettings {
     pub otlp_endpoint: String,
     /// Believe these authorities, too, when the collector is spoken to under TLS (a PEM file).
     pub otlp_ca: Option<PathBuf>,
+    /// Whether the collector is sent log lines, too: those that `log` lets through, each with the trace that it belongs to.
+    pub otlp_logs: bool,
+    /// How often the collector is sent what `/metrics` shows, in milliseconds; 0 for never.
+    pub otlp_metrics_ms: u64,
 }
 
 impl Default for TelemetrySettings {
@@ -197,6 +123,8 @@ impl Default for TelemetrySettings {
             log_format: LogFormat::Text,
             otlp_endpoint: String::new(),
             otlp_ca: None,
+            otlp_logs: false,
+            otlp_metrics_ms: 0,
         }
     }
 }

@@ -1,9 +1,13 @@
-//! Logs, and traces over OTLP with the context carried in NATS headers: one case is one trace across all services.
+//! Logs, and traces over OTLP with the context carried in NATS headers: one case is one trace across all services. Log lines and metrics go
+//! over OTLP, too, where the settings say so.
 
+mod logs;
+mod metrics;
 pub mod otlp;
 pub mod trace;
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use concord_wire::CaseId;
@@ -12,6 +16,7 @@ use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
 use opentelemetry::trace::{SpanId, TraceContextExt, TraceId, TracerProvider};
 use opentelemetry_otlp::{WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::logs::SdkLoggerProvider;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracerProvider};
 use tracing::Span;
@@ -22,6 +27,8 @@ use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::settings::{LogFormat, TelemetrySettings};
 use crate::telemetry::trace::Trace;
+use logs::Records;
+use metrics::MetricsExporter;
 use otlp::Collector;
 
 /// How long the last spans may take at the end of a service, where the time to drain is not shorter.
@@ -61,7 +68,16 @@ pub enum Error {
 /// Keeps telemetry going; sends what is left when it is dropped.
 pub struct Telemetry {
     provider: Option<SdkTracerProvider>,
+    lines: Option<SdkLoggerProvider>,
+    metrics: Option<MetricsExporter>,
     end_max: Duration,
+}
+
+impl Telemetry {
+    /// What sends the service's metrics, where the settings say so.
+    pub(crate) fn take_metrics(&mut self) -> Option<MetricsExporter> {
+        self.metrics.take()
+    }
 }
 
 impl Drop for Telemetry {
@@ -70,6 +86,11 @@ impl Drop for Telemetry {
             && let Err(error) = provider.shutdown_with_timeout(self.end_max)
         {
             eprintln!("the last spans were not sent: {error}");
+        }
+        if let Some(lines) = self.lines.take()
+            && let Err(error) = lines.shutdown_with_timeout(self.end_max)
+        {
+            eprintln!("the last log lines were not sent: {error}");
         }
     }
 }
@@ -81,10 +102,12 @@ pub fn start(
     settings: &TelemetrySettings,
     drain: Duration,
 ) -> Result<Telemetry, Error> {
-    let filter = EnvFilter::try_new(&settings.log).map_err(|source| Error::Filter {
-        filter: settings.log.clone(),
-        source,
-    })?;
+    let filter = || {
+        EnvFilter::try_new(&settings.log).map_err(|source| Error::Filter {
+            filter: settings.log.clone(),
+            source,
+        })
+    };
     let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let logs = match settings.log_format {
         LogFormat::Text => logs
@@ -92,9 +115,23 @@ pub fn start(
             .boxed(),
         LogFormat::Json => logs.json().boxed(),
     };
-    let provider = match settings.otlp_endpoint.as_str() {
-        "" => None,
-        _ => Some(provider(service, settings)?),
+    let to_collector = !settings.otlp_endpoint.is_empty();
+    let provider = match to_collector {
+        true => Some(provider(service, settings)?),
+        false => None,
+    };
+    let lines = match to_collector && settings.otlp_logs {
+        true => Some(lines(service, settings)?),
+        false => None,
+    };
+    let records = match &lines {
+        Some(lines) => Some(Records::new(lines).with_filter(filter()?)),
+        None => None,
+    };
+    let end_max = END_MAX.min(drain);
+    let metrics = match to_collector && settings.otlp_metrics_ms > 0 {
+        true => Some(exporter(service, settings, end_max)?),
+        false => None,
     };
     let traces = provider.as_ref().map(|provider| {
         tracing_opentelemetry::layer()
@@ -105,12 +142,69 @@ pub fn start(
             )
     });
     tracing_subscriber::registry()
-        .with(logs.with_filter(filter))
+        .with(logs.with_filter(filter()?))
+        .with(records)
         .with(traces)
         .init();
     Ok(Telemetry {
         provider,
-        end_max: END_MAX.min(drain),
+        lines,
+        metrics,
+        end_max,
+    })
+}
+
+/// What takes `what` (as the beginning of a sentence) to the collector, and the address of that kind.
+fn collector(
+    what: &'static str,
+    kind: &str,
+    settings: &TelemetrySettings,
+) -> Result<(Collector, String), Error> {
+    let endpoint = settings.otlp_endpoint.trim_end_matches('/');
+    let collector = Collector::new(what, endpoint, settings.otlp_ca.as_deref());
+    let collector = collector.map_err(|source| Error::Collector {
+        endpoint: endpoint.to_owned(),
+        source,
+    })?;
+    Ok((collector, format!("{endpoint}/v1/{kind}")))
+}
+
+fn resource(service: &str) -> Resource {
+    let builder = Resource::builder();
+    builder
+        .with_service_name(format!("concord-{service}"))
+        .build()
+}
+
+fn lines(service: &'static str, settings: &TelemetrySettings) -> Result<SdkLoggerProvider, Error> {
+    let (client, address) = collector("Log lines", "logs", settings)?;
+    let exporter = opentelemetry_otlp::LogExporter::builder()
+        .with_http()
+        .with_http_client(client)
+        .with_endpoint(&address)
+        .build();
+    let exporter = exporter.map_err(|source| Error::Exporter {
+        endpoint: address,
+        source,
+    })?;
+    Ok(SdkLoggerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_resource(resource(service))
+        .build())
+}
+
+fn exporter(
+    service: &'static str,
+    settings: &TelemetrySettings,
+    end_max: Duration,
+) -> Result<MetricsExporter, Error> {
+    let (collector, address) = collector("Metrics", "metrics", settings)?;
+    Ok(MetricsExporter {
+        collector: Arc::new(collector),
+        address,
+        service: format!("concord-{service}"),
+        every: Duration::from_millis(settings.otlp_metrics_ms),
+        end_max,
     })
 }
 
@@ -118,29 +212,20 @@ fn provider(
     service: &'static str,
     settings: &TelemetrySettings,
 ) -> Result<SdkTracerProvider, Error> {
-    let endpoint = settings.otlp_endpoint.trim_end_matches('/');
-    let client = Collector::new(endpoint, settings.otlp_ca.as_deref()).map_err(|source| {
-        Error::Collector {
-            endpoint: endpoint.to_owned(),
-            source,
-        }
-    })?;
+    let (client, address) = collector("Spans", "traces", settings)?;
     let exporter = opentelemetry_otlp::SpanExporter::builder()
         .with_http()
         .with_http_client(client)
-        .with_endpoint(format!("{endpoint}/v1/traces"))
-        .build()
-        .map_err(|source| Error::Exporter {
-            endpoint: endpoint.to_owned(),
-            source,
-        })?;
-    let resource = Resource::builder()
-        .with_service_name(format!("concord-{service}"))
+        .with_endpoint(&address)
         .build();
+    let exporter = exporter.map_err(|source| Error::Exporter {
+        endpoint: address,
+        source,
+    })?;
     let builder = SdkTracerProvider::builder().with_id_generator(Ids(RandomIdGenerator::default()));
     Ok(builder
         .with_batch_exporter(exporter)
-        .with_resource(resource)
+        .with_resource(resource(service))
         .build())
 }
 

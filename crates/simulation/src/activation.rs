@@ -7,6 +7,7 @@ use concord_agent_adapter::AdapterContext;
 use concord_agent_adapter::activation::{Matching, WakeHandler, bind_effects};
 use concord_domain::activation::LoopBounds;
 use concord_runtime::service::{Binder, ServiceContext};
+use concord_wire::AgentId;
 use concord_wire::payload::Card;
 use serde_json::json;
 
@@ -43,11 +44,17 @@ static MATCHING: LazyLock<Arc<Matching>> = LazyLock::new(|| {
     Arc::new(Matching::of_cards(&cards))
 });
 
+/// The agent that is told alone how its debates have ended, as if the adapter hosted it.
+pub(crate) fn hosted() -> AgentId {
+    AgentId::fixed("dan")
+}
+
 /// Binds the adapter's own handlers of waking, and of its inbox.
 pub(crate) fn bind(context: &ServiceContext<SimPorts>, binder: &mut impl Binder) {
     let adapter = AdapterContext::new(context);
     let matching = Arc::clone(&MATCHING);
-    WakeHandler::new(&adapter, matching, Some(BOUNDS)).bind(binder);
+    let waking = WakeHandler::new(&adapter, matching, Some(BOUNDS));
+    waking.hosting([hosted()].into()).bind(binder);
     bind_effects(context, binder);
     binder.handle_no_messages(context);
 }

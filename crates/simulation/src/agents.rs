@@ -15,17 +15,20 @@ use crate::broker::Publication;
 use crate::random::Random;
 use crate::world::{Action, World};
 
+mod alerts;
 mod answers;
 mod challenges;
 mod exchange;
 mod experts;
 mod findings;
 mod gates;
+mod joining;
 mod ladder;
 mod opening;
 pub(crate) mod operators;
 mod outcomes;
 mod questions;
+mod reruns;
 mod shared;
 mod signing;
 mod strangers;
@@ -72,10 +75,21 @@ pub(crate) struct Agents {
     said: u64,
     /// Ids of cases that somebody wanted to open.
     cases: Vec<String>,
+    /// Findings that somebody has given, with their cases.
+    findings: Vec<(String, String)>,
     /// What people know who have to do with the ladder; none in a world without it.
     ladder: Option<Ladder>,
     /// Whether tasks are opened.
     tasks: bool,
+    /// Who falls silent, from when to when; nobody in most worlds.
+    silent: Option<Silent>,
+}
+
+/// An agent that is there and answers nothing for a while.
+struct Silent {
+    agent: &'static str,
+    from_ms: u64,
+    until_ms: u64,
 }
 
 impl Agents {
@@ -84,8 +98,10 @@ impl Agents {
             random,
             said: 0,
             cases: Vec::new(),
+            findings: Vec::new(),
             ladder: ladder.then(Ladder::default),
             tasks,
+            silent: None,
         }
     }
 
@@ -109,6 +125,8 @@ impl Agents {
         }
         self.staff(world);
         self.share(world);
+        self.alert(world);
+        self.watch(world);
         for _ in 0..self.random.between(0, 6) {
             self.ask_a_peer(world);
         }
@@ -116,6 +134,10 @@ impl Agents {
             self.talk(world);
         }
         self.begin_tasks(world);
+        self.register_authors(world);
+        for _ in 0..self.random.between(0, 4) {
+            self.let_in(world);
+        }
     }
 
     /// A stored message is read by whom it is addressed to.
@@ -132,7 +154,7 @@ impl Agents {
             return;
         };
         let reader = to.as_str().to_owned();
-        if Service::parse(to.as_str()).is_ok() {
+        if Service::parse(to.as_str()).is_ok() || self.is_silent(world, &reader) {
             return;
         }
         if Service::parse(from.as_str()).is_err() {
@@ -148,6 +170,9 @@ impl Agents {
         // Who has crashed, or is slow to acknowledge, reads a message twice and may answer it twice.
         let times = if self.random.chance(0.04) { 2 } else { 1 };
         for _ in 0..times {
+            if self.do_again(world, &reader, kind.as_str(), &message) {
+                continue;
+            }
             if self.tasks && self.on_task(world, &reader, kind.as_str(), &message) {
                 continue;
             }
@@ -278,8 +303,9 @@ impl World {
             return;
         }
         let OutgoingMessage { subject, id, body } = outgoing.clone();
+        let kind = self.broker.layout.stream_of(&subject);
         self.publish(
-            StreamKind::Messages,
+            kind.unwrap_or(StreamKind::Messages),
             Publication {
                 subject,
                 id,

@@ -28,9 +28,13 @@ mod again;
 mod archive;
 mod authority;
 mod breaker;
+mod conclusions;
+mod confirmations;
 mod effects;
+mod estimates;
 mod exchange;
 pub(crate) mod hosted;
+mod joining;
 mod kept;
 mod ladder;
 mod openers;
@@ -38,11 +42,13 @@ mod questions;
 mod queue;
 mod records;
 mod shared;
+mod silence;
 mod tasks;
 mod wake;
 
 pub(crate) use archive::Archive;
 pub(crate) use ladder::held;
+pub(crate) use silence::is_anybody_away;
 
 /// More violations than these are counted and not told.
 const TOLD_MAX: usize = 20;
@@ -61,12 +67,17 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     queue::check(&archive, &mut violations);
     openers::check(&archive, &mut violations);
     records::check(&archive, &mut violations);
+    conclusions::check(&archive, &mut violations);
+    confirmations::check(&archive, &mut violations);
     tasks::check(&archive, &mut violations);
+    joining::check(&archive, &mut violations);
+    silence::check(&archive, instant(world.now), &mut violations);
     questions::check(&archive, &mut violations);
     exchange::check(&archive, &mut violations);
     wake::check(&archive, &mut violations);
     shared::check(&archive, &mut violations);
     effects::check(&archive, &mut violations);
+    estimates::check(&archive, &mut violations);
     let ladder = ladder::counts(&archive);
     let counts = Counts {
         ladder,
@@ -93,6 +104,7 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
     let (wakes, loops) = wake::counts(archive);
     let (tasks, tasks_done) = tasks::counts(archive);
     let (puts, commitments, reports) = shared::counts(archive);
+    let (reruns, override_reruns, redone) = shared::reruns::counts(archive);
     let (questions, questions_answered) = questions::counts(archive);
     Counts {
         seeds: 1,
@@ -104,9 +116,16 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
         loops,
         tasks,
         tasks_done,
+        alerts: shared::alerts_raised(archive),
+        alerts_by_rules: shared::alerts_by_rules(archive),
+        silences: silence::count(archive),
+        joined: joining::count(archive),
         memories: archive.memories.values().flatten().count() as u64,
         puts,
         reports,
+        reruns,
+        override_reruns,
+        redone,
         commitments,
         questions,
         questions_answered,
@@ -150,16 +169,18 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
             bytes,
         });
     }
-    for Message {
-        sequence,
-        subject,
-        envelope,
-        body,
-        ..
-    } in &archive.messages
-    {
+    let normal = archive.messages.iter().map(|one| (Lane::Normal, one));
+    let urgent = archive.urgent.iter().map(|one| (Lane::Urgent, one));
+    for (lane, message) in normal.chain(urgent) {
+        let Message {
+            sequence,
+            subject,
+            envelope,
+            body,
+            ..
+        } = message;
         let Some(subject) = subject else {
-            auditor.malformed_message(Lane::Normal, *sequence);
+            auditor.malformed_message(lane, *sequence);
             continue;
         };
         let content = envelope
@@ -172,27 +193,37 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
             content,
         });
     }
-    for stored in world.broker.messages(StreamKind::Dead) {
-        let Some((StreamKind::Messages, sequence, _)) = stored.publication.original else {
-            continue;
-        };
-        let original = usize::try_from(sequence - 1)
-            .ok()
-            .and_then(|place| archive.messages.get(place));
-        let subject = original.and_then(|message| message.subject.as_ref());
-        let message_id: Option<&MessageId> =
-            original.and_then(|message| Some(&message.envelope.as_ref()?.message_id));
-        auditor.dead(&Dead {
-            subject,
-            position: Some((Lane::Normal, sequence)),
-            message_id,
-        });
-    }
+    audit_dead(world, archive, &mut auditor);
     let ending = Ending {
         quiescent,
         ..Ending::quiescent(instant(world.now))
     };
     describe(&auditor.finish(&ending), violations);
+}
+
+/// What is kept among the dead.
+fn audit_dead(world: &World, archive: &Archive, auditor: &mut Auditor) {
+    for stored in world.broker.messages(StreamKind::Dead) {
+        let Some((kind, sequence, _)) = stored.publication.original else {
+            continue;
+        };
+        let (lane, said) = match kind {
+            StreamKind::Messages => (Lane::Normal, &archive.messages),
+            StreamKind::Urgent => (Lane::Urgent, &archive.urgent),
+            _ => continue,
+        };
+        let original = usize::try_from(sequence - 1)
+            .ok()
+            .and_then(|place| said.get(place));
+        let subject = original.and_then(|message| message.subject.as_ref());
+        let message_id: Option<&MessageId> =
+            original.and_then(|message| Some(&message.envelope.as_ref()?.message_id));
+        auditor.dead(&Dead {
+            subject,
+            position: Some((lane, sequence)),
+            message_id,
+        });
+    }
 }
 
 /// Adds what a report finds wrong, one sentence for each violation.

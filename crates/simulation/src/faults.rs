@@ -146,6 +146,8 @@ pub enum InjectedBug {
     RulingOutOfTime,
     /// A review that overrides is recorded, and the decision is not changed.
     DecisionNotChanged,
+    /// How a debate has ended is recorded, and nobody is told.
+    ConclusionUntold,
     /// A review counts whoever sends it.
     RoleUnchecked,
     /// A case is opened as if its opener were an operator, whom no bounds hold.
@@ -158,6 +160,28 @@ pub enum InjectedBug {
     LeaseHeldByTwo,
     /// An analysis is published as if there were no others.
     AnalysesForgotten,
+    /// Estimates are compared as if every policy asked for the same number.
+    ToleranceIgnored,
+    /// Estimates are compared without their units.
+    UnitIgnored,
+    /// An alert counts whoever sends it.
+    AlertUnchecked,
+    /// What fulfils a rule raises its alert twice.
+    RuleRaisesTwice,
+    /// What an agent writes into its memory is acknowledged, and not stored.
+    MemoryWriteLost,
+    /// What an agent writes into its memory is stored twice.
+    MemoryWriteDoubled,
+    /// What matters in a case is stored, and nobody is told of it.
+    InsightUntold,
+    /// What is held back in a case is forgotten at its first checkpoint.
+    HeldForgotten,
+    /// What was told at a checkpoint is told again.
+    CheckpointToldAgain,
+    /// A confirmation is counted twice.
+    ConfirmationCountedTwice,
+    /// An analysis that was done again counts as done twice.
+    RerunCountedTwice,
     /// A signature counts whatever it is of.
     SignatureUnchecked,
     /// What a level waits for stays open when the level is left.
@@ -170,6 +194,14 @@ pub enum InjectedBug {
     QuestionEndsAgain,
     /// An answer to a question counts although its time was over when it was stored.
     AnswerAfterTime,
+    /// A task is given to whom it names, whether they answer or not.
+    SilenceIgnored,
+    /// Who was silent is never tried again.
+    NeverRetried,
+    /// Who joins a case is not told what it needs.
+    NotBriefed,
+    /// Who joins a case is told twice what it needs.
+    BriefedTwice,
     /// A half-open breaker lets every call pass.
     HalfOpenFlood,
     /// A breaker that has opened refuses every call from then on.
@@ -188,7 +220,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 49] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -203,18 +235,34 @@ impl InjectedBug {
         Self::RulingOnOldBrief,
         Self::RulingOutOfTime,
         Self::DecisionNotChanged,
+        Self::ConclusionUntold,
         Self::RoleUnchecked,
         Self::BoundsUnchecked,
         Self::QuotaUnchecked,
         Self::BoardVersionIgnored,
         Self::LeaseHeldByTwo,
         Self::AnalysesForgotten,
+        Self::ToleranceIgnored,
+        Self::UnitIgnored,
+        Self::AlertUnchecked,
+        Self::RuleRaisesTwice,
+        Self::MemoryWriteLost,
+        Self::MemoryWriteDoubled,
+        Self::InsightUntold,
+        Self::HeldForgotten,
+        Self::CheckpointToldAgain,
+        Self::ConfirmationCountedTwice,
+        Self::RerunCountedTwice,
         Self::SignatureUnchecked,
         Self::LevelDeadlineKept,
         Self::CapacityUnchecked,
         Self::AnswerAgain,
         Self::QuestionEndsAgain,
         Self::AnswerAfterTime,
+        Self::SilenceIgnored,
+        Self::NeverRetried,
+        Self::NotBriefed,
+        Self::BriefedTwice,
         Self::HalfOpenFlood,
         Self::NeverHalfOpen,
         Self::AsksWhileOpen,
@@ -228,12 +276,16 @@ impl InjectedBug {
     pub fn is_on_ladder(self) -> bool {
         matches!(
             self,
-            Self::QueueIgnoresLoad
+            Self::ConclusionUntold
+                | Self::QueueIgnoresLoad
                 | Self::QueueUnfair
                 | Self::RulingOnOldBrief
                 | Self::RulingOutOfTime
                 | Self::DecisionNotChanged
                 | Self::RoleUnchecked
+                | Self::AlertUnchecked
+                | Self::RuleRaisesTwice
+                | Self::RerunCountedTwice
                 | Self::SignatureUnchecked
                 | Self::LevelDeadlineKept
         )
@@ -241,7 +293,10 @@ impl InjectedBug {
 
     /// Whether it can only show where tasks are handed out.
     pub fn is_of_tasks(self) -> bool {
-        matches!(self, Self::CapacityUnchecked | Self::AnswerAgain)
+        matches!(
+            self,
+            Self::CapacityUnchecked | Self::AnswerAgain | Self::SilenceIgnored | Self::NeverRetried
+        )
     }
 
     /// Whether it can only show in the world of a hosted agent.
@@ -275,18 +330,34 @@ impl InjectedBug {
             Self::RulingOnOldBrief => "ruling_on_old_brief",
             Self::RulingOutOfTime => "ruling_out_of_time",
             Self::DecisionNotChanged => "decision_not_changed",
+            Self::ConclusionUntold => "conclusion_untold",
             Self::RoleUnchecked => "role_unchecked",
             Self::BoundsUnchecked => "bounds_unchecked",
             Self::QuotaUnchecked => "quota_unchecked",
             Self::BoardVersionIgnored => "board_version_ignored",
             Self::LeaseHeldByTwo => "lease_held_by_two",
             Self::AnalysesForgotten => "analyses_forgotten",
+            Self::ToleranceIgnored => "tolerance_ignored",
+            Self::UnitIgnored => "unit_ignored",
+            Self::AlertUnchecked => "alert_unchecked",
+            Self::RuleRaisesTwice => "rule_raises_twice",
+            Self::MemoryWriteLost => "memory_write_lost",
+            Self::MemoryWriteDoubled => "memory_write_doubled",
+            Self::InsightUntold => "insight_untold",
+            Self::HeldForgotten => "held_forgotten",
+            Self::CheckpointToldAgain => "checkpoint_told_again",
+            Self::ConfirmationCountedTwice => "confirmation_counted_twice",
+            Self::RerunCountedTwice => "rerun_counted_twice",
             Self::SignatureUnchecked => "signature_unchecked",
             Self::LevelDeadlineKept => "level_deadline_kept",
             Self::CapacityUnchecked => "capacity_unchecked",
             Self::AnswerAgain => "answer_again",
             Self::QuestionEndsAgain => "question_ends_again",
             Self::AnswerAfterTime => "answer_after_time",
+            Self::SilenceIgnored => "silence_ignored",
+            Self::NeverRetried => "never_retried",
+            Self::NotBriefed => "not_briefed",
+            Self::BriefedTwice => "briefed_twice",
             Self::HalfOpenFlood => "half_open_flood",
             Self::NeverHalfOpen => "never_half_open",
             Self::AsksWhileOpen => "asks_while_open",

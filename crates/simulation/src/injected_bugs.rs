@@ -3,6 +3,7 @@
 
 use concord_coordinator::route::shared::{SharedInput, from_message};
 use concord_debate_facilitator::route::{self, FollowUp};
+use concord_domain::aggregates::alert::{AlertInput, AlertMachine};
 use concord_domain::aggregates::board::{BoardInput, BoardMachine};
 use concord_domain::aggregates::case::{CaseInput, CaseMachine};
 use concord_domain::aggregates::commitment::CommitmentMachine;
@@ -29,56 +30,79 @@ use crate::faults::InjectedBug;
 use crate::ports::SimPorts;
 use crate::process::SHARED;
 
+mod estimates;
+mod memory;
 mod questions;
 mod tasks;
+mod twice;
 
 /// Does what an injected bug would do with a delivery, before its handler is given it.
 pub(crate) async fn before(
     service: &ServiceContext<SimPorts>,
     delivery: &Delivery,
 ) -> Result<(), HandleError> {
-    let bug = service.ports.connection.injected_bug();
-    if service.service == Service::Coordinator && bug == Some(InjectedBug::DecisionNotChanged) {
-        return settle_without_change(service, delivery).await;
-    }
-    if service.service == Service::Coordinator && bug == Some(InjectedBug::RoleUnchecked) {
-        return review_unchecked(service, delivery).await;
-    }
-    if service.service == Service::Coordinator && bug == Some(InjectedBug::BoundsUnchecked) {
-        return open_unchecked(service, delivery).await;
-    }
-    if service.service == Service::Coordinator && bug == Some(InjectedBug::CapacityUnchecked) {
-        return tasks::take_without_capacity(service, delivery).await;
-    }
-    if service.service == Service::Coordinator && bug == Some(InjectedBug::AnswerAgain) {
-        return tasks::answer_again(service, delivery).await;
-    }
-    if service.service == Service::Coordinator
-        && let Some(bug @ (InjectedBug::QuestionEndsAgain | InjectedBug::AnswerAfterTime)) = bug
-    {
-        return questions::answer_badly(service, delivery, bug).await;
-    }
-    if service.service == Service::Coordinator
-        && let Some(
-            bug @ (InjectedBug::BoardVersionIgnored
-            | InjectedBug::LeaseHeldByTwo
-            | InjectedBug::AnalysesForgotten),
-        ) = bug
-    {
-        return share_badly(service, delivery, bug).await;
-    }
-    if service.service != Service::DebateFacilitator {
+    let Some(bug) = service.ports.connection.injected_bug() else {
         return Ok(());
+    };
+    match service.service {
+        Service::Coordinator => before_coordinator(service, delivery, bug).await,
+        Service::ConflictDetector
+            if matches!(
+                bug,
+                InjectedBug::ToleranceIgnored | InjectedBug::UnitIgnored
+            ) =>
+        {
+            estimates::compare_badly(service, delivery, bug).await
+        }
+        Service::DebateFacilitator => before_facilitator(service, delivery, bug).await,
+        _ => Ok(()),
     }
+}
+
+async fn before_coordinator(
+    service: &ServiceContext<SimPorts>,
+    delivery: &Delivery,
+    bug: InjectedBug,
+) -> Result<(), HandleError> {
     match bug {
-        Some(bug @ (InjectedBug::QueueIgnoresLoad | InjectedBug::QueueUnfair)) => {
+        InjectedBug::DecisionNotChanged | InjectedBug::ConclusionUntold => {
+            settle_badly(service, delivery, bug).await
+        }
+        InjectedBug::RoleUnchecked => review_unchecked(service, delivery).await,
+        InjectedBug::BoundsUnchecked => open_unchecked(service, delivery).await,
+        InjectedBug::CapacityUnchecked => tasks::take_without_capacity(service, delivery).await,
+        InjectedBug::MemoryWriteDoubled => twice::write(service, delivery).await,
+        InjectedBug::ConfirmationCountedTwice => twice::confirm(service, delivery).await,
+        InjectedBug::RerunCountedTwice => twice::end_step(service, delivery).await,
+        InjectedBug::CheckpointToldAgain => memory::tell_again(service, delivery).await,
+        InjectedBug::InsightUntold => memory::tell_nobody(service, delivery).await,
+        InjectedBug::HeldForgotten => memory::forget_held(service, delivery).await,
+        InjectedBug::RuleRaisesTwice => memory::raise_again(service, delivery).await,
+        InjectedBug::SilenceIgnored => tasks::ask_whoever_is_named(service, delivery).await,
+        InjectedBug::AnswerAgain => tasks::answer_again(service, delivery).await,
+        InjectedBug::QuestionEndsAgain | InjectedBug::AnswerAfterTime => {
+            questions::answer_badly(service, delivery, bug).await
+        }
+        InjectedBug::BoardVersionIgnored
+        | InjectedBug::LeaseHeldByTwo
+        | InjectedBug::AnalysesForgotten
+        | InjectedBug::AlertUnchecked => share_badly(service, delivery, bug).await,
+        _ => Ok(()),
+    }
+}
+
+async fn before_facilitator(
+    service: &ServiceContext<SimPorts>,
+    delivery: &Delivery,
+    bug: InjectedBug,
+) -> Result<(), HandleError> {
+    match bug {
+        InjectedBug::QueueIgnoresLoad | InjectedBug::QueueUnfair => {
             assign_badly(service, delivery, bug).await
         }
-        Some(
-            bug @ (InjectedBug::RulingOutOfTime
-            | InjectedBug::RulingOnOldBrief
-            | InjectedBug::SignatureUnchecked),
-        ) => rule_badly(service, delivery, bug).await,
+        InjectedBug::RulingOutOfTime
+        | InjectedBug::RulingOnOldBrief
+        | InjectedBug::SignatureUnchecked => rule_badly(service, delivery, bug).await,
         _ => Ok(()),
     }
 }
@@ -136,10 +160,12 @@ async fn assign_unfairly(
     Ok(())
 }
 
-/// What a gate overrides is recorded by the case like the outcome of any debate, and its decision stays as it is.
-async fn settle_without_change(
+/// What a gate overrides is recorded by the case like the outcome of any debate, and its decision stays as it is; or how a debate has
+/// ended is recorded, and nobody is told.
+async fn settle_badly(
     service: &ServiceContext<SimPorts>,
     delivery: &Delivery,
+    bug: InjectedBug,
 ) -> Result<(), HandleError> {
     let subject = service.ports.subjects().parse(&delivery.subject);
     let Ok(SystemSubject::Event {
@@ -153,7 +179,8 @@ async fn settle_without_change(
     let DebateEvent::Resolved(resolved) = stored.event else {
         return Ok(());
     };
-    if resolved.outcome.status != Status::Overridden {
+    let untold = bug == InjectedBug::ConclusionUntold;
+    if !untold && resolved.outcome.status != Status::Overridden {
         return Ok(());
     }
     let ports = &service.ports;
@@ -163,14 +190,22 @@ async fn settle_without_change(
     let context = service.of_event(stored.meta.event_id);
     let input = CaseInput::Resolved(Box::new(resolved.outcome));
     let decided = CaseMachine::decide(&known.state, &context, &input);
-    if let Decision::Append(CaseEvent::DecisionChanged(changed)) = decided {
-        let settled = DebateSettled {
-            outcome: changed.outcome,
-            entry: Some(changed.entry),
-        };
-        let record = known.record(&id, &context, CaseEvent::DebateSettled(settled));
-        ports.append(&record, head, None).await?;
-    }
+    let event = match decided {
+        Decision::Append(CaseEvent::DebateSettled(mut settled)) if untold => {
+            settled.concluded_for.clear();
+            CaseEvent::DebateSettled(settled)
+        }
+        Decision::Append(CaseEvent::DecisionChanged(changed)) if !untold => {
+            CaseEvent::DebateSettled(DebateSettled {
+                outcome: changed.outcome,
+                entry: Some(changed.entry),
+                concluded_for: changed.concluded_for,
+            })
+        }
+        _ => return Ok(()),
+    };
+    let record = known.record(&id, &context, event);
+    ports.append(&record, head, None).await?;
     Ok(())
 }
 
@@ -180,10 +215,7 @@ async fn rule_badly(
     delivery: &Delivery,
     bug: InjectedBug,
 ) -> Result<(), HandleError> {
-    let Ok(subject) = service.ports.subjects().parse::<Subject>(&delivery.subject) else {
-        return Ok(());
-    };
-    let Ok((envelope, _)) = dialect::read(&delivery.payload, None, &subject) else {
+    let Some(envelope) = said(service, delivery) else {
         return Ok(());
     };
     let Ok(Routed::Step {
@@ -237,8 +269,7 @@ fn input_of_case(
     service: &ServiceContext<SimPorts>,
     delivery: &Delivery,
 ) -> Option<(Envelope, Token, CaseInput)> {
-    let subject = service.ports.subjects().parse::<Subject>(&delivery.subject);
-    let (envelope, _) = dialect::read(&delivery.payload, None, &subject.ok()?).ok()?;
+    let envelope = said(service, delivery)?;
     match concord_coordinator::route::from_message(&envelope) {
         Ok(Routed::Step { id, input }) => Some((envelope, id, input)),
         _ => None,
@@ -281,6 +312,13 @@ async fn review_unchecked(
     decided_on::<CaseMachine>(&service.ports, &id, &context, &input, |_| true, |_| {}).await
 }
 
+/// The message that is delivered; none for what is no message.
+fn said(service: &ServiceContext<SimPorts>, delivery: &Delivery) -> Option<Envelope> {
+    let subject = service.ports.subjects().parse::<Subject>(&delivery.subject);
+    let (envelope, _) = dialect::read(&delivery.payload, None, &subject.ok()?).ok()?;
+    Some(envelope)
+}
+
 /// An entry is written on the version that stands, or a commitment is granted as if nothing were held.
 async fn share_badly(
     service: &ServiceContext<SimPorts>,
@@ -288,9 +326,7 @@ async fn share_badly(
     bug: InjectedBug,
 ) -> Result<(), HandleError> {
     let ports = &service.ports;
-    let subject = ports.subjects().parse::<Subject>(&delivery.subject).ok();
-    let read = subject.and_then(|subject| dialect::read(&delivery.payload, None, &subject).ok());
-    let Some((envelope, _)) = read else {
+    let Some(envelope) = said(service, delivery) else {
         return Ok(());
     };
     let context = service.of_message(envelope.message_id.clone());
@@ -310,6 +346,18 @@ async fn share_badly(
         (InjectedBug::LeaseHeldByTwo, Some(SharedInput::Commitment(id, input))) => {
             let forget = |known: &mut Versioned<CommitmentMachine>| known.state.leases.clear();
             decided_on(ports, &id, &context, &input, |_| true, forget).await
+        }
+        (InjectedBug::AlertUnchecked, Some(SharedInput::Alert(id, input))) => {
+            let AlertInput::Raise(mut received) = input else {
+                return Ok(());
+            };
+            if received.heard.agent_id == Service::Coordinator.agent_id() {
+                // What it tells everybody would be told of without end.
+                return Ok(());
+            }
+            received.sender = Authority::of_installation();
+            let input = AlertInput::Raise(received);
+            decided_on::<AlertMachine>(ports, &id, &context, &input, |_| true, |_| {}).await
         }
         (InjectedBug::AnalysesForgotten, Some(SharedInput::Analysis(received))) => {
             let id = received.case_id.token();
@@ -332,6 +380,21 @@ async fn decided_on<M: Machine>(
     counts: impl Fn(&StoredEvent<M::Event>) -> bool,
     forget: impl Fn(&mut Versioned<M>),
 ) -> Result<(), HandleError> {
+    let (mut known, head) = known_by::<M>(ports, id, counts).await?;
+    forget(&mut known);
+    if let Decision::Append(event) = M::decide(&known.state, context, input) {
+        let record = known.record(id, context, event);
+        ports.append(&record, head, None).await?;
+    }
+    Ok(())
+}
+
+/// What is known of an aggregate by those events only that `counts` lets through, and the sequence of its last event.
+async fn known_by<M: Machine>(
+    ports: &SimPorts,
+    id: &Token,
+    counts: impl Fn(&StoredEvent<M::Event>) -> bool,
+) -> Result<(Versioned<M>, u64), HandleError> {
     let Loaded { records, head } = ports.load::<M::Event>(id, 0, Consistency::Leader).await?;
     let mut known = Versioned::<M>::default();
     for record in records {
@@ -345,10 +408,5 @@ async fn decided_on<M: Machine>(
             );
         }
     }
-    forget(&mut known);
-    if let Decision::Append(event) = M::decide(&known.state, context, input) {
-        let record = known.record(id, context, event);
-        ports.append(&record, head, None).await?;
-    }
-    Ok(())
+    Ok((known, head))
 }

@@ -8,14 +8,15 @@ use bytes::Bytes;
 use concord_coordinator::CoordinatorSettings;
 use concord_coordinator::holdings::Holdings;
 use concord_coordinator::route::shared::SharedBounds;
+use concord_coordinator::silence::retry_due;
 use concord_debate_facilitator::QuotaSettings;
+use concord_domain::aggregates::agent::AgentMachine;
 use concord_escalation_timer::Watchdog;
 use concord_events::topology::{ConsumerKind, StreamKind};
 use concord_events::{
     AgentEvent, CommitmentEvent, LeaseBounds, MemoryBounds, QuestionBounds, Quotas, SilenceBounds,
     StoredEvent,
 };
-use concord_runtime::Directory;
 use concord_runtime::broker::Operation as Asked;
 use concord_runtime::delivery::settle::{Settlement, settle};
 use concord_runtime::delivery::{Delivery, Handler};
@@ -23,6 +24,7 @@ use concord_runtime::service::api::{Call, Verb};
 use concord_runtime::service::metrics::Metrics;
 use concord_runtime::service::settings::WorkSettings;
 use concord_runtime::service::{Binder, ServiceContext};
+use concord_runtime::{Aggregates, Directory};
 use concord_wire::subject::Service;
 
 use crate::activation;
@@ -62,11 +64,11 @@ pub(crate) const SHARED: SharedBounds = SharedBounds {
     },
 };
 
-/// How much agents may let pass: so little that some are unavailable for it.
+/// How much agents may let pass: so little that some are unavailable for it, and for longer than a step takes.
 const SILENCE: SilenceBounds = SilenceBounds {
     silent_max: 3,
-    open_ms: 1_000,
-    open_max_ms: 4_000,
+    open_ms: 10_000,
+    open_max_ms: 20_000,
 };
 
 /// How long answers to questions are awaited: so short that some come late.
@@ -147,6 +149,7 @@ pub(crate) struct Process {
     directory: Arc<Directory>,
     holdings: Arc<Holdings>,
     followed: Mutex<u64>,
+    agents: Aggregates<AgentMachine, SimPorts>,
     watchdog: Option<tokio::sync::Mutex<Watchdog<SimPorts>>>,
 }
 
@@ -175,7 +178,9 @@ impl Process {
             Service::Coordinator => {
                 concord_coordinator::bind(&context, (&directory, &holdings), &own, &mut bound);
             }
-            Service::ConflictDetector => concord_conflict_detector::bind(&context, &mut bound),
+            Service::ConflictDetector => {
+                concord_conflict_detector::bind(&context, None, &mut bound);
+            }
             Service::DebateFacilitator => {
                 let quota = QuotaSettings {
                     waiting_debates: OPENER_WAITING_MAX,
@@ -190,6 +195,7 @@ impl Process {
             Service::AgentAdapter => activation::bind(&context, &mut bound),
         }
         Self {
+            agents: Aggregates::new(context.ports.clone(), &context.cache),
             context,
             bound,
             directory,
@@ -282,6 +288,16 @@ impl Process {
             }
         }
         *next = events.len() as u64 + 1;
+    }
+
+    /// Looks whether agents that were silent are to be tried again.
+    pub(crate) async fn retry(&self) {
+        let is_coordinator = self.context.service == Service::Coordinator;
+        if !is_coordinator || self.connection().injected_bug() == Some(InjectedBug::NeverRetried) {
+            return;
+        }
+        self.follow_events();
+        retry_due(&self.context, &self.agents, &self.directory).await;
     }
 
     /// What an operator asks for by the service's API.

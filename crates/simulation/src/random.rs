@@ -13,6 +13,11 @@ impl Random {
         random
     }
 
+    /// Another generator, which follows from this one and leaves it as it is.
+    pub(crate) fn fork(&self, salt: u64) -> Self {
+        Self::new(self.0 ^ salt)
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -9,8 +9,10 @@ pub use ladder::LadderCounts;
 /// The version of the simulated worlds. The same seed gives the same world within one version; a seed of another version
 /// means another world. It grows whenever what a seed leads to changes for other reasons than a change of the services:
 /// 1 was a world with copies of some handlers, 2 runs the services' own, 3 has people with roles, 4 policies that are stored, 5 people
-/// who sign, 6 several openers, 8 boards and commitments, 9 questions to the group, tasks for panels, and analyses.
-pub const WORLD_VERSION: u32 = 9;
+/// who sign, 6 several openers, 8 boards and commitments, 9 questions to the group, tasks for panels, and analyses, 10 estimates,
+/// alerts, agents that join later or fall silent, 11 rules over memory, 12 cases that tell of what matters, 13 analyses that are done
+/// again, and a party that is told alone how its debates have ended.
+pub const WORLD_VERSION: u32 = 13;
 
 /// How much of everything there was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -33,12 +35,26 @@ pub struct Counts {
     pub tasks: u64,
     /// Tasks that ended with a result.
     pub tasks_done: u64,
+    /// Alerts of which everybody was told.
+    pub alerts: u64,
+    /// Those of them that a rule has raised.
+    pub alerts_by_rules: u64,
+    /// Times an agent was unavailable because it did not answer; none in a world without tasks.
+    pub silences: u64,
+    /// Agents that have joined a case later.
+    pub joined: u64,
     /// Versions that agents have written into memory.
     pub memories: u64,
     /// Entries of boards that were written.
     pub puts: u64,
     /// Reports of what changed decisions do to analyses.
     pub reports: u64,
+    /// Runs that have ended in which analyses were done again.
+    pub reruns: u64,
+    /// Runs that began because a gate has overridden what stood provisionally.
+    pub override_reruns: u64,
+    /// Analyses that were done again.
+    pub redone: u64,
     /// Events with which commitments have ended.
     pub commitments: u64,
     /// Questions to the group that have ended.
@@ -201,22 +217,28 @@ impl HostedCounts {
 
 impl Counts {
     /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 27] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 33] {
         [
             ("seeds", self.seeds, "worlds that were run"),
             ("cases", self.cases, "cases that were opened"),
             ("decided", self.decided, "cases that have a decision"),
             ("debates", self.debates, "debates that were opened"),
-            (
-                "requests",
-                self.requests,
-                "requests between agents that have ended",
-            ),
+            ("requests", self.requests, "requests of agents that ended"),
             ("wakes", self.wakes, "messages that have woken somebody"),
             ("loops", self.loops, "loops of two agents that were broken"),
+            ("alerts", self.alerts, "alerts of which everybody was told"),
+            ("alerts_by_rules", self.alerts_by_rules, "of them by rules"),
+            ("joined", self.joined, "agents that joined a case later"),
             ("memories", self.memories, "versions written into memory"),
             ("puts", self.puts, "entries of boards that were written"),
             ("reports", self.reports, "reports about analyses"),
+            ("reruns", self.reruns, "runs of analyses again"),
+            (
+                "override_reruns",
+                self.override_reruns,
+                "of them by overrides",
+            ),
+            ("redone", self.redone, "analyses that were done again"),
             ("commitments", self.commitments, "ends of commitments"),
             ("questions", self.questions, "questions that ended"),
             ("answers", self.questions_answered, "of them with an answer"),
@@ -244,11 +266,7 @@ impl Counts {
                 self.stale_reads,
                 "reads that were answered by a copy that lagged",
             ),
-            (
-                "foreign",
-                self.foreign,
-                "messages among events that are none",
-            ),
+            ("foreign", self.foreign, "messages among the events"),
             (
                 "races_lost",
                 self.races_lost,
@@ -271,7 +289,16 @@ impl Counts {
 
     /// Adds the counts of another world.
     pub fn add(&mut self, other: &Self) {
-        let Self {
+        // Every field is named, so that none is forgotten.
+        macro_rules! sum {
+            ($($field:ident),*) => {
+                let Self { $($field),*, ladder, hosted } = other;
+                $(self.$field += $field;)*
+                self.ladder.add(ladder);
+                self.hosted.add(hosted);
+            };
+        }
+        sum!(
             seeds,
             cases,
             decided,
@@ -281,9 +308,16 @@ impl Counts {
             loops,
             tasks,
             tasks_done,
+            alerts,
+            alerts_by_rules,
+            silences,
+            joined,
             memories,
             puts,
             reports,
+            reruns,
+            override_reruns,
+            redone,
             commitments,
             questions,
             questions_answered,
@@ -300,41 +334,8 @@ impl Counts {
             watchdog_fires,
             given_up,
             pauses,
-            violations,
-            ladder,
-            hosted,
-        } = other;
-        self.seeds += seeds;
-        self.cases += cases;
-        self.decided += decided;
-        self.debates += debates;
-        self.requests += requests;
-        self.wakes += wakes;
-        self.loops += loops;
-        self.tasks += tasks;
-        self.tasks_done += tasks_done;
-        self.memories += memories;
-        self.puts += puts;
-        self.reports += reports;
-        self.commitments += commitments;
-        self.questions += questions;
-        self.questions_answered += questions_answered;
-        self.events += events;
-        self.messages += messages;
-        self.dead += dead;
-        self.crashes += crashes;
-        self.redeliveries += redeliveries;
-        self.lost_requests += lost_requests;
-        self.lost_answers += lost_answers;
-        self.stale_reads += stale_reads;
-        self.foreign += foreign;
-        self.races_lost += races_lost;
-        self.watchdog_fires += watchdog_fires;
-        self.given_up += given_up;
-        self.pauses += pauses;
-        self.violations += violations;
-        self.ladder.add(ladder);
-        self.hosted.add(hosted);
+            violations
+        );
     }
 }
 

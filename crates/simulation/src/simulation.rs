@@ -24,8 +24,9 @@ use crate::world::{Action, Shared, World, instant};
 const WATCH_MS: u64 = 10_000;
 /// Nothing goes wrong any more after at most this long.
 const CALM_MS_MAX: u64 = 45_000;
-/// When faults have stopped, everything is done within this time, or it is stuck.
-const QUIET_MS: u64 = 600_000;
+/// When faults have stopped, everything is done within this time, or it is stuck: an analysis that is to be done again is awaited for ten
+/// minutes, and others wait for it.
+const QUIET_MS: u64 = 3_600_000;
 /// The same in a world of intrusions: the longest time of a policy.
 const QUIET_AFTER_INTRUSIONS_MS: u64 = 400 * 86_400_000;
 /// So often deadlines that are held are resumed at the end. What an operator has asked for before may hold them again.
@@ -182,6 +183,7 @@ impl Simulation {
             && world.broker.unacknowledged().is_empty()
             && world.broker.scheduler.is_empty()
             && world.broker.open_deadlines().next().is_none()
+            && !check::is_anybody_away(&world)
     }
 
     /// Everything that an operator holds runs again. False when nothing is held.
@@ -392,10 +394,23 @@ impl Simulation {
         if self.calm_since.is_none() {
             world.plan(1_000, Action::Second);
         }
+        drop(world);
+        self.retry();
+    }
+
+    /// Every process looks whether agents that were silent are to be tried again.
+    fn retry(&mut self) {
+        for replica in &self.replicas {
+            if let Some(process) = replica.process.clone() {
+                self.executor
+                    .spawn(replica.incarnation, async move { process.retry().await });
+            }
+        }
     }
 
     fn watch(&mut self, replica: usize) {
         self.world.lock().plan(WATCH_MS, Action::Watch { replica });
+        self.retry();
         let Some(replica) = self.replicas.get(replica) else {
             return;
         };

@@ -19,9 +19,14 @@ fn two_hundred_seeds_hold_and_everything_that_can_go_wrong_did() {
         );
         counts.add(&report.counts);
     }
+    // Alerts are raised where there are people, on the ladder.
     for (name, count, _) in counts.rows() {
         assert!(
-            count > 0 || matches!(name, "violations" | "given_up"),
+            count > 0
+                || matches!(
+                    name,
+                    "violations" | "given_up" | "alerts" | "alerts_by_rules" | "override_reruns"
+                ),
             "there were no {name}"
         );
     }
@@ -47,6 +52,12 @@ fn two_hundred_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_d
     for (name, count, _) in counts.ladder.rows() {
         assert!(count > 0, "there were no {name}");
     }
+    assert!(counts.alerts > 20, "{counts:?}");
+    assert!(counts.alerts_by_rules > 50, "{counts:?}");
+    assert!(
+        counts.redone > 30 && counts.override_reruns > 1,
+        "{counts:?}"
+    );
 }
 
 #[test]
@@ -66,6 +77,7 @@ fn two_hundred_seeds_with_tasks_hold_and_tasks_were_done() {
         counts.add(&report.counts);
     }
     assert!(counts.tasks > 200 && counts.tasks_done > 100, "{counts:?}");
+    assert!(counts.silences > 20 && counts.joined > 10, "{counts:?}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! For tests: a real nats-server ([`TestBroker`]) or a whole installation ([`TestInstallation`]) per test, conditions to
 //! wait for ([`until`]), messages as any client would write them ([`Message`]) and agents that speak plain NATS
 //! ([`Agent`]) or are hosted ([`with_hosted_agent`]), what a client has asked for ([`round_trip`]), a place to listen at
-//! ([`free_address`]), commands as users run them ([`command()`]), plain HTTP ([`http_get`], [`http_post`]), and what the broker
+//! ([`free_address`]), commands as users run them ([`command()`]), services whose clock is wrong
+//! ([`binaries_with_clock`]), plain HTTP ([`http_get`], [`http_post`]), and what the broker
 //! then holds ([`stored`], [`messages`], [`events`], [`dead_letters`], [`settled`], [`audit()`]).
 //! [`Mutants`] are messages that are almost right, and [`Random`] numbers are the same for the same seed.
 //! Everything ends when it is dropped.
@@ -9,6 +10,7 @@
 mod agent;
 mod audit;
 mod broker;
+mod clock;
 mod command;
 mod free_port;
 mod hosted;
@@ -26,6 +28,7 @@ mod until;
 pub use agent::{Agent, ReceivedMessage};
 pub use audit::{audit, now};
 pub use broker::TestBroker;
+pub use clock::binaries_with_clock;
 pub use command::{COMMAND_MAX, CommandOutput, command, finish};
 pub use concord_installation::{Installation, Instance, NatsServer, Plan, SERVICES, instances};
 pub use free_port::free_address;
@@ -34,9 +37,9 @@ pub use http::{http_get, http_post};
 pub use installation::TestInstallation;
 pub use message::{Message, unique};
 pub use mutants::{Mutant, Mutants};
-pub use programs::{binaries, concord, nats_server, programs_of};
+pub use programs::{binaries, concord, nats_server, programs_of, python_tools};
 pub use random::Random;
 pub use read::{consumer_is_done, dead_letters, event_data, events, message_bodies, messages};
 pub use round_trip::round_trip;
-pub use stored::{Stored, layout, settled, stored, stored_from};
+pub use stored::{Stored, layout, missing_consumers, settled, settled_but, stored, stored_from};
 pub use until::{Missing, until, wait_for};

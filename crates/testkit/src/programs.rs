@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use concord_installation::{SERVICES, binary_name};
 
 /// The root of the checkout.
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -29,6 +29,26 @@ pub fn nats_server() -> PathBuf {
         PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
     };
     FOUND.get_or_init(find).clone()
+}
+
+/// The directory where Python finds what the servers of tests need, which is installed there when it is missing.
+///
+/// # Panics
+/// When it cannot be installed.
+pub fn python_tools() -> PathBuf {
+    static INSTALLED: OnceLock<()> = OnceLock::new();
+    INSTALLED.get_or_init(|| {
+        let output = Command::new(root().join("scripts/python-tools"))
+            .arg("--tests")
+            .output();
+        let output = output.expect("scripts/python-tools runs");
+        assert!(
+            output.status.success(),
+            "scripts/python-tools: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    });
+    root().join(".tools")
 }
 
 /// The directory with the services' programs, built as the running test is (debug or release) and up to date.

@@ -119,10 +119,19 @@ fn millis(nanoseconds: i128) -> Timestamp {
 /// Waits until no service has anything to do: nothing waits in a consumer, nothing is under way, and nothing new was
 /// stored while that was looked at.
 pub async fn settled(client: &async_nats::Client, within: Duration) -> Result<(), Missing> {
+    settled_but(client, &[], within).await
+}
+
+/// The same, but for what waits in these consumers: nobody reads from them.
+pub async fn settled_but(
+    client: &async_nats::Client,
+    unread: &[String],
+    within: Duration,
+) -> Result<(), Missing> {
     let jetstream = jetstream::new(client.clone());
     let mut before = None;
     until("nothing to be under way", within, async || {
-        let look = Look::take(&jetstream)
+        let look = Look::take(&jetstream, unread)
             .await
             .map_err(|error| error.to_string())?;
         if let Some(busy) = &look.busy {
@@ -141,13 +150,37 @@ pub async fn settled(client: &async_nats::Client, within: Duration) -> Result<()
     .await
 }
 
+/// The names of the consumers of services that the broker has not.
+pub async fn missing_consumers(client: &async_nats::Client) -> Result<Vec<String>, String> {
+    let jetstream = jetstream::new(client.clone());
+    let mut missing = Vec::new();
+    for ConsumerDefinition { stream, name, .. } in read_by_services(&layout()) {
+        let stream = jetstream.get_stream_no_info(stream).await;
+        let stream = stream.map_err(|error| error.to_string())?;
+        match stream.consumer_info(&name).await {
+            Ok(_) => {}
+            Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => missing.push(name),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(missing)
+}
+
+fn read_by_services(layout: &Layout) -> Vec<ConsumerDefinition> {
+    let of_adapter = [ConsumerKind::Inbox, ConsumerKind::UrgentInbox]
+        .map(|kind| layout.consumers_of(kind(Service::AgentAdapter)));
+    let mut consumers = layout.consumers();
+    consumers.extend(of_adapter.into_iter().flatten());
+    consumers
+}
+
 struct Look {
     busy: Option<String>,
     last: Vec<u64>,
 }
 
 impl Look {
-    async fn take(jetstream: &Context) -> Result<Self, async_nats::Error> {
+    async fn take(jetstream: &Context, unread: &[String]) -> Result<Self, async_nats::Error> {
         let layout = layout();
         let mut last = Vec::new();
         for kind in [
@@ -162,13 +195,9 @@ impl Look {
         let mut busy = None;
         // The escalation timer may hold an event back for a while before it arms its deadline; until that is due nothing
         // follows from it.
-        let consumers = layout
-            .consumers()
+        let consumers = read_by_services(&layout)
             .into_iter()
-            .filter(|consumer| consumer.kind != ConsumerKind::Deadlines);
-        let of_adapter = [ConsumerKind::Inbox, ConsumerKind::UrgentInbox]
-            .map(|kind| layout.consumers_of(kind(Service::AgentAdapter)));
-        let consumers = consumers.chain(of_adapter.into_iter().flatten());
+            .filter(|one| one.kind != ConsumerKind::Deadlines && !unread.contains(&one.name));
         for ConsumerDefinition {
             stream,
             name,

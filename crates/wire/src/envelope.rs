@@ -58,6 +58,17 @@ pub enum Priority {
 }
 
 impl Priority {
+    /// The priority as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+            Self::Critical => "critical",
+            Self::SystemCritical => "system_critical",
+        }
+    }
+
     /// The lane that this priority travels on.
     pub fn lane(self) -> Lane {
         if self >= Self::Critical {

@@ -2,7 +2,10 @@
 
 mod action;
 mod agent;
+mod alert;
+mod alert_rule;
 mod analysis;
+pub mod batch;
 mod board;
 mod brief;
 mod briefing;
@@ -11,6 +14,7 @@ mod card;
 mod case;
 mod challenge;
 mod commitment;
+mod confirmation;
 mod conflict;
 mod conversation;
 mod deadline;
@@ -22,6 +26,7 @@ mod finding;
 mod group;
 mod historical_context;
 mod impact;
+mod insight;
 mod ladder;
 mod log;
 mod memory;
@@ -35,17 +40,25 @@ mod task;
 pub mod track_record;
 
 pub use action::{
-    ACTIONS, BATCH, BATCH_MAX, Batch, MEDIATE, OPEN_CASE, OPEN_DEBATE, RULE, ReviewCode, RunTests,
-    UpdateDocumentation,
+    ACTIONS, MEDIATE, OPEN_CASE, OPEN_DEBATE, RULE, ReviewCode, RunTests, UpdateDocumentation,
 };
 pub use agent::{
     AgentJoined, AgentStatus, Beat, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport,
     UPDATE_AGENT,
 };
+pub use alert::{
+    ALERT_BYTES_MAX, ALERT_LIST_MAX, AffectedPart, Alert, AlertFlag, REGIME_CHANGE, REPORT_ALERT,
+    REPORT_BYTES_MAX, ReportAlert,
+};
+pub use alert_rule::{
+    ALERT_HISTORY_MAX, ALERT_RULES_BYTES_MAX, ALERT_RULES_MAX, ALERTS_PER_ENTRY_MAX, AlertRule,
+    AlertRules, AlertSource, AlertTrigger, RegimeTerms,
+};
 pub use analysis::{
     ANALYSIS_BYTES_MAX, ANALYSIS_ITEMS_MAX, Dependency, DependencyKind, EstimateModel, Figure,
     PUBLISH_ANALYSIS, PublishAnalysis, RERUN_MINUTES_MAX,
 };
+pub use batch::{BATCH, BATCH_MAX, Batch, BatchResult, PartResponse};
 pub use board::{BOARD_PUT, BoardEntry, BoardListing, ENTRY_BYTES_MAX, PutEntry};
 pub use brief::{
     Background, BriefedFinding, Dependence, ProvedRight, RelatedConflict, Statement, TaskExcerpt,
@@ -64,6 +77,7 @@ pub use challenge::{
 pub use commitment::{
     Commitment, CommitmentAct, CommitmentEnd, LEASE_MS_MIN, Lease, TASK_RESOURCE,
 };
+pub use confirmation::{Confirmation, ConfirmedBy, ConfirmedFinding};
 pub use conflict::{Conflict, ConflictType, Position};
 pub use conversation::Remembered;
 pub use deadline::Deadline;
@@ -88,14 +102,18 @@ pub use impact::{
     AnalysisImpact, ChangedAssumption, EstimateBasis, ImpactReport, RerunPlan, RerunStep,
     RerunStrategy,
 };
+pub use insight::{
+    Checkpoint, CheckpointReason, INSIGHT_TAG_BYTES_MAX, INSIGHT_TAGS_MAX, INSIGHT_VALUE_BYTES_MAX,
+    Insight, PATTERNS_MAX, Pattern,
+};
 pub use ladder::{
     Brief, BriefedPosition, DebateTerms, EscalationReason, Level, MediatedSide, Mediation,
     Provisional, Review, ReviewAction, RuledBy, Ruling,
 };
 pub use log::LogEntry;
 pub use memory::{
-    MEMORY_ENTRY_BYTES_MAX, MEMORY_LIST_MAX, MEMORY_PUT, MemoryEntry, MemoryListing, NoSnapshot,
-    Remember, Snapshot,
+    Adapted, MEMORY_ENTRY_BYTES_MAX, MEMORY_LIST_MAX, MEMORY_PUT, MemoryEntry, MemoryListing,
+    MemoryReach, NoSnapshot, Reach, Remember, Snapshot,
 };
 pub use notification::{Notification, NotificationData, NotificationSeverity};
 pub use outcome::{OutcomeReport, ProvedParty};

@@ -11,15 +11,25 @@ use crate::fault::Fault;
 use crate::payload::check_name;
 
 mod bounds;
+mod confirmations;
+mod estimates;
+mod impact;
+mod importance;
 mod ladder;
 mod presets;
 mod request;
 pub mod stored;
+mod vocabulary;
 
 pub use bounds::{Bound, PolicyBounds};
+pub use confirmations::Confirmations;
+pub use estimates::{EstimatePolicy, Tolerance};
+pub use impact::{ImpactPolicy, Reruns};
+pub use importance::ImportancePolicy;
 pub use ladder::{CautionRule, ConflictHandling, LadderPolicy, LevelTimes};
 pub(crate) use request::requested_policy;
 pub use request::{PolicyRequest, unknown_policy};
+pub use vocabulary::{NameKind, Vocabulary, name_form, plain_form};
 
 /// The rule by which votes are weighed.
 #[derive(
@@ -103,6 +113,12 @@ pub struct Policy {
     pub risk_spread_max: f64,
     /// Phase 3: numbers that differ by no more than this share of the larger are the same.
     pub number_tolerance: f64,
+    /// Phase 3: how the estimates of different agents are compared.
+    #[serde(default, skip_serializing_if = "EstimatePolicy::is_usual")]
+    pub estimates: EstimatePolicy,
+    /// Phase 3: names that mean the same.
+    #[serde(default, skip_serializing_if = "Vocabulary::is_empty")]
+    pub vocabulary: Vocabulary,
     /// Phase 3: conflicts debated; the rest is recorded as deferred, and counted where there is no room to record it.
     pub conflicts_max: u32,
     /// Phase 4: rounds of discussion.
@@ -123,6 +139,15 @@ pub struct Policy {
     /// The snapshot that is taken then is what the debate refers to.
     #[serde(default, skip_serializing_if = "is_none")]
     pub memory_sync_ms: u64,
+    /// What becomes of analyses that rest on something that has changed.
+    #[serde(default, skip_serializing_if = "ImpactPolicy::is_usual")]
+    pub impact: ImpactPolicy,
+    /// Phase 3: what confirmations of findings do.
+    #[serde(default, skip_serializing_if = "Confirmations::is_usual")]
+    pub confirmations: Confirmations,
+    /// Which entries of shared memory are told to everybody in the case.
+    #[serde(default, skip_serializing_if = "ImportancePolicy::is_usual")]
+    pub importance: ImportancePolicy,
     /// Phase 5: how votes are weighed.
     pub vote_rule: VoteRule,
     /// Recommendations from the most to the least cautious; others count as least cautious.
@@ -220,6 +245,9 @@ impl Policy {
             }
         }
         self.check_caution_order(&format!("{pointer}/caution_order"))?;
+        self.estimates.check(&format!("{pointer}/estimates"))?;
+        self.vocabulary.check(&format!("{pointer}/vocabulary"))?;
+        self.importance.check(&format!("{pointer}/importance"))?;
         self.ladder.check(&format!("{pointer}/ladder"))
     }
 
@@ -247,7 +275,12 @@ impl Policy {
             ladder.insert("signed".into(), json!(self.ladder.signed));
             let required = json!(self.ladder.digest_required);
             ladder.insert("digest_required".into(), required);
+            let critical = json!(self.ladder.critical_where_used);
+            ladder.insert("critical_where_used".into(), critical);
         }
+        fields.insert("impact".into(), json!(self.impact));
+        fields.insert("importance".into(), json!(self.importance));
+        fields.insert("confirmations".into(), json!(self.confirmations));
         let mut leaves = BTreeMap::new();
         collect(&mut leaves, String::new(), Value::Object(fields));
         leaves
@@ -261,6 +294,8 @@ impl Policy {
             _ => Map::new(),
         };
         fields.insert("decide".into(), json!(self.decide));
+        fields.insert("estimates".into(), json!(self.estimates));
+        fields.insert("vocabulary".into(), json!(self.vocabulary));
         fields.insert("hear_answers".into(), json!(self.hear_answers));
         fields.insert("memory_sync_ms".into(), json!(self.memory_sync_ms));
         fields.insert("ladder".into(), json!(self.ladder));
@@ -320,66 +355,4 @@ fn out_of_range(pointer: &str, field: &str, value: &str, range: &str) -> Fault {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_preset_has_the_limits_of_the_specification() {
-        let policy = Policy::resolve(&json!("contract-review"), "").unwrap();
-        assert_eq!(policy.rounds_max, 2);
-        assert_eq!(policy.messages_per_round_max, 10);
-        assert_eq!(policy.tokens_per_message_max, 500);
-        assert_eq!(policy.answer_timeout_ms, 10_000);
-        assert_eq!(policy.conflicts_max, 5);
-        assert!((policy.risk_spread_max - 20.0).abs() < f64::EPSILON);
-    }
-
-    #[test]
-    fn every_field_can_be_overridden_and_changes_the_digest() {
-        let preset = Policy::contract_review();
-        let fields = serde_json::to_value(&preset).unwrap();
-        for (field, value) in fields.as_object().unwrap() {
-            let changed = match value {
-                Value::Number(n) if n.is_f64() => json!(0.5),
-                Value::Number(n) => json!(n.as_u64().unwrap() + 1),
-                Value::Array(_) => json!(["stop"]),
-                Value::String(_) if field == "vote_rule" => json!("majority"),
-                _ => continue,
-            };
-            let policy = Policy::resolve(&json!({ field: changed }), "").unwrap();
-            assert_ne!(policy.digest(), preset.digest(), "{field}");
-        }
-        let unheard = Policy::resolve(&json!({ "hear_answers": false }), "").unwrap();
-        assert_ne!(unheard.digest(), preset.digest());
-    }
-
-    #[test]
-    fn nonsense_is_refused_at_its_place() {
-        for (request, pointer) in [
-            (json!("contract-revue"), "/p"),
-            (json!(7), "/p"),
-            (json!({"rounds_max": -1}), "/p/rounds_max"),
-            (json!({"rounds_max": 11}), "/p/rounds_max"),
-            (json!({"answers_min": 1}), "/p/answers_min"),
-            (json!({"risk_spread_max": 101}), "/p/risk_spread_max"),
-            (json!({"vote_rule": "loudest"}), "/p/vote_rule"),
-            (json!({"conflicts_max": 33}), "/p/conflicts_max"),
-            (
-                json!({"finding_bytes_max": 524_289}),
-                "/p/finding_bytes_max",
-            ),
-            (json!({"caution_order": vec!["x"; 33]}), "/p/caution_order"),
-            (
-                json!({"caution_order": ["x", "y".repeat(257)]}),
-                "/p/caution_order/1",
-            ),
-        ] {
-            assert_eq!(
-                Policy::resolve(&request, "/p").unwrap_err().pointer,
-                pointer,
-                "{request}"
-            );
-        }
-        assert!(Policy::resolve(&json!({"round_max": 1}), "/p").is_err());
-    }
-}
+mod tests;

@@ -8,20 +8,21 @@ use concord_wire::MakeSchema;
 use concord_wire::envelope::{Envelope, MessageType};
 use concord_wire::payload::notification::NotificationInfo;
 use concord_wire::payload::{
-    ADD_PARTICIPANT, Acknowledgement, AddParticipant, AgentJoined, Answer, Award, BATCH, BOARD_PUT,
-    Batch, Bid, CANCEL_TASK, CallForProposals, CancelTask, Card, Challenge, Clarification,
-    CollaborationInvite, Commitment, DEREGISTER_AGENT, Decline, Deregister, ErrorReport, Evidence,
-    ExpertiseOffer, FIND_AGENTS, FindAgents, Finding, GroupQuestion, Handoff, InfoUpdate,
-    JOIN_TASK, LEAVE_TASK, MEMORY_PUT, Notification, NotificationData, NotificationSeverity,
-    OPEN_CASE, OPEN_DEBATE, OPEN_TASK, OpenCase, OpenDebate, OpenTask, OutcomeReport,
-    PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Question, REGISTER_AGENT, Remember, Request,
-    Response, Review, ReviewCode, Ruling, RunTests, SessionBriefing, StatusMessage, TaskAssignment,
-    TaskMember, TaskResult, UPDATE_AGENT, UpdateDocumentation,
+    ADD_PARTICIPANT, Acknowledgement, AddParticipant, AgentJoined, Alert, Answer, Award, BATCH,
+    BOARD_PUT, Batch, BatchResult, Bid, CANCEL_TASK, CallForProposals, CancelTask, Card, Challenge,
+    Clarification, CollaborationInvite, Commitment, Confirmation, DEREGISTER_AGENT, Decline,
+    Deregister, ErrorReport, Evidence, ExpertiseOffer, FIND_AGENTS, FindAgents, Finding,
+    GroupQuestion, Handoff, InfoUpdate, JOIN_TASK, LEAVE_TASK, MEMORY_PUT, Notification,
+    NotificationData, NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OPEN_TASK, OpenCase,
+    OpenDebate, OpenTask, OutcomeReport, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Question,
+    REGISTER_AGENT, REPORT_ALERT, Remember, ReportAlert, Request, Response, Review, ReviewCode,
+    Ruling, RunTests, SessionBriefing, StatusMessage, TaskAssignment, TaskMember, TaskResult,
+    UPDATE_AGENT, UpdateDocumentation,
 };
 use concord_wire::subject::Service;
 
 /// The message types whose payload has a type. The payload of any other known type is an object of any form.
-const PAYLOADS: [(MessageType, MakeSchema); 33] = [
+const PAYLOADS: [(MessageType, MakeSchema); 35] = [
     (MessageType::Finding, make::<Finding>),
     (MessageType::FindingWithPrecedent, make::<Finding>),
     (MessageType::Question, make::<Question>),
@@ -43,6 +44,8 @@ const PAYLOADS: [(MessageType, MakeSchema); 33] = [
     (MessageType::Acknowledgement, make::<Acknowledgement>),
     (MessageType::Clarification, make::<Clarification>),
     (MessageType::Evidence, make::<Evidence>),
+    (MessageType::Alert, make::<Alert>),
+    (MessageType::Confirmation, make::<Confirmation>),
     (MessageType::Ruling, make::<Ruling>),
     (MessageType::Outcome, make::<OutcomeReport>),
     (MessageType::Review, make::<Review>),
@@ -61,7 +64,7 @@ const PAYLOADS: [(MessageType, MakeSchema); 33] = [
 ];
 
 /// The actions of requests whose parameters have a type: those to a service, and the standard ones to any agent.
-const ACTIONS: [(Option<Service>, &str, MakeSchema); 18] = [
+const ACTIONS: [(Option<Service>, &str, MakeSchema); 19] = [
     (Some(Service::Coordinator), OPEN_CASE, make::<OpenCase>),
     (
         Some(Service::Coordinator),
@@ -75,6 +78,11 @@ const ACTIONS: [(Option<Service>, &str, MakeSchema); 18] = [
     (Some(Service::Coordinator), FIND_AGENTS, make::<FindAgents>),
     (Some(Service::Coordinator), BOARD_PUT, make::<PutEntry>),
     (Some(Service::Coordinator), MEMORY_PUT, make::<Remember>),
+    (
+        Some(Service::Coordinator),
+        REPORT_ALERT,
+        make::<ReportAlert>,
+    ),
     (
         Some(Service::Coordinator),
         PUBLISH_ANALYSIS,
@@ -124,6 +132,9 @@ fn message(name: &str, doc: &str) -> (String, Value) {
                 parameters_of(*service, action, make(&mut generator).to_value())
             })
             .collect(),
+        "response" => vec![result_of_batch(
+            &make::<BatchResult>(&mut generator).to_value(),
+        )],
         _ => Vec::new(),
     };
     let payload = payload.and_then(|payload| payload.get("$ref").cloned());
@@ -190,6 +201,15 @@ fn replace(properties: &mut Map<String, Value>, name: &str, mut schema: Value) {
         schema.insert("description".into(), description);
     }
     properties.insert(name.to_owned(), schema);
+}
+
+/// A result that says how each of several requests went is that of a batch.
+fn result_of_batch(result: &Value) -> Value {
+    let is_batch =
+        json!({ "type": "array", "items": { "type": "object", "required": ["status"] } });
+    let is_batch = json!({ "type": "object", "required": ["responses"], "properties": { "responses": is_batch } });
+    let of_result = |result: &Value| json!({ "properties": { "payload": { "properties": { "result": result }, "required": ["result"] } } });
+    json!({ "if": of_result(&is_batch), "then": of_result(result) })
 }
 
 /// A request to `service` to do `action` has these parameters.

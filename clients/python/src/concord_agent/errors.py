@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .message import Message
+
 
 class ConcordError(Exception):
     """Something that an agent meant to do was not done."""
@@ -37,6 +39,23 @@ class RequestError(ConcordError):
             [str(one) for one in suggestions] if isinstance(suggestions, list) else [],
             details if isinstance(details, dict) else {},
         )
+
+
+def result_of(answer: Message) -> Any:
+    """The result that an answer brings: the whole payload, where that does not say how it went.
+
+    Raises:
+        RequestError: it is an error, or says that nothing was done.
+    """
+    if answer.message_type == "error":
+        raise RequestError.of(answer.payload)
+    status = answer.payload.get("status")
+    if status not in ("success", "failure", "partial"):
+        return answer.payload
+    if status == "failure":
+        raise RequestError("INTERNAL_ERROR", "; ".join(map(str, answer.payload.get("errors") or ["It failed."])))
+    result = answer.payload.get("result")
+    return {} if result is None else result
 
 
 class RequestTimeout(RequestError):

@@ -31,6 +31,8 @@ log = logging.getLogger("concord_agent")
 class Inbox:
     """Messages for one agent and for everyone: by plain subscriptions, or also by durable consumers.
 
+    The consumers are the agent's own (`durable`), or have been made for it (`registered`): these the broker pushes.
+
     Beside a durable consumer answers are heard at once (`ahead`): behind messages whose handlers wait for them nobody would.
     """
 
@@ -40,6 +42,7 @@ class Inbox:
         prefix: str,
         agent_id: str,
         durable: bool,
+        registered: bool,
         heard: Callable[[Msg], Awaitable[asyncio.Task[None] | None]],
         ahead: Callable[[Msg], Awaitable[None]],
     ) -> None:
@@ -47,28 +50,38 @@ class Inbox:
         self._prefix = prefix
         self._agent_id = agent_id
         self._durable = durable
+        self._registered = registered
         self._heard = heard
         self._ahead = ahead
         self._subscriptions: list[Subscription] = []
         self._pulls: list[asyncio.Task[None]] = []
         self._working: set[asyncio.Task[None]] = set()
-        # Of each lane its own: slow work must not hold up what is urgent.
-        self._seats = {lane: asyncio.Semaphore(CONCURRENT) for lane in LANES}
         self._closed = False
 
-    def _subject(self, lane: str, to: str, message_type: str = "*") -> str:
-        return f"{self._prefix}.v1.{lane}.*.*.{to}.{message_type}"
+    def _subject(self, lane: str, to: str, message_type: str = "*", sender: str = "*") -> str:
+        return f"{self._prefix}.v1.{lane}.*.{sender}.{to}.{message_type}"
 
     async def open(self) -> None:
         """Listens: what is said after this returns is heard."""
         for lane in LANES:
-            if self._durable:
+            if self._durable or self._registered:
                 for message_type in ENDS:
                     await self._subscribe(self._subject(lane, self._agent_id, message_type), self._ahead)
-                self._pulls.append(asyncio.create_task(self._pull(await self._consumer(lane), self._seats[lane])))
+            if self._registered:
+                pushed = f"_INBOX.{self._agent_id}.{self._prefix}.{lane}"
+                for subject in (pushed, f"{pushed}.alerts"):
+                    await self._take_pushed(subject)
+            elif self._durable:
+                # Each with seats of its own: neither a backlog nor slow work holds up what is urgent, or an alert.
+                for name, subject in (
+                    (f"agent-{self._agent_id}", self._subject(lane, self._agent_id)),
+                    (f"alerts-{self._agent_id}", self._subject(lane, ALL, "alert", sender="coordinator")),
+                ):
+                    pull = self._pull(await self._consumer(lane, name, subject), asyncio.Semaphore(CONCURRENT))
+                    self._pulls.append(asyncio.create_task(pull))
             else:
                 await self._subscribe(self._subject(lane, self._agent_id), self._heard)
-            await self._subscribe(self._subject(lane, ALL), self._heard)
+            await self._subscribe(self._subject(lane, ALL), self._heard_by_all)
         await self._client.flush()
 
     async def close(self) -> None:
@@ -81,15 +94,33 @@ class Inbox:
         await asyncio.gather(*self._pulls, return_exceptions=True)
         await asyncio.gather(*self._working, return_exceptions=True)
 
+    async def _take_pushed(self, subject: str) -> None:
+        """Takes what the broker pushes from a consumer that was made for the agent; it bounds how much is under way."""
+        seats = asyncio.Semaphore(CONCURRENT)
+
+        async def begin(delivery: Msg) -> None:
+            await seats.acquire()
+            task = asyncio.create_task(self._work(delivery, seats))
+            self._working.add(task)
+            task.add_done_callback(self._working.discard)
+
+        subscription = await self._client.subscribe(subject, queue=self._agent_id, cb=begin)
+        self._subscriptions.append(subscription)
+
     async def _subscribe(self, subject: str, heard: Callable[[Msg], Awaitable[object]]) -> None:
         self._subscriptions.append(await self._client.subscribe(subject, cb=heard))
 
-    async def _consumer(self, lane: str) -> JetStreamContext.PullSubscription:
+    async def _heard_by_all(self, delivery: Msg) -> None:
+        # An alert that the coordinator tells comes by the durable consumer, where there is one.
+        kept = self._durable or self._registered
+        if not (kept and delivery.subject.endswith(f".coordinator.{ALL}.alert")):
+            await self._heard(delivery)
+
+    async def _consumer(self, lane: str, name: str, subject: str) -> JetStreamContext.PullSubscription:
         stream = f"{self._prefix.upper()}_{STREAMS[lane]}"
-        name = f"agent-{self._agent_id}"
         config = ConsumerConfig(
             durable_name=name,
-            filter_subject=self._subject(lane, self._agent_id),
+            filter_subject=subject,
             ack_policy=AckPolicy.EXPLICIT,
             deliver_policy=DeliverPolicy.NEW,
             ack_wait=ACK_WAIT_SECONDS,

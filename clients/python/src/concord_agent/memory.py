@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from nats.errors import Error as NatsError
-from nats.errors import NoRespondersError
-
-from .errors import ConcordError, RequestError, RequestTimeout
 from .message import Json, Message
 from .waiting import REQUEST_TIMEOUT
 
 if TYPE_CHECKING:
-    from .agent import Agent
+    from .asking import Asker
 
 #: What a handler is registered for that writes before a debate takes its snapshot.
 MEMORY_SYNC = "memory_sync"
@@ -33,7 +28,7 @@ class Memory:
     further writes are held until the snapshot is taken or the time is over, whoever has failed.
     """
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Asker) -> None:
         self._agent = agent
         self._writing = 0
         # The debates for which writes are held, and until when.
@@ -53,7 +48,8 @@ class Memory:
         case_id: str | None = None,
         timeout: float = REQUEST_TIMEOUT,
     ) -> Json:
-        """Writes a topic of this agent's own memory, and waits until it is kept: `{"topic", "version", "since"}`.
+        """Writes a topic of this agent's own memory, and waits until it is kept: `{"topic", "version", "since"}`, in a case whose policy
+        tells of entries with `"reach"`: `broadcast`, `held` or `kept`.
 
         Args:
             topic: letters, digits, `-` and `_`.
@@ -95,6 +91,11 @@ class Memory:
         """The topics of an agent, or of a case, without their values: `{"as_of": "snap_...", "entries": [...], "more": ...}`. Asked for
         again as of that snapshot, the answer is the same for ever. With neither: `{"agents": [...]}`, who has any memory."""
         return await self._ask(agent=agent, case_id=case_id, as_of=as_of)
+
+    async def insights(self, case_id: str) -> Json:
+        """What everybody in a case was told of, as it stands, with its values and whose memory it is in: `{"as_of": "snap_...",
+        "entries": [...], "more": ...}`. `@agent.on("insight_shared")` hears of each when it is written."""
+        return await self._ask(case_id=case_id, insights=True)
 
     async def history(self, agent: str, topic: str) -> Sequence[Json]:
         """Every version of a topic, the oldest first."""
@@ -159,18 +160,7 @@ class Memory:
             self._changed.notify_all()
 
     async def _ask(self, **asked: Any) -> Json:
-        given: Mapping[str, Any] = {name: field for name, field in asked.items() if field is not None}
-        try:
-            reply = await self._agent.ask_service("coordinator", "memory", json.dumps(given).encode())
-        except NoRespondersError:
-            raise ConcordError("no coordinator answers; it does not run, or this agent may not ask it") from None
-        except (NatsError, TimeoutError):
-            raise RequestTimeout("coordinator", REQUEST_TIMEOUT) from None
-        failed = (reply.headers or {}).get("Nats-Service-Error")
-        if failed:
-            raise RequestError.of(json.loads(failed))
-        answer: Json = json.loads(reply.data)
-        return answer
+        return await self._agent.query_service("coordinator", "memory", asked)
 
 
 def _now() -> float:

@@ -120,3 +120,15 @@ def answer_id(asked: str, agent_id: str, message_type: str = "response") -> str:
     readable = f"{asked}-{agent_id}" if message_type in ANSWERS else f"{asked}-{agent_id}-{message_type}"
     # Two long ids do not fit side by side.
     return readable if len(readable) <= MESSAGE_ID_MAX else str(uuid.uuid5(uuid.NAMESPACE_OID, readable))
+
+
+def is_unconfirmed(message: Message) -> bool:
+    """Whether it is an alert to everybody, as urgent as can be, that the coordinator has not told: it asks whether its sender may alert."""
+    is_alert = message.message_type == "alert" and message.to_agent == ALL and message.priority == "system_critical"
+    return is_alert and message.from_agent != "coordinator"
+
+
+def part_id(batch: str, place: int) -> str:
+    """The id of the request at a place of a batch, counted from 0."""
+    readable = f"{batch}-part-{place}"
+    return readable if len(readable) <= MESSAGE_ID_MAX else str(uuid.uuid5(uuid.NAMESPACE_OID, readable))

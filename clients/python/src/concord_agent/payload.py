@@ -1,4 +1,7 @@
-"""Payloads that are too large for a message: they are put into the object store, and fetched from it."""
+"""Payloads that are too large for a message: they are put into the object store, and fetched from it.
+
+The coordinator does so for the agent; where none answers, the agent goes to the store itself.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.errors import NotFoundError
 
-from .errors import ConcordError
+from .errors import ConcordError, RequestError
 from .message import Json
+from .parts import get_parts, put_parts
 
 #: The one field of a payload that is elsewhere.
 REFERENCE = "payload_reference"
@@ -63,32 +67,44 @@ def is_reference(payload: Mapping[str, Any]) -> bool:
     return REFERENCE in payload
 
 
-async def put(client: Client, prefix: str, message_id: str, payload: Mapping[str, Any]) -> Json:
+def _api(prefix: str) -> str:
+    """The root of the verbs by which the coordinator puts and gives payloads."""
+    return f"{prefix}.v1.api.coordinator"
+
+
+async def put(client: Client, prefix: str, agent_id: str, message_id: str, payload: Mapping[str, Any]) -> Json:
     """Puts a payload into the object store; the payload that refers to it.
 
     Raises:
-        ConcordError: it is too large, or the broker does not take it.
+        ConcordError: it is too large, or is not taken.
     """
     data = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
     if len(data) > PAYLOAD_BYTES_MAX:
         raise ConcordError(f"a payload has {len(data)} bytes; at most {PAYLOAD_BYTES_MAX} can be sent")
     stated = digest(data)
     name = f"{message_id}-{stated.removeprefix('SHA-256=')[:16]}"
+    reference = {"bucket": bucket(prefix), "object": name, "size": len(data), "digest": stated}
     try:
-        store = await client.jetstream().object_store(bucket(prefix))
-        try:
-            # The same answer given twice is one object; it is there already.
-            there = (await store.get_info(name)).digest == stated
-        except NotFoundError:
-            there = False
-        if not there:
-            await store.put(name, data)
+        stored = await put_parts(client, _api(prefix), agent_id, reference, data)
+        if stored is None:
+            await _put_oneself(client, reference, data)
     except (NatsError, TimeoutError) as why:
         raise ConcordError(f"the broker did not take a payload: {why or type(why).__name__}") from why
-    return {REFERENCE: {"bucket": bucket(prefix), "object": name, "size": len(data), "digest": stated}}
+    return {REFERENCE: stored or reference}
 
 
-async def fetch(client: Client, prefix: str, payload: Mapping[str, Any]) -> Json:
+async def _put_oneself(client: Client, reference: Mapping[str, Any], data: bytes) -> None:
+    store = await client.jetstream().object_store(reference["bucket"])
+    try:
+        # The same answer given twice is one object; it is there already.
+        there = (await store.get_info(reference["object"])).digest == reference["digest"]
+    except NotFoundError:
+        there = False
+    if not there:
+        await store.put(reference["object"], data)
+
+
+async def fetch(client: Client, prefix: str, agent_id: str, payload: Mapping[str, Any]) -> Json:
     """The payload that another refers to.
 
     Raises:
@@ -105,16 +121,20 @@ async def fetch(client: Client, prefix: str, payload: Mapping[str, Any]) -> Json
         raise PayloadError("INVALID_REQUEST", f"payloads of this installation are in {bucket(prefix)}")
     if size > PAYLOAD_BYTES_MAX:
         raise PayloadError("CAPACITY_EXCEEDED", f"the payload has {size} bytes; at most {PAYLOAD_BYTES_MAX} are read")
-    data = _Bounded(size)
     try:
         async with asyncio.timeout(PATIENCE):
-            store = await client.jetstream().object_store(named)
-            await store.get(name, writeinto=data)
+            found = await get_parts(client, _api(prefix), agent_id, payload[REFERENCE])
+            if found is None:
+                data = _Bounded(size)
+                store = await client.jetstream().object_store(named)
+                await store.get(name, writeinto=data)
+                found = data.getvalue()
+    except RequestError as why:
+        raise PayloadError(why.code, why.message) from why
     except (NotFoundError, TimeoutError) as why:
         raise PayloadError("INVALID_REQUEST", "there is no such object, or not all of it") from why
     except NatsError as why:
         raise PayloadError("INTERNAL_ERROR", f"the payload could not be fetched: {why}") from why
-    found = data.getvalue()
     if len(found) != size or digest(found) != stated:
         raise PayloadError("INVALID_REQUEST", "the object has another size or digest than the reference says")
     try:

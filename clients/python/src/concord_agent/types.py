@@ -80,6 +80,37 @@ class Answer(TypedDict):
     value: NotRequired[Any]
 
 
+Token = str
+
+
+class AlertSource(TypedDict):
+    """Which rule has raised an alert, and by which entry of memory."""
+
+    agent: AgentId
+    because: str
+    rule: Token
+    rules_version: int
+    topic: Token
+    version: int
+
+
+class Alert(TypedDict):
+    """The payload of an `alert`."""
+
+    alert: NotRequired[Token | None]
+    confidence: NotRequired[float | None]
+    event_type: str
+    evidence: NotRequired[list[str]]
+    implications: NotRequired[dict[str, Any]]
+    new_regime: NotRequired[str | None]
+    new_state: NotRequired[Any]
+    old_regime: NotRequired[str | None]
+    old_state: NotRequired[Any]
+    raised_by: NotRequired[AgentId | None]
+    recommended_actions: NotRequired[list[str]]
+    source: NotRequired[AlertSource | None]
+
+
 class Bid(TypedDict):
     """The payload of `bid`."""
 
@@ -88,9 +119,6 @@ class Bid(TypedDict):
     price: float
     proposal: NotRequired[str]
     time_ms: int
-
-
-Token = str
 
 
 class Task(TypedDict):
@@ -221,6 +249,13 @@ class Commitment(TypedDict):
     why: NotRequired[str]
 
 
+class Confirmation(TypedDict):
+    """The payload of `confirmation`."""
+
+    confirms: MessageId
+    reasoning: NotRequired[str | None]
+
+
 ErrorCode = Literal[
     "AGENT_UNAVAILABLE",
     "INVALID_REQUEST",
@@ -279,6 +314,7 @@ class Estimate(TypedDict):
     """A number that later work may depend on."""
 
     metric: str
+    subject: NotRequired[str | None]
     unit: NotRequired[str | None]
     value: float
 
@@ -400,6 +436,7 @@ ConflictType = Literal[
     "severity_disagreement",
     "clause_presence_disagreement",
     "factual_disagreement",
+    "estimate_disagreement",
     "challenge",
 ]
 
@@ -657,6 +694,29 @@ class CaseFiguresRecorded(TypedDict):
     version: int
 
 
+class AffectedPart(TypedDict):
+    """Part of a case that an alert concerns."""
+
+    implication: str
+    kind: str
+    name: str
+
+
+class CaseFlagged(TypedDict):
+    """The data of `case_flagged`."""
+
+    affected: NotRequired[list[AffectedPart]]
+    alert: Token
+    at: Timestamp
+    confidence: NotRequired[float | None]
+    event_type: str
+    gates: NotRequired[list[str]]
+    implications: NotRequired[dict[str, Any]]
+    new_regime: NotRequired[str | None]
+    old_regime: NotRequired[str | None]
+    raised_by: AgentId
+
+
 class CaseJoined(TypedDict):
     """The data of `case_joined`."""
 
@@ -700,11 +760,43 @@ class CommitmentMade(TypedDict):
     lease: Lease
 
 
+class CredibilityScore(TypedDict):
+    """How far an agent is to be believed, in short."""
+
+    data_points: float
+    interval: ConfidenceInterval
+    score: float
+
+
+ObservationSource = Literal["outcome", "ruling", "override", "import"]
+
+
+class CredibilityChanged(TypedDict):
+    """The data of `credibility_changed`: what became of an agent's credibility in one domain because a debate was decided by a person, or because it became known what was right in it."""
+
+    after: CredibilityScore
+    agent_id: AgentId
+    before: CredibilityScore
+    by: AgentId
+    correct: bool
+    debate_id: DebateId
+    domain: str
+    source: ObservationSource
+    topic: str
+
+
 class DebateAwaitsGate(TypedDict):
     """The data of `debate_awaits_gate`."""
 
     debate_id: DebateId
     gate: str
+
+
+class DebateConcluded(TypedDict):
+    """The data of `debate_concluded`: a debate has ended, and its case has taken the result into account."""
+
+    outcome: ConflictOutcome
+    topic: str
 
 
 EscalationReason = Literal[
@@ -761,6 +853,16 @@ class DebateUnassigned(TypedDict):
     debate_id: DebateId
     reason: NotRequired[UnassignedReason]
     topic: str
+
+
+class FindingConfirmed(TypedDict):
+    """The data of `finding_confirmed`."""
+
+    by: AgentId
+    confidence: float
+    finding: MessageId
+    reasoning: NotRequired[str | None]
+    strengthened: float
 
 
 class GatePassed(TypedDict):
@@ -820,7 +922,7 @@ class ChangedAssumption(TypedDict):
     version: NotRequired[int | None]
 
 
-EstimateBasis = Literal["none", "sensitivity", "elasticity", "formula", "cascade"]
+EstimateBasis = Literal["none", "sensitivity", "elasticity", "formula", "cascade", "agent"]
 
 
 class AnalysisImpact(TypedDict):
@@ -835,6 +937,7 @@ class AnalysisImpact(TypedDict):
     magnitude: NotRequired[float | None]
     metric: NotRequired[str | None]
     old_value: NotRequired[Figure | None]
+    reason: NotRequired[str | None]
     requires_rerun: bool
     rerun_minutes: int
     type: str
@@ -860,6 +963,64 @@ class ImpactAssessed(TypedDict):
     status: NotRequired[Status | None]
 
 
+Snapshot = str
+
+
+class Insight(TypedDict):
+    """An entry of a case as everybody in the case is told of it."""
+
+    agent: AgentId
+    confidence: NotRequired[float | None]
+    importance: float
+    left_out: NotRequired[bool]
+    since: Snapshot
+    tags: NotRequired[list[str]]
+    topic: Token
+    value: Any
+    version: int
+
+
+Adapted = Literal["debate_open", "regime_changed", "often_told"]
+Reach = Literal["broadcast", "held", "kept"]
+
+
+class MemoryReach(TypedDict):
+    """Whom an entry of a case reaches, and why."""
+
+    adapted: NotRequired[list[Adapted]]
+    broadcast_above: float
+    hold_above: float
+    reach: Reach
+
+
+class InsightShared(TypedDict):
+    """The data of `insight_shared`."""
+
+    insight: Insight
+    reach: MemoryReach
+
+
+class Pattern(TypedDict):
+    """Something that entries of several agents have in common: a topic, or a tag."""
+
+    about: str
+    agents: list[AgentId]
+    confidence: NotRequired[float | None]
+    entries: int
+
+
+CheckpointReason = Literal["detected", "decided", "gate_passed", "case_over", "period", "full", "late"]
+
+
+class InsightsConsolidated(TypedDict):
+    """The data of `insights_consolidated`."""
+
+    checkpoint: int
+    insights: list[Insight]
+    patterns: NotRequired[list[Pattern]]
+    reason: CheckpointReason
+
+
 LoopBroken = TypedDict('LoopBroken', {
     'depth': 'int',
     'message_id': 'MessageId',
@@ -877,9 +1038,6 @@ class MemorySync(TypedDict):
     debate_id: DebateId
     parties: list[AgentId]
     until: Timestamp
-
-
-Snapshot = str
 
 
 class MemorySynced(TypedDict):
@@ -1096,6 +1254,7 @@ class Question(TypedDict):
     conflict: ConflictView
     deadline: Timestamp
     debate_id: DebateId
+    dependants: NotRequired[list[str]]
     guidance: NotRequired[PrecedentGuidance | None]
     limits: DebateLimits
     max_rounds: int
@@ -1243,7 +1402,7 @@ PAYLOADS: dict[str, str] = {
     "acknowledgement": "Acknowledgement",
     "agent_joined": "AgentJoined",
     "agreement": "Answer",
-    "alert": "dict[str, Any]",
+    "alert": "Alert",
     "award": "Award",
     "bid": "Bid",
     "call_for_proposals": "CallForProposals",
@@ -1251,7 +1410,7 @@ PAYLOADS: dict[str, str] = {
     "clarification": "Clarification",
     "collaboration_invite": "CollaborationInvite",
     "commitment": "Commitment",
-    "confirmation": "dict[str, Any]",
+    "confirmation": "Confirmation",
     "disagreement": "Answer",
     "error": "ErrorReport",
     "evidence": "Evidence",
@@ -1285,18 +1444,24 @@ NOTIFICATIONS: dict[str, str] = {
     "case_decided": "CaseDecided",
     "case_decision_changed": "CaseDecisionChanged",
     "case_figures_recorded": "CaseFiguresRecorded",
+    "case_flagged": "CaseFlagged",
     "case_joined": "CaseJoined",
     "challenge_acknowledged": "ChallengeAcknowledged",
     "commitment_ended": "CommitmentEnded",
     "commitment_made": "CommitmentMade",
+    "credibility_changed": "CredibilityChanged",
     "debate_awaits_gate": "DebateAwaitsGate",
+    "debate_concluded": "DebateConcluded",
     "debate_escalated": "DebateEscalated",
     "debate_provisional": "DebateProvisional",
     "debate_resolved": "DebateResolved",
     "debate_unassigned": "DebateUnassigned",
+    "finding_confirmed": "FindingConfirmed",
     "gate_passed": "GatePassed",
     "gate_reviewed": "GateReviewed",
     "impact_assessed": "ImpactAssessed",
+    "insight_shared": "InsightShared",
+    "insights_consolidated": "InsightsConsolidated",
     "loop_broken": "LoopBroken",
     "memory_sync": "MemorySync",
     "memory_synced": "MemorySynced",

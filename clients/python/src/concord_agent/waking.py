@@ -6,9 +6,12 @@ import dataclasses
 from typing import Any
 
 from .message import ANY, Message
+from .types import NOTIFICATIONS
 
-#: The name of the handler that is told that no answer is needed any more.
-STAND_DOWN = "stand_down"
+#: The services that send notifications of Concord.
+SENDERS = frozenset({"coordinator", "debate-facilitator", "agent-adapter"})
+#: The events that the library acts on itself.
+DONE_BY_LIBRARY = frozenset({"woken", "memory_sync"})
 #: The types whose handlers run only for messages that concern the agent.
 GROUP = frozenset({"group_query", "peer_request", "expertise_offer"})
 
@@ -36,7 +39,9 @@ def awake(message: Message, agent_id: str, handled: dict[str, Any], hears_all: s
     return dataclasses.replace(asked, woken=woken)
 
 
-def is_stand_down(message: Message) -> bool:
-    """Whether it says that a question to the group, which woke this agent, needs no answer any more."""
-    is_told = message.message_type == "notification" and message.from_agent == "coordinator"
-    return is_told and message.payload.get("event") == STAND_DOWN
+def event_of(message: Message) -> str | None:
+    """The event of a notification of Concord, for which the agent may have a handler of its own."""
+    if message.message_type != "notification" or message.from_agent not in SENDERS:
+        return None
+    event = message.payload.get("event")
+    return event if event in NOTIFICATIONS and event not in DONE_BY_LIBRARY else None

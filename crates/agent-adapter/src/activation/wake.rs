@@ -1,5 +1,6 @@
 //! Decides once for every message that may concern agents besides its recipient which of them it wakes. The decision is stored
-//! as an event of the message's conversation, and the agents that are woken are told.
+//! as an event of the message's conversation, and the agents that are woken are told. What is told to everybody about the end of a debate
+//! is passed on to hosted agents, who hear only what is addressed to them.
 //!
 //! One matcher knows every card, because what decides is the lead of one agent over the next. It follows the directory. A model
 //! computes beside the runtime's threads. The events before a decision are the context that an agent is given when it wakes.
@@ -30,13 +31,14 @@ use super::{question, text};
 use crate::AnyError;
 use crate::case_cache::CaseCache;
 use crate::context::AdapterContext;
+use crate::hosted_agent::passing_on::{may_be_passed_on, pass_on};
 use crate::metrics::{AdapterMetrics, WakeLabels};
 use crate::settings::wake::WakeSettings;
 
-/// Begins to decide as soon as all registered agents are known.
+/// Begins to decide as soon as all registered agents are known. What `hosted` are to hear is passed on to them.
 pub(crate) async fn start(
     runner: &ServiceRunner,
-    settings: &WakeSettings,
+    (settings, hosted): (&WakeSettings, BTreeSet<AgentId>),
     server: Option<ServerSettings>,
     directory: &Arc<Directory>,
     adapter: &AdapterContext<NatsPorts>,
@@ -49,7 +51,7 @@ pub(crate) async fn start(
     let handler = WakeHandler {
         enabled: settings.enabled,
         context_max: usize::from(settings.context_messages),
-        ..handler
+        ..handler.hosting(hosted)
     };
     let mut binder = runner.clone();
     runner.spawn(async move {
@@ -73,6 +75,8 @@ pub struct WakeHandler<P: Ports> {
     metrics: AdapterMetrics,
     enabled: bool,
     context_max: usize,
+    /// The hosted agents that are told what happens in their cases.
+    hosted: BTreeSet<AgentId>,
     matching: Arc<Matching>,
     conversations: Arc<Aggregates<WakeMachine, P>>,
     cases: Arc<CaseCache<P>>,
@@ -91,11 +95,17 @@ impl<P: Ports> WakeHandler<P> {
             metrics: adapter.metrics.clone(),
             enabled: true,
             context_max: WINDOW_MAX,
+            hosted: BTreeSet::new(),
             matching,
             conversations: Arc::clone(&adapter.conversations),
             cases: Arc::clone(&adapter.cases),
             bounds,
         }
+    }
+
+    /// The same handler, which passes on to these hosted agents how their debates have ended.
+    pub fn hosting(self, hosted: BTreeSet<AgentId>) -> Self {
+        Self { hosted, ..self }
     }
 
     /// Has this handler decide about every message that may concern others.
@@ -111,15 +121,20 @@ impl<P: Ports> WakeHandler<P> {
 
 impl<P: Ports> Handler for WakeHandler<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        let sender = self.context.ports.subjects().sender_of(&delivery.subject);
+        let message_type = delivery.subject.rsplit('.').next();
+        if may_be_passed_on(sender.as_ref(), message_type)
+            && pass_on(&self.context, &self.hosted, delivery).await?
+        {
+            return Ok(Ack::Acknowledge);
+        }
         if !self.enabled {
             return Ok(self.ignore("waking_is_off"));
         }
-        // A message of a service is no news to anybody whom it does not address. It is not even read.
-        let sender = self.context.ports.subjects().sender_of(&delivery.subject);
+        // Any other message of a service is no news to anybody whom it does not address. It is not even read.
         let is_of_service = sender
             .as_ref()
             .is_some_and(|sender| Service::parse(sender.as_str()).is_ok());
-        let message_type = delivery.subject.rsplit('.').next();
         let is_copy = message_type.is_some_and(|kind| is_second_delivery(&delivery.consumer, kind));
         // With its briefing an agent joins a case, and its window begins.
         let is_joining = sender.is_some_and(|sender| sender == Service::Coordinator.agent_id())

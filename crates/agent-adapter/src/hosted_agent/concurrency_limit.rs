@@ -1,11 +1,10 @@
-//! How many messages an agent works on at once, and how many wait for it: urgent ones first.
+//! How many messages an agent works on at once, and how many wait for it: alerts first, then those of the highest priority.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concord_domain::resilience::call_policy::{Admission, Queue};
+use concord_domain::resilience::call_policy::{Admission, Queue, Rank};
 use concord_runtime::ports::Clock;
-use concord_wire::subject::Lane;
 use tokio::sync::oneshot;
 
 use crate::hosted_agent::timing::timeout;
@@ -57,12 +56,13 @@ impl ConcurrencyLimit {
     pub(crate) async fn acquire<C: Clock>(
         &self,
         clock: &C,
-        lane: Lane,
+        rank: impl Into<Rank>,
         within: Duration,
     ) -> Result<Permit, AdmissionError> {
+        let rank = rank.into();
         let granted = {
             let mut queue = lock(&self.0);
-            match queue.admit(lane, still_waits) {
+            match queue.admit(rank, still_waits) {
                 Admission::Seat => return Ok(Permit(Some(Arc::clone(&self.0)))),
                 Admission::Wait => {}
                 // Its channel is closed, by which it learns that there is no room for it.
@@ -70,7 +70,7 @@ impl ConcurrencyLimit {
                 Admission::Full => return Err(AdmissionError::Full),
             }
             let (sender, granted) = oneshot::channel();
-            queue.wait(lane, sender);
+            queue.wait(rank, sender);
             granted
         };
         match timeout(clock, within, granted).await {
@@ -98,6 +98,8 @@ impl Drop for Permit {
 
 #[cfg(test)]
 mod tests {
+    use concord_wire::Priority;
+
     use super::*;
     use crate::hosted_agent::timing::TokioClock;
 
@@ -110,19 +112,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn urgent_messages_go_first_and_the_rest_in_order() {
+    async fn the_highest_priority_goes_first_and_each_in_order() {
         let limit = Arc::new(ConcurrencyLimit::new(1, 10));
         let permit = limit
-            .acquire(&TokioClock, Lane::Normal, LONG)
+            .acquire(&TokioClock, Priority::Normal, LONG)
             .await
             .unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
-        for (place, (name, lane)) in [
-            ("n1", Lane::Normal),
-            ("n2", Lane::Normal),
-            ("u1", Lane::Urgent),
-            ("u2", Lane::Urgent),
+        for (place, (name, priority)) in [
+            ("n1", Priority::Normal),
+            ("n2", Priority::Normal),
+            ("h1", Priority::High),
+            ("u1", Priority::Critical),
+            ("u2", Priority::Critical),
         ]
         .into_iter()
         .enumerate()
@@ -131,7 +134,7 @@ mod tests {
             tasks.push(tokio::spawn({
                 let limit = Arc::clone(&limit);
                 async move {
-                    let _permit = limit.acquire(&TokioClock, lane, LONG).await.unwrap();
+                    let _permit = limit.acquire(&TokioClock, priority, LONG).await.unwrap();
                     order.lock().unwrap().push(name);
                 }
             }));
@@ -141,7 +144,7 @@ mod tests {
         for task in tasks {
             task.await.unwrap();
         }
-        assert_eq!(*order.lock().unwrap(), ["u1", "u2", "n1", "n2"]);
+        assert_eq!(*order.lock().unwrap(), ["u1", "u2", "h1", "n1", "n2"]);
         assert_eq!(limit.load(), (0, 0));
     }
 
@@ -149,23 +152,23 @@ mod tests {
     async fn over_the_bound_nobody_waits_but_an_urgent_message_finds_room() {
         let limit = Arc::new(ConcurrencyLimit::new(1, 1));
         let permit = limit
-            .acquire(&TokioClock, Lane::Normal, LONG)
+            .acquire(&TokioClock, Priority::Normal, LONG)
             .await
             .unwrap();
-        let start = |lane| {
+        let start = |priority| {
             let limit = Arc::clone(&limit);
-            tokio::spawn(async move { limit.acquire(&TokioClock, lane, LONG).await })
+            tokio::spawn(async move { limit.acquire(&TokioClock, priority, LONG).await })
         };
-        let normal = start(Lane::Normal);
+        let normal = start(Priority::Normal);
         wait_for(&limit, (1, 1)).await;
         assert_eq!(
             limit
-                .acquire(&TokioClock, Lane::Normal, LONG)
+                .acquire(&TokioClock, Priority::Normal, LONG)
                 .await
                 .unwrap_err(),
             AdmissionError::Full
         );
-        let urgent = start(Lane::Urgent);
+        let urgent = start(Priority::Critical);
         assert_eq!(
             normal.await.unwrap().unwrap_err(),
             AdmissionError::Full,
@@ -173,7 +176,7 @@ mod tests {
         );
         assert_eq!(
             limit
-                .acquire(&TokioClock, Lane::Urgent, LONG)
+                .acquire(&TokioClock, Priority::Critical, LONG)
                 .await
                 .unwrap_err(),
             AdmissionError::Full,
@@ -187,12 +190,12 @@ mod tests {
     async fn who_gives_up_keeps_neither_permit_nor_place_in_the_queue() {
         let limit = ConcurrencyLimit::new(1, 1);
         let permit = limit
-            .acquire(&TokioClock, Lane::Normal, LONG)
+            .acquire(&TokioClock, Priority::Normal, LONG)
             .await
             .unwrap();
         assert_eq!(
             limit
-                .acquire(&TokioClock, Lane::Normal, Duration::from_secs(1))
+                .acquire(&TokioClock, Priority::Normal, Duration::from_secs(1))
                 .await
                 .unwrap_err(),
             AdmissionError::TimedOut
@@ -202,7 +205,7 @@ mod tests {
         assert_eq!(limit.load(), (0, 0));
         drop(
             limit
-                .acquire(&TokioClock, Lane::Urgent, LONG)
+                .acquire(&TokioClock, Priority::Critical, LONG)
                 .await
                 .unwrap(),
         );

@@ -2,7 +2,7 @@
 
 use concord_wire::dialect::{self, AnswerContext};
 use concord_wire::envelope::Metadata;
-use concord_wire::payload::ErrorReport;
+use concord_wire::payload::{ErrorReport, Response};
 use concord_wire::{
     AgentId, Dialect, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient,
     Timestamp,
@@ -96,6 +96,41 @@ pub(crate) fn model_message(
     )
 }
 
+/// The message with the answer to a batch.
+pub(crate) fn batch_message(
+    response: &Response,
+    target: &AnswerTarget,
+    now: Timestamp,
+    took_ms: u64,
+) -> Result<Envelope, serde_json::Error> {
+    let metadata = Metadata {
+        processing_time_ms: Some(took_ms),
+        ..Metadata::default()
+    };
+    let payload = serde_json::value::to_raw_value(response)?;
+    Ok(answer(
+        target,
+        now,
+        MessageType::Response,
+        payload,
+        metadata,
+    ))
+}
+
+/// What the sender of a message is told in place of an answer.
+pub(crate) fn error_report(failure: &Failure, agent: &AgentId) -> ErrorReport {
+    let fault = Fault::new(
+        failure.verdict.code,
+        "",
+        format!("{agent} gave no answer: {}.", failure.why),
+        "",
+    );
+    ErrorReport {
+        recovery_suggestions: failure.suggestions(),
+        ..ErrorReport::from(&fault)
+    }
+}
+
 /// The error that its sender is sent in place of an answer.
 pub(crate) fn error_message(
     failure: &Failure,
@@ -103,17 +138,7 @@ pub(crate) fn error_message(
     incoming: &Envelope,
     now: Timestamp,
 ) -> Result<Envelope, serde_json::Error> {
-    let fault = Fault::new(
-        failure.verdict.code,
-        "",
-        format!("{agent} gave no answer: {}.", failure.why),
-        "",
-    );
-    let report = ErrorReport {
-        recovery_suggestions: failure.suggestions(),
-        ..ErrorReport::from(&fault)
-    };
-    let payload = serde_json::value::to_raw_value(&report)?;
+    let payload = serde_json::value::to_raw_value(&error_report(failure, agent))?;
     Ok(answer(
         &AnswerTarget::of(incoming, agent, now),
         now,

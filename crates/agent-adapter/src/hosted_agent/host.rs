@@ -28,6 +28,7 @@ use crate::settings::{Error, HostedAgent};
 
 mod answer;
 mod async_answers;
+mod batch;
 mod describe;
 mod expired;
 
@@ -98,6 +99,8 @@ pub struct Host<P: Ports, C> {
     cases: Arc<CaseCache<P>>,
     loops: Arc<ReplyLoops<P>>,
     limit: ConcurrencyLimit,
+    /// Alerts are let in beside everything else.
+    alerts: ConcurrencyLimit,
     policy: CallPolicy<P>,
     /// None where agents cannot answer later.
     async_answers: Option<AsyncAnswers>,
@@ -133,6 +136,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         let metrics = adapter.metrics.clone();
         Self {
             limit: ConcurrencyLimit::new(agent.instances, agent.queue_max),
+            alerts: ConcurrencyLimit::new(1, agent.queue_max),
             policy: CallPolicy::new(ports, &agent, breaker, budget, metrics, jitter),
             context: adapter.service.clone(),
             runner,
@@ -150,6 +154,11 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
             async_answers: answers,
             ..self
         }
+    }
+
+    /// Whether it is told what happens in its cases. A model is not: it would forget it.
+    pub(crate) fn hears_news(&self) -> bool {
+        !matches!(self.runner, Runner::Model(_))
     }
 
     /// How many deliveries may be under way at once.
@@ -199,19 +208,24 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         }
     }
 
-    /// Tells the agent what has happened in its case. What it answers is not published. A model is not called: it would forget it.
+    /// Tells the agent what has happened in its case, or what everybody is alerted of. Of what it answers only a
+    /// confirmation of somebody's finding is published.
     pub(crate) async fn inform(
         &self,
         incoming: &Envelope,
         delivery: &Delivery,
     ) -> Result<(), HandleError> {
-        if matches!(self.runner, Runner::Model(_)) {
+        if !self.hears_news() {
             self.context.count_ignored("no_response_required");
             return Ok(());
         }
         let span = self.span(incoming, delivery);
         let until = self.context.ports.now().plus_millis(self.agent.wait_max_ms);
         match self.answer(incoming, delivery, &span, until).await {
+            Ok(Answer::Message(message)) if message.message_type == MessageType::Confirmation => {
+                span.set_outcome("answered");
+                self.publish(&message, &span).await
+            }
             Ok(_) => {
                 span.set_outcome("told");
                 Ok(())

@@ -6,7 +6,10 @@ use concord_domain::aggregates::request::admissibility;
 use concord_events::Remembered;
 use concord_runtime::Ports;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_wire::payload::notification::{CaseDecisionChanged, EventData, Woken};
+use concord_wire::payload::notification::{
+    CaseDecisionChanged, CredibilityChanged, DebateConcluded, DebateResolved, EventData,
+    FindingConfirmed, InsightShared, InsightsConsolidated, Woken,
+};
 use concord_wire::payload::{Card, ErrorReport, Notification, Request};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, ErrorCode, MessageType, Recipient, Timestamp, Token};
@@ -40,7 +43,7 @@ impl<P: Ports, C: AgentCaller> Handler for InboxHandler<P, C> {
             host.decline(failure, &original, delivery).await?;
             return Ok(Ack::Acknowledge);
         }
-        if is_news(&message) {
+        if is_news(&message) || is_alert(&message) {
             host.inform(&message, delivery).await?;
             return Ok(Ack::Acknowledge);
         }
@@ -129,14 +132,33 @@ fn not_expressed(message: &Envelope) -> Option<Failure> {
     is_about_itself.then(|| Failure::inexpressible(report.error_code, why.to_owned()))
 }
 
-/// Whether the message tells the agent that a decision it took part in has changed.
+/// What an agent is told of that waits for no answer: how a debate of its case has ended, that a decision it took part in has changed,
+/// what became of somebody's credibility, what somebody in its case has learned that matters, and that a finding of its own was confirmed.
+const NEWS: [(Service, &str); 7] = [
+    (Service::AgentAdapter, DebateResolved::EVENT),
+    (Service::Coordinator, DebateConcluded::EVENT),
+    (Service::Coordinator, CaseDecisionChanged::EVENT),
+    (Service::Coordinator, FindingConfirmed::EVENT),
+    (Service::Coordinator, InsightShared::EVENT),
+    (Service::Coordinator, InsightsConsolidated::EVENT),
+    (Service::DebateFacilitator, CredibilityChanged::EVENT),
+];
+
 fn is_news(message: &Envelope) -> bool {
-    let is_of_coordinator = Service::parse(message.from_agent.as_str()) == Ok(Service::Coordinator);
-    is_of_coordinator
-        && message.message_type == MessageType::Notification
+    let Ok(from) = Service::parse(message.from_agent.as_str()) else {
+        return false;
+    };
+    message.message_type == MessageType::Notification
+        && NEWS.iter().any(|(service, _)| *service == from)
         && message
             .payload::<Notification>()
-            .is_ok_and(|notification| notification.event == CaseDecisionChanged::EVENT)
+            .is_ok_and(|told| NEWS.contains(&(from, told.event.as_str())))
+}
+
+/// Whether the coordinator alerts everybody.
+pub(crate) fn is_alert(message: &Envelope) -> bool {
+    message.message_type == MessageType::Alert
+        && message.from_agent == Service::Coordinator.agent_id()
 }
 
 /// The message that an agent is to answer: one that waits for an answer, or one to somebody else that wakes the agent.

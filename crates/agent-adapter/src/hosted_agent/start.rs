@@ -97,9 +97,10 @@ pub(crate) async fn start(
 fn consume_inbox(runner: &ServiceRunner, host: &Arc<ProductionHost>) {
     let layout = &runner.broker.layout;
     for lane in [Lane::Normal, Lane::Urgent] {
-        let (stream, name, filter) = layout.agent_inbox(lane, &host.agent.agent_id);
-        let consumer = (layout.stream_name(stream), name, filter);
-        let handler = InboxHandler(Arc::clone(host));
-        runner.consume_many_from(consumer, host.in_flight_max(), handler);
+        for (stream, name, filter) in layout.agent_inboxes(lane, &host.agent.agent_id) {
+            let consumer = (layout.stream_name(stream), name, filter);
+            let handler = InboxHandler(Arc::clone(host));
+            runner.consume_many_from(consumer, host.in_flight_max(), handler);
+        }
     }
 }

@@ -7,13 +7,13 @@ use concord_domain::aggregates::answerable::{self, Concern};
 use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::assurance::replay::rebuild;
 use concord_events::{
-    Aggregate, AggregateEvent, CaseEvent, DebateEvent, DecisionChanged, EventMeta, OpenerEvent,
-    OutcomeKnown, QuotaReached, StoredEvent,
+    Aggregate, AggregateEvent, AlertEvent, CaseEvent, DebateEvent, DecisionChanged, EventMeta,
+    OpenerEvent, OutcomeKnown, QuotaReached, StoredEvent,
 };
 use concord_runtime::delivery::HandleError;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Consistency, People, Ports};
-use concord_wire::payload::Role;
+use concord_wire::payload::{REGIME_CHANGE, Role};
 use concord_wire::{AgentId, CaseId, DebateId, Token};
 
 use super::notice::{Audience, Notice, Position, What};
@@ -57,11 +57,58 @@ impl<P: Ports> Concerned<P> {
                 _ => Ok(Vec::new()),
             };
         }
+        if aggregate == Aggregate::Alert {
+            let stored = StoredEvent::<AlertEvent>::decode(bytes, sequence)?;
+            return self.alert(stored).await;
+        }
         let stored = StoredEvent::<DebateEvent>::decode(bytes, sequence)?;
         match stored.event {
             DebateEvent::OutcomeKnown(known) => self.known(&stored.meta, sequence, *known).await,
             _ => Ok(Notice::of(stored).into_iter().collect()),
         }
+    }
+
+    /// Told of a change of regime are those who rule and those who review; of a report that is missing, operators too.
+    async fn alert(&self, stored: StoredEvent<AlertEvent>) -> Result<Vec<Notice>, HandleError> {
+        let alert = stored.meta.id;
+        let (what, topic, roles) = match stored.event {
+            AlertEvent::Raised(raised) if raised.alert.event_type == REGIME_CHANGE => {
+                let regime = raised.alert.new_regime.clone().unwrap_or_default();
+                let raised = Box::new(raised);
+                let roles = &[Role::Arbiter, Role::Reviewer][..];
+                (What::Alerted { alert, raised }, regime, roles)
+            }
+            AlertEvent::ReportMissed(missed) => {
+                let topic = format!("{} of {}", missed.event_type, missed.by);
+                let roles = &[Role::Arbiter, Role::Reviewer, Role::Operator][..];
+                (What::ReportMissed { alert, missed }, topic, roles)
+            }
+            AlertEvent::Raised(_) | AlertEvent::Reported(_) => return Ok(Vec::new()),
+        };
+        let ids = self.ports.ids(Aggregate::Person).await?;
+        let names = ids.iter().filter_map(|id| AgentId::new(id.as_str()).ok());
+        let mut notices = Vec::new();
+        for name in names {
+            let known = self.people.authority(&name).await?;
+            if !roles.iter().any(|role| known.holds(*role)) {
+                continue;
+            }
+            let Some(to) = self.person(&name).await? else {
+                continue;
+            };
+            notices.push(Notice {
+                sequence: stored.sequence,
+                at: stored.meta.at,
+                debate_id: None,
+                case_id: None,
+                task_id: None,
+                topic: topic.clone(),
+                what: what.clone(),
+                to,
+                until: None,
+            });
+        }
+        Ok(notices)
     }
 
     /// Told are the opener, where that is a person, and everybody who can raise the quota.
@@ -87,6 +134,7 @@ impl<P: Ports> Concerned<P> {
                 at: meta.at,
                 debate_id: None,
                 case_id: reached.case_id.clone(),
+                task_id: reached.task_id.clone(),
                 topic: format!("{} of {}", reached.quota.counted(), reached.opener),
                 what: What::QuotaReached(reached.clone()),
                 to,
@@ -115,7 +163,8 @@ impl<P: Ports> Concerned<P> {
                 sequence,
                 at: meta.at,
                 debate_id: Some(changed.change.debate_id.clone()),
-                case_id: case_id.clone(),
+                case_id: Some(case_id.clone()),
+                task_id: None,
                 topic: changed.change.topic.clone(),
                 what: What::Changed {
                     change: Box::new(changed.change.clone()),
@@ -147,7 +196,8 @@ impl<P: Ports> Concerned<P> {
             sequence,
             at: meta.at,
             debate_id: Some(debate_id),
-            case_id: known.case_id,
+            case_id: Some(known.case_id),
+            task_id: None,
             topic: known.topic,
             what: What::Disproved {
                 right: Position {

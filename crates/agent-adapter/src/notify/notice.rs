@@ -1,12 +1,12 @@
 //! The notices that people are sent, made from the events of debates.
 
 use concord_events::{
-    AwaitsGate, DebateAssigned, DebateEvent, FellBack, QuotaReached, Reminded, StoredEvent,
-    Unassigned,
+    AlertRaised, AwaitsGate, DebateAssigned, DebateEvent, FellBack, QuotaReached, Reminded,
+    ReportMissed, StoredEvent, Unassigned,
 };
 use concord_wire::payload::notification::UnassignedReason;
 use concord_wire::payload::{Background, BriefedPosition, Contact, DebatePriority, DecisionChange};
-use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
+use concord_wire::{AgentId, CaseId, DebateId, Timestamp, Token};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -19,8 +19,10 @@ pub(crate) struct Notice {
     pub(crate) at: Timestamp,
     /// The debate that the notice is about, where it is about one.
     pub(crate) debate_id: Option<DebateId>,
-    /// The case that the notice is about.
-    pub(crate) case_id: CaseId,
+    /// The case that the notice is about; none where it is about a task.
+    pub(crate) case_id: Option<CaseId>,
+    /// The task that it is about, where it is about one.
+    pub(crate) task_id: Option<Token>,
     /// The topic of the debate, which strangers wrote; the quota where the notice is about one.
     pub(crate) topic: String,
     /// What happened.
@@ -83,6 +85,20 @@ pub(crate) enum What {
     },
     /// An opener was refused something, because a quota is used up.
     QuotaReached(QuotaReached),
+    /// The regime has changed.
+    Alerted {
+        /// The alert.
+        alert: Token,
+        /// What was raised.
+        raised: Box<AlertRaised>,
+    },
+    /// No report has followed an alert in time.
+    ReportMissed {
+        /// The alert.
+        alert: Token,
+        /// Who was to report, and until when.
+        missed: ReportMissed,
+    },
     /// Something else proved right than what the recipient had ruled.
     Disproved {
         /// What proved right.
@@ -264,7 +280,8 @@ impl Notice {
             sequence: event.sequence,
             at: event.meta.at,
             debate_id: Some(debate_id),
-            case_id,
+            case_id: Some(case_id),
+            task_id: None,
             topic,
             what,
             to,
@@ -272,10 +289,15 @@ impl Notice {
         })
     }
 
-    /// The id of what the notice is about: the debate, else the case.
+    /// The id of what the notice is about: the debate, else the case or task; the alert where it is about one.
     pub(crate) fn about(&self) -> &str {
-        let case = self.case_id.as_str();
-        self.debate_id.as_ref().map_or(case, DebateId::as_str)
+        if let What::Alerted { alert, .. } | What::ReportMissed { alert, .. } = &self.what {
+            return alert.as_str();
+        }
+        let (case, task) = (self.case_id.as_ref(), self.task_id.as_ref());
+        let case = case.map(CaseId::as_str).or(task.map(Token::as_str));
+        let debate = self.debate_id.as_ref().map(DebateId::as_str);
+        debate.or(case).unwrap_or_default()
     }
 
     /// The type of the notice, as recipients read it.
@@ -294,6 +316,8 @@ impl Notice {
             } => "case.ruling_overridden",
             What::Disproved { .. } => "debate.ruling_disproved",
             What::QuotaReached(_) => "opener.quota_reached",
+            What::Alerted { .. } => "alert.raised",
+            What::ReportMissed { .. } => "alert.report_missed",
         }
     }
 

@@ -2,8 +2,9 @@
 //! it can neither add a header nor pretend to be a part of the text around it.
 
 use concord_domain::text::{command_word, one_line};
-use concord_wire::AgentId;
+use concord_events::AlertRaised;
 use concord_wire::payload::{ChangedPart, DecisionChange};
+use concord_wire::{AgentId, CaseId};
 
 use super::notice::{Audience, Matter, Notice, Position, What};
 
@@ -37,6 +38,8 @@ pub(crate) fn subject(notice: &Notice) -> String {
         ) => format!("[Concord] Your ruling was overridden: {topic}"),
         (What::Changed { .. }, _) => format!("[Concord] A decision has changed: {topic}"),
         (What::QuotaReached(_), _) => format!("[Concord] A quota is used up: {topic}"),
+        (What::Alerted { .. }, _) => format!("[Concord] The regime has changed: {topic}"),
+        (What::ReportMissed { .. }, _) => format!("[Concord] A report is missing: {topic}"),
         (What::Disproved { .. }, _) => {
             format!("[Concord] Something else proved right: {topic}")
         }
@@ -79,6 +82,11 @@ pub(crate) fn body(notice: &Notice) -> String {
             lines.push(format!("Quota: {} {counted}", reached.limit));
         }
         What::Changed { change, .. } => lines.extend(differences(change)),
+        What::Alerted { raised, .. } => lines.extend(alerted(raised)),
+        What::ReportMissed { missed, .. } => {
+            lines.push(format!("Awaited of: {}", missed.by));
+            lines.push(format!("It was due: {}", missed.due));
+        }
         What::Disproved {
             right,
             by,
@@ -93,14 +101,52 @@ pub(crate) fn body(notice: &Notice) -> String {
     if let Some(until) = notice.until {
         lines.push(format!("Until: {until}"));
     }
-    let case = &notice.case_id;
-    lines.push(match &notice.debate_id {
-        Some(debate) => format!("Debate: {debate} of the case {case}"),
-        None => format!("Case: {case}"),
+    lines.push(match (&notice.debate_id, &notice.case_id) {
+        (Some(debate), Some(case)) => format!("Debate: {debate} of the case {case}"),
+        (_, Some(case)) => format!("Case: {case}"),
+        (_, None) if is_of_alert(notice) => format!("Alert: {}", notice.about()),
+        (_, None) => format!("Task: {}", notice.about()),
     });
     lines.push(String::new());
     lines.extend(answer(notice));
     lines.join("\n") + "\n"
+}
+
+fn is_of_alert(notice: &Notice) -> bool {
+    matches!(
+        notice.what,
+        What::Alerted { .. } | What::ReportMissed { .. }
+    )
+}
+
+/// What an alert says, one line each.
+fn alerted(raised: &AlertRaised) -> Vec<String> {
+    let alert = &raised.alert;
+    let unknown = || "-".to_owned();
+    let regimes =
+        [&alert.old_regime, &alert.new_regime].map(|one| one.clone().unwrap_or_else(unknown));
+    let mut lines = vec![format!("Regime: {}", regimes.join(" -> "))];
+    if let Some(confidence) = alert.confidence {
+        lines.push(format!("Confidence: {confidence:.2}"));
+    }
+    lines.push(format!("Raised by: {}", raised.heard.agent_id));
+    for (what, said) in [
+        ("Because", &alert.evidence),
+        ("To do", &alert.recommended_actions),
+    ] {
+        lines.extend(
+            said.iter()
+                .take(POSITIONS_MAX)
+                .map(|one| format!("{what}: {one}")),
+        );
+    }
+    for (name, value) in alert.implications.iter().take(POSITIONS_MAX) {
+        lines.push(format!("Implies: {name} {value}"));
+    }
+    if let Some(due) = raised.report_due {
+        lines.push(format!("A report is awaited until: {due}"));
+    }
+    lines.iter().map(|line| one_line(line, LINE_MAX)).collect()
 }
 
 /// What a new version says otherwise than the one before, and by whom it came about.
@@ -190,6 +236,8 @@ fn sentence(notice: &Notice) -> String {
         (What::Changed { overridden: true, .. }, _) => "Something else stands now than what you had ruled.".into(),
         (What::Changed { .. }, _) => "The decision of a case in which you ruled or reviewed has changed.".into(),
         (What::QuotaReached(_), _) => "Something was refused because a quota is used up. Nobody is told again of it within an hour.".into(),
+        (What::Alerted { .. }, _) => "An alert says that the regime has changed. Open cases are flagged with it, and debates that are opened from now on are held in the new one.".into(),
+        (What::ReportMissed { .. }, _) => "The report that was to follow an alert has not come in time.".into(),
         (What::Disproved { .. }, _) => "Something else proved right than what you had ruled.".into(),
         (What::FellBack(_) | What::AwaitsGate, _) => {
             "A provisional decision stands.".into()
@@ -199,8 +247,14 @@ fn sentence(notice: &Notice) -> String {
 
 /// The lines that say how to answer.
 fn answer(notice: &Notice) -> Vec<String> {
-    let (debate, case) = (notice.about(), &notice.case_id);
+    let debate = notice.about();
+    let case = notice.case_id.as_ref().map_or(debate, CaseId::as_str);
     match &notice.to {
+        Audience::Person { .. } if is_of_alert(notice) => vec![
+            "What it says, what has become of it, and the cases that are open:".into(),
+            format!("  concord alert show {}", notice.about()),
+            "  concord case list".into(),
+        ],
         Audience::Person { .. } if notice.debate_id.is_none() => vec![
             "What is used, and what one of the cases holds:".into(),
             "  concord quota".into(),

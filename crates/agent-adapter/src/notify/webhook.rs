@@ -148,7 +148,12 @@ fn body(notice: &Notice) -> Value {
     if let Some(debate_id) = &notice.debate_id {
         add("debate_id", json!(debate_id));
     }
-    add("case_id", json!(notice.case_id));
+    if let Some(case_id) = &notice.case_id {
+        add("case_id", json!(case_id));
+    }
+    if let Some(task_id) = &notice.task_id {
+        add("task_id", json!(task_id));
+    }
     add("topic", json!(notice.topic));
     add("sequence", json!(notice.sequence));
     match &notice.to {
@@ -182,6 +187,11 @@ fn body(notice: &Notice) -> Value {
             add("quota", json!(reached.quota));
             add("limit", json!(reached.limit));
         }
+        what @ (What::Alerted { .. } | What::ReportMissed { .. }) => {
+            of_alert(what)
+                .into_iter()
+                .for_each(|(name, value)| add(name, value));
+        }
         What::Disproved {
             right,
             by,
@@ -193,6 +203,22 @@ fn body(notice: &Notice) -> Value {
         }
     }
     json!({ "type": notice.kind(), "timestamp": notice.at, "data": data })
+}
+
+/// What is said about an alert.
+fn of_alert(what: &What) -> Vec<(&'static str, Value)> {
+    match what {
+        What::Alerted { alert, raised } => vec![
+            ("alert", json!(alert)),
+            ("said", json!(raised.alert)),
+            ("raised_by", json!(raised.heard.agent_id)),
+            ("report_due", json!(raised.report_due)),
+        ],
+        What::ReportMissed { alert, missed } => {
+            vec![("alert", json!(alert)), ("missed", json!(missed))]
+        }
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]

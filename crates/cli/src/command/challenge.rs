@@ -68,6 +68,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ChallengeArgs) -> Re
         from: &challenge.challenger,
         to: Service::Coordinator,
         kind: MessageType::Challenge,
+        priority: Default::default(),
         case: Some(&args.case),
         correlation_id: None,
         payload: &challenge,

@@ -6,6 +6,7 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{EXIT_CODES, Failure};
 
 mod agents;
+mod alert;
 mod archive;
 mod ask;
 mod audit;
@@ -74,6 +75,9 @@ pub(crate) enum Verb {
     /// Read and write shared memory: what each agent knows, with its history, as of any snapshot.
     #[command(subcommand)]
     Memory(memory::MemoryVerb),
+    /// Alert everybody at once; list and show alerts.
+    #[command(subcommand)]
+    Alert(alert::AlertVerb),
     /// Show who has committed to what.
     #[command(subcommand)]
     Commitment(commitment::CommitmentVerb),
@@ -189,6 +193,7 @@ pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8,
         Verb::Task(verb) => task::run(&connection, verb).await,
         Verb::Board(verb) => board::run(&connection, verb).await,
         Verb::Memory(verb) => memory::run(&connection, verb).await,
+        Verb::Alert(verb) => alert::run(&connection, verb).await,
         Verb::Commitment(verb) => commitment::run(&connection, verb).await,
         Verb::Impact(verb) => impact::run(&connection, verb).await,
         Verb::Policy(verb) => policy::run(&connection, verb).await,

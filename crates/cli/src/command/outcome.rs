@@ -90,6 +90,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: OutcomeArgs) -> Resul
         from: &args.from,
         to: Service::DebateFacilitator,
         kind: MessageType::Outcome,
+        priority: Default::default(),
         case: Some(&case),
         correlation_id: Some(args.debate.to_string()),
         payload: &report,

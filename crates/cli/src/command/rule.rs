@@ -111,6 +111,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: RuleArgs) -> Result<u
         from: &args.expert,
         to: Service::DebateFacilitator,
         kind: MessageType::Ruling,
+        priority: Default::default(),
         case: Some(&case),
         correlation_id: Some(args.debate.to_string()),
         payload: &ruling,

@@ -19,6 +19,7 @@ use crate::shared::failure::Failure;
 use crate::shared::output::{self, FAINT, GOOD, NAMED, styled};
 
 mod secure;
+mod tls;
 
 use secure::Secure;
 
@@ -33,9 +34,9 @@ Examples:
   concord up --replicas coordinator=3 --replicas debate-facilitator=2 --directory data
   concord up --adapter-config adapter.toml --port 0
 
-With --secure the broker runs in operator mode, and each service has credentials of its own, as in production. The command then
-connects with the settings that the last line names (concord --config FILE), and `concord credentials issue DIR/credentials agent:eva`
-gives others what they need. There is no TLS: everything stays on the loopback interface.
+With --secure the broker runs in operator mode and under TLS with certificates on both sides, and each service has credentials of its
+own, as in production. The command then connects with the settings that the last line names (concord --config FILE). For others
+`concord credentials issue DIR/credentials agent:eva` makes credentials; DIR/tls has the certificates (ca.pem, client.pem, client.key).
 
 It prints a line that begins with `ready` when everything is. Ctrl-C drains the services and stops everything.")]
 pub(crate) struct UpArgs {
@@ -51,7 +52,7 @@ pub(crate) struct UpArgs {
     /// Settings of the agent adapter, in TOML: which agents it hosts.
     #[arg(long, value_name = "FILE")]
     adapter_config: Option<PathBuf>,
-    /// Run the broker in operator mode, with credentials for each service and for you.
+    /// Run the broker in operator mode and under TLS, with credentials for each service and for you.
     #[arg(long)]
     secure: bool,
     /// A setting for every service, for example work.drain_ms=5000.
@@ -198,6 +199,9 @@ fn ready(
         return output::json_line(&json!({
             "ready": true, "server": url, "directory": directory.to_string(), "processes": processes,
             "config": shown(|secure| &secure.config), "credentials": shown(|secure| &secure.credentials),
+            "tls": secure.map(|secure| json!({
+                "ca": secure.tls.authority, "certificate": secure.tls.certificate, "key": secure.tls.key,
+            })),
         }));
     }
     let fate = if temporary {

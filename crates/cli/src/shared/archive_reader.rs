@@ -13,7 +13,7 @@ use crate::shared::failure::Failure;
 use crate::shared::stream_reader::{Scope, StreamMessage};
 
 /// The aggregates that go to the archive with their cases.
-const ARCHIVED: [Aggregate; 9] = [
+const ARCHIVED: [Aggregate; 10] = [
     Aggregate::Case,
     Aggregate::Detection,
     Aggregate::Debate,
@@ -23,6 +23,7 @@ const ARCHIVED: [Aggregate; 9] = [
     Aggregate::Board,
     Aggregate::Commitment,
     Aggregate::Impact,
+    Aggregate::Synthesis,
 ];
 
 /// The archived messages of a part of a stream, in order.

@@ -4,7 +4,7 @@ use concord_domain::aggregates::case::{CaseMachine, CaseState, DecisionPackage, 
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
-use concord_events::{DebateEvent, ReceivedAnswer, StoredEvent};
+use concord_events::{DebateEvent, IncomparableEstimates, NameMatch, ReceivedAnswer, StoredEvent};
 use concord_runtime::Broker;
 use concord_wire::payload::{Conflict, ConflictOutcome, RoundRecord};
 use concord_wire::{AgentId, CaseId, Timestamp};
@@ -21,6 +21,15 @@ pub struct CaseFile {
     pub package: DecisionPackage,
     /// The debates, in ranking order of their conflicts.
     pub debates: Vec<DebateFile>,
+    /// Estimates of the same quantity in units that cannot be converted into each other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub incomparable: Vec<IncomparableEstimates>,
+    /// Names in the findings that were taken for words of the policy's vocabulary.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<NameMatch>,
+    /// Whether the policy asks for the sentence model, and the conflict detector had none.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub model_absent: bool,
     /// The state of the case; it is not printed.
     #[serde(skip)]
     pub state: CaseState,
@@ -31,6 +40,9 @@ pub struct CaseFile {
 pub struct DebateFile {
     /// The conflict, with the positions at the start.
     pub conflict: Conflict,
+    /// The analyses that rest on what is disputed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dependants: Vec<String>,
     /// The rounds, with the answers.
     pub rounds: Vec<RoundFile>,
     /// The outcome, when the debate has ended.
@@ -95,9 +107,18 @@ pub async fn read(broker: &Broker, case: &CaseId) -> Result<Option<CaseFile>, Fa
             .await?;
         debates.push(debate_file(conflict, &debate, &events));
     }
+    let (detection, _) = source.aggregate::<DetectionMachine>(&case.token()).await?;
+    let detected = detection.detected;
+    let model_absent = detected.as_ref().is_some_and(|one| one.model_absent);
+    let (incomparable, names) = detected
+        .map(|detected| (detected.incomparable, detected.names))
+        .unwrap_or_default();
     Ok(Some(CaseFile {
         package,
         debates,
+        incomparable,
+        names,
+        model_absent,
         state,
     }))
 }
@@ -179,8 +200,10 @@ fn debate_file(
             rounds.push(begin(closed.next_round, &closed.asked, Some(closed.due)));
         }
     }
+    let opened = debate.opened.as_ref();
     DebateFile {
         conflict,
+        dependants: opened.map_or_else(Vec::new, |opened| opened.terms.dependants.clone()),
         rounds,
         outcome: debate.outcome.clone(),
     }

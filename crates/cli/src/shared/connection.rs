@@ -44,7 +44,8 @@ pub struct ConnectionArgs {
     /// Who you are: services are asked under this name, and check its roles [default: an operator of the installation].
     #[arg(long = "as", global = true, value_name = "NAME", env = "CONCORD_AS", value_parser = agent_id)]
     pub caller: Option<AgentId>,
-    /// Where cases that are over are archived, as the services' setting storage.archive says: a folder, or object-store.
+    /// Where cases that are over are archived, as the services' setting storage.archive says: a folder, s3://BUCKET/PREFIX, or
+    /// object-store.
     #[arg(long, global = true, value_name = "LOCATION", env = "CONCORD_ARCHIVE")]
     pub archive: Option<String>,
     /// Settings in the form of the services' own: the sections broker and storage are read.

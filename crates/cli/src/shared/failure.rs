@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use async_nats::ConnectErrorKind;
+use concord_archive::LocationError;
 use concord_runtime::broker;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::event_store;
@@ -137,6 +138,7 @@ impl From<broker::Error> for Failure {
             broker::Error::TooOld { .. } => Self::unavailable(message),
             broker::Error::Credentials { .. }
             | broker::Error::PasswordFile { .. }
+            | broker::Error::Archive(_)
             | broker::Error::Address { .. } => Self::usage(message),
         }
     }
@@ -163,6 +165,14 @@ impl From<concord_archive::Error> for Failure {
         let message = ErrorChain(&error).to_string();
         match error {
             concord_archive::Error::Tampered { .. } => Self::failed(message),
+            // These say themselves what is to be done.
+            concord_archive::Error::Location {
+                source: LocationError::S3(error),
+                ..
+            } => match error.is_passing() {
+                true => Self::unavailable(message),
+                false => Self::usage(message),
+            },
             concord_archive::Error::Location { .. } | concord_archive::Error::Missing { .. } => {
                 Self::usage(format!(
                     "{message}; name the archive with --archive LOCATION, or see `concord archive verify`"

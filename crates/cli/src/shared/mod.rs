@@ -10,6 +10,7 @@ pub mod connection;
 pub(crate) mod debate_file;
 pub(crate) mod event_source;
 pub mod failure;
+pub(crate) mod flags;
 pub(crate) mod held_back;
 pub(crate) mod input;
 pub mod output;

@@ -42,6 +42,7 @@ pub(crate) async fn put(
         from: put.by,
         to: Service::Coordinator,
         kind: MessageType::Request,
+        priority: Default::default(),
         case: put.case,
         correlation_id: None,
         payload: &request,

@@ -39,6 +39,8 @@ pub struct OutgoingMessage<'a, P> {
     pub to: Service,
     /// The type of the message.
     pub kind: MessageType,
+    /// Its priority.
+    pub priority: Priority,
     /// The case that it belongs to, if to one.
     pub case: Option<&'a CaseId>,
     /// The id of the debate, where the message is about one.
@@ -244,7 +246,7 @@ fn envelope<P: Serialize>(
         correlation_id: message.correlation_id.clone(),
         reply_to: None,
         round: None,
-        priority: Priority::Normal,
+        priority: message.priority,
         requires_response: false,
         deadline: None,
         payload: serde_json::value::to_raw_value(message.payload)

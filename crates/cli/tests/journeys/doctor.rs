@@ -1,6 +1,6 @@
 //! The doctor finds what is wrong, and only that.
 
-use concord_testkit::TestInstallation;
+use concord_testkit::{Plan, TestInstallation, binaries_with_clock};
 use concord_wire::subject::Service;
 use serde_json::Value;
 
@@ -146,8 +146,7 @@ async fn the_object_store_of_large_payloads_is_looked_at() {
 
 #[tokio::test]
 async fn a_store_of_large_payloads_that_is_almost_full_is_a_note_before_it_is_a_fault() {
-    let plan =
-        |plan: concord_testkit::Plan| plan.with_setting("storage.payload_store_bytes=1048576");
+    let plan = |plan: Plan| plan.with_setting("storage.payload_store_bytes=1048576");
     let installation = TestInstallation::start_with(plan).await;
     let settings = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(
@@ -202,4 +201,63 @@ async fn a_store_of_large_payloads_that_is_almost_full_is_a_note_before_it_is_a_
             "{check}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_process_whose_clock_is_wrong_is_named() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let url = installation.server_url();
+    let folder = tempfile::tempdir().unwrap();
+    let clocks = [
+        (Service::Coordinator, 30),
+        (Service::ConflictDetector, -30),
+        (Service::DebateFacilitator, 2),
+    ];
+    let mut wrong = Vec::new();
+    for (service, ahead_s) in clocks {
+        let Some(binaries) = binaries_with_clock(folder.path(), ahead_s) else {
+            return;
+        };
+        let one = TestInstallation::start_with(|mut plan: Plan| {
+            plan.server_url = Some(url.to_owned());
+            plan.binaries = Some(binaries);
+            plan.replicas.clear();
+            plan.with_replicas(service, 1)
+        });
+        wrong.push(one.await);
+    }
+    let said = run(&["doctor", "--json", "--server", url]).await;
+    assert_eq!(said.code, 1, "{}", said.out);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let found: Vec<String> = faults(&report)
+        .into_iter()
+        .filter(|fault| fault.contains("clock"))
+        .collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    let expected = [
+        (Service::ConflictDetector, "s behind the broker's"),
+        (Service::Coordinator, "s ahead of the broker's"),
+    ];
+    for (service, side) in expected {
+        let of_service = found.iter().find(|fault| fault.contains(service.as_str()));
+        let fault = of_service.unwrap_or_else(|| panic!("{service}: {found:?}"));
+        let with = wrong.iter().find_map(|one| one.pid(service, 0));
+        let pid = with.expect("it runs");
+        assert!(
+            fault.contains(side) && fault.contains(&format!("pid {pid} on ")),
+            "{fault}"
+        );
+        assert!(
+            ["30.", "29.9"]
+                .iter()
+                .any(|seconds| fault.contains(seconds)),
+            "{fault}"
+        );
+    }
+    assert!(
+        report
+            .to_string()
+            .contains("5 of the services' processes are at most"),
+        "{report}"
+    );
 }

@@ -58,6 +58,7 @@ async fn fill(
             opened_by: opener(place),
             by: AgentId::new("back_office").unwrap(),
             imported: None,
+            tell: None,
         };
         let context = Context::of_message(clock::now(), MessageId::new(id).unwrap());
         let outcome = records

@@ -120,6 +120,13 @@ async fn a_secure_installation_lets_in_who_has_credentials() {
         run(&["doctor", "--server", text("server")])
             .await
             .refused(69);
+        let settings = std::fs::read_to_string(text("config")).unwrap();
+        let plain = data.join("plain.toml");
+        let without = settings.lines().filter(|line| !line.starts_with("tls_"));
+        std::fs::write(&plain, without.collect::<Vec<_>>().join("\n")).unwrap();
+        run(&["doctor", "--config", plain.to_str().unwrap()])
+            .await
+            .refused(69);
         let listed = run(&["credentials", "list", text("credentials"), "--json"]).await;
         let listed: Value = serde_json::from_str(&listed.good()).unwrap();
         assert_eq!(listed.as_array().map(Vec::len), Some(6), "{listed:#}");

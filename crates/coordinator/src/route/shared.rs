@@ -1,15 +1,18 @@
-//! Which messages are about what is shared: boards, commitments, analyses and memory.
+//! Which messages are about what is shared: boards, commitments, analyses, memory, and alerts.
 
+use concord_domain::aggregates::alert::{self, AlertInput, ReceivedAlert, ReceivedReport};
 use concord_domain::aggregates::board::{BoardInput, ReceivedPut};
 use concord_domain::aggregates::commitment::{CommitmentInput, ReceivedCommitment, id_of};
 use concord_domain::aggregates::impact::ReceivedAnalysis;
 use concord_domain::aggregates::memory::{MemoryInput, ReceivedMemory};
+use concord_domain::aggregates::person::Authority;
+use concord_domain::rules::alerting::Watched;
 use concord_events::{Heard, LeaseBounds, MemoryBounds};
 use concord_runtime::delivery::route::digest_of;
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{
-    BOARD_PUT, Commitment, MEMORY_PUT, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry, Remember,
-    Request,
+    Alert, BOARD_PUT, Commitment, MEMORY_PUT, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry,
+    REPORT_ALERT, Remember, ReportAlert, Request,
 };
 use concord_wire::{CaseId, Envelope, Fault, MessageType, Token};
 use serde::Deserialize;
@@ -29,6 +32,8 @@ pub enum SharedInput {
     Analysis(Box<ReceivedAnalysis>),
     /// For the memory of its sender.
     Memory(MemoryInput),
+    /// An alert, of which everybody is to be told, or the report that follows one.
+    Alert(Token, AlertInput),
 }
 
 /// What bounds what is shared.
@@ -54,6 +59,9 @@ pub fn from_message(
     if envelope.message_type == MessageType::Commitment {
         return commitment(envelope, bounds.leases).map(Some);
     }
+    if envelope.message_type == MessageType::Alert {
+        return alert(envelope).map(Some);
+    }
     if envelope.message_type != MessageType::Request {
         return Ok(None);
     }
@@ -62,6 +70,7 @@ pub fn from_message(
         Ok(BOARD_PUT) => put(envelope).map(Some),
         Ok(PUBLISH_ANALYSIS) => analysis(envelope).map(Some),
         Ok(MEMORY_PUT) => memory(envelope, bounds.memory).map(Some),
+        Ok(REPORT_ALERT) => report(envelope).map(Some),
         _ => Ok(None),
     }
 }
@@ -91,6 +100,7 @@ fn parameters<T: DeserializeOwned>(envelope: &Envelope) -> Result<T, Fault> {
     from_json(request.parameters.to_string().as_bytes(), PARAMETERS)
 }
 
+/// What the case says about whom it reaches is to be read before it is decided on.
 fn memory(envelope: &Envelope, bounds: MemoryBounds) -> Result<SharedInput, Fault> {
     let mut entry: Remember = parameters(envelope)?;
     entry.check(&envelope.from_agent, PARAMETERS)?;
@@ -103,6 +113,8 @@ fn memory(envelope: &Envelope, bounds: MemoryBounds) -> Result<SharedInput, Faul
             case_id: envelope.case_id.clone(),
             entry,
             bounds,
+            watched: Watched::default(),
+            written_in: None,
         },
     ))))
 }
@@ -129,6 +141,41 @@ fn analysis(envelope: &Envelope) -> Result<SharedInput, Fault> {
         case_id,
         analysis,
     })))
+}
+
+/// The sender and who is on the register are to be read before it is decided on.
+fn alert(envelope: &Envelope) -> Result<SharedInput, Fault> {
+    let mut alert: Alert = envelope.payload()?;
+    alert.confidence = alert.confidence.or(envelope.metadata.confidence);
+    // What only the coordinator writes.
+    (alert.alert, alert.raised_by, alert.source) = (None, None, None);
+    alert.check("/payload")?;
+    let id = alert::id_of(&envelope.from_agent, envelope.message_id.as_str());
+    let received = ReceivedAlert {
+        heard: heard(envelope),
+        case_id: envelope.case_id.clone(),
+        priority: envelope.priority,
+        alert,
+        sender: Authority::default(),
+        registered: Vec::new(),
+        terms: None,
+    };
+    Ok(SharedInput::Alert(
+        id,
+        AlertInput::Raise(Box::new(received)),
+    ))
+}
+
+fn report(envelope: &Envelope) -> Result<SharedInput, Fault> {
+    let report: ReportAlert = parameters(envelope)?;
+    report.check(PARAMETERS)?;
+    let received = ReceivedReport {
+        heard: heard(envelope),
+        report: report.report,
+        sender: Authority::default(),
+    };
+    let input = AlertInput::Report(Box::new(received));
+    Ok(SharedInput::Alert(report.alert, input))
 }
 
 fn commitment(envelope: &Envelope, bounds: LeaseBounds) -> Result<SharedInput, Fault> {

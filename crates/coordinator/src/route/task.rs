@@ -8,8 +8,8 @@ use concord_domain::effect::question_of;
 use concord_events::{StoredEvent, TaskEvent};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{
-    Bid, CANCEL_TASK, CancelTask, Decline, FIND_AGENTS, FindAgents, Handoff, JOIN_TASK, LEAVE_TASK,
-    OPEN_TASK, OpenTask, Request, TaskMember, TaskResult,
+    Bid, CANCEL_TASK, CancelTask, Decline, ErrorReport, FIND_AGENTS, FindAgents, Handoff,
+    JOIN_TASK, LEAVE_TASK, OPEN_TASK, OpenTask, Request, TaskMember, TaskResult,
 };
 use concord_wire::{AgentId, Envelope, Fault, MessageType, Token};
 use serde_json::Value;
@@ -73,11 +73,14 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
         MessageType::Bid => Word::Bid(envelope.payload::<Bid>()?, 0.0),
         MessageType::Refuse => Word::Refuse(envelope.payload::<Decline>()?.why),
         MessageType::Handoff => Word::HandOn(envelope.payload::<Handoff>()?, None),
+        // It may be about anything: only who was asked by a task is heard about the task.
+        MessageType::Error => match (named_task(envelope), envelope.payload::<ErrorReport>()) {
+            (Some(_), Ok(report)) => Word::Failed(report.error_message),
+            _ => return Ok(None),
+        },
         _ => return Ok(None),
     };
-    let asked = question_of(envelope);
-    let asked = asked.and_then(|(id, sequence)| Some((Token::new(id).ok()?, sequence)));
-    let Some((id, asked)) = asked else {
+    let Some((id, asked)) = named_task(envelope) else {
         return Err(Fault::invalid(
             "/reply_to",
             format!(
@@ -90,6 +93,12 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
     let by = envelope.from_agent.clone();
     let said = Said { by, asked, word };
     Ok(Some(TaskMessage::Step(id, TaskInput::Say(Box::new(said)))))
+}
+
+/// The task that a message answers, if it is one, and the sequence of the event by which its sender was asked.
+pub(crate) fn named_task(envelope: &Envelope) -> Option<(Token, u64)> {
+    let (id, asked) = question_of(envelope)?;
+    Some((Token::new(id).ok()?, asked))
 }
 
 fn request(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {

@@ -97,7 +97,11 @@ impl<P: Ports> Tasks<P> {
         let asked = self.with_candidates(&id, &context, asked, "").await;
         let input = TaskInput::Open(Box::new(asked.map_err(operator_api::unprepared)?));
         let answered = self.answered(&id, &context, &input).await;
-        if let TaskInput::Open(asked) = &input {
+        // What could not be done is asked for again, and needs the place: it could not be taken anew for the same task.
+        let could_not = |fault: &Fault| fault.code == ErrorCode::InternalError;
+        if let TaskInput::Open(asked) = &input
+            && !answered.as_ref().is_err_and(could_not)
+        {
             let settled = self.settle(&id, &asked.opened_by).await;
             settled.map_err(operator_api::unprepared)?;
         }

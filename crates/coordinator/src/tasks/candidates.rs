@@ -53,7 +53,7 @@ impl<P: Ports> Candidates<P> {
         let rotates = strategy::named(&asked.terms.strategy).is_some_and(|one| one.rotates());
         let rotation = rotation::id_of(&asked.terms.criteria);
         let last = match rotates {
-            true => self.rotations.load(&rotation).await?.state.last,
+            true => self.rotations.peek(&rotation).await?.state.last,
             false => None,
         };
         let mut candidates = self.fitting(&asked, last.as_ref()).await?;
@@ -110,7 +110,7 @@ impl<P: Ports> Candidates<P> {
                 (AgentStatus::Busy, _) => true,
                 (_, None) => false,
                 (_, capacity) => {
-                    let worklist = self.worklists.load(&agent.token()).await?;
+                    let worklist = self.worklists.peek(&agent.token()).await?;
                     worklist.state.is_full(capacity)
                 }
             };
@@ -136,7 +136,8 @@ impl<P: Ports> Candidates<P> {
         };
         let outcome = self.rotations.step(rotation, context, &turn, None).await?;
         self.service.count_step::<RotationMachine>(&outcome);
-        let known = self.rotations.load(rotation).await?.state;
+        // As the step has just left it.
+        let known = self.rotations.load_up_to(rotation, 1).await?.state;
         if let Some(first) = known.turn_of(id) {
             asked
                 .candidates

@@ -179,7 +179,12 @@ impl<P: Ports> Tasks<P> {
             return Ok(());
         };
         let EventMeta { id, event_id, .. } = &record.meta;
-        let case = self.panels.cases.load(id).await?.state;
+        let case = self
+            .panels
+            .cases
+            .load_up_to(id, record.sequence)
+            .await?
+            .state;
         let (Ok(case_id), true) = (CaseId::new(id.as_str()), is_of_task(&case, id)) else {
             return Ok(());
         };

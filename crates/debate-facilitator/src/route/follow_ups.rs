@@ -73,6 +73,9 @@ pub fn follow_ups(
         | Aggregate::Commitment
         | Aggregate::Impact
         | Aggregate::Memory
+        | Aggregate::Synthesis
+        | Aggregate::Alert
+        | Aggregate::Watch
         | Aggregate::Wake
         | Aggregate::Head
         | Aggregate::Archive => Vec::new(),

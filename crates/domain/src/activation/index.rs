@@ -52,9 +52,10 @@ impl Index {
         }
     }
 
-    /// The similarity of a message and each skill, 0 to 1, by slot.
-    pub(super) fn scores(&self, message: &Profile, slots: usize) -> Vec<f32> {
+    /// The similarity of a message and each skill, 0 to 1, by slot; and the slots of those that have anything in common with it.
+    pub(super) fn scores(&self, message: &Profile, slots: usize) -> (Vec<f32>, Vec<u32>) {
         let mut scores = vec![0.0; slots];
+        let mut common = Vec::new();
         let skills = self.skills as f32;
         let mut length = 0.0;
         let mut found: Vec<(&[Posting], f32)> = Vec::with_capacity(message.len());
@@ -86,11 +87,14 @@ impl Index {
             let weight = weight / length;
             for posting in list {
                 if let Some(score) = scores.get_mut(posting.slot as usize) {
+                    if *score == 0.0 {
+                        common.push(posting.slot);
+                    }
                     *score += weight * posting.weight;
                 }
             }
         }
-        scores
+        (scores, common)
     }
 
     /// The number of different n-grams.

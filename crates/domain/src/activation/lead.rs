@@ -13,7 +13,7 @@ const LEVEL: f64 = 0.1;
 /// about nothing that a third agent does.
 const APART: f64 = 0.35;
 /// How many agents share a lead at most.
-const SHARING_MAX: usize = 3;
+pub(super) const SHARING_MAX: usize = 3;
 
 /// Fills in leads, additions and probabilities.
 pub(super) fn settle(

@@ -14,6 +14,8 @@ use super::ngram::{self, Profile};
 use super::parts::PART_THRESHOLD;
 use super::vector;
 
+mod about;
+
 /// The share of the cosine in an agent's score; the n-grams have the rest.
 pub const COSINE_SHARE: f64 = 0.7;
 /// The most n-grams of all skills of one card together, so that no card takes more memory than
@@ -135,6 +137,8 @@ pub struct Matcher {
     /// Agents by their name in lower case, for mentions in another case.
     by_lower_case: BTreeMap<String, BTreeSet<AgentId>>,
     index: Index,
+    /// Whose skill has a slot.
+    owners: BTreeMap<u32, AgentId>,
     free: Vec<u32>,
     slots: u32,
 }
@@ -188,6 +192,7 @@ impl Matcher {
                 self.slots - 1
             });
             self.index.insert(slot, &profile);
+            self.owners.insert(slot, card.agent_id.clone());
             let centroid = vector_of(skill).as_deref().and_then(vector::direction);
             skills.push(Known {
                 name: skill.name.clone(),
@@ -220,6 +225,7 @@ impl Matcher {
         };
         for skill in entry.skills {
             self.index.remove(skill.slot, &skill.profile);
+            self.owners.remove(&skill.slot);
             self.free.push(skill.slot);
         }
         let name = lower_case(agent);
@@ -322,7 +328,7 @@ impl Matcher {
         participations: &BTreeMap<AgentId, Participation>,
     ) -> Vec<Candidate<'a>> {
         let (vector, profile) = blended(query);
-        let ngrams = self.index.scores(&profile, self.slots as usize);
+        let (ngrams, _) = self.index.scores(&profile, self.slots as usize);
         let is_rival = |agent: &AgentId| {
             query.from != Some(agent)
                 && query

@@ -52,7 +52,7 @@ pub(super) fn blended(message: &[f32], previous: &[f32], share: f32) -> Option<V
 }
 
 /// The cosine of two directions; 0 when their numbers of dimensions differ.
-pub(super) fn cosine(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn cosine(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 8;
     if a.len() != b.len() {
         return 0.0;

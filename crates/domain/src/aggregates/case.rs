@@ -29,6 +29,10 @@
 //!
 //! When analyses were done again, their figures give a decision a new version (figures_recorded), once for each run.
 //!
+//! Participants confirm findings of others until the case is decided (confirmed), and what they write into shared memory is compared
+//! while findings are collected (estimate_noted, [`confirming`]).
+//! A change of regime flags the case while it is not over (flagged), once for each alert, at most 16 times.
+//!
 //! Whoever opened the case and operators let agents in while it is not over (joined, [`joining`]).
 //!
 //! Who may challenge, review and pass is said by the sender's [`Authority`]; nobody reviews what they
@@ -40,16 +44,20 @@ use std::collections::BTreeMap;
 use concord_events::{
     CaseEvent, CaseOpened, Deadline, DeadlineElapsed, Detected, Heard, ReceivedFinding, StoredEvent,
 };
-use concord_wire::payload::{Challenge, ConflictOutcome, OpenCase, RecordedFigures, Review};
+use concord_wire::payload::{
+    AlertFlag, Challenge, ConflictOutcome, OpenCase, RecordedFigures, Review,
+};
 use concord_wire::{AgentId, CaseId, MessageId, Token};
 
 mod briefing;
 mod challenge;
 mod conclude;
+mod confirming;
 mod decide;
 mod dispute;
 mod effects;
 mod figures;
+mod flag;
 mod gate;
 mod joining;
 mod log;
@@ -63,11 +71,15 @@ mod state;
 mod version;
 
 pub use briefing::briefing;
+pub use confirming::{Noted, ReceivedConfirmation, strengthened};
 pub(crate) use decide::reused_message_id;
+pub use flag::{FLAGS_MAX, flag_of};
 pub use joining::SharedNow;
 pub(crate) use log::confidence as confidence_of;
 pub use log::entry_faults;
-pub use membership::{Sharing, check_member};
+pub use membership::{
+    Sharing, check_member, everyone_in, is_told_together, told_alone, written_in,
+};
 pub use opening::PARTICIPANTS_MAX;
 pub use package::{DecisionPackage, VersionNote, package};
 pub use shown::digest_of_shown;
@@ -106,8 +118,14 @@ pub enum CaseInput {
         /// The figures that are other ones, by analysis.
         figures: BTreeMap<Token, RecordedFigures>,
     },
+    /// The regime has changed while the case is open.
+    Flag(Box<AlertFlag>),
     /// Somebody lets an agent into the case.
     Add(Box<ReceivedAddition>),
+    /// A participant confirms the finding of another.
+    Confirm(Box<ReceivedConfirmation>),
+    /// A participant has written into shared memory.
+    Note(Box<Noted>),
     /// An operator cancels the case.
     Cancel {
         /// The operator.
@@ -199,6 +217,16 @@ fn deadlines(phase: Phase, opened: &CaseOpened, waits_for_debates: bool) -> Vec<
     open
 }
 
+/// Whether the event alone says that its case is over, see [`CaseState::is_over`]. Others may be over as well: their events do not say so.
+pub fn says_over(event: &CaseEvent) -> bool {
+    match event {
+        CaseEvent::Cancelled(_) => true,
+        CaseEvent::Decided(decided) => decided.decision.is_last(),
+        CaseEvent::DecisionChanged(changed) => changed.decision.is_last(),
+        _ => false,
+    }
+}
+
 impl Machine for CaseMachine {
     type State = CaseState;
     type Event = CaseEvent;
@@ -209,7 +237,12 @@ impl Machine for CaseMachine {
     }
 
     fn apply(state: &mut CaseState, record: StoredEvent<CaseEvent>) {
+        let is_last = says_over(&record.event);
         state.apply(record);
+        debug_assert!(
+            !is_last || state.is_over(),
+            "a case goes on after the event that says that it is over"
+        );
     }
 
     fn deadlines(state: &CaseState) -> Vec<Deadline> {
@@ -241,6 +274,9 @@ impl Machine for CaseMachine {
                 | CaseEvent::ReviewRecorded(_)
                 | CaseEvent::GateReviewed(_)
                 | CaseEvent::GatePassed(_)
+                | CaseEvent::Confirmed(_)
+                | CaseEvent::EstimateNoted(_)
+                | CaseEvent::Flagged(_)
                 | CaseEvent::Joined(_),
                 Some(opened),
             ) => deadlines(state.phase, opened, waits),
@@ -285,6 +321,8 @@ impl Machine for CaseMachine {
                 | CaseEvent::FindingsClosed(_)
                 | CaseEvent::ConflictsReceived(_)
                 | CaseEvent::DecisionAwaited(_)
+                | CaseEvent::Confirmed(_)
+                | CaseEvent::EstimateNoted(_)
                 | CaseEvent::Decided(_)
         )
     }

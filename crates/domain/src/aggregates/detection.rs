@@ -1,7 +1,7 @@
 //! A detection: the conflicts among the findings of a case, found once. Owned by the conflict
 //! detector.
 
-use concord_events::{Detected, DetectionEvent, ReceivedFinding, StoredEvent};
+use concord_events::{Detected, DetectionEvent, NameMatch, ReceivedFinding, StoredEvent};
 use concord_wire::payload::{Circumstances, Conflict, DebateTerms, OpenDebate};
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
@@ -37,6 +37,10 @@ pub struct DetectionInput {
     pub circumstances: Circumstances,
     /// The findings of the case.
     pub findings: Vec<ReceivedFinding>,
+    /// Names that the sentence model took for words of the policy's vocabulary.
+    pub scored: Vec<NameMatch>,
+    /// Whether the policy asks for the sentence model, and there was none.
+    pub model_absent: bool,
 }
 
 impl Machine for DetectionMachine {
@@ -52,7 +56,12 @@ impl Machine for DetectionMachine {
         if state.detected.is_some() {
             return Decision::Ignore(Ignored::AlreadyDone);
         }
-        let found = conflict::detect_within_limit(&input.case_id, &input.policy, &input.findings);
+        let found = conflict::detect_scored(
+            &input.case_id,
+            &input.policy,
+            &input.scored,
+            &input.findings,
+        );
         debug_assert!(
             found.debated.len() <= input.policy.conflicts_max as usize,
             "no more conflicts are debated than the policy allows"
@@ -67,6 +76,11 @@ impl Machine for DetectionMachine {
             debated: found.debated,
             deferred: found.deferred,
             conflicts_omitted: found.omitted,
+            incomparable: found.incomparable,
+            incomparable_omitted: found.incomparable_omitted,
+            names: found.names,
+            names_omitted: found.names_omitted,
+            model_absent: input.model_absent,
             opens_debates: true,
         })))
     }

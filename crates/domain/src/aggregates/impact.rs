@@ -15,6 +15,12 @@
 //! | Start     | rerun_started; refused: nothing is to be done again | refused                        |
 //! | StepEnded | ignored: already done              | rerun_step_ended; ignored: the step was not asked, or has ended |
 //!
+//! | input     | the question is open | it has ended, or was never asked |
+//! |-----------|----------------------|----------------------------------|
+//! | Estimated | estimated [3]        | ignored: already done            |
+//!
+//! [3] What is no number, no confidence or nothing at all is recorded with the reason.
+//!
 //! [1] Refused where it uses an analysis, or a figure of one, that there is not; where its
 //! dependencies would close a cycle; and beyond the bounds. [2] Another message under the same id
 //! is refused.
@@ -46,6 +52,7 @@ use crate::rules::impact::graph::{Analysis, Graph, Source};
 
 mod assess;
 mod decisions;
+mod estimating;
 mod publish;
 pub mod rerun;
 
@@ -53,6 +60,7 @@ pub use assess::{DecisionMoved, TOLD_MAX, moved};
 pub use decisions::{
     all_standings, debate_standings, late_standings, part_standings, with_decisions,
 };
+pub use estimating::{EstimateResult, reports};
 pub use rerun::{Run, StartRerun, StepResult};
 
 /// Most analyses of a case.
@@ -90,6 +98,14 @@ pub struct ImpactState {
     pub run: Option<Arc<Run>>,
     /// How many runs there were.
     pub runs: u32,
+    /// Whether something has changed since the last run began.
+    pub changed_since: bool,
+    /// How many reports there were.
+    pub reports: u32,
+    /// How many estimates were asked for.
+    questions: u32,
+    /// The estimates that are awaited.
+    awaited: BTreeMap<u32, Arc<estimating::Awaited>>,
     /// What each author has published.
     pub authors: BTreeMap<AgentId, Written>,
     /// What was last reported of each assumption.
@@ -105,6 +121,10 @@ impl Default for ImpactState {
             graph: Arc::default(),
             run: None,
             runs: 0,
+            changed_since: false,
+            reports: 0,
+            questions: 0,
+            awaited: BTreeMap::new(),
             authors: BTreeMap::new(),
             reported: BTreeMap::new(),
             causes: Recent::new(CAUSES_MAX),
@@ -170,6 +190,8 @@ pub enum ImpactInput {
     Start(Box<StartRerun>),
     /// A step of a run has ended.
     StepEnded(Box<StepResult>),
+    /// An agent was asked for an estimate, and has answered or has not.
+    Estimated(EstimateResult),
 }
 
 /// An analysis, as the coordinator received it.
@@ -209,6 +231,10 @@ impl Machine for ImpactMachine {
                 Ok(started) => Decision::Append(ImpactEvent::RerunStarted(Box::new(started))),
                 Err(fault) => Decision::Reject(fault),
             },
+            ImpactInput::Estimated(result) => match estimating::estimated(state, result) {
+                Some(estimated) => Decision::Append(ImpactEvent::Estimated(Box::new(estimated))),
+                None => Decision::Ignore(Ignored::AlreadyDone),
+            },
             ImpactInput::StepEnded(ended) => match rerun::step_ended(state, ended) {
                 Decision::Append(ended) => {
                     Decision::Append(ImpactEvent::RerunStepEnded(Box::new(ended)))
@@ -229,10 +255,15 @@ impl Machine for ImpactMachine {
                 let is_assumption = |source: &Source| matches!(source, Source::Assumption(_));
                 let of_assumptions = standings.filter(|(source, _)| is_assumption(source));
                 state.reported.extend(of_assumptions);
+                state.changed_since = true;
+                state.reports = state.reports.saturating_add(1);
+                state.await_estimates(state.reports, &Arc::new(*assessed));
             }
+            ImpactEvent::Estimated(estimated) => state.estimated(*estimated),
             ImpactEvent::RerunStarted(started) => {
                 state.assessed.insert(meta.cause, ());
                 state.runs = started.run;
+                state.changed_since = false;
                 state.run = Some(Arc::new(Run::new(*started, meta.at)));
             }
             ImpactEvent::RerunStepEnded(ended) => state.step_ended(*ended, meta.at),
@@ -250,6 +281,8 @@ impl Machine for ImpactMachine {
                 }),
             }],
             ImpactEvent::Assessed(assessed) => tell(assessed),
+            ImpactEvent::Estimated(estimated) if estimated.is_complete => tell(&estimated.assessed),
+            ImpactEvent::Estimated(_) => Vec::new(),
             ImpactEvent::RerunStarted(started) => tell_progress(
                 &started.told,
                 &RerunProgress {
@@ -282,6 +315,7 @@ impl Machine for ImpactMachine {
         Some(match &record.event {
             ImpactEvent::Published(published) => published.case_id.clone(),
             ImpactEvent::Assessed(assessed) => assessed.case_id.clone(),
+            ImpactEvent::Estimated(estimated) => estimated.assessed.case_id.clone(),
             ImpactEvent::RerunStarted(started) => started.case_id.clone(),
             ImpactEvent::RerunStepEnded(ended) => ended.case_id.clone(),
         })
@@ -291,6 +325,11 @@ impl Machine for ImpactMachine {
         let published = match event {
             ImpactEvent::Published(published) => published,
             ImpactEvent::RerunStepEnded(ended) => return before.misplaced_step(ended),
+            ImpactEvent::Estimated(estimated) => {
+                let number = estimated.estimate;
+                let is_awaited = before.awaited.contains_key(&number);
+                return (!is_awaited).then(|| format!("The estimate {number} is not awaited."));
+            }
             ImpactEvent::RerunStarted(started) => {
                 let next = before.runs.saturating_add(1);
                 return (started.run != next || before.is_under_way())
@@ -321,6 +360,7 @@ impl Machine for ImpactMachine {
             | ImpactEvent::RerunStarted(_)
             | ImpactEvent::RerunStepEnded(_) => Vec::new(),
             ImpactEvent::Assessed(assessed) => assess::recount(after, assessed),
+            ImpactEvent::Estimated(estimated) => assess::recount(after, &estimated.assessed),
         }
     }
 }
@@ -375,4 +415,4 @@ fn tell(assessed: &ImpactAssessed) -> Vec<Effect> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -9,24 +9,38 @@
 //! [1] Refused where the agent would have more topics, versions or bytes than an installation keeps of one. [2] Another message
 //! under the same id is refused.
 //!
+//! In a case whose policy tells of entries, the event says whom this one reaches ([`reach`]).
+//!
 //! Nothing is taken away, so what the memory held at any sequence of the stream of events is the same for ever: [`as_of`]. A
 //! snapshot is such a sequence, of all memories at once.
+//!
+//! **Rules.** What is written outside cases is held against the rules that operators have stored, as far as they hold for the sender; which
+//! of them it fulfils is part of the event, and an alert follows from each ([`alerting`]). So it is raised once, whatever is repeated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use concord_events::{Heard, MemoryBounds, MemoryEvent, MemoryPut, StoredEvent};
+use concord_events::{FiredRule, Heard, MemoryBounds, MemoryEvent, MemoryPut, StoredEvent};
+use concord_wire::payload::notification::InsightShared;
 use concord_wire::payload::{MemoryEntry, MemoryListing, Remember, Snapshot};
-use concord_wire::{CaseId, ErrorCode, Fault, MessageId, Token};
-use serde_json::json;
+use concord_wire::{CaseId, ErrorCode, Fault, MessageId, Timestamp, Token};
+use serde_json::{Value, json};
 
 use super::case::reused_message_id;
 use super::review_queue::Recent;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::rules::alerting::{self, Known, TopicHistory, Watched};
 
 /// How many messages are remembered, to recognise a repetition.
 const CAUSES_MAX: usize = 1_024;
+
+mod reach;
+
+pub use reach::{WrittenIn, insight_of};
+
+/// How long alerts count against the rules' bound.
+const HOUR_MS: u64 = 3_600_000;
 
 const PARAMETERS: &str = "/payload/parameters";
 
@@ -43,7 +57,12 @@ pub struct MemoryState {
     pub versions: u32,
     /// The bytes of all versions.
     pub bytes: u64,
+    /// What rules know of each topic. Shared, like the entries.
+    histories: BTreeMap<Token, Arc<TopicHistory>>,
+    /// When alerts were raised by what was written: those of the last hour before the last of them.
+    raised: VecDeque<Timestamp>,
     causes: Recent<MessageId, String>,
+    last_reaches: reach::LastReaches,
 }
 
 impl Default for MemoryState {
@@ -52,7 +71,10 @@ impl Default for MemoryState {
             topics: BTreeMap::new(),
             versions: 0,
             bytes: 0,
+            histories: BTreeMap::new(),
+            raised: VecDeque::new(),
             causes: Recent::new(CAUSES_MAX),
+            last_reaches: reach::LastReaches::default(),
         }
     }
 }
@@ -75,6 +97,10 @@ pub struct ReceivedMemory {
     pub entry: Remember,
     /// How much of one agent is kept.
     pub bounds: MemoryBounds,
+    /// The rules that it is held against; none within a case.
+    pub watched: Watched,
+    /// What the case says about whom it reaches; none where it says nothing.
+    pub written_in: Option<WrittenIn>,
 }
 
 impl Machine for MemoryMachine {
@@ -82,7 +108,11 @@ impl Machine for MemoryMachine {
     type Event = MemoryEvent;
     type Input = MemoryInput;
 
-    fn decide(state: &MemoryState, _: &Context, input: &MemoryInput) -> Decision<MemoryEvent> {
+    fn decide(
+        state: &MemoryState,
+        context: &Context,
+        input: &MemoryInput,
+    ) -> Decision<MemoryEvent> {
         let MemoryInput::Put(received) = input;
         if let Some(digest) = state.causes.get(&received.heard.message_id) {
             return if *digest == received.heard.digest {
@@ -96,12 +126,18 @@ impl Machine for MemoryMachine {
             check_version(version, &received.entry).and_then(|()| check_room(state, received));
         match checked {
             Err(fault) => Decision::Reject(fault),
-            Ok(()) => Decision::Append(MemoryEvent::Put(MemoryPut {
-                case_id: received.case_id.clone(),
-                version: version.saturating_add(1),
-                entry: received.entry.clone(),
-                heard: received.heard.clone(),
-            })),
+            Ok(()) => {
+                let (reach, told) = reach::reach(state, received).unzip();
+                Decision::Append(MemoryEvent::Put(MemoryPut {
+                    case_id: received.case_id.clone(),
+                    version: version.saturating_add(1),
+                    entry: received.entry.clone(),
+                    reach,
+                    told: told.unwrap_or_default(),
+                    heard: received.heard.clone(),
+                    fired: fired(state, context.now, received),
+                }))
+            }
         }
     }
 
@@ -111,7 +147,9 @@ impl Machine for MemoryMachine {
         state
             .causes
             .insert(heard.message_id.clone(), heard.digest.clone());
+        note(state, put, record.meta.at);
         let entry = entry_of(&record);
+        state.last_reaches.remember(put);
         state.versions = state.versions.saturating_add(1);
         state.bytes = state.bytes.saturating_add(entry.listing.bytes);
         let topic = put.entry.topic.clone();
@@ -120,13 +158,45 @@ impl Machine for MemoryMachine {
 
     fn effects(record: &StoredEvent<MemoryEvent>) -> Vec<Effect> {
         let MemoryEvent::Put(put) = &record.event;
-        vec![Effect::Respond {
-            to: put.heard.agent_id.clone(),
-            request_id: put.heard.message_id.clone(),
-            result: json!({
-                "topic": put.entry.topic, "version": put.version, "since": Snapshot(record.sequence),
-            }),
-        }]
+        let mut result = json!({
+            "topic": put.entry.topic, "version": put.version, "since": Snapshot(record.sequence),
+        });
+        if let (false, Some(result)) = (put.fired.is_empty(), result.as_object_mut()) {
+            let (raised, withheld): (Vec<_>, Vec<_>) =
+                put.fired.iter().partition(|fired| !fired.withheld);
+            let ids: Vec<Token> = raised
+                .into_iter()
+                .map(|one| alerting::alert_id(put, one))
+                .collect();
+            let rules: Vec<&Token> = withheld.into_iter().map(|one| &one.rule).collect();
+            result.insert("alerts".to_owned(), json!(ids));
+            result.insert("withheld".to_owned(), json!(rules));
+        }
+        let Some(reach) = &put.reach else {
+            return vec![respond(put, result)];
+        };
+        if let Some(fields) = result.as_object_mut() {
+            fields.insert("reach".to_owned(), json!(reach.reach));
+        }
+        let data = InsightShared {
+            insight: insight_of(&entry_of(record)),
+            reach: reach.clone(),
+        };
+        let tell = put
+            .told
+            .iter()
+            .map(|to| Effect::tell(to.clone(), data.clone()));
+        std::iter::once(respond(put, result)).chain(tell).collect()
+    }
+
+    fn fan_out_bytes(input: &MemoryInput) -> usize {
+        let MemoryInput::Put(received) = input;
+        reach::fan_out_bytes(received)
+    }
+
+    fn recount(_: &MemoryState, record: &StoredEvent<MemoryEvent>) -> Vec<String> {
+        let MemoryEvent::Put(put) = &record.event;
+        reach::differences(put)
     }
 
     fn case_of(record: &StoredEvent<MemoryEvent>) -> Option<CaseId> {
@@ -147,6 +217,50 @@ impl Machine for MemoryMachine {
     }
 }
 
+/// The rules that the entry fulfils.
+fn fired(state: &MemoryState, now: Timestamp, received: &ReceivedMemory) -> Vec<FiredRule> {
+    let (entry, watched) = (&received.entry, &received.watched);
+    if watched.rules.is_empty() || received.case_id.is_some() {
+        return Vec::new();
+    }
+    let (none, raised) = (TopicHistory::default(), state.raised.iter());
+    let within_hour = raised.filter(|at| now.millis_since(**at) < HOUR_MS);
+    let known = Known {
+        now,
+        old: state.topics.get(&entry.topic).map(|before| &before.value),
+        history: state
+            .histories
+            .get(&entry.topic)
+            .map_or(&none, AsRef::as_ref),
+        raised_within_hour: within_hour.count(),
+    };
+    alerting::fired(watched, entry, &known)
+}
+
+/// Keeps what rules look at later.
+fn note(state: &mut MemoryState, put: &MemoryPut, at: Timestamp) {
+    let history = state.histories.entry(put.entry.topic.clone()).or_default();
+    Arc::make_mut(history).note(put, at);
+    for _ in put.fired.iter().filter(|fired| !fired.withheld) {
+        state.raised.push_back(at);
+    }
+    while state
+        .raised
+        .front()
+        .is_some_and(|first| at.millis_since(*first) >= HOUR_MS)
+    {
+        state.raised.pop_front();
+    }
+}
+
+fn respond(put: &MemoryPut, result: Value) -> Effect {
+    Effect::Respond {
+        to: put.heard.agent_id.clone(),
+        request_id: put.heard.message_id.clone(),
+        result,
+    }
+}
+
 /// A version, as it is shown.
 pub fn entry_of(record: &StoredEvent<MemoryEvent>) -> MemoryEntry {
     let MemoryEvent::Put(put) = &record.event;
@@ -162,6 +276,7 @@ pub fn entry_of(record: &StoredEvent<MemoryEvent>) -> MemoryEntry {
             confidence: entry.confidence,
             tags: entry.tags.clone(),
             case_id: put.case_id.clone(),
+            reach: put.reach.clone(),
             bytes: bytes_of(entry),
         },
         value: entry.value.clone(),

@@ -161,7 +161,8 @@ fn next_version(state: &PolicyState) -> u32 {
     last.map_or(1, |last| last.0.version.saturating_add(1))
 }
 
-fn check_why(why: &str) -> Result<(), Fault> {
+/// Checks that an operator says why the rules are changed.
+pub(super) fn check_why(why: &str) -> Result<(), Fault> {
     if why.trim().is_empty() {
         return Err(Fault::invalid(
             "/why",

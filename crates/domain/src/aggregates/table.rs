@@ -5,6 +5,7 @@ use concord_events::{Aggregate, aggregates};
 use crate::Machine;
 use crate::activation::conversation::WakeMachine;
 use crate::aggregates::agent::AgentMachine;
+use crate::aggregates::alert::AlertMachine;
 use crate::aggregates::archive::ArchiveMachine;
 use crate::aggregates::board::BoardMachine;
 use crate::aggregates::case::CaseMachine;
@@ -23,8 +24,10 @@ use crate::aggregates::question::QuestionMachine;
 use crate::aggregates::request::RequestMachine;
 use crate::aggregates::review_queue::ReviewQueueMachine;
 use crate::aggregates::rotation::RotationMachine;
+use crate::aggregates::synthesis::SynthesisMachine;
 use crate::aggregates::task::TaskMachine;
 use crate::aggregates::track_record::TrackRecordMachine;
+use crate::aggregates::watch::WatchMachine;
 use crate::aggregates::worklist::WorklistMachine;
 
 /// Does something that depends on the state machine of an aggregate; see [`visit_machine`].

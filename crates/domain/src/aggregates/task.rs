@@ -88,6 +88,8 @@ pub enum Word {
     Result(TaskResult),
     /// It does not do it; the reason.
     Refuse(String),
+    /// It has failed, as an `error` says; the reason. An assignment has failed with it, and a call for proposals is declined.
+    Failed(String),
     /// A bid, with the reliability of the bidder, 0 to 1.
     Bid(Bid, f64),
     /// It passes its assignment on. The text says why the other agent cannot have it, where that is so.

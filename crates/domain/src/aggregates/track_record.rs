@@ -22,15 +22,17 @@
 //! displace old ones in another. A forgotten observation that is brought again would be the oldest
 //! and be forgotten at once, so it is not recorded.
 
-use concord_events::{ImportOrigin, Observed, StoredEvent, TrackRecordEvent};
+use concord_events::{ImportOrigin, Observed, StoredEvent, ToldCredibility, TrackRecordEvent};
 use concord_wire::payload::Observation;
-use concord_wire::payload::track_record::{Credibility, Query, Version};
+use concord_wire::payload::notification::CredibilityChanged;
+use concord_wire::payload::track_record::{Credibility, CredibilityScore, Query, Version};
 use concord_wire::{AgentId, CaseId, DebateId, Fault, Timestamp};
 
 mod state;
 
 pub use state::{OBSERVATIONS_MAX, TrackRecordState};
 
+use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
 use crate::rules::credibility;
 use state::Origin;
@@ -55,6 +57,19 @@ pub struct Observe {
     pub by: AgentId,
     /// Where it is brought in from, where it is.
     pub imported: Option<ImportOrigin>,
+    /// Who is to be told what it does to the agent's credibility, where somebody is.
+    pub tell: Option<Tell>,
+}
+
+/// Who is told of a credibility that has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tell {
+    /// Who is in the case. The agent is told in any case.
+    pub to: Vec<AgentId>,
+    /// The disputed subject of the debate, for a reader.
+    pub topic: String,
+    /// The formula, which is that of the debate's policy.
+    pub version: Version,
 }
 
 /// The JSON pointer of the observation in the message that brings it.
@@ -99,6 +114,10 @@ impl Machine for TrackRecordMachine {
         if state.is_past(input.observation.at, OBSERVATIONS_MAX) {
             return Decision::Ignore(Ignored::AlreadyDone);
         }
+        let told = input
+            .tell
+            .as_ref()
+            .map(|tell| Box::new(told(state, context.now, (input, &origin), tell)));
         let Observe {
             observation,
             debate_id,
@@ -106,6 +125,7 @@ impl Machine for TrackRecordMachine {
             opened_by,
             by,
             imported,
+            tell: _,
         } = input.clone();
         Decision::Append(TrackRecordEvent::Observed(Observed {
             observation,
@@ -114,6 +134,7 @@ impl Machine for TrackRecordMachine {
             opened_by,
             by,
             imported,
+            told,
         }))
     }
 
@@ -128,9 +149,68 @@ impl Machine for TrackRecordMachine {
         state.keep(origin, observation, opened_by, OBSERVATIONS_MAX);
     }
 
+    fn effects(record: &StoredEvent<TrackRecordEvent>) -> Vec<Effect> {
+        let TrackRecordEvent::Observed(observed) = &record.event;
+        let (Some(told), Some(debate_id), Ok(agent_id)) = (
+            &observed.told,
+            &observed.debate_id,
+            AgentId::new(record.meta.id.as_str()),
+        ) else {
+            return Vec::new();
+        };
+        let data = CredibilityChanged {
+            agent_id: agent_id.clone(),
+            domain: observed.observation.domain.clone(),
+            debate_id: debate_id.clone(),
+            topic: told.topic.clone(),
+            correct: observed.observation.correct,
+            source: observed.observation.source,
+            by: observed.by.clone(),
+            before: told.before,
+            after: told.after,
+        };
+        let itself = Some(&agent_id).filter(|agent| !told.to.contains(agent));
+        let to = told.to.iter().chain(itself);
+        to.map(|to| Effect::tell(to.clone(), data.clone()))
+            .collect()
+    }
+
     fn case_of(record: &StoredEvent<TrackRecordEvent>) -> Option<CaseId> {
         let TrackRecordEvent::Observed(observed) = &record.event;
         observed.case_id.clone()
+    }
+}
+
+/// What is told of an observation: what the agent's credibility was before, and is with it, in the circumstances of the observation.
+fn told(
+    state: &TrackRecordState,
+    now: Timestamp,
+    (input, origin): (&Observe, &Origin),
+    tell: &Tell,
+) -> ToldCredibility {
+    let observation = &input.observation;
+    let query = Query {
+        now,
+        domain: observation.domain.clone(),
+        regime: observation.regime.clone(),
+        context: observation.context.clone(),
+    };
+    let score = |state: &TrackRecordState| {
+        CredibilityScore::from(&credibility_of(state, tell.version, &query))
+    };
+    let mut after = state.clone();
+    after.keep(
+        origin.clone(),
+        observation.clone(),
+        input.opened_by.clone(),
+        OBSERVATIONS_MAX,
+    );
+    ToldCredibility {
+        to: tell.to.clone(),
+        topic: tell.topic.clone(),
+        version: tell.version,
+        before: score(state),
+        after: score(&after),
     }
 }
 
@@ -140,4 +220,4 @@ pub fn credibility_of(state: &TrackRecordState, version: Version, query: &Query)
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,10 +2,11 @@
 
 use concord_events::{AggregateEvent, StoredEvent};
 use concord_wire::subject::Service;
-use concord_wire::{CaseId, Envelope, MessageId, MessageType, Recipient, Timestamp};
+use concord_wire::{CaseId, Envelope, MessageId, MessageType, Priority, Recipient, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::escalation::ask_mediator;
 use super::{Effect, case, effect_id, escalation, exchange, notify, task};
 
 /// What the message of an effect says that does not follow from the event alone.
@@ -18,6 +19,7 @@ pub(super) struct Draft {
     pub(super) round: Option<u32>,
     pub(super) deadline: Option<Timestamp>,
     pub(super) requires_response: bool,
+    pub(super) priority: Priority,
     pub(super) payload: Result<Box<RawValue>, serde_json::Error>,
 }
 
@@ -37,6 +39,7 @@ impl Draft {
             round: None,
             deadline: None,
             requires_response: false,
+            priority: Priority::Normal,
             payload: serde_json::value::to_raw_value(payload),
         }
     }
@@ -55,6 +58,11 @@ impl Draft {
             reply_to: Some(message_id.clone()),
             ..self.about(&message_id)
         }
+    }
+
+    /// The same as a message of this priority.
+    pub(super) fn at(self, priority: Priority) -> Self {
+        Self { priority, ..self }
     }
 
     /// The same as a message that waits for an answer until `deadline`; without an end where there is none.
@@ -110,6 +118,7 @@ fn message<E: AggregateEvent>(
         reply_to: draft.reply_to.map(|id| id.to_string()),
         round: draft.round,
         requires_response: draft.requires_response,
+        priority: draft.priority,
         deadline: draft.deadline,
         ..envelope
     })
@@ -154,6 +163,7 @@ fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
             report,
         } => exchange::fail(owner, to, request_id, &report),
         Effect::AnnounceAgent(joined) => exchange::announce_agent(owner, &joined),
+        Effect::Alert { priority, alert } => exchange::alert(owner, priority, &alert),
         Effect::AnnounceStatus(report) => exchange::announce_status(owner, &report),
         Effect::Notify { to, data } => notify::notify(owner, to, &data),
         Effect::PresentChallenge {
@@ -167,9 +177,7 @@ fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
             debate_id,
             clarification,
         } => escalation::pass_on(owner, to, &debate_id, &clarification),
-        Effect::AskMediator { debate_id, asked } => {
-            escalation::ask_mediator(owner, &debate_id, *asked)
-        }
+        Effect::AskMediator { debate_id, asked } => ask_mediator(owner, &debate_id, *asked),
         Effect::AskSynthesiser { asked } => exchange::ask_synthesiser(owner, *asked),
         Effect::AskExpert { briefed } => escalation::ask_expert(owner, *briefed),
         Effect::RefuseRuling {

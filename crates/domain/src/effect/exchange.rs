@@ -2,10 +2,10 @@
 
 use concord_events::SynthesisAsked;
 use concord_wire::payload::{
-    AgentJoined, ErrorReport, Response, ResponseStatus, SYNTHESISE, StatusReport,
+    AgentJoined, Alert, ErrorReport, Response, ResponseStatus, SYNTHESISE, StatusReport,
 };
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, MessageId, MessageType, Recipient};
+use concord_wire::{AgentId, MessageId, MessageType, Priority, Recipient};
 use serde_json::{Value, json};
 
 use super::draft::Draft;
@@ -43,6 +43,13 @@ pub(super) fn ask_synthesiser(from: Service, asked: SynthesisAsked) -> Draft {
 
 pub(super) fn announce_agent(from: Service, joined: &AgentJoined) -> Draft {
     Draft::new(from, Recipient::All, MessageType::AgentJoined, joined)
+}
+
+pub(super) fn alert(from: Service, priority: Priority, alert: &Alert) -> Draft {
+    Draft {
+        priority,
+        ..Draft::new(from, Recipient::All, MessageType::Alert, alert)
+    }
 }
 
 pub(super) fn announce_status(from: Service, report: &StatusReport) -> Draft {

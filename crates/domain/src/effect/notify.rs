@@ -2,7 +2,7 @@
 
 use concord_wire::payload::{Notification, NotificationData};
 use concord_wire::subject::Service;
-use concord_wire::{MessageType, Recipient};
+use concord_wire::{MessageType, Priority, Recipient};
 
 use super::draft::Draft;
 
@@ -25,7 +25,15 @@ pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> D
         NotificationData::RequestCompleted(data) => draft.answering(data.request_id.clone()),
         NotificationData::Woken(data) => draft.about(&data.said.message_id).waiting_until(None),
         NotificationData::LoopBroken(data) => draft.about(&data.thread),
-        NotificationData::DebateResolved(data) => draft.about(&data.outcome.conflict_id),
+        NotificationData::DebateConcluded(data) => {
+            draft.about(&data.outcome.conflict_id).at(Priority::High)
+        }
+        NotificationData::CredibilityChanged(data) => {
+            draft.about(&data.debate_id).at(Priority::High)
+        }
+        NotificationData::DebateResolved(data) => {
+            draft.about(&data.outcome.conflict_id).at(Priority::High)
+        }
         NotificationData::CaseDecisionChanged(data) => draft.about(&data.change.debate_id),
         NotificationData::GateReviewed(data) => draft.about(&data.debate_id),
         NotificationData::MemorySync(data) => {
@@ -56,9 +64,13 @@ pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> D
         | NotificationData::RerunProgress(_)
         | NotificationData::CaseFiguresRecorded(_)
         | NotificationData::CaseJoined(_)
+        | NotificationData::CaseFlagged(_)
         | NotificationData::GatePassed(_)
         | NotificationData::CaseCancelled(_)
         | NotificationData::BoardChanged(_)
+        | NotificationData::FindingConfirmed(_)
+        | NotificationData::InsightShared(_)
+        | NotificationData::InsightsConsolidated(_)
         | NotificationData::CommitmentMade(_)
         | NotificationData::CommitmentEnded(_)
         | NotificationData::AnsweredLate(_) => draft,

@@ -38,7 +38,9 @@ fn case(findings: &[(&str, f64, &str)], risk: Option<f64>, decided: &str) -> Dec
                 received(name, &format!("m-{name}"), *confidence, finding)
             })
             .collect(),
+        confirmed: Vec::new(),
         set_aside: Vec::new(),
+        alerts: Vec::new(),
     }
 }
 
@@ -62,6 +64,7 @@ fn record(name: &str, domain: &str, right: usize, of: usize) -> TrackRecordState
             opened_by: None,
             by: agent("source"),
             imported: None,
+            tell: None,
         };
         story.hears(&said(&id, 0), &observe);
     }

@@ -1,11 +1,14 @@
 //! What is not certain in a package, in sentences.
 
+use concord_wire::Token;
+
 use super::MeetingPackage;
 
 /// What the reader should know is not certain, what weighs most first.
 pub(super) fn of(package: &MeetingPackage) -> Vec<String> {
     let mut lines = Vec::new();
     decision(package, &mut lines);
+    alerts(package, &mut lines);
     agents(package, &mut lines);
     assumptions(package, &mut lines);
     lines
@@ -26,7 +29,7 @@ fn decision(package: &MeetingPackage, lines: &mut Vec<String>) {
     for debate in &decision.open {
         lines.push(format!("Still debated: {}.", topic(package, debate)));
     }
-    if let [gate, ..] = decision.gates.as_slice() {
+    if let Some(gate) = &package.gate_ahead {
         lines.push(format!("The case has not passed the gate {gate}."));
     }
     let deferred = decision.deferred.len();
@@ -45,13 +48,29 @@ fn decision(package: &MeetingPackage, lines: &mut Vec<String>) {
                 .to_owned(),
         );
     }
-    let again: u32 = package
-        .impact
-        .last()
-        .map_or(0, |last| last.assessed.report.high_impact_count);
-    if again > 0 {
+    if !package.to_do_again.is_empty() {
+        let again: Vec<&str> = package.to_do_again.iter().map(Token::as_str).collect();
         lines.push(format!(
-            "By the last report {again} analyses must be done again, as what they rest on has changed."
+            "What they rest on has changed, and they were not done again yet: {}.",
+            again.join(", ")
+        ));
+    }
+}
+
+/// The circumstances are others than those in which the case was begun.
+fn alerts(package: &MeetingPackage, lines: &mut Vec<String>) {
+    for flag in &package.case.alerts {
+        let new = flag.new_regime.as_deref().unwrap_or("another regime");
+        let old = flag.old_regime.as_deref().map(|old| format!(" from {old}"));
+        let concerned: Vec<&str> = flag.affected.iter().map(|one| one.name.as_str()).collect();
+        let concerns = match concerned.is_empty() {
+            true => String::new(),
+            false => format!("; it concerns {}", concerned.join(", ")),
+        };
+        lines.push(format!(
+            "The regime changed{} to {new} at {}, while the case was open{concerns}.",
+            old.unwrap_or_default(),
+            flag.at
         ));
     }
 }

@@ -56,7 +56,18 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
         .for_each(|story| cases.take(story));
     cases.take(&crate::aggregates::case::tests::gates::figures::story());
     cases.take(&crate::aggregates::case::tests::joining::story());
+    cases.take(&crate::aggregates::case::tests::confirming::story());
+    cases.take(&crate::aggregates::case::tests::flags::story());
+    cases.take(&crate::aggregates::case::tests::versions::mediated());
     cases.is_what_the_events_say::<concord_events::CaseEvent>();
+    let mut alerts = Seen::default();
+    for story in crate::aggregates::alert::tests::stories() {
+        alerts.take(&story);
+    }
+    alerts.is_what_the_events_say::<concord_events::AlertEvent>();
+    let mut syntheses = Seen::default();
+    syntheses.take(&crate::aggregates::synthesis::tests::story());
+    syntheses.is_what_the_events_say::<concord_events::SynthesisEvent>();
     let mut debates = Seen::default();
     for steps in samples(debate_steps(), 300) {
         debates.take(&play_debate(&steps));
@@ -66,4 +77,10 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
         debates.take(&story);
     }
     debates.is_what_the_events_say::<concord_events::DebateEvent>();
+    let mut analyses = Seen::default();
+    analyses.take(&crate::aggregates::impact::tests::estimating::story());
+    analyses.is_what_the_events_say::<concord_events::ImpactEvent>();
+    let mut records = Seen::default();
+    records.take(&crate::aggregates::track_record::tests::told_story());
+    records.is_what_the_events_say::<concord_events::TrackRecordEvent>();
 }

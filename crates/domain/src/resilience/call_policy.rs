@@ -13,7 +13,7 @@ use crate::resilience::breaker::End;
 
 mod queue;
 
-pub use queue::{Admission, Queue};
+pub use queue::{Admission, Queue, Rank};
 
 /// The first pause before a retry is at most this long. It is doubled for each further retry.
 const PAUSE_FIRST: Duration = Duration::from_millis(250);

@@ -4,9 +4,13 @@
 //! booleans, texts without regard to case, spacing and quotation marks. Else by their words,
 //! normalised in the same way.
 
+use concord_wire::policy::{Tolerance, plain_form};
 use serde_json::Value;
 
 mod date;
+mod unit;
+
+use unit::Units;
 
 use crate::rules::size_budget::truncate;
 
@@ -36,52 +40,27 @@ pub fn normalise(text: &str) -> String {
     if let Some(identity) = truncate::identity(text) {
         return identity;
     }
-    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-    let joined = words.join(" ");
-    joined
-        .trim_matches(|c: char| {
-            matches!(
-                c,
-                '"' | '\'' | '\u{201c}' | '\u{201d}' | '.' | ',' | ';' | ' '
-            )
-        })
-        .to_owned()
-}
-
-/// The dimension of a unit, and the factor to the dimension's base unit. Months and years count as
-/// 30 and 360 days (the 30/360 convention), so that a year is twelve months.
-fn unit(name: &str) -> (String, f64) {
-    let name = normalise(name);
-    let (dimension, factor) = match name.trim_end_matches('s') {
-        "" => ("", 1.0),
-        "%" | "percent" | "per cent" | "pct" => ("", 0.01),
-        "bp" | "basis point" => ("", 0.000_1),
-        "thousand" | "k" => ("", 1_000.0),
-        "million" | "m" => ("", 1_000_000.0),
-        "second" | "sec" => ("time", 1.0 / 86_400.0),
-        "minute" | "min" => ("time", 1.0 / 1_440.0),
-        "hour" | "h" => ("time", 1.0 / 24.0),
-        "day" | "calendar day" | "d" => ("time", 1.0),
-        "week" => ("time", 7.0),
-        "month" => ("time", 30.0),
-        "quarter" => ("time", 90.0),
-        "year" | "yr" | "annum" => ("time", 360.0),
-        "usd" | "$" | "us$" | "dollar" | "us dollar" => ("usd", 1.0),
-        "eur" | "€" | "euro" => ("eur", 1.0),
-        "gbp" | "£" | "pound" => ("gbp", 1.0),
-        other => return (other.to_owned(), 1.0),
-    };
-    (dimension.to_owned(), factor)
+    plain_form(text)
 }
 
 /// A value in comparable form, with its unit if it has one.
 pub fn canonical(value: &Value, unit_name: Option<&str>) -> Canonical {
+    with_units(value, unit_name, Units::Single)
+}
+
+/// The value of an estimate in comparable form: `USD million` is a million of the unit `USD`.
+pub fn canonical_estimate(value: &Value, unit_name: Option<&str>) -> Canonical {
+    with_units(value, unit_name, Units::Scaled)
+}
+
+fn with_units(value: &Value, unit_name: Option<&str>, units: Units) -> Canonical {
     match value {
         Value::Bool(flag) => Canonical::Boolean(*flag),
         Value::Number(number) => {
-            in_base_unit(number.as_f64().unwrap_or(0.0), unit_name.unwrap_or(""))
+            let name = unit_name.unwrap_or("");
+            in_base_unit(number.as_f64().unwrap_or(0.0), name, units)
         }
-        Value::String(text) => canonical_text(text, unit_name),
+        Value::String(text) => canonical_text(text, unit_name, units),
         Value::Object(fields) if fields.contains_key("value") => {
             let inner = fields.get("value").unwrap_or(&Value::Null);
             let unit_name = fields.get("unit").and_then(Value::as_str).or(unit_name);
@@ -90,22 +69,22 @@ pub fn canonical(value: &Value, unit_name: Option<&str>) -> Canonical {
             if inner.is_object() {
                 Canonical::Text(inner.to_string())
             } else {
-                canonical(inner, unit_name)
+                with_units(inner, unit_name, units)
             }
         }
         other => Canonical::Text(other.to_string()),
     }
 }
 
-fn in_base_unit(value: f64, unit_name: &str) -> Canonical {
-    let (dimension, factor) = unit(unit_name);
+fn in_base_unit(value: f64, unit_name: &str, units: Units) -> Canonical {
+    let (dimension, factor) = units.of(unit_name);
     Canonical::Number {
         value: value * factor,
         dimension,
     }
 }
 
-fn canonical_text(text: &str, unit_name: Option<&str>) -> Canonical {
+fn canonical_text(text: &str, unit_name: Option<&str>, units: Units) -> Canonical {
     if let Some(identity) = truncate::identity(text) {
         return Canonical::Text(identity);
     }
@@ -118,11 +97,11 @@ fn canonical_text(text: &str, unit_name: Option<&str>) -> Canonical {
     if let Some(day) = date::parse(&words) {
         return Canonical::Date(day);
     }
-    number_in(&words, unit_name).unwrap_or(Canonical::Text(words))
+    number_in(&words, unit_name, units).unwrap_or(Canonical::Text(words))
 }
 
 /// Reads `30 days`, `$1,000,000`, `2.5 %`, `usd 500`.
-fn number_in(words: &str, unit_name: Option<&str>) -> Option<Canonical> {
+fn number_in(words: &str, unit_name: Option<&str>, units: Units) -> Option<Canonical> {
     let is_digit = |c: char| c.is_ascii_digit();
     let start = words.find(is_digit)?;
     let end = words.rfind(is_digit)? + 1;
@@ -144,17 +123,60 @@ fn number_in(words: &str, unit_name: Option<&str>) -> Option<Canonical> {
         .into_iter()
         .filter(|n| !n.is_empty());
     let (name, surplus) = (names.next(), names.next());
-    if surplus.is_some() || name.is_some_and(|name| name.contains(' ') && unit(name).1 == 1.0) {
+    if surplus.is_some() || name.is_some_and(|name| name.contains(' ') && units.of(name).1 == 1.0) {
         return None;
     }
     Some(in_base_unit(
         sign * number,
         name.or(unit_name).unwrap_or(""),
+        units,
     ))
 }
 
-/// Whether two values are the same. Numbers may differ by `tolerance`, a share of the larger one.
-pub fn same(a: &Canonical, b: &Canonical, tolerance: f64) -> bool {
+/// How far two numbers of one dimension may differ and still be the same: by whichever allows more.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Allowance {
+    /// A share of the larger number.
+    pub relative: f64,
+    /// A difference, in the base unit of `dimension`.
+    pub absolute: f64,
+    /// The dimension of the numbers for which `absolute` holds.
+    pub dimension: String,
+}
+
+impl Allowance {
+    /// What allows a share of the larger number.
+    pub fn relative(share: f64) -> Self {
+        Self {
+            relative: share,
+            ..Self::default()
+        }
+    }
+
+    /// What a policy allows.
+    pub fn of_policy(tolerance: &Tolerance) -> Self {
+        let (dimension, factor) = Units::Scaled.of(tolerance.unit.as_deref().unwrap_or(""));
+        // A little more, because 30 % is not exactly three percentage points above 27 % in binary.
+        let wider = |allowed: f64| allowed * (1.0 + 1e-9);
+        Self {
+            relative: wider(tolerance.relative),
+            absolute: wider(tolerance.absolute * factor),
+            dimension,
+        }
+    }
+
+    fn between(&self, a: f64, b: f64, dimension: &str) -> f64 {
+        let relative = self.relative * a.abs().max(b.abs());
+        if self.absolute > relative && self.dimension == dimension {
+            self.absolute
+        } else {
+            relative
+        }
+    }
+}
+
+/// Whether two values are the same. Numbers may differ as far as `allowed` says.
+pub fn same(a: &Canonical, b: &Canonical, allowed: &Allowance) -> bool {
     match (a, b) {
         (
             Canonical::Number {
@@ -165,7 +187,7 @@ pub fn same(a: &Canonical, b: &Canonical, tolerance: f64) -> bool {
                 value: b,
                 dimension: e,
             },
-        ) => d == e && (a - b).abs() <= tolerance * a.abs().max(b.abs()) + f64::EPSILON,
+        ) => d == e && (a - b).abs() <= allowed.between(*a, *b, d) + f64::EPSILON,
         _ => a == b,
     }
 }
@@ -176,7 +198,7 @@ pub fn same(a: &Canonical, b: &Canonical, tolerance: f64) -> bool {
 /// "Nearly the same" is not transitive. Therefore numbers are sorted, and a number joins the group
 /// below it when it is the same as the smallest number of that group. So the groups do not depend
 /// on the order of the items.
-pub fn group(items: &[Canonical], tolerance: f64) -> Vec<usize> {
+pub fn group(items: &[Canonical], allowed: &Allowance) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by(|a, b| match (items.get(*a), items.get(*b)) {
         (Some(a), Some(b)) => total_order(a, b),
@@ -190,7 +212,7 @@ pub fn group(items: &[Canonical], tolerance: f64) -> Vec<usize> {
             continue;
         };
         match first {
-            Some(first) if same(first, item, tolerance) => {}
+            Some(first) if same(first, item, allowed) => {}
             previous => {
                 current += usize::from(previous.is_some());
                 first = Some(item);

@@ -10,15 +10,16 @@
 
 use std::cmp::Ordering;
 
-use concord_events::ReceivedFinding;
+use concord_events::{IncomparableEstimates, NameMatch, ReceivedFinding};
 use concord_wire::CaseId;
 use concord_wire::payload::{Conflict, ConflictType};
 use concord_wire::policy::Policy;
 
-use crate::rules::conflict_type::rule_of;
+use crate::rules::conflict_type::{incomparable_estimates, rule_of};
+use crate::rules::names;
 use crate::rules::size_budget::truncate::Room;
 use crate::rules::size_budget::{
-    DEBATED_BYTES_MAX, DEFERRED_BYTES_MAX, count, fitting, json_bytes,
+    DEBATED_BYTES_MAX, DEFERRED_BYTES_MAX, INCOMPARABLE_BYTES_MAX, count, fitting, json_bytes,
 };
 
 mod ranking;
@@ -34,6 +35,14 @@ pub struct Conflicts {
     pub deferred: Vec<Conflict>,
     /// How many more there are, for which an event has no room.
     pub omitted: u32,
+    /// Estimates in units that cannot be converted into each other, by subject.
+    pub incomparable: Vec<IncomparableEstimates>,
+    /// How many more of these there are, for which an event has no room.
+    pub incomparable_omitted: u32,
+    /// Names in the findings that were taken for words of the policy's vocabulary.
+    pub names: Vec<NameMatch>,
+    /// How many more of these there are, for which an event has no room.
+    pub names_omitted: u32,
 }
 
 /// The conflicts among the findings of a case: as many debated as the policy allows and an event
@@ -43,7 +52,18 @@ pub fn detect_within_limit(
     policy: &Policy,
     findings: &[ReceivedFinding],
 ) -> Conflicts {
-    let mut sorted: Vec<&ReceivedFinding> = findings.iter().collect();
+    detect_scored(case, policy, &[], findings)
+}
+
+/// The same, where the sentence model has taken these names for words of the policy's vocabulary.
+pub fn detect_scored(
+    case: &CaseId,
+    policy: &Policy,
+    scored: &[NameMatch],
+    findings: &[ReceivedFinding],
+) -> Conflicts {
+    let worded = names::worded(&policy.vocabulary, scored, findings);
+    let mut sorted: Vec<&ReceivedFinding> = worded.findings.iter().collect();
     sorted.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
     let limit = usize::try_from(policy.conflicts_max).unwrap_or(usize::MAX);
     let mut ranking = Ranking::new(case, policy, limit.saturating_add(LISTED_MAX));
@@ -60,11 +80,33 @@ pub fn detect_within_limit(
     let rest = ranked.get(debated.len()..).unwrap_or_default();
     let deferred = deferred(rest);
     let omitted = left_out.saturating_add(count(rest.len() - deferred.len()));
+    let (incomparable, incomparable_omitted) = incomparable(policy, &sorted);
     Conflicts {
         debated,
         deferred,
         omitted,
+        incomparable,
+        incomparable_omitted,
+        names: worded.matches,
+        names_omitted: worded.matches_omitted,
     }
+}
+
+/// The estimates that cannot be compared, as far as there is room, and the number of the others.
+fn incomparable(
+    policy: &Policy,
+    findings: &[&ReceivedFinding],
+) -> (Vec<IncomparableEstimates>, u32) {
+    let mut all = incomparable_estimates(policy, findings);
+    let mut left = INCOMPARABLE_BYTES_MAX;
+    let fits = |one: &&IncomparableEstimates| {
+        let rest = left.checked_sub(json_bytes(one) + 1);
+        rest.inspect(|rest| left = *rest).is_some()
+    };
+    let kept = all.iter().take_while(fits).count();
+    let omitted = count(all.len() - kept);
+    all.truncate(kept);
+    (all, omitted)
 }
 
 /// Most deferred conflicts that are kept for another look. There is room for fewer, however small

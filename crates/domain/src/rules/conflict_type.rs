@@ -11,16 +11,21 @@ use concord_wire::payload::{ConflictType, Position};
 use concord_wire::policy::Policy;
 use serde_json::Value;
 
+use crate::rules::canonical::{Allowance, Canonical, canonical, normalise};
+use crate::rules::conservative;
 use crate::rules::size_budget::truncate::{self, Room};
 
 pub(crate) mod about;
 mod clause_presence;
+mod estimate;
 mod factual;
 mod recommendation;
 mod risk_score;
 mod severity;
 
 pub(crate) use clause_presence::contested as contested_clauses;
+pub(crate) use estimate::incomparable as incomparable_estimates;
+pub(crate) use recommendation::word as recommendation_word;
 
 /// One type of conflict.
 pub(crate) trait ConflictRule: Sync {
@@ -39,10 +44,29 @@ pub(crate) trait ConflictRule: Sync {
         false
     }
 
-    /// The share of the larger number by which two numbers may differ and still be the same
-    /// position.
-    fn number_tolerance(&self, _policy: &Policy) -> f64 {
-        0.0
+    /// A position in comparable form: its value where it has one, else its words.
+    fn comparable(&self, _policy: &Policy, position: &Position) -> Canonical {
+        compared(position)
+    }
+
+    /// How far two numbers about this subject may differ and still be the same position.
+    fn allowance(&self, _policy: &Policy, _subject: &str) -> Allowance {
+        Allowance::default()
+    }
+
+    /// Whether caution is a matter of the metric, wherever it is compared.
+    fn is_compared_by_metric(&self) -> bool {
+        false
+    }
+
+    /// The number that a value stands for, where it is one: `85`, `"$85"`, `"28%"`.
+    fn number(&self, value: &Value) -> Option<f64> {
+        conservative::numeric(value)
+    }
+
+    /// The metric that a conflict with this subject is about.
+    fn metric(&self, subject: &str) -> String {
+        subject.to_owned()
     }
 
     /// `Greater` when `a` is more cautious than `b`; `None` where caution decides nothing about
@@ -57,6 +81,14 @@ pub(crate) trait ConflictRule: Sync {
     }
 }
 
+/// A position in the form in which positions are compared that no other rule concerns.
+fn compared(position: &Position) -> Canonical {
+    match &position.value {
+        Some(value) if !value.is_null() => canonical(value, None),
+        _ => Canonical::Text(normalise(&position.position)),
+    }
+}
+
 /// The table of the types of conflict.
 pub(crate) fn rule_of(kind: ConflictType) -> &'static dyn ConflictRule {
     match kind {
@@ -65,6 +97,7 @@ pub(crate) fn rule_of(kind: ConflictType) -> &'static dyn ConflictRule {
         ConflictType::SeverityDisagreement => &severity::SeverityOfTopic,
         ConflictType::ClausePresenceDisagreement => &clause_presence::ClausePresence,
         ConflictType::FactualDisagreement => &factual::Factual,
+        ConflictType::EstimateDisagreement => &estimate::EstimateOfMetric,
         ConflictType::Challenge => &Challenge,
     }
 }

@@ -3,16 +3,18 @@
 use std::cmp::Ordering;
 
 use concord_wire::payload::ConflictType;
-use concord_wire::policy::{CautionRule, Policy};
+use concord_wire::policy::{CautionRule, NameKind, Policy};
 use serde_json::Value;
 
 use crate::rules::canonical::normalise;
 use crate::rules::conflict_type::{HIGHEST_IS_CAUTIOUS, rule_of};
 
 /// `Greater` when `a` is more cautious than `b` by the rule of the
-/// [type](crate::rules::conflict_type) of conflict; `Equal` where caution does not decide.
+/// [type](crate::rules::conflict_type) of conflict, of estimates by that for the metric; `Equal`
+/// where caution does not decide.
 pub fn compare(
     kind: ConflictType,
+    subject: &str,
     policy: &Policy,
     a: Option<&Value>,
     b: Option<&Value>,
@@ -20,6 +22,9 @@ pub fn compare(
     let (Some(a), Some(b)) = (a, b) else {
         return Ordering::Equal;
     };
+    if rule_of(kind).is_compared_by_metric() {
+        return compare_about(kind, subject, policy, Some(a), Some(b));
+    }
     rule_of(kind)
         .compare_caution(policy, a, b)
         .unwrap_or(Ordering::Equal)
@@ -67,17 +72,19 @@ pub fn compare_about(
     let (Some(one), Some(other)) = (a, b) else {
         return Ordering::Equal;
     };
+    let subject = &rule_of(kind).metric(subject);
     if let Some(rule) = policys_rule(subject, policy) {
-        return by_rule(&rule, one, other);
+        return by_rule(kind, &rule, one, other);
     }
     rule_of(kind)
         .compare_caution(policy, one, other)
-        .or_else(|| usual_rule(subject).map(|rule| by_rule(&rule, one, other)))
+        .or_else(|| usual_rule(subject).map(|rule| by_rule(kind, &rule, one, other)))
         .unwrap_or(Ordering::Equal)
 }
 
 /// The rule that decides about this subject, in words for a reader.
 pub fn rule_in_words(kind: ConflictType, subject: &str, policy: &Policy) -> String {
+    let subject = &rule_of(kind).metric(subject);
     let in_words = |rule| match rule {
         CautionRule::Lowest => format!("of {subject} the lowest value is the cautious one"),
         CautionRule::Highest => format!("of {subject} the highest value is the cautious one"),
@@ -91,12 +98,12 @@ pub fn rule_in_words(kind: ConflictType, subject: &str, policy: &Policy) -> Stri
 }
 
 fn policys_rule(subject: &str, policy: &Policy) -> Option<CautionRule> {
-    let subject = words(subject);
+    let subject = metric_form(policy, subject);
     policy
         .ladder
         .caution
         .iter()
-        .find(|(metric, _)| words(metric) == subject)
+        .find(|(metric, _)| metric_form(policy, metric) == subject)
         .map(|(_, rule)| rule.clone())
 }
 
@@ -111,19 +118,30 @@ fn usual_rule(subject: &str) -> Option<CautionRule> {
     highest.or_else(|| speaks_of(&LOWEST).then_some(CautionRule::Lowest))
 }
 
+/// The name of a metric in the words of the policy's vocabulary, in the form in which metrics are
+/// compared.
+pub(crate) fn metric_form(policy: &Policy, name: &str) -> String {
+    words(
+        policy
+            .vocabulary
+            .word(NameKind::Metric, name)
+            .unwrap_or(name),
+    )
+}
+
 /// The name of a metric as words.
-fn words(name: &str) -> String {
+pub(crate) fn words(name: &str) -> String {
     normalise(&name.replace(['_', '-', '/'], " "))
 }
 
-fn by_rule(rule: &CautionRule, a: &Value, b: &Value) -> Ordering {
+fn by_rule(kind: ConflictType, rule: &CautionRule, a: &Value, b: &Value) -> Ordering {
+    let numbers = || {
+        let rule = rule_of(kind);
+        rule.number(a).zip(rule.number(b))
+    };
     match rule {
-        CautionRule::Highest => numeric(a)
-            .zip(numeric(b))
-            .map_or(Ordering::Equal, |(a, b)| a.total_cmp(&b)),
-        CautionRule::Lowest => numeric(a)
-            .zip(numeric(b))
-            .map_or(Ordering::Equal, |(a, b)| b.total_cmp(&a)),
+        CautionRule::Highest => numbers().map_or(Ordering::Equal, |(a, b)| a.total_cmp(&b)),
+        CautionRule::Lowest => numbers().map_or(Ordering::Equal, |(a, b)| b.total_cmp(&a)),
         CautionRule::Order(order) => {
             let rank = |value: &Value| {
                 let name = value.as_str().map(normalise).unwrap_or_default();
@@ -138,7 +156,7 @@ fn by_rule(rule: &CautionRule, a: &Value, b: &Value) -> Ordering {
 }
 
 /// Reads a number, also from a text: `85`, `"$85"`, `"28%"`.
-fn numeric(value: &Value) -> Option<f64> {
+pub(crate) fn numeric(value: &Value) -> Option<f64> {
     let text = match value {
         Value::Number(number) => return number.as_f64(),
         Value::String(text) => text,
@@ -173,12 +191,12 @@ mod tests {
             (T::ClausePresenceDisagreement, json!(false), json!(true)),
         ] {
             assert_eq!(
-                compare(kind, &policy, Some(&cautious), Some(&other)),
+                compare(kind, "", &policy, Some(&cautious), Some(&other)),
                 Ordering::Greater,
                 "{kind:?}"
             );
             assert_eq!(
-                compare(kind, &policy, Some(&other), Some(&cautious)),
+                compare(kind, "", &policy, Some(&other), Some(&cautious)),
                 Ordering::Less,
                 "{kind:?}"
             );
@@ -186,6 +204,7 @@ mod tests {
         assert_eq!(
             compare(
                 T::FactualDisagreement,
+                "",
                 &policy,
                 Some(&json!(1)),
                 Some(&json!(2))

@@ -6,3 +6,4 @@ pub mod graph;
 pub mod models;
 pub mod plan;
 pub mod report;
+pub mod resting;

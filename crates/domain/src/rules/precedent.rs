@@ -15,7 +15,7 @@ use concord_wire::payload::{
 };
 use serde_json::Value;
 
-use crate::rules::canonical::{Canonical, canonical, normalise, same};
+use crate::rules::canonical::{Allowance, Canonical, canonical, normalise, same};
 use crate::rules::credibility::{Z, wilson};
 use crate::rules::size_budget::{count, truncate};
 
@@ -114,7 +114,11 @@ type Stated<'a> = (&'a str, Option<&'a Value>);
 /// Whether two positions are the same: by their values where both have one, else by their words.
 fn is_same(one: Stated<'_>, other: Stated<'_>) -> bool {
     match (one.1, other.1) {
-        (Some(a), Some(b)) => same(&canonical(a, None), &canonical(b, None), 0.0),
+        (Some(a), Some(b)) => same(
+            &canonical(a, None),
+            &canonical(b, None),
+            &Allowance::default(),
+        ),
         _ => normalise(one.0) == normalise(other.0),
     }
 }

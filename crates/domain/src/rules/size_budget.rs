@@ -34,6 +34,13 @@ pub const ANSWER_BYTES_MAX: usize = 128 * 1024;
 pub(crate) const DEBATED_BYTES_MAX: usize = 480 * 1024;
 /// Most bytes of the deferred conflicts, in that event and in a decision.
 pub(crate) const DEFERRED_BYTES_MAX: usize = 112 * 1024;
+/// Most bytes of the estimates that cannot be compared, in the event of a detection.
+pub(crate) const INCOMPARABLE_BYTES_MAX: usize = 16 * 1024;
+/// Most bytes of the names that aliases took for words, in that event.
+pub(crate) const NAMES_BYTES_MAX: usize = 16 * 1024;
+/// Most bytes of the names that the sentence model took for words, in that event and in those of the
+/// case.
+pub(crate) const SCORED_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes of the debated conflicts in a decision.
 const DECIDED_CONFLICTS_BYTES_MAX: usize = 160 * 1024;
 /// Most bytes of all outcomes in a decision. Each debate that a policy allows has an equal share.

@@ -5,11 +5,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use concord_wire::AgentId;
-use concord_wire::payload::{ConflictType, Credibility, Position, Tally, VoteOption, Voter};
+use concord_wire::payload::{
+    Conflict, ConflictType, Credibility, Position, Tally, VoteOption, Voter,
+};
 use concord_wire::policy::{Policy, VoteRule};
 use serde_json::Value;
 
-use crate::rules::canonical::{Canonical, canonical, group, normalise};
+use crate::rules::canonical::{Canonical, group};
 use crate::rules::conflict_type::rule_of;
 use crate::rules::conservative;
 use crate::rules::credibility::{DATA_POINTS_MIN, log_odds};
@@ -17,19 +19,43 @@ use crate::rules::credibility::{DATA_POINTS_MIN, log_odds};
 /// The credibility of voters, from their track records; empty where the policy does not use it.
 pub type Credibilities = BTreeMap<AgentId, Credibility>;
 
-/// A position in comparable form: its value where it has one, else its words.
-fn comparable(position: &Position) -> Canonical {
-    match &position.value {
-        Some(value) if !value.is_null() => canonical(value, None),
-        _ => Canonical::Text(normalise(&position.position)),
+/// What the positions that are compared are about.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// The type of the conflict.
+    pub kind: ConflictType,
+    /// Its subject, as in [`Conflict::subject`].
+    pub subject: &'a str,
+    /// The policy of the case.
+    pub policy: &'a Policy,
+}
+
+impl<'a> About<'a> {
+    /// What the positions in a conflict are about.
+    pub fn conflict(conflict: &'a Conflict, policy: &'a Policy) -> Self {
+        Self {
+            kind: conflict.kind,
+            subject: &conflict.subject,
+            policy,
+        }
+    }
+
+    /// `Greater` when `a` is the more cautious option.
+    fn caution(self, a: &VoteOption, b: &VoteOption) -> Ordering {
+        let (a, b) = (a.value.as_ref(), b.value.as_ref());
+        conservative::compare(self.kind, self.subject, self.policy, a, b)
     }
 }
 
 /// The number of the option of each position, from 0, in the order of the positions. Only claimed
-/// facts are compared with tolerance: a score of 70 is not the same as one of 70.3.
-pub fn options_of(kind: ConflictType, policy: &Policy, positions: &[Position]) -> Vec<usize> {
-    let comparable: Vec<Canonical> = positions.iter().map(comparable).collect();
-    let options = group(&comparable, rule_of(kind).number_tolerance(policy));
+/// facts and estimates are compared with tolerance: a score of 70 is not the same as one of 70.3.
+pub fn options_of(about: About<'_>, positions: &[Position]) -> Vec<usize> {
+    let rule = rule_of(about.kind);
+    let comparable: Vec<Canonical> = positions
+        .iter()
+        .map(|position| rule.comparable(about.policy, position))
+        .collect();
+    let options = group(&comparable, &rule.allowance(about.policy, about.subject));
     debug_assert!(
         options.len() == positions.len(),
         "every position has an option"
@@ -38,8 +64,8 @@ pub fn options_of(kind: ConflictType, policy: &Policy, positions: &[Position]) -
 }
 
 /// How many different options the positions make.
-pub fn option_count(kind: ConflictType, policy: &Policy, positions: &[Position]) -> usize {
-    options_of(kind, policy, positions)
+pub fn option_count(about: About<'_>, positions: &[Position]) -> usize {
+    options_of(about, positions)
         .into_iter()
         .max()
         .map_or(0, |last| last + 1)
@@ -101,17 +127,12 @@ fn reconcile(confidence: f64) -> f64 {
 /// The winner is the option with the greatest weight. A tie goes to the more cautious option
 /// ([`conservative`]), then to the lower `position_id`. [`VoteRule::Unanimous`] chooses only when
 /// there is one option.
-pub fn tally(
-    kind: ConflictType,
-    policy: &Policy,
-    positions: &[Position],
-    credibility: &Credibilities,
-) -> Tally {
-    let rule = policy.vote_rule;
-    let options = options(kind, policy, positions, credibility);
+pub fn tally(about: About<'_>, positions: &[Position], credibility: &Credibilities) -> Tally {
+    let rule = about.policy.vote_rule;
+    let options = options(about, positions, credibility);
     let total: f64 = options.iter().map(|option| option.weight).sum();
     let mut ranked: Vec<&VoteOption> = options.iter().collect();
-    ranked.sort_by(|a, b| better(kind, policy, a, b));
+    ranked.sort_by(|a, b| better(about, a, b));
     let (first, second) = (ranked.first(), ranked.get(1));
     let allowed = rule != VoteRule::Unanimous || options.len() == 1;
     let winner = first
@@ -122,8 +143,7 @@ pub fn tally(
         .zip(second)
         .filter(|(a, b)| a.weight.total_cmp(&b.weight) == Ordering::Equal);
     let tie_broken_by = tied.filter(|_| winner.is_some()).map(|(a, b)| {
-        let by_caution = conservative::compare(kind, policy, a.value.as_ref(), b.value.as_ref())
-            != Ordering::Equal;
+        let by_caution = about.caution(a, b) != Ordering::Equal;
         if by_caution { "caution" } else { "position_id" }.to_owned()
     });
     let margin = if total > 0.0 { lead / total } else { 0.0 };
@@ -141,10 +161,10 @@ pub fn tally(
 }
 
 /// The order of options, the best first.
-fn better(kind: ConflictType, policy: &Policy, a: &VoteOption, b: &VoteOption) -> Ordering {
+fn better(about: About<'_>, a: &VoteOption, b: &VoteOption) -> Ordering {
     b.weight
         .total_cmp(&a.weight)
-        .then_with(|| conservative::compare(kind, policy, b.value.as_ref(), a.value.as_ref()))
+        .then_with(|| about.caution(b, a))
         .then_with(|| position_number(a).cmp(&position_number(b)))
 }
 
@@ -157,13 +177,12 @@ fn position_number(option: &VoteOption) -> usize {
 }
 
 fn options(
-    kind: ConflictType,
-    policy: &Policy,
+    about: About<'_>,
     positions: &[Position],
     credibility: &Credibilities,
 ) -> Vec<VoteOption> {
-    let count = option_count(kind, policy, positions);
-    let mut ordered: Vec<(usize, &Position)> = options_of(kind, policy, positions)
+    let count = option_count(about, positions);
+    let mut ordered: Vec<(usize, &Position)> = options_of(about, positions)
         .into_iter()
         .zip(positions)
         .collect();
@@ -171,7 +190,7 @@ fn options(
     ordered.sort_by(|(a, p), (b, q)| a.cmp(b).then_with(|| p.agent_id.cmp(&q.agent_id)));
     let mut options: Vec<VoteOption> = Vec::new();
     for (number, position) in ordered {
-        let vote = weight_of(policy.vote_rule, position, credibility, count);
+        let vote = weight_of(about.policy.vote_rule, position, credibility, count);
         let voter = Voter {
             agent_id: position.agent_id.clone(),
             confidence: position.confidence,

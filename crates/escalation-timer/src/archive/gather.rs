@@ -67,6 +67,7 @@ pub(super) async fn read(
             Aggregate::Board,
             Aggregate::Commitment,
             Aggregate::Impact,
+            Aggregate::Synthesis,
         ];
         let own = own.map(|kind| (kind, case.token()));
         own.into_iter().chain(gathered.requests(broker)).collect()

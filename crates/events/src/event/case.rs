@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Heard, events};
+use super::{Heard, NameMatch, events};
 use crate::Aggregate;
 use concord_wire::id::{AgentId, DebateId, MessageId, Token};
 use concord_wire::payload::{
-    Circumstances, Conflict, ConflictOutcome, DebateTerms, Decision, DecisionChange, Finding,
-    LogEntry, Review, SessionBriefing, SetAsideReason, Task, TaskAssignment, is_zero,
+    AlertFlag, Circumstances, Conflict, ConflictOutcome, DebateTerms, Decision, DecisionChange,
+    Estimate, Finding, LogEntry, Review, SessionBriefing, SetAsideReason, Task, TaskAssignment,
+    is_zero,
 };
 use concord_wire::policy::Policy;
 use concord_wire::timestamp::Timestamp;
@@ -30,7 +31,7 @@ events! {
         "All have answered or the deadline passed; conflicts are looked for now.";
     ConflictsReceived(ConflictsReceived) = "conflicts_received", effects: false, deadlines: false,
         "The conflicts are known; their debates are awaited.";
-    DebateSettled(DebateSettled) = "debate_settled", effects: false, deadlines: false,
+    DebateSettled(DebateSettled) = "debate_settled", effects: true, deadlines: false,
         "One debate has ended; others are still awaited.";
     Decided(Box<Decided>) = "decided", effects: true, deadlines: true,
         "The case has its decision; everyone in it is told.";
@@ -50,6 +51,12 @@ events! {
         "A person has let the case pass a gate; everyone is told.";
     Joined(Box<Joined>) = "joined", effects: true, deadlines: false,
         "An agent has joined the case after it was opened; it is briefed, and everyone is told.";
+    Confirmed(Box<Confirmed>) = "confirmed", effects: true, deadlines: false,
+        "A participant has confirmed the finding of another, who is told.";
+    EstimateNoted(EstimateNoted) = "estimate_noted", effects: false, deadlines: false,
+        "A participant has written an estimate into shared memory, or something else in its place: it is compared like those of findings.";
+    Flagged(Box<CaseFlagged>) = "flagged", effects: true, deadlines: false,
+        "The regime has changed while the case is open; everyone is told what that concerns.";
     Cancelled(CaseCancelled) = "cancelled", effects: true, deadlines: true,
         "An operator has cancelled the case; everyone is told.";
 }
@@ -99,6 +106,13 @@ impl CaseOpened {
     pub fn opener_of_debates(&self) -> Option<AgentId> {
         self.policy_version.map(|_| self.opened_by.clone())
     }
+}
+
+/// Contents of `flagged`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseFlagged {
+    /// The alert, and what of the case it concerns.
+    pub flag: AlertFlag,
 }
 
 /// A finding as it was received.
@@ -152,6 +166,9 @@ pub struct ConflictsReceived {
     /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub conflicts_omitted: u32,
+    /// Names that the sentence model took for words of the policy's vocabulary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scored: Vec<NameMatch>,
 }
 
 /// Contents of `debate_settled`.
@@ -162,6 +179,9 @@ pub struct DebateSettled {
     /// Its entry in the decision log; none in cases of before there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<Box<LogEntry>>,
+    /// Who is told of the result: who is in the case. Nobody in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub concluded_for: Vec<AgentId>,
 }
 
 /// Contents of `decision_awaited`.
@@ -184,6 +204,9 @@ pub struct DecisionChanged {
     pub decision: Decision,
     /// Who is told: the participants, and who opened the case.
     pub told: Vec<AgentId>,
+    /// Who is told of the result of the debate. Nobody in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub concluded_for: Vec<AgentId>,
 }
 
 /// Contents of `figures_recorded`.
@@ -294,4 +317,36 @@ pub struct CaseCancelled {
     /// Its debates that have not ended, which end with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub debates: Vec<DebateId>,
+}
+
+/// Contents of `confirmed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Confirmed {
+    /// The message, and who has confirmed.
+    pub heard: Heard,
+    /// The `message_id` of the finding.
+    pub finding: MessageId,
+    /// Whose finding it is.
+    pub author: AgentId,
+    /// How sure the sender is, 0 to 1.
+    pub confidence: f64,
+    /// Why, in the sender's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// The confidence of the finding with all its confirmations.
+    pub strengthened: f64,
+}
+
+/// Contents of `estimate_noted`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EstimateNoted {
+    /// The participant, in whose memory it stands.
+    pub agent: AgentId,
+    /// The topic.
+    pub topic: Token,
+    /// Its version.
+    pub version: u64,
+    /// What was estimated; none where the topic has no estimate any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
 }

@@ -23,6 +23,10 @@ events! {
         "The lease of a commitment has passed; the coordinator ends it.";
     QuestionElapsed(DeadlineElapsed) = "question_elapsed", effects: false, deadlines: false,
         "A deadline of a question to the group has passed; the coordinator decides what that means.";
+    AlertElapsed(DeadlineElapsed) = "alert_elapsed", effects: false, deadlines: false,
+        "The report that was to follow an alert is due; the coordinator decides what that means.";
+    SynthesisElapsed(DeadlineElapsed) = "synthesis_elapsed", effects: false, deadlines: false,
+        "Something of shared memory was held back for the whole period of its case's policy; the coordinator has it told.";
     OtherElapsed(DeadlineElapsed) = "other_elapsed", effects: false, deadlines: false,
         "A deadline of something else has passed, which nobody waits for.";
 }
@@ -37,6 +41,8 @@ impl DeadlineEvent {
             Aggregate::Task => Self::TaskElapsed(elapsed),
             Aggregate::Commitment => Self::CommitmentElapsed(elapsed),
             Aggregate::Question => Self::QuestionElapsed(elapsed),
+            Aggregate::Alert => Self::AlertElapsed(elapsed),
+            Aggregate::Synthesis => Self::SynthesisElapsed(elapsed),
             _ => Self::OtherElapsed(elapsed),
         }
     }
@@ -50,6 +56,8 @@ impl DeadlineEvent {
             | Self::TaskElapsed(elapsed)
             | Self::CommitmentElapsed(elapsed)
             | Self::QuestionElapsed(elapsed)
+            | Self::AlertElapsed(elapsed)
+            | Self::SynthesisElapsed(elapsed)
             | Self::OtherElapsed(elapsed) => elapsed,
         }
     }
@@ -63,6 +71,8 @@ impl DeadlineEvent {
             | Self::TaskElapsed(elapsed)
             | Self::CommitmentElapsed(elapsed)
             | Self::QuestionElapsed(elapsed)
+            | Self::AlertElapsed(elapsed)
+            | Self::SynthesisElapsed(elapsed)
             | Self::OtherElapsed(elapsed) => elapsed,
         }
     }

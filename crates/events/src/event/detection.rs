@@ -7,7 +7,7 @@ use super::events;
 use crate::Aggregate;
 use concord_wire::id::{AgentId, CaseId};
 use concord_wire::payload::{Circumstances, Conflict, is_zero};
-use concord_wire::policy::Policy;
+use concord_wire::policy::{NameKind, Policy};
 
 events! {
     /// What can happen to a detection.
@@ -45,8 +45,70 @@ pub struct Detected {
     /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub conflicts_omitted: u32,
+    /// Estimates of the same quantity in units that cannot be converted into each other; nobody debates them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomparable: Vec<IncomparableEstimates>,
+    /// Further ones for which there is no room here; they follow from the findings.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub incomparable_omitted: u32,
+    /// Names in the findings that were taken for words of the policy's vocabulary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<NameMatch>,
+    /// Further ones for which there is no room here; they follow from the findings and the policy.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub names_omitted: u32,
+    /// Whether the policy asks for the sentence model, and the detector had none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub model_absent: bool,
     /// Whether the facilitator opens the debates because of this event. Because of events of earlier versions it was sent a request
     /// for each, with a copy of the conflict and the policy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub opens_debates: bool,
+}
+
+/// Estimates of one quantity that agents have given in units that cannot be converted into each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IncomparableEstimates {
+    /// The metric, or `subject/metric`; the same as the subject of a conflict about it.
+    pub subject: String,
+    /// The units, and who has used each.
+    pub units: Vec<EstimatesInUnit>,
+}
+
+/// Who has given an estimate in a unit, or in one that can be converted to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EstimatesInUnit {
+    /// The unit; none for plain numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The agents, ordered by id.
+    pub agents: Vec<AgentId>,
+}
+
+/// A name in findings, and the word for which it was taken.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NameMatch {
+    /// Of what it is a name.
+    pub kind: NameKind,
+    /// The name, in lower case.
+    pub name: String,
+    /// The word.
+    pub word: String,
+    /// By what they are the same.
+    pub by: MatchedBy,
+    /// How similar they are, 0 to 1, where the sentence model said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+}
+
+/// By what a name is the same as a word.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum MatchedBy {
+    /// It is one of the word's aliases.
+    Vocabulary,
+    /// The sentence model finds them similar enough for the policy.
+    Model,
 }

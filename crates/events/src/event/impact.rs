@@ -7,7 +7,7 @@ use super::{Heard, events};
 use crate::Aggregate;
 use concord_wire::id::{AgentId, CaseId, DebateId, Token};
 use concord_wire::payload::{
-    ChangedAssumption, Dependency, ImpactReport, PublishAnalysis, RerunPlan, Status,
+    ChangedAssumption, Dependency, Figure, ImpactReport, PublishAnalysis, RerunPlan, Status,
 };
 
 events! {
@@ -17,6 +17,8 @@ events! {
         "An agent has published an analysis, or a new version of one, with what it has used.";
     Assessed(Box<ImpactAssessed>) = "assessed", effects: true, deadlines: false,
         "A decision or an assumption has changed on which analyses rest; whose they are, and who opened the case, is told.";
+    Estimated(Box<ImpactEstimated>) = "estimated", effects: true, deadlines: false,
+        "An agent has said what becomes of a figure, or has not; the report is completed, and told when no other answer is awaited.";
     RerunStarted(Box<RerunStarted>) = "rerun_started", effects: true, deadlines: false,
         "What rests on something that has changed is done again: it is said which analyses, in which order, and who is asked first.";
     RerunStepEnded(Box<RerunStepEnded>) = "rerun_step_ended", effects: true, deadlines: false,
@@ -56,6 +58,61 @@ pub struct ImpactAssessed {
     pub report: ImpactReport,
     /// Who is told: who opened the case, and the authors of affected analyses.
     pub told: Vec<AgentId>,
+    /// Who is asked for estimates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ask: Vec<AskedEstimate>,
+}
+
+/// A figure of which an agent is asked what becomes of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AskedEstimate {
+    /// The number of the question, from 1 in each case.
+    pub estimate: u32,
+    /// The analysis, and its version.
+    pub analysis_id: Token,
+    /// The version of it that is estimated from.
+    pub version: u32,
+    /// The figure.
+    pub metric: String,
+    /// The agent.
+    pub agent_id: AgentId,
+    /// How long its answer is awaited, in milliseconds.
+    pub within_ms: u64,
+    /// What the analysis uses, with the values that stand now.
+    pub uses: Vec<Dependency>,
+}
+
+/// What an agent has said of a figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EstimateOutcome {
+    /// What becomes of it.
+    Given {
+        /// The new value.
+        figure: Figure,
+        /// How sure the agent is, 0 to 1.
+        confidence: f64,
+    },
+    /// Nothing that can be used.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Contents of `estimated`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ImpactEstimated {
+    /// The number of the question.
+    pub estimate: u32,
+    /// What came of it.
+    pub outcome: EstimateOutcome,
+    /// The report that it belongs to, by its number in the case.
+    pub report: u32,
+    /// That report as it is now, and who is asked further.
+    pub assessed: ImpactAssessed,
+    /// Whether no other answer is awaited for the report: then it is told.
+    pub is_complete: bool,
 }
 
 /// An analysis that its author is asked to do again.

@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Heard, events};
 use crate::Aggregate;
-use concord_wire::id::CaseId;
-use concord_wire::payload::Remember;
+use concord_wire::Priority;
+use concord_wire::id::{AgentId, CaseId, Token};
+use concord_wire::payload::{MemoryReach, Remember};
+use serde_json::Value;
 
 events! {
     /// What can happen to the memory of an agent.
@@ -47,6 +49,42 @@ pub struct MemoryPut {
     pub version: u64,
     /// What was written.
     pub entry: Remember,
+    /// Whom it reaches without being asked for, and why. None outside cases, and where the case's policy tells nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<MemoryReach>,
+    /// Who is told of it at once, each alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub told: Vec<AgentId>,
     /// The message, and its sender, whose memory it is.
     pub heard: Heard,
+    /// The rules that it fulfils, in their order: each raises an alert. At most 8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fired: Vec<FiredRule>,
+}
+
+/// A rule that a version of a topic fulfils.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FiredRule {
+    /// Its name.
+    pub rule: Token,
+    /// The version of the rules.
+    pub rules_version: u32,
+    /// What has happened, as the rule calls it.
+    pub event_type: String,
+    /// At which priority everybody is told.
+    pub priority: Priority,
+    /// What it looked at before, shortened where it is long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<Value>,
+    /// The same now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<Value>,
+    /// What fulfilled the rule, in words.
+    pub because: String,
+    /// What the rule recommends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recommended_actions: Vec<String>,
+    /// Whether nobody is told: the agent's entries have raised as many alerts within an hour as the rules allow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withheld: bool,
 }

@@ -40,7 +40,14 @@ impl Layout {
                 consumers.extend(self.of_groups(kind));
                 consumers
             }
-            ConsumerKind::Exchange => self.of_types(kind, &EXCHANGED),
+            ConsumerKind::Exchange => {
+                let mut consumers = self.of_types(kind, &EXCHANGED);
+                let alerts = self.of_types(kind, &[MessageType::Alert]);
+                // Of any other priority it is a message like any other.
+                let urgent = |one: &ConsumerDefinition| one.stream_kind == StreamKind::Urgent;
+                consumers.extend(alerts.into_iter().filter(urgent));
+                consumers
+            }
             ConsumerKind::Completions => {
                 self.of_events(kind, |aggregate, info| aggregate.completes(info.name))
             }
@@ -136,6 +143,21 @@ impl Layout {
         kinds.flat_map(|kind| self.consumers_of(kind)).collect()
     }
 
+    /// The durable inboxes of an agent on `lane`, for what is said to it and for alerts, each with its stream, the name of its consumer, and
+    /// the subjects that it is given.
+    pub fn agent_inboxes(
+        &self,
+        lane: Lane,
+        agent: &concord_wire::AgentId,
+    ) -> [(StreamKind, String, String); 2] {
+        let alerts = self.subjects.agent_alerts(lane, agent);
+        let stream = StreamKind::of_lane(lane);
+        [
+            self.agent_inbox(lane, agent),
+            (stream, alerts.consumer, alerts.filter),
+        ]
+    }
+
     /// The durable inbox of an agent on `lane`: its stream, the name of its consumer, and the subjects that it is given.
     pub fn agent_inbox(
         &self,
@@ -224,7 +246,8 @@ pub enum ConsumerKind {
     Deadlines,
     /// Deadlines the broker has delivered, for the escalation timer.
     Due,
-    /// Requests between agents and their answers, for the coordinator: one consumer for each lane and message type.
+    /// Requests between agents and their answers, and urgent alerts to whomever, for the coordinator: one consumer for each lane and message
+    /// type.
     Exchange,
     /// Messages that may concern agents they are not addressed to, for the agent adapter: one consumer for each lane and message
     /// type, and for each lane and group.
@@ -340,7 +363,7 @@ mod tests {
                 .iter()
                 .filter(|name| name.contains("-email-") || name.contains("-webhook-"))
                 .count(),
-            16
+            20
         );
         assert!(
             names.contains(&"agent-adapter-email-debate-assigned".to_owned()),

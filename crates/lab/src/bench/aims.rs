@@ -7,6 +7,7 @@ use super::long::LongReport;
 use super::measurements::{Beside, Report};
 use super::meter::BROKER;
 use super::numbers::round;
+use super::tasks::TasksReport;
 
 /// Cases at once with which Concord is measured beside an orchestrator written by hand.
 pub(super) const BESIDE_BY_HAND: [usize; 2] = [32, 128];
@@ -206,6 +207,41 @@ pub(super) fn of_long(report: &LongReport) -> Vec<Aim> {
         }
     }
     aims
+}
+
+/// What is wanted of tasks.
+pub(super) fn of_tasks(report: &TasksReport) -> Vec<Aim> {
+    let by_turns = report
+        .strategies
+        .iter()
+        .find(|own| own.strategy == "round_robin");
+    let difference = by_turns.and_then(|own| own.most_minus_fewest);
+    let matching = &report.matching;
+    vec![
+        Aim::new(
+            "tasks a second by round robin",
+            by_turns.map(|own| own.per_second),
+            Bound::AtLeast(1_000.0),
+        )
+        .with_note(
+            by_turns.map(|own| format!("{} ms of processor time each", own.cpu_ms_per_task)),
+        ),
+        Aim::new(
+            "most tasks of an agent - fewest, by round robin",
+            difference.map(|difference| difference as f64),
+            Bound::AtMost(1.0),
+        ),
+        Aim::new(
+            "find_agents by skill, p99, ms",
+            Some(matching.by_skill.p99_ms),
+            Bound::AtMost(20.0),
+        ),
+        Aim::new(
+            "find_agents by text, p99, ms",
+            Some(matching.by_text.p99_ms),
+            Bound::AtMost(20.0),
+        ),
+    ]
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use concord_cli::shared::args::JsonArg;
 use concord_cli::shared::failure::Failure;
 use concord_cli::shared::output;
@@ -30,14 +30,19 @@ mod raw;
 mod ready_process;
 mod step;
 mod subjects;
+mod tasks;
 
 pub(crate) use agents::program::AgentArgs;
 use agents::{AgentKind, AgentProgram};
 use cases::Load;
 use measurements::Options;
+use tasks::TaskLoad;
 
 /// Cases of `--long`.
 const LONG_CASES: u32 = 100_000;
+/// Tasks of each strategy, and agents, of `--tasks`.
+const TASKS: &str = "500";
+const TASK_AGENTS: usize = 100;
 /// Cases of each other measurement.
 const CASES: u32 = 2_000;
 
@@ -55,6 +60,7 @@ Examples:
   target/dist/concord-lab bench --json
   target/dist/concord-lab bench --replicas 1,2,4 --cases 5000      one, two and four processes of each service
   target/dist/concord-lab bench --replicas 1 --agents rust         without Python
+  target/dist/concord-lab bench --tasks 10000 --agents 1000        tasks by each strategy, over a thousand agents
   target/dist/concord-lab bench --long                             100,000 cases: what grows with their number
   target/dist/concord-lab bench --long --cases 1000000 --json      for a night")]
 pub(crate) struct BenchArgs {
@@ -77,9 +83,15 @@ pub(crate) struct BenchArgs {
     /// the step, a lone case and an orchestrator written by hand.
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=32))]
     replicas: Vec<u8>,
-    /// What the five agents are written in; the lone case always has the fastest.
-    #[arg(long, value_enum, default_value = "python")]
-    agents: AgentKind,
+    /// What the five agents are written in, `python` or `rust`; the lone case always has the fastest. With --tasks how many agents
+    /// there are, 100 when absent.
+    #[arg(long, value_name = "KIND|N")]
+    agents: Option<AgentsArg>,
+    /// Measure nothing but so many tasks by each strategy, and how long it takes to find who can do something.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = TASKS,
+          value_parser = clap::value_parser!(u32).range(1..),
+          conflicts_with_all = ["deadlines_only", "flood", "long", "replicas"])]
+    tasks: Option<u32>,
     /// Measure nothing but what grows with the number of cases.
     #[arg(long, conflicts_with_all = ["deadlines_only", "flood"])]
     long: bool,
@@ -116,11 +128,20 @@ impl BenchArgs {
             replicas_concurrency: self.concurrency as usize,
             ..Options::new(folder)
         };
-        if self.deadlines_only || self.flood {
+        if self.deadlines_only || self.flood || self.tasks.is_some() {
             return Ok(options);
         }
+        let kind = match self.agents {
+            None => AgentKind::Python,
+            Some(AgentsArg::Kind(kind)) => kind,
+            Some(AgentsArg::Count(_)) => {
+                return Err(Failure::usage(
+                    "cases have five agents; --agents takes a number with --tasks, and python or rust without",
+                ));
+            }
+        };
         let options = Options {
-            agents: AgentProgram::find(self.agents)?,
+            agents: AgentProgram::find(kind)?,
             ..options
         };
         let options = Options {
@@ -142,6 +163,27 @@ impl BenchArgs {
             everything: false,
             ..options
         })
+    }
+
+    /// The tasks of `--tasks`; none without it.
+    fn task_load(&self) -> Result<Option<TaskLoad>, Failure> {
+        let Some(tasks) = self.tasks else {
+            return Ok(None);
+        };
+        let agents = match self.agents {
+            None => TASK_AGENTS,
+            Some(AgentsArg::Count(count)) => count,
+            Some(AgentsArg::Kind(_)) => {
+                return Err(Failure::usage(
+                    "the agents of tasks are simulated; --agents takes their number with --tasks, for example --agents 1000",
+                ));
+            }
+        };
+        Ok(Some(TaskLoad {
+            tasks: tasks as usize,
+            agents,
+            concurrency: self.concurrency as usize,
+        }))
     }
 
     /// The cases of `--long`.
@@ -171,6 +213,30 @@ impl BenchArgs {
     }
 }
 
+/// What `--agents` says: what five agents are written in, or how many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AgentsArg {
+    Kind(AgentKind),
+    Count(usize),
+}
+
+impl std::str::FromStr for AgentsArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(kind) = AgentKind::from_str(text, false) {
+            return Ok(Self::Kind(kind));
+        }
+        let count = text
+            .parse()
+            .ok()
+            .filter(|count| (1..=100_000).contains(count));
+        count.map(Self::Count).ok_or_else(|| {
+            "it is python or rust, or with --tasks a number of agents from 1 to 100000".to_owned()
+        })
+    }
+}
+
 /// Measures, and prints the report.
 pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
     let folder = tempfile::tempdir()
@@ -182,6 +248,12 @@ pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
         );
     }
     let failed = |error| Failure::failed(format!("{error:#}"));
+    if let Some(load) = args.task_load()? {
+        let tell = |what: &str| eprintln!("measuring {what}");
+        let report = tasks::measure(&options, load, tell).await.map_err(failed)?;
+        show(args.json, &report, tasks::print::tasks)?;
+        return result(report.limited);
+    }
     if args.long {
         let load = args.long(&options)?;
         let report = long::measure(&options, &load).await.map_err(failed)?;
@@ -270,6 +342,34 @@ mod tests {
             let error = parse(&[&rust[..], &[wrong]].concat()).unwrap_err();
             assert!(error.contains("--replicas"), "{error}");
         }
+    }
+
+    #[test]
+    fn agents_are_a_kind_for_cases_and_a_number_for_tasks() {
+        let load = |arguments: &[&str]| parse(arguments).unwrap().task_load();
+        let given = load(&["--tasks", "70", "--agents", "1000"])
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (given.tasks, given.agents, given.concurrency),
+            (70, 1_000, 32)
+        );
+        let usual = load(&["--tasks"]).unwrap().unwrap();
+        assert_eq!((usual.tasks, usual.agents), (500, 100));
+        assert!(load(&[]).unwrap().is_none());
+        assert_eq!(
+            load(&["--tasks", "--agents", "rust"]).unwrap_err().code(),
+            2
+        );
+        let of_cases = parse(&["--agents", "7"]).unwrap();
+        assert_eq!(
+            of_cases.options(Path::new("/nowhere")).unwrap_err().code(),
+            2
+        );
+        for wrong in [["--agents", "0"], ["--agents", "ruby"], ["--tasks", "0"]] {
+            assert!(parse(&wrong).is_err(), "{wrong:?}");
+        }
+        assert!(parse(&["--tasks", "5", "--long"]).is_err());
     }
 
     #[test]

@@ -178,7 +178,7 @@ pub(super) fn long(report: &LongReport) {
     aims(&report.aims);
 }
 
-fn aims(aims: &[Aim]) {
+pub(super) fn aims(aims: &[Aim]) {
     let mut table = Table::new(["aim", "value", "wanted", "", ""]);
     for aim in aims {
         let (result, style) = match aim.met {

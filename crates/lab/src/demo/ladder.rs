@@ -142,6 +142,7 @@ async fn send(
         from,
         to: Service::Coordinator,
         kind,
+        priority: Default::default(),
         case: Some(case),
         correlation_id: None,
         payload,

@@ -94,7 +94,10 @@ impl View {
             | CaseEvent::ReviewRecorded(_)
             | CaseEvent::GateReviewed(_)
             | CaseEvent::GatePassed(_)
+            | CaseEvent::Confirmed(_)
+            | CaseEvent::EstimateNoted(_)
             | CaseEvent::Joined(_)
+            | CaseEvent::Flagged(_)
             | CaseEvent::Cancelled(_) => {}
             CaseEvent::Decided(decided) => {
                 self.votes();

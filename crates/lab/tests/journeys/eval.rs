@@ -335,3 +335,42 @@ async fn a_server_that_fails_is_said_to_and_its_key_is_not_shown() {
         assert!(said.contains(part), "{said}");
     }
 }
+
+#[tokio::test]
+async fn pairs_are_made_of_the_clauses_of_contracts_and_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("contracts.jsonl");
+    let eval = async |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let file = file.to_str().unwrap();
+        let arguments = [
+            "eval",
+            "paraphrase",
+            "--contracts",
+            file,
+            "--no-model",
+            "--json",
+        ];
+        run(&arguments).await
+    };
+    let contracts = "{\"clauses\": {\"Governing Law\": [], \"Insurance\": []}}\n\n{\"clauses\": {\"Parties\": []}}\n";
+    let report = eval(contracts).await.json();
+    // Of two clauses and four recommendations that have other words, fifteen pairs each, and as many that differ.
+    assert_eq!(
+        (&report["clauses"], &report["pairs"]),
+        (&json!(3), &json!(180))
+    );
+    let row = |place: usize| &report["rows"][place];
+    assert_eq!(
+        (&row(0)["recall"], &row(0)["precision"]),
+        (&json!(0.0), &Value::Null)
+    );
+    assert_eq!(
+        (&row(1)["recall"], &row(1)["precision"]),
+        (&json!(0.2), &json!(1.0))
+    );
+    let said = eval("{\"clauses\": {}}\n{\"clauses\": 7}\n")
+        .await
+        .refused(65);
+    assert!(said.contains("contracts.jsonl, line 2"), "{said}");
+}

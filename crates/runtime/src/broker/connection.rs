@@ -7,7 +7,7 @@ use concord_credentials::CredentialsFile;
 use concord_events::topology::BROKER_VERSION_MIN;
 
 use crate::error_chain::ErrorChain;
-use crate::settings::BrokerSettings;
+use crate::settings::{self, BrokerSettings};
 
 /// How long the broker may take for one answer.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -52,6 +52,9 @@ pub enum Error {
         /// Its version.
         found: String,
     },
+    /// The place of the archive cannot be used.
+    #[error(transparent)]
+    Archive(#[from] settings::Error),
     /// Server addresses that cannot be parsed.
     #[error("{servers:?} is not a list of NATS addresses such as nats://127.0.0.1:4222")]
     Address {
@@ -182,11 +185,18 @@ fn password(broker: &BrokerSettings) -> Result<Option<String>, Error> {
     let Some(path) = &broker.password_file else {
         return Ok(None);
     };
-    let text = std::fs::read_to_string(path).map_err(|source| Error::PasswordFile {
+    let unusable = |source| Error::PasswordFile {
         path: path.display().to_string(),
         source,
-    })?;
-    Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
+    };
+    let text = std::fs::read_to_string(path).map_err(unusable)?;
+    let password = text.trim_end_matches(['\n', '\r']);
+    if password.is_empty() {
+        // The broker would say no more than that it refuses the user.
+        let empty = std::io::Error::new(std::io::ErrorKind::InvalidData, "it is empty");
+        return Err(unusable(empty));
+    }
+    Ok(Some(password.to_owned()))
 }
 
 /// The user and the password that an address names, as in `nats://eva:secret@127.0.0.1:4222`. The client library passes over
@@ -274,6 +284,9 @@ mod tests {
             std::fs::write(&path, format!("{text}\n")).unwrap();
             assert_eq!(password().unwrap().as_deref(), Some(text));
         }
+        std::fs::write(&path, "\n").unwrap();
+        let error = password().unwrap_err();
+        assert!(ErrorChain(&error).to_string().contains("it is empty"));
     }
 
     #[test]

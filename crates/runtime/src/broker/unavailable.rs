@@ -51,6 +51,8 @@ pub enum Operation {
     DescribePayloadStore,
     /// Create a consumer.
     CreateConsumer,
+    /// Remove a consumer.
+    RemoveConsumer,
     /// Describe a consumer.
     DescribeConsumer,
     /// Remove messages from a stream.
@@ -86,6 +88,7 @@ impl Operation {
             Self::ChangeStream => "change a stream",
             Self::DescribePayloadStore => "describe the object store of payloads",
             Self::CreateConsumer => "create a consumer",
+            Self::RemoveConsumer => "remove a consumer",
             Self::DescribeConsumer => "describe a consumer",
             Self::PurgeStream => "remove messages from a stream",
             Self::ReadArchived => "give a message, and neither did the archive",

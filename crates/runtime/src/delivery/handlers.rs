@@ -215,17 +215,14 @@ pub async fn step<P: Ports, M: Machine>(
         .instrument(span.clone())
         .await?;
     context.count_step::<M>(&outcome);
-    match outcome {
-        Outcome::Rejected(fault) => Err(HandleError::Refused(fault)),
-        Outcome::Appended { event, .. } => {
-            span.record("deliberation.outcome", event);
-            Ok(Ack::Acknowledge)
-        }
-        Outcome::Ignored(reason) => {
-            span.record("deliberation.outcome", reason.as_str());
-            Ok(Ack::Acknowledge)
-        }
-    }
+    let outcome = match outcome {
+        Outcome::Rejected(fault) => return Err(HandleError::Refused(fault)),
+        Outcome::Appended { event, .. } => event,
+        Outcome::Ignored(reason) => reason.as_str(),
+    };
+    span.record("deliberation.outcome", outcome);
+    span.in_scope(|| tracing::debug!(aggregate, id = %id, outcome, "Decided."));
+    Ok(Ack::Acknowledge)
 }
 
 /// Own events become effects.

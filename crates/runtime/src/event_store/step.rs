@@ -154,6 +154,17 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
         Ok(cached.versioned.clone())
     }
 
+    /// The aggregate as some copy of the stream has it, which may lag: a quarter of what asking the leader costs. For what may be a
+    /// moment old, and for what a step looks at again before it decides.
+    pub async fn peek(&self, id: &Token) -> Result<Versioned<M>, Error> {
+        let slot = self.cache.slot::<Slot<M>>(id);
+        let mut cached = slot.lock().await;
+        self.refresh(&mut cached, id, Consistency::Any, None)
+            .await?;
+        self.cache.weigh(id, &slot, cached.weight);
+        Ok(cached.versioned.clone())
+    }
+
     /// Does one step.
     pub async fn step(
         &self,

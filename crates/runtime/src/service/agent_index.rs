@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use concord_domain::activation::{Matcher, Parameters, Query};
+use concord_domain::activation::{Matcher, Parameters};
 use concord_wire::AgentId;
 use concord_wire::payload::{Card, Criteria};
 
@@ -98,26 +98,14 @@ impl AgentIndex {
         fits: impl Fn(&AgentId) -> bool,
         found: &mut Vec<(AgentId, f64)>,
     ) {
-        let query = Query {
-            text,
-            vector: None,
-            parts: &[],
-            previous: None,
-            participations: &BTreeMap::new(),
-            audience: None,
-            from: None,
-        };
-        let ranked = self.matcher.rank(&query).into_iter();
-        let probable = ranked.take_while(|one| one.probability >= TEXT_PROBABILITY);
-        let fitting: Vec<_> = probable.filter(|one| fits(one.agent)).collect();
-        for one in fitting {
-            if found.len() >= most {
-                return;
-            }
-            if !found.iter().any(|(agent, _)| agent == one.agent) {
-                found.push((one.agent.clone(), one.probability));
-            }
-        }
+        let by_names: BTreeSet<AgentId> = found.iter().map(|(agent, _)| agent.clone()).collect();
+        let left = most.saturating_sub(found.len());
+        let about = self.matcher.about(text, TEXT_PROBABILITY).into_iter();
+        let more = about.filter(|one| !by_names.contains(one.agent) && fits(one.agent));
+        found.extend(
+            more.take(left)
+                .map(|one| (one.agent.clone(), one.probability)),
+        );
     }
 }
 

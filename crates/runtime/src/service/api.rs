@@ -8,10 +8,12 @@ use async_nats::service::{self, ServiceExt};
 use bytes::Bytes;
 use concord_domain::aggregates::person::{self, Authority};
 use concord_wire::payload::ErrorReport;
-use concord_wire::subject::Subject;
+use concord_wire::subject::{Subject, SubjectSpace};
 use concord_wire::{AgentId, ErrorCode, Fault};
 use futures::StreamExt;
+use serde_json::json;
 
+use crate::clock;
 use crate::error_chain::ErrorChain;
 use crate::event_store::step;
 use crate::ports::Ports;
@@ -66,6 +68,7 @@ pub(crate) async fn register(
     let metadata = HashMap::from([
         ("pid".to_owned(), std::process::id().to_string()),
         ("http".to_owned(), http.unwrap_or("").to_owned()),
+        ("host".to_owned(), host()),
     ]);
     let service = runner
         .broker
@@ -73,6 +76,8 @@ pub(crate) async fn register(
         .service_builder()
         .description(format!("Concord's {}", runner.service))
         .metadata(metadata)
+        // By which `concord doctor` sees that the clock of a process is wrong.
+        .stats_handler(|_, _| json!({ "clock": clock::now() }))
         .start(
             format!("concord-{}", runner.service),
             env!("CARGO_PKG_VERSION"),
@@ -107,6 +112,12 @@ pub(crate) async fn register(
         }
     }
     Ok(Registration { _service: service })
+}
+
+/// The name of the machine, which is that of the pod where there are pods; empty where it is not known.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    name.unwrap_or_default().trim().to_owned()
 }
 
 /// A verb, and what is needed to say who may ask for it.
@@ -161,6 +172,13 @@ impl Asked {
     }
 
     async fn respond(&self, request: service::Request) {
+        // The service may publish there, and whoever asks may not: what it answers would pass for its own word.
+        let reply = request.message.reply.as_deref().unwrap_or_default();
+        if is_of_installation(reply, self.runner.context().ports.subjects()) {
+            let subject = &request.message.subject;
+            tracing::warn!(%subject, %reply, "Somebody wants an answer on a subject of the installation; there is none.");
+            return;
+        }
         let result = self
             .answer(&request)
             .await
@@ -172,6 +190,11 @@ impl Asked {
             tracing::warn!(%error, "An answer could not be sent.");
         }
     }
+}
+
+/// Whether an answer would go where services, agents or the broker itself are spoken to.
+fn is_of_installation(reply: &str, subjects: &SubjectSpace) -> bool {
+    reply.starts_with('$') || reply.starts_with(&format!("{}.", subjects.prefix()))
 }
 
 /// It is not known who asks.

@@ -135,7 +135,7 @@ fn fail(code: u8, error: &dyn std::error::Error) -> ExitCode {
 
 async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
     let drain = Duration::from_millis(settings.work.drain_ms);
-    let _telemetry = match telemetry::start(R::SERVICE.as_str(), &settings.telemetry, drain) {
+    let mut telemetry = match telemetry::start(R::SERVICE.as_str(), &settings.telemetry, drain) {
         Ok(telemetry) => telemetry,
         Err(error) => return fail(EXIT_SETTINGS, &error),
     };
@@ -167,9 +167,12 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
     };
     let work = Arc::new(settings.work.clone());
     let metrics = Metrics::with_steps(&ports.step_counters);
-    let mut context = ServiceContext::new(R::SERVICE, ports, metrics, work);
+    let mut context = ServiceContext::new(R::SERVICE, ports, metrics.clone(), work);
     context.records_spans = !settings.telemetry.otlp_endpoint.is_empty();
     let runner = ServiceRunner::new(context, settings.http.ready_lag_max, stop);
+    if let Some(exporter) = telemetry.take_metrics() {
+        runner.spawn(exporter.run(move || metrics.text(), runner.stop.clone()));
+    }
     serve::<R>(runner, http, settings).await
 }
 

@@ -31,6 +31,20 @@ fn what_is_archived_needs_a_place() {
     assert_eq!(given(&[after, place]), Ok(()));
     let refused = given(&[after]).unwrap_err();
     assert!(refused.contains("storage.archive is not"), "{refused}");
+    let store = "storage.s3.endpoint=http://127.0.0.1:9000";
+    assert_eq!(
+        given(&[after, "storage.archive=s3://cases/eu", store]),
+        Ok(())
+    );
+    for (place, named) in [
+        ("storage.archive=s3://Cases", "s3://BUCKET/PREFIX"),
+        ("storage.archive=gs://cases", "a folder, s3://BUCKET/PREFIX"),
+    ] {
+        let refused = given(&[after, place]).unwrap_err();
+        assert!(refused.contains(named), "{refused}");
+    }
+    let refused = given(&["storage.archive=s3://cases", "storage.s3.endpoint=minio"]).unwrap_err();
+    assert!(refused.contains("storage.s3.endpoint"), "{refused}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The collector that spans are sent to: over HTTP, or HTTPS as hosted agents are called.
+//! The collector that spans, log lines and metrics are sent to: over HTTP, or HTTPS as hosted agents are called.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use url::Url;
 
 use crate::error_chain::ErrorChain;
 
-/// How long one attempt to send spans may take.
+/// How long one attempt to send something may take.
 const ATTEMPT_MAX: Duration = Duration::from_secs(5);
-/// Most bytes of what a collector answers, which says how many spans it did not take, and why.
+/// Most bytes of what a collector answers, which says how much it did not take, and why.
 const ANSWER_BYTES_MAX: usize = 65_536;
 
 /// Why a collector cannot be called.
@@ -29,6 +29,8 @@ pub enum Error {
 
 /// Sends on the service's runtime: the exporter works on a thread of its own, where there is none.
 pub(crate) struct Collector {
+    /// What is sent, as the beginning of a sentence.
+    what: &'static str,
     caller: Arc<Caller>,
     runtime: tokio::runtime::Handle,
     /// Whether the last attempt failed.
@@ -43,7 +45,11 @@ impl std::fmt::Debug for Collector {
 
 impl Collector {
     /// The one at an address, whose certificate the system's authorities have signed, or one in a file (PEM).
-    pub(crate) fn new(address: &str, authorities: Option<&Path>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        what: &'static str,
+        address: &str,
+        authorities: Option<&Path>,
+    ) -> Result<Self, Error> {
         let url = Url::parse(address).map_err(|_| Error::Address)?;
         let plain = url.username().is_empty() && url.password().is_none();
         let origin = Origin::of(&url).filter(|_| plain).ok_or(Error::Address)?;
@@ -51,6 +57,7 @@ impl Collector {
         let allowed = Allowed::new(vec![origin], true, ("telemetry.otlp_endpoint", "nothing"));
         let caller = Arc::new(Caller::new(allowed, authorities)?);
         Ok(Self {
+            what,
             caller,
             runtime: tokio::runtime::Handle::current(),
             fails: AtomicBool::new(false),
@@ -64,13 +71,14 @@ impl Collector {
             Ok(response) => Some(format!("it answers {}", response.status())),
             Err(error) => Some(ErrorChain(&**error).to_string()),
         };
+        let what = self.what;
         let failed_before = self.fails.swap(why.is_some(), Ordering::Relaxed);
         match why {
             Some(why) if !failed_before => tracing::warn!(
                 %collector, %why,
-                "Spans cannot be sent to the collector; those that it does not take are lost. Nothing else is affected."
+                "{what} cannot be sent to the collector; those that it does not take are lost. Nothing else is affected."
             ),
-            None if failed_before => tracing::info!(%collector, "Spans are being sent again."),
+            None if failed_before => tracing::info!(%collector, "{what} are being sent again."),
             _ => {}
         }
     }
@@ -129,7 +137,7 @@ mod tests {
             "https://collector.example.org",
             "https://[::1]:4318/otlp",
         ] {
-            assert!(Collector::new(good, None).is_ok(), "{good}");
+            assert!(Collector::new("Spans", good, None).is_ok(), "{good}");
         }
         for bad in [
             "",
@@ -137,12 +145,16 @@ mod tests {
             "ftp://collector",
             "https://me:secret@collector",
         ] {
-            let error = Collector::new(bad, None).unwrap_err();
+            let error = Collector::new("Spans", bad, None).unwrap_err();
             assert!(matches!(error, Error::Address), "{bad}: {error}");
             assert!(!error.to_string().contains("secret"));
         }
-        let error =
-            Collector::new("https://collector", Some(Path::new("/nowhere.pem"))).unwrap_err();
+        let error = Collector::new(
+            "Spans",
+            "https://collector",
+            Some(Path::new("/nowhere.pem")),
+        )
+        .unwrap_err();
         assert!(matches!(error, Error::Tls(_)), "{error}");
     }
 }

@@ -15,6 +15,9 @@ impl Agents {
         let due = due_of(message);
         let soon = self.random.between(0, 300);
         let draft = self.finding(reader, &case);
+        for _ in 0..self.random.between(0, 2) {
+            self.confirm(world, reader);
+        }
         match self.random.between(0, 99) {
             0..45 => self.say(world, soon, &draft),
             45..57 => {
@@ -118,7 +121,7 @@ impl Agents {
     /// A finding of `from` in `case`.
     pub(super) fn finding(&mut self, from: &str, case: &str) -> Draft {
         let mut payload = json!({ "summary": format!("what {from} concluded") });
-        let maybe: [(&str, f64, Value); 6] = [
+        let maybe: [(&str, f64, Value); 7] = [
             (
                 "risk_score",
                 0.8,
@@ -141,6 +144,7 @@ impl Agents {
                 0.4,
                 json!([{ "subject": "cap", "attribute": "amount", "value": self.random.between(1, 2) }]),
             ),
+            ("estimates", 0.5, self.estimates()),
         ];
         if let Some(fields) = payload.as_object_mut() {
             for (name, probability, value) in maybe {
@@ -156,15 +160,55 @@ impl Agents {
         } else {
             Value::Null
         };
+        let id = self.fresh_id();
+        self.findings.push((case.into(), id.clone()));
         Draft {
             from: from.into(),
             to: Service::Coordinator,
             kind: "finding",
             case: Some(case.into()),
-            id: self.fresh_id(),
+            id,
             payload,
             more,
         }
+    }
+
+    /// Somebody confirms a finding that there is, or will be; also its author does, who must not, or somebody outside the case.
+    fn confirm(&mut self, world: &mut World, from: &str) {
+        let Some((case, finding)) = self.random.pick(&self.findings).cloned() else {
+            return;
+        };
+        let confidence = self.random.between(0, 10) as f64 / 10.0;
+        let draft = Draft {
+            from: from.into(),
+            to: Service::Coordinator,
+            kind: "confirmation",
+            case: Some(case),
+            id: self.fresh_id(),
+            payload: json!({ "confirms": finding }),
+            more: json!({ "metadata": { "confidence": confidence } }),
+        };
+        let in_ms = self.random.between(100, 2_500);
+        self.twice(world, in_ms, &draft);
+    }
+
+    /// Estimates of a margin and of a revenue, in several units.
+    fn estimates(&mut self) -> Value {
+        let margin = self.random.pick(&[
+            (25.0, "%"),
+            (26.0, "%"),
+            (30.0, "%"),
+            (0.25, "fraction"),
+            (0.3, ""),
+            (25.0, "USD"),
+        ]);
+        let revenue = self.random.pick(&[(1.0, "USD million"), (900.0, "k USD")]);
+        let stated = [("operating margin", margin), ("revenue", revenue)];
+        let estimates = stated.into_iter().filter_map(|(metric, stated)| {
+            let (value, unit) = stated?;
+            Some(json!({ "metric": metric, "value": value, "unit": unit }))
+        });
+        estimates.collect()
     }
 
     fn critical(&mut self) -> Value {

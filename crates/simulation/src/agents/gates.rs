@@ -20,6 +20,11 @@ impl Agents {
             Some("debate_provisional") => {
                 let gate = text(data, "/outcome/provisional/review_at").map(str::to_owned);
                 let debate = text(data, "/debate_id").unwrap_or_default().to_owned();
+                // Some work with what stands provisionally.
+                for _ in 0..self.random.between(1, 4) {
+                    let from = self.somebody();
+                    self.publish(world, from, case.clone(), 400);
+                }
                 let digest = data
                     .pointer("/outcome")
                     .and_then(signing::digest_of_outcome);
@@ -55,6 +60,12 @@ impl Agents {
     ) {
         let in_ms = self.random.between(0, 9_000);
         let digest = digest.as_deref();
+        // Many override when the case is at its gate.
+        for _ in 0..self.random.between(0, 2) {
+            let later = self.reviewing(case, overriding(gate, debate));
+            let in_ms = self.random.between(6_000, 40_000);
+            self.say(world, in_ms, &later);
+        }
         let draft = self.verdict(case, gate, debate, digest);
         match self.random.between(0, 99) {
             0..60 => self.say(world, in_ms, &draft),
@@ -89,10 +100,7 @@ impl Agents {
     fn verdict(&mut self, case: &str, gate: &str, debate: &str, digest: Option<&str>) -> Draft {
         let payload = match self.random.between(0, 9) {
             0..4 => json!({ "gate": gate, "action": "confirm", "debate_id": debate }),
-            4..7 => json!({
-                "gate": gate, "action": "override", "debate_id": debate, "position": "28 %", "value": 28,
-                "rationale": "The management has said so.",
-            }),
+            4..7 => overriding(gate, debate),
             7..9 => {
                 json!({ "gate": gate, "action": "redebate", "debate_id": debate, "context": "New figures." })
             }
@@ -133,4 +141,12 @@ impl Agents {
             }
         }
     }
+}
+
+/// A review that puts something else in the place of what stands provisionally.
+fn overriding(gate: &str, debate: &str) -> Value {
+    json!({
+        "gate": gate, "action": "override", "debate_id": debate, "position": "28 %", "value": 28,
+        "rationale": "The management has said so.",
+    })
 }

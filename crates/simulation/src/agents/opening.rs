@@ -102,6 +102,14 @@ impl Agents {
             "answers_min": self.random.between(2, 3),
             "set_aside_max": self.random.between(0, 4),
             "vote_rule": self.random.pick(&rule),
+            "estimates": { "compared": true, "tolerance": { "relative": self.random.pick(&[0.0, 0.1, 0.3]) } },
+            "confirmations": if finding_timeout % 5 < 3 { "count" } else { "shown" },
+            // In every other case everybody is told of what matters.
+            "importance": {
+                "filtered": finding_timeout.is_multiple_of(2),
+                "synthesis_every_ms": if finding_timeout.is_multiple_of(6) { 2_500 } else { 0 },
+            },
+            "impact": { "reruns": if finding_timeout % 7 < 5 { "automatic" } else { "manual" } },
             "memory_sync_ms": if self.random.chance(0.4) { self.random.between(20, 2_500) } else { 0 },
         });
         self.add_ladder(&mut policy);

@@ -9,6 +9,7 @@ use concord_domain::aggregates::debate::DebateInput;
 use concord_domain::aggregates::person::PersonInput;
 use concord_domain::aggregates::policy::PolicyInput;
 use concord_domain::aggregates::review_queue::QueueInput;
+use concord_domain::aggregates::watch::WatchInput;
 use concord_events::DeadlineControl;
 use concord_wire::payload::PersonRecord;
 use concord_wire::subject::Service;
@@ -34,6 +35,7 @@ pub(crate) struct Operation {
 #[derive(Debug, Clone)]
 pub(crate) enum Verb {
     Policy(PolicyInput),
+    Watch(WatchInput),
     Person(PersonInput),
     Queue(QueueInput),
     Debate(Token, DebateInput),
@@ -44,7 +46,9 @@ impl Operation {
     /// Who is asked.
     pub(crate) fn service(&self) -> Service {
         match self.verb {
-            Verb::Case(..) | Verb::Person(_) | Verb::Policy(_) => Service::Coordinator,
+            Verb::Case(..) | Verb::Person(_) | Verb::Policy(_) | Verb::Watch(_) => {
+                Service::Coordinator
+            }
             Verb::Queue(_) | Verb::Debate(..) => Service::DebateFacilitator,
         }
     }
@@ -66,6 +70,10 @@ impl Operation {
             }) => (
                 "put_policy",
                 json!({ "name": name, "policy": policy, "bounds": bounds, "by": by, "why": why }),
+            ),
+            Verb::Watch(WatchInput::Put { rules, by, why }) => (
+                "put_alert_rules",
+                json!({ "rules": rules, "by": by, "why": why }),
             ),
             Verb::Person(PersonInput::Register { person, by }) => {
                 ("register_person", json!({ "person": person, "by": by }))
@@ -107,7 +115,9 @@ impl Operation {
                 "cancel_case",
                 json!({ "case_id": id, "by": by, "why": why }),
             ),
-            Verb::Queue(_) | Verb::Debate(..) | Verb::Case(..) => ("none", Value::Null),
+            Verb::Queue(_) | Verb::Debate(..) | Verb::Case(..) | Verb::Watch(_) => {
+                ("none", Value::Null)
+            }
         };
         (name, request.to_string().into_bytes())
     }
@@ -361,6 +371,6 @@ impl Agents {
 }
 
 /// Who gives orders.
-fn olga() -> Option<AgentId> {
+pub(super) fn olga() -> Option<AgentId> {
     AgentId::new(OPENER).ok()
 }

@@ -58,7 +58,7 @@ impl Agents {
         }
     }
 
-    fn somebody(&mut self) -> String {
+    pub(super) fn somebody(&mut self) -> String {
         let name = self.random.pick(&NAMES).copied();
         name.unwrap_or(STRANGER).to_owned()
     }
@@ -115,8 +115,14 @@ impl Agents {
         let topic = self.random.pick(&["margin", "price", "rate"]).copied();
         let agent = self.random.chance(0.1).then(|| self.somebody());
         let based_on = self.random.chance(0.3).then(|| self.random.between(0, 2));
+        let value = if self.random.chance(0.4) {
+            let value = self.random.pick(&[24.0, 26.0, 31.0]);
+            json!({ "metric": "operating margin", "value": value, "unit": "%" })
+        } else {
+            json!(self.random.between(0, 9))
+        };
         let parameters = json!({
-            "agent": agent, "topic": topic, "value": self.random.between(0, 9), "based_on": based_on,
+            "agent": agent, "topic": topic, "value": value, "based_on": based_on,
             "importance": self.random.between(0, 11) as f64 / 10.0,
         });
         let draft = Draft {
@@ -133,7 +139,13 @@ impl Agents {
 
     /// Publishes an analysis of few that there are, on others of them and on what is disputed. Some would close a circle, some use what
     /// there is not, and some are those of somebody else.
-    fn publish(&mut self, world: &mut World, from: String, case: String, within_ms: u64) {
+    pub(super) fn publish(
+        &mut self,
+        world: &mut World,
+        from: String,
+        case: String,
+        within_ms: u64,
+    ) {
         let names = ["dcf", "peers", "memo", "note"];
         let id = self.random.pick(&names).copied();
         let mut depends_on = Vec::new();
@@ -143,7 +155,8 @@ impl Agents {
             }
             depends_on.push(match kind {
                 "assumption" => {
-                    json!({ "kind": kind, "id": "risk_score", "value": self.random.between(0, 99) })
+                    let named = self.random.pick(&["risk_score", "operating_margin"]);
+                    json!({ "kind": kind, "id": named, "value": self.random.between(0, 99) })
                 }
                 _ => {
                     let used = self.random.pick(&names).copied();

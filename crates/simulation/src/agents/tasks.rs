@@ -4,7 +4,7 @@
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use super::{Agents, Draft, NAMES, OPENERS, STRANGER, due_of, text};
+use super::{Agents, Draft, NAMES, OPENER, OPENERS, STRANGER, Silent, due_of, text};
 use crate::world::World;
 
 /// How many tasks each agent works on at a time, as its card says; none for no limit.
@@ -41,6 +41,36 @@ impl Agents {
         for _ in 0..self.random.between(0, 3) {
             self.meddle_with_tasks(world);
         }
+        if self.random.chance(0.5) {
+            self.fall_silent(world);
+        }
+    }
+
+    /// Somebody answers nothing for a while, and is given tasks meanwhile and later.
+    fn fall_silent(&mut self, world: &mut World) {
+        let agent = self.random.pick(&NAMES).copied().unwrap_or(STRANGER);
+        let from_ms = self.random.between(0, 2_000);
+        let until_ms = from_ms + self.random.between(6_000, 30_000);
+        self.silent = Some(Silent {
+            agent,
+            from_ms,
+            until_ms,
+        });
+        for number in 1..=16 {
+            let terms = json!({
+                "task_id": format!("s-{number}"), "strategy": "broadcast", "task": { "type": "sum" },
+                "criteria": { "agents": [agent] }, "deadline_ms": self.random.between(200, 1_000),
+            });
+            let in_ms = from_ms + number * self.random.between(1_000, 2_500);
+            self.ask_coordinator(world, in_ms, OPENER, "open_task", &terms);
+        }
+    }
+
+    /// Whether an agent answers nothing now.
+    pub(super) fn is_silent(&self, world: &World, agent: &str) -> bool {
+        self.silent.as_ref().is_some_and(|silent| {
+            silent.agent == agent && (silent.from_ms..silent.until_ms).contains(&world.now)
+        })
     }
 
     fn open_task(&mut self, world: &mut World, number: u64) {
@@ -158,7 +188,7 @@ impl Agents {
         self.tell_coordinator(world, in_ms, by, kind, payload.clone(), more);
     }
 
-    fn ask_coordinator(
+    pub(super) fn ask_coordinator(
         &mut self,
         world: &mut World,
         in_ms: u64,
@@ -170,7 +200,7 @@ impl Agents {
         self.tell_coordinator(world, in_ms, from, "request", payload, json!({}));
     }
 
-    fn tell_coordinator(
+    pub(super) fn tell_coordinator(
         &mut self,
         world: &mut World,
         in_ms: u64,

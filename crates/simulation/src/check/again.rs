@@ -4,17 +4,23 @@
 //! failed or a cache was wrong, replays well and is found here.
 
 use concord_debate_facilitator::route::FollowUp;
-use concord_domain::aggregates::case::{CaseMachine, CaseState};
+use concord_domain::aggregates::case::{CaseInput, CaseMachine, CaseState, SharedNow, flag_of};
 use concord_domain::aggregates::debate::{Command, DebateInput, DebateMachine};
 use concord_domain::aggregates::detection::DetectionMachine;
+use concord_domain::aggregates::impact::ImpactState;
 use concord_domain::aggregates::track_record::TrackRecordMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
-use concord_events::{AggregateEvent, DebateEvent, DetectionEvent, Origin, StoredEvent, event_id};
+use concord_events::{
+    AggregateEvent, AlertEvent, CaseEvent, DebateEvent, DetectionEvent, Origin, StoredEvent,
+    event_id,
+};
 use concord_runtime::Routed;
+use concord_wire::payload::AlertFlag;
 use concord_wire::{CaseId, Envelope};
 
 use super::archive::{Archive, Histories};
+use super::shared::reruns;
 use super::{authority, records};
 use crate::agents::operators::Verb;
 
@@ -33,6 +39,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             });
             said.into_iter()
                 .flat_map(|input| authority::of_case(archive, record.sequence, input))
+                .map(|input| with_shared(record, input))
                 .chain(ordered)
                 .collect()
         }
@@ -41,6 +48,8 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
         })
         .into_iter()
         .flat_map(|input| authority::with_policies(archive, record.sequence, input))
+        .chain(flagged(archive, record))
+        .chain(reruns::figures(archive, record))
         .collect(),
     });
     decided_again::<DebateMachine>(&archive.debates, violations, |record| {
@@ -87,7 +96,9 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
 fn of_one_cause(archive: &Archive, violations: &mut Vec<String>) {
     decided_again::<TrackRecordMachine>(&archive.records, violations, |record| {
         let verdicts = records::causes(archive, record).into_iter();
-        verdicts.map(|(_, observe)| observe).collect()
+        verdicts
+            .map(|(_, observe)| records::telling(record, observe))
+            .collect()
     });
     decided_again::<DetectionMachine>(&archive.detections, violations, |record| {
         let Ok(case) = CaseId::new(record.meta.id.as_str()) else {
@@ -101,13 +112,50 @@ fn of_one_cause(archive: &Archive, violations: &mut Vec<String>) {
     });
 }
 
+/// The alert that a flag follows from, with what was read of the analyses: it counts as it was at that instant.
+fn flagged(archive: &Archive, record: &StoredEvent<CaseEvent>) -> Option<CaseInput> {
+    let CaseEvent::Flagged(flagged) = &record.event else {
+        return None;
+    };
+    let raised = archive.alerts.get(&flagged.flag.alert)?.first()?;
+    let AlertEvent::Raised(said) = &raised.event else {
+        return None;
+    };
+    let alert = (&raised.meta.id, raised.meta.at, said);
+    let (case, analyses) = (CaseState::default(), ImpactState::default());
+    let flag = AlertFlag {
+        affected: flagged.flag.affected.clone(),
+        ..flag_of(alert, &case, &analyses)
+    };
+    (raised.meta.event_id == record.meta.cause).then(|| CaseInput::Flag(Box::new(flag)))
+}
+
 /// A request to open a debate with what was read of track records and precedents: they count as they were at that instant.
 fn with_known(record: &StoredEvent<DebateEvent>, input: DebateInput) -> DebateInput {
     match (input, &record.event) {
         (DebateInput::Open(mut opening), DebateEvent::Opened(opened)) => {
             opening.prior_knowledge.credibility = opened.credibility.clone();
             opening.prior_knowledge.precedents = opened.precedents.clone();
+            opening.prior_knowledge.regime = opened.terms.circumstances.regime.clone();
+            let named = &opening.request.terms.dependants;
+            let known = opened.terms.dependants.iter();
+            opening.prior_knowledge.dependants =
+                known.filter(|one| !named.contains(one)).cloned().collect();
             DebateInput::Open(opening)
+        }
+        (input, _) => input,
+    }
+}
+
+/// Who is let in, with what was read of the board and the commitments: they count as they were at that instant.
+fn with_shared(record: &StoredEvent<CaseEvent>, input: CaseInput) -> CaseInput {
+    match (input, &record.event) {
+        (CaseInput::Add(mut received), CaseEvent::Joined(joined)) => {
+            received.shared = SharedNow {
+                board: joined.briefing.board.clone(),
+                leases: joined.briefing.commitments.clone(),
+            };
+            CaseInput::Add(received)
         }
         (input, _) => input,
     }

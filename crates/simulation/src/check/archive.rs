@@ -8,9 +8,10 @@ use concord_events::non_event::is_acknowledgement;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{
-    AggregateEvent, BoardEvent, CaseEvent, CommitmentEvent, DeadlineEvent, DebateEvent,
+    AggregateEvent, AlertEvent, BoardEvent, CaseEvent, CommitmentEvent, DeadlineEvent, DebateEvent,
     DetectionEvent, EventMeta, ImpactEvent, MemoryEvent, OpenerEvent, PersonEvent, PolicyEvent,
-    RequestEvent, ReviewQueueEvent, StoredEvent, TrackRecordEvent, WakeEvent,
+    RequestEvent, ReviewQueueEvent, StoredEvent, SynthesisEvent, TrackRecordEvent, WakeEvent,
+    WatchEvent,
 };
 use concord_wire::{MessageId, Token, dialect};
 
@@ -42,6 +43,9 @@ pub(crate) struct Archive {
     pub(crate) commitments: Histories<CommitmentEvent>,
     pub(crate) analyses: Histories<ImpactEvent>,
     pub(crate) memories: Histories<MemoryEvent>,
+    pub(crate) syntheses: Histories<SynthesisEvent>,
+    pub(crate) alerts: Histories<AlertEvent>,
+    pub(crate) watches: Histories<WatchEvent>,
     pub(crate) wakes: Histories<WakeEvent>,
     /// The events of each kind of aggregate, in order: where each is, and its bytes.
     stored: BTreeMap<Aggregate, Vec<RawEvent>>,
@@ -50,6 +54,10 @@ pub(crate) struct Archive {
     /// When each event was stored, by sequence.
     pub(crate) stored_at: BTreeMap<u64, u64>,
     pub(crate) messages: Vec<Message>,
+    /// What was said on the urgent lane.
+    pub(crate) urgent: Vec<Message>,
+    /// Sequences of urgent messages that are kept among the dead.
+    pub(crate) dead_urgent: BTreeSet<u64>,
     /// Places in [`Self::messages`], by `message_id`.
     pub(crate) by_id: BTreeMap<MessageId, Vec<usize>>,
     /// Sequences of messages that are kept among the dead, with the place that was wrong in them.
@@ -85,13 +93,24 @@ impl Archive {
         archive.commitments = archive.histories();
         archive.analyses = archive.histories();
         archive.memories = archive.histories();
+        archive.syntheses = archive.histories();
+        archive.alerts = archive.histories();
+        archive.watches = archive.histories();
         archive.wakes = archive.histories();
         for stored in world.broker.messages(StreamKind::Messages) {
             archive.message(world, stored);
         }
+        let urgent = world.broker.messages(StreamKind::Urgent).iter();
+        archive.urgent = urgent.map(|stored| read(world, stored)).collect();
         for stored in world.broker.messages(StreamKind::Dead) {
-            if let Some((StreamKind::Messages, sequence, pointer)) = &stored.publication.original {
-                archive.dead.insert(*sequence, pointer.clone());
+            match &stored.publication.original {
+                Some((StreamKind::Messages, sequence, pointer)) => {
+                    archive.dead.insert(*sequence, pointer.clone());
+                }
+                Some((StreamKind::Urgent, sequence, _)) => {
+                    archive.dead_urgent.insert(*sequence);
+                }
+                _ => {}
             }
         }
         archive
@@ -131,25 +150,14 @@ impl Archive {
     }
 
     fn message(&mut self, world: &World, stored: &Stored) {
-        let subject = world.subjects().parse(&stored.publication.subject).ok();
-        let body = Arc::clone(&stored.publication.body);
-        let envelope = subject
-            .as_ref()
-            .and_then(|subject| dialect::read(&body, None, subject).ok())
-            .map(|(read, _)| read);
-        if let Some(envelope) = &envelope {
+        let message = read(world, stored);
+        if let Some(envelope) = &message.envelope {
             self.by_id
                 .entry(envelope.message_id.clone())
                 .or_default()
                 .push(self.messages.len());
         }
-        self.messages.push(Message {
-            sequence: stored.sequence,
-            at: stored.at,
-            subject,
-            envelope,
-            body,
-        });
+        self.messages.push(message);
     }
 
     /// The messages of this id.
@@ -175,5 +183,21 @@ impl Archive {
     /// Ids of the aggregates that there are.
     pub(crate) fn opened(&self) -> BTreeSet<&Token> {
         self.cases.keys().chain(self.debates.keys()).collect()
+    }
+}
+
+fn read(world: &World, stored: &Stored) -> Message {
+    let subject = world.subjects().parse(&stored.publication.subject).ok();
+    let body = Arc::clone(&stored.publication.body);
+    let envelope = subject
+        .as_ref()
+        .and_then(|subject| dialect::read(&body, None, subject).ok())
+        .map(|(read, _)| read);
+    Message {
+        sequence: stored.sequence,
+        at: stored.at,
+        subject,
+        envelope,
+        body,
     }
 }

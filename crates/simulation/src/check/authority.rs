@@ -14,7 +14,7 @@ use concord_wire::policy::PolicyRequest;
 use super::archive::Archive;
 
 /// What somebody was allowed at the times before the event at `before`.
-fn earlier(archive: &Archive, before: u64, name: &AgentId) -> Vec<Authority> {
+pub(super) fn earlier(archive: &Archive, before: u64, name: &AgentId) -> Vec<Authority> {
     let mut state = PersonState::default();
     let mut known = vec![state.authority()];
     let events = archive.people.get(&name.token()).into_iter().flatten();
@@ -81,6 +81,7 @@ pub(super) fn of_case(archive: &Archive, before: u64, input: CaseInput) -> Vec<C
         CaseInput::Open(asked) => return of_opening(archive, before, asked),
         CaseInput::Challenge(received) => &received.heard.agent_id,
         CaseInput::Review(received) => &received.heard.agent_id,
+        CaseInput::Add(received) => &received.by,
         _ => return vec![input],
     };
     let with = |sender: Authority| {
@@ -88,6 +89,7 @@ pub(super) fn of_case(archive: &Archive, before: u64, input: CaseInput) -> Vec<C
         match &mut input {
             CaseInput::Challenge(received) => received.sender = sender,
             CaseInput::Review(received) => received.sender = sender,
+            CaseInput::Add(received) => received.sender = sender,
             _ => {}
         }
         input

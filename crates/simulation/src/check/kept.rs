@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use concord_coordinator::route;
 use concord_coordinator::route::shared::SharedInput;
+use concord_domain::aggregates::alert::AlertInput;
 use concord_domain::aggregates::board::BoardInput;
 use concord_domain::aggregates::case::CaseInput;
 use concord_domain::aggregates::commitment::CommitmentInput;
@@ -11,7 +12,8 @@ use concord_domain::aggregates::debate::DebateInput;
 use concord_domain::aggregates::debate::MessageBody;
 use concord_domain::aggregates::memory::MemoryInput;
 use concord_events::{
-    BoardEvent, CaseEvent, CommitmentEvent, DebateEvent, Heard, ImpactEvent, MemoryEvent,
+    AlertEvent, BoardEvent, CaseEvent, CommitmentEvent, DebateEvent, Heard, ImpactEvent,
+    MemoryEvent,
 };
 use concord_runtime::Routed;
 use concord_wire::subject::{Lane, Service, Subject};
@@ -134,6 +136,9 @@ fn of_case(envelope: &Envelope) -> Fate {
         Ok(Some(SharedInput::Memory(MemoryInput::Put(received)))) => {
             return heard(received.heard.agent_id.token(), received.heard);
         }
+        Ok(Some(SharedInput::Alert(id, AlertInput::Report(received)))) => {
+            return heard(id, received.heard);
+        }
         Ok(_) => {}
     }
     // What is about the register leads to an event about an agent, or is refused; the auditor looks for it.
@@ -236,7 +241,7 @@ fn recorded(archive: &Archive) -> BTreeSet<Said> {
     recorded
 }
 
-/// The messages about boards, commitments, analyses and memory.
+/// The messages about boards, commitments, analyses and memory, and reports.
 fn shared(archive: &Archive) -> impl Iterator<Item = Said> {
     let boards = archive.boards.values().flatten();
     let puts = boards.map(|record| match &record.event {
@@ -253,6 +258,7 @@ fn shared(archive: &Archive) -> impl Iterator<Item = Said> {
     let published = analyses.map(|record| match &record.event {
         ImpactEvent::Published(one) => (&record.meta.id, Some(&one.heard)),
         ImpactEvent::Assessed(_)
+        | ImpactEvent::Estimated(_)
         | ImpactEvent::RerunStarted(_)
         | ImpactEvent::RerunStepEnded(_) => (&record.meta.id, None),
     });
@@ -260,7 +266,13 @@ fn shared(archive: &Archive) -> impl Iterator<Item = Said> {
     let remembered = memories.map(|record| match &record.event {
         MemoryEvent::Put(put) => (&record.meta.id, Some(&put.heard)),
     });
+    let alerts = archive.alerts.values().flatten();
+    let reported = alerts.map(|record| match &record.event {
+        AlertEvent::Reported(one) => (&record.meta.id, Some(&one.heard)),
+        AlertEvent::Raised(_) | AlertEvent::ReportMissed(_) => (&record.meta.id, None),
+    });
     let all = puts.chain(said).chain(published).chain(remembered);
+    let all = all.chain(reported);
     all.filter_map(|(id, heard)| {
         let heard = heard?;
         Some((id.clone(), heard.message_id.clone(), heard.digest.clone()))

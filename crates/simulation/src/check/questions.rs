@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use concord_coordinator::route::question::read_answer;
 use concord_domain::aggregates::question::{ANSWERS, id_of};
 use concord_events::{QuestionEvent, QuestionOpened, QuestionOutcome, StoredEvent, WakeEvent};
-use concord_wire::payload::GivenAnswer;
+use concord_wire::payload::{ErrorReport, GivenAnswer};
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, MessageType, Timestamp, Token};
+use concord_wire::{AgentId, CaseId, MessageType, Timestamp, Token};
 
 use super::archive::{Archive, Histories};
 use crate::world::instant;
@@ -39,8 +39,13 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             ));
         }
         for opened in &opened {
-            let key = (&opened.asker, opened.message_id.as_str());
-            let times = told.get(&key).copied().unwrap_or(0);
+            // Senders use an id again, in this case or another: what is refused is named by its place in the stream.
+            let asked = (opened.case_id.as_ref(), opened.message_id.as_str());
+            let key = (&opened.asker, asked);
+            let of_question = told.get(&key).into_iter().flatten();
+            let of_question =
+                of_question.filter(|place| place.is_none_or(|it| it == opened.terms.sequence));
+            let times = of_question.count();
             if times != 1 {
                 let asker = &opened.asker;
                 violations.push(format!(
@@ -67,9 +72,12 @@ pub(super) fn counts(archive: &Archive) -> (u64, u64) {
     (ends.len() as u64, answered as u64)
 }
 
-/// How often the coordinator has told somebody how a message of theirs ended.
-fn told(archive: &Archive) -> BTreeMap<(&AgentId, &str), usize> {
-    let mut told = BTreeMap::new();
+/// Who has sent a message, the case that it belongs to, and its id.
+type Sent<'a> = (&'a AgentId, (Option<&'a CaseId>, &'a str));
+
+/// What the coordinator has told somebody of how a message of theirs ended: for each time the sequence of the message, where it was refused.
+fn told(archive: &Archive) -> BTreeMap<Sent<'_>, Vec<Option<u64>>> {
+    let mut told = BTreeMap::<_, Vec<_>>::new();
     let coordinator = Service::Coordinator.agent_id();
     let mut seen = BTreeSet::new();
     for message in &archive.messages {
@@ -85,7 +93,11 @@ fn told(archive: &Archive) -> BTreeMap<(&AgentId, &str), usize> {
         if let (concord_wire::Recipient::Agent(to), Some(asked)) =
             (&envelope.to_agent, &envelope.reply_to)
         {
-            *told.entry((to, asked.as_str())).or_default() += 1;
+            let report = envelope.payload::<ErrorReport>().ok();
+            let refused = report.and_then(|report| report.details.get("sequence")?.as_u64());
+            let asked = (envelope.case_id.as_ref(), asked.as_str());
+            let ends = told.entry((to, asked)).or_default();
+            ends.push(refused);
         }
     }
     told

@@ -1,13 +1,14 @@
 //! Track records: that a debate was opened with the credibility that its parties' records give, openers and all.
 
+use concord_domain::aggregates::case::{CaseMachine, everyone_in};
 use concord_domain::aggregates::debate::verdicts::{self, Verdict, domain_of};
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
-use concord_domain::aggregates::track_record::{TrackRecordMachine, credibility_of};
+use concord_domain::aggregates::track_record::{Observe, Tell, TrackRecordMachine, credibility_of};
 use concord_domain::machine::Versioned;
 use concord_events::{Aggregate, DebateEvent, DebateOpened, StoredEvent, TrackRecordEvent};
 use concord_wire::payload::Credibility;
 use concord_wire::payload::track_record::Query;
-use concord_wire::{AgentId, Timestamp, Token};
+use concord_wire::{AgentId, CaseId, Timestamp, Token};
 
 use super::archive::Archive;
 
@@ -40,6 +41,51 @@ pub(super) fn causes(archive: &Archive, record: &StoredEvent<TrackRecordEvent>) 
         .collect()
 }
 
+/// The same with whom this observation tells of it: who was in the case counts as it was at that instant, and is checked by
+/// [`told`].
+pub(super) fn telling(record: &StoredEvent<TrackRecordEvent>, observe: Observe) -> Observe {
+    let TrackRecordEvent::Observed(observed) = &record.event;
+    let tell = observed.told.as_ref().map(|told| Tell {
+        to: told.to.clone(),
+        topic: told.topic.clone(),
+        version: told.version,
+    });
+    Observe { tell, ..observe }
+}
+
+/// That everyone who was in the case at some time before an observation of it is told what it does to the agent's credibility, and the
+/// agent itself.
+fn told(archive: &Archive, violations: &mut Vec<String>) {
+    for (id, records) in &archive.records {
+        for record in records {
+            let TrackRecordEvent::Observed(observed) = &record.event;
+            let Some(case) = &observed.case_id else {
+                continue;
+            };
+            let to = observed.told.as_ref().map(|told| &told.to);
+            let states = case_states(archive, case, record.sequence);
+            if !states.iter().any(|everyone| Some(everyone) == to) {
+                violations.push(format!(
+                    "records: record/{id} at {} tells {to:?} of what it does, who are not those in the case {case}",
+                    record.sequence
+                ));
+            }
+        }
+    }
+}
+
+/// Who was in a case, in each of its states before a place in the stream.
+fn case_states(archive: &Archive, case: &CaseId, before: u64) -> Vec<Vec<AgentId>> {
+    let mut known = Versioned::<CaseMachine>::default();
+    let records = archive.cases.get(&case.token()).into_iter().flatten();
+    let mut states = Vec::new();
+    for record in records.take_while(|record| record.sequence < before) {
+        known.apply(record.clone());
+        states.extend(known.state.opened.as_deref().map(everyone_in));
+    }
+    states
+}
+
 /// The states of a debate from this event on.
 fn read_after(archive: &Archive, id: &Token, sequence: u64) -> Vec<DebateState> {
     let mut known = Versioned::<DebateMachine>::default();
@@ -54,6 +100,7 @@ fn read_after(archive: &Archive, id: &Token, sequence: u64) -> Vec<DebateState> 
 }
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
+    told(archive, violations);
     for (id, records) in &archive.debates {
         for record in records {
             let DebateEvent::Opened(opened) = &record.event else {

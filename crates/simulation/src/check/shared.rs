@@ -1,4 +1,4 @@
-//! Boards, commitments, analyses and memory: who writes is in the case, or writes its own memory, no version is lost or written twice, and nothing is held by two or ends before
+//! Boards, commitments, analyses, memory and alerts: who writes is in the case, or writes its own memory, no version is lost or written twice, and nothing is held by two or ends before
 //! its time. Each event is also decided again from its cause.
 
 use concord_coordinator::route::shared::{SharedInput, from_message};
@@ -7,7 +7,7 @@ use concord_domain::aggregates::board::{BoardInput, BoardMachine};
 use concord_domain::aggregates::commitment::{CommitmentInput, CommitmentMachine, CommitmentState};
 use concord_events::{
     AgentEvent, Aggregate, BoardEvent, CaseEvent, CommitmentEvent, DeadlineEvent, ImpactEvent,
-    StoredEvent, TaskEvent,
+    MemoryEvent, StoredEvent, TaskEvent,
 };
 use concord_wire::payload::{CommitmentEnd, TASK_RESOURCE};
 use concord_wire::{AgentId, Envelope, Token};
@@ -16,8 +16,11 @@ use super::again::decided_again;
 use super::archive::Archive;
 use crate::process::SHARED;
 
+mod alerts;
 mod analyses;
 mod memory;
+pub(super) mod reruns;
+mod synthesis;
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     decided_again::<BoardMachine>(&archive.boards, violations, |record| {
@@ -29,7 +32,10 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
         inputs
     });
     analyses::check(archive, violations);
+    reruns::check(archive, violations);
     memory::check(archive, violations);
+    synthesis::check(archive, violations);
+    alerts::check(archive, violations);
     for (id, records) in &archive.boards {
         for record in records {
             let BoardEvent::Put(put) = &record.event;
@@ -45,6 +51,21 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     for records in archive.commitments.values() {
         held_by_one(archive, records, violations);
     }
+}
+
+/// How many alerts were raised.
+pub(super) fn alerts_raised(archive: &Archive) -> u64 {
+    archive.alerts.len() as u64
+}
+
+/// How many of them a rule has raised.
+pub(super) fn alerts_by_rules(archive: &Archive) -> u64 {
+    let memories = archive.memories.values().flatten();
+    let fired = memories.flat_map(|record| {
+        let MemoryEvent::Put(put) = &record.event;
+        put.fired.iter().filter(|fired| !fired.withheld)
+    });
+    fired.count() as u64
 }
 
 /// How many entries were written, how many commitments have ended, and how many reports there are about analyses.

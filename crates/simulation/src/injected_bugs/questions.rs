@@ -3,13 +3,11 @@
 use concord_coordinator::route::question::read_answer;
 use concord_domain::aggregates::question::{QuestionInput, QuestionMachine, weigh};
 use concord_domain::machine::Versioned;
-use concord_runtime::Ports;
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
-use concord_wire::subject::Subject;
-use concord_wire::{Timestamp, dialect};
+use concord_wire::Timestamp;
 
-use super::decided_on;
+use super::{decided_on, said};
 use crate::faults::InjectedBug;
 use crate::ports::SimPorts;
 
@@ -19,10 +17,7 @@ pub(super) async fn answer_badly(
     delivery: &Delivery,
     bug: InjectedBug,
 ) -> Result<(), HandleError> {
-    let Ok(subject) = service.ports.subjects().parse::<Subject>(&delivery.subject) else {
-        return Ok(());
-    };
-    let Ok((envelope, _)) = dialect::read(&delivery.payload, None, &subject) else {
+    let Some(envelope) = said(service, delivery) else {
         return Ok(());
     };
     let Some((id, answer)) = read_answer(&envelope, delivery.stored_at) else {

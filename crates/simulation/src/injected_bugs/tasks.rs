@@ -1,18 +1,18 @@
 //! Bugs of tasks that can be injected.
 
 use concord_coordinator::route::task::{TaskMessage, from_message};
+use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::task::{Stage, TaskInput, TaskMachine};
 use concord_domain::aggregates::worklist::{WorklistInput, WorklistMachine};
 use concord_domain::machine::Versioned;
 use concord_events::subject::SystemSubject;
-use concord_events::{Aggregate, StoredEvent, TaskEvent, WorkTaken};
+use concord_events::{Aggregate, StoredEvent, TaskCandidate, TaskEvent, WorkTaken};
 use concord_runtime::Ports;
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
-use concord_wire::subject::Subject;
-use concord_wire::{Priority, dialect};
+use concord_wire::Priority;
 
-use super::decided_on;
+use super::{decided_on, said};
 use crate::ports::SimPorts;
 
 /// Whoever is asked gets a place, however many it has.
@@ -47,10 +47,7 @@ pub(super) async fn answer_again(
     service: &ServiceContext<SimPorts>,
     delivery: &Delivery,
 ) -> Result<(), HandleError> {
-    let Ok(subject) = service.ports.subjects().parse::<Subject>(&delivery.subject) else {
-        return Ok(());
-    };
-    let Ok((envelope, _)) = dialect::read(&delivery.payload, None, &subject) else {
+    let Some(envelope) = said(service, delivery) else {
         return Ok(());
     };
     let Ok(Some(TaskMessage::Step(id, input @ TaskInput::Say(_)))) = from_message(&envelope) else {
@@ -64,4 +61,30 @@ pub(super) async fn answer_again(
         done.for_each(|part| part.stage = Stage::Working);
     };
     decided_on::<TaskMachine>(&service.ports, &id, &context, &input, |_| true, forget).await
+}
+
+/// A task is given to those whom it names, whether they are there or not.
+pub(super) async fn ask_whoever_is_named(
+    service: &ServiceContext<SimPorts>,
+    delivery: &Delivery,
+) -> Result<(), HandleError> {
+    let Some(envelope) = said(service, delivery) else {
+        return Ok(());
+    };
+    let Ok(Some(TaskMessage::Step(id, TaskInput::Open(mut asked)))) = from_message(&envelope)
+    else {
+        return Ok(());
+    };
+    let named = asked.terms.criteria.agents.iter();
+    asked.candidates = named
+        .map(|agent| TaskCandidate {
+            agent: agent.clone(),
+            score: 1.0,
+            full: false,
+        })
+        .collect();
+    asked.sender = Authority::of_installation();
+    let context = service.of_message(envelope.message_id);
+    let input = TaskInput::Open(asked);
+    decided_on::<TaskMachine>(&service.ports, &id, &context, &input, |_| true, |_| {}).await
 }

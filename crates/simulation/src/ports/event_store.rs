@@ -163,6 +163,12 @@ impl EventStore for SimPorts {
             body: record.encode()?.into(),
             original: None,
         };
+        if E::AGGREGATE == Aggregate::Memory
+            && self.connection.injected_bug() == Some(InjectedBug::MemoryWriteLost)
+        {
+            let (sequence, bytes) = (head.saturating_add(1), event.body.len());
+            return Ok(Appended::Stored { sequence, bytes });
+        }
         let lock = subjects.events_of(E::AGGREGATE, &record.meta.id);
         let expected = (!self.forgets::<E>()).then_some(head);
         match self

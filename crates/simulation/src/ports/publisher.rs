@@ -5,7 +5,7 @@ use concord_runtime::broker::Operation;
 use concord_runtime::event_store::Error;
 use concord_runtime::{Publisher, Trace};
 use concord_wire::subject::Subject;
-use concord_wire::{Dialect, Envelope, dialect};
+use concord_wire::{Dialect, Envelope, MessageId, MessageType, dialect};
 
 use crate::broker::{Publication, Receipt};
 use crate::faults::InjectedBug;
@@ -94,10 +94,25 @@ impl Publisher for SimPorts {
     async fn publish(&self, messages: &[Envelope], _: Option<&Trace>) -> Result<(), Error> {
         let forgotten =
             usize::from(self.connection.injected_bug() == Some(InjectedBug::EffectForgotten));
-        let written = messages
-            .iter()
-            .skip(forgotten)
-            .map(|envelope| self.publication(envelope, Dialect::Concord));
+        let briefed = |envelope: &Envelope| {
+            if envelope.message_type != MessageType::SessionBriefing {
+                return 1;
+            }
+            match self.connection.injected_bug() {
+                Some(InjectedBug::NotBriefed) => 0,
+                Some(InjectedBug::BriefedTwice) => 2,
+                _ => 1,
+            }
+        };
+        let written = messages.iter().skip(forgotten).flat_map(|envelope| {
+            (0..briefed(envelope)).map(|time| {
+                let mut envelope = envelope.clone();
+                if time > 0 {
+                    envelope.message_id = MessageId::of_part(&envelope.message_id, time);
+                }
+                self.publication(&envelope, Dialect::Concord)
+            })
+        });
         self.store_all(written.collect::<Result<_, _>>()?).await
     }
 

@@ -11,9 +11,13 @@ impl MessageType {
         use MessageType as T;
         match self {
             T::Request => &[Service::Coordinator, Service::DebateFacilitator],
-            T::Finding | T::FindingWithPrecedent | T::Challenge | T::Review | T::Status => {
-                &[Service::Coordinator]
-            }
+            T::Finding
+            | T::FindingWithPrecedent
+            | T::Challenge
+            | T::Confirmation
+            | T::Review
+            | T::Status => &[Service::Coordinator],
+            T::Alert => &[Service::Coordinator],
             T::TaskResult | T::Bid | T::Refuse | T::Handoff | T::Commitment => {
                 &[Service::Coordinator]
             }

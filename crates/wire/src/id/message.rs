@@ -36,6 +36,12 @@ impl MessageId {
         Self(format_smolstr!("{}-{sequence}-refused", Token::fixed(lane)))
     }
 
+    /// The id of a message to everybody as it is passed on to one agent: the same from every process.
+    pub fn of_passing_on(message: &Self, to: &AgentId) -> Self {
+        let derived = Token::derived(&format!("{message}/{to}"));
+        Self(format_smolstr!("{derived}-passed-on"))
+    }
+
     /// The id of an agent's answer to a message: the same from every process.
     pub fn of_answer(asked: &Self, agent: &AgentId) -> Self {
         Self::readable(format_smolstr!("{asked}-{agent}"))
@@ -49,6 +55,11 @@ impl MessageId {
         } else {
             Self::readable(format_smolstr!("{asked}-{agent}-{kind}"))
         }
+    }
+
+    /// The id of the request at a place of a batch, counted from 0.
+    pub fn of_part(batch: &Self, place: usize) -> Self {
+        Self::readable(format_smolstr!("{batch}-part-{place}"))
     }
 
     fn readable(text: SmolStr) -> Self {

@@ -7,9 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Request;
+use super::batch::{BATCH, Batch};
 use crate::envelope::from_json;
-use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 
 /// The action of a request to the coordinator that opens a case.
@@ -20,11 +19,6 @@ pub const OPEN_DEBATE: &str = "open_debate";
 pub const RULE: &str = "rule";
 /// The action of a request to a mediator for an opinion.
 pub const MEDIATE: &str = "mediate";
-
-/// The action of a request that carries several.
-pub const BATCH: &str = "batch";
-/// Most requests of a batch.
-pub const BATCH_MAX: usize = 100;
 
 /// The standard actions.
 pub const ACTIONS: [&str; 4] = ["review_code", "run_tests", "update_documentation", BATCH];
@@ -77,15 +71,6 @@ pub struct UpdateDocumentation {
     pub version: Option<String>,
 }
 
-/// Parameters of `batch`: related requests that are asked, and answered, as one. The result of the response is
-/// `{"responses": [...]}`, in the order of the requests.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Batch {
-    /// The requests. None of them is a batch.
-    #[schemars(length(min = 1, max = 100))]
-    pub requests: Vec<Request>,
-}
-
 /// Checks the parameters of a standard action; those of any other are free.
 pub(super) fn check_action(action: &str, parameters: &Value, pointer: &str) -> Result<(), Fault> {
     let bytes = || parameters.to_string().into_bytes();
@@ -116,38 +101,9 @@ pub(super) fn check_action(action: &str, parameters: &Value, pointer: &str) -> R
                 &format!("{pointer}/change_type"),
             )
         }
-        BATCH => batch(&from_json(&bytes(), pointer)?, pointer),
+        BATCH => from_json::<Batch>(&bytes(), pointer)?.check(pointer),
         _ => Ok(()),
     }
-}
-
-fn batch(batch: &Batch, pointer: &str) -> Result<(), Fault> {
-    let count = batch.requests.len();
-    if !(1..=BATCH_MAX).contains(&count) {
-        return Err(Fault::new(
-            ErrorCode::CapacityExceeded,
-            format!("{pointer}/requests"),
-            format!("There are {count} requests."),
-            format!("Put 1 to {BATCH_MAX} requests into a batch."),
-        ));
-    }
-    for (place, request) in batch.requests.iter().enumerate() {
-        let pointer = format!("{pointer}/requests/{place}");
-        if request.action == BATCH {
-            let advice = "Put all requests into one batch.";
-            return Err(Fault::invalid(
-                format!("{pointer}/action"),
-                "A batch is in a batch.",
-                advice,
-            ));
-        }
-        check_action(
-            &request.action,
-            &request.parameters,
-            &format!("{pointer}/parameters"),
-        )?;
-    }
-    Ok(())
 }
 
 fn one_of(text: &str, allowed: &[&str], pointer: &str) -> Result<(), Fault> {
@@ -240,6 +196,16 @@ mod tests {
             (
                 "batch",
                 json!({ "requests": [{ "action": "batch", "parameters": {} }] }),
+                "/p/requests/0/action",
+            ),
+            (
+                "batch",
+                json!({ "requests": [{ "action": "x", "callback_url": "https://example.org/x" }] }),
+                "/p/requests/0/callback_url",
+            ),
+            (
+                "batch",
+                json!({ "requests": [{ "action": " " }] }),
                 "/p/requests/0/action",
             ),
             (

@@ -9,7 +9,7 @@ use super::check_name;
 use crate::envelope::check_confidence;
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
-use crate::id::Token;
+use crate::id::{AgentId, Token};
 
 /// The action of a request to the coordinator that publishes an analysis in a case; the parameters are a [`PublishAnalysis`].
 pub const PUBLISH_ANALYSIS: &str = "publish_analysis";
@@ -121,6 +121,17 @@ pub enum EstimateModel {
         #[schemars(length(min = 1, max = 1024))]
         formula: String,
     },
+    /// An agent of the case is asked what becomes of it, as a task of the type `estimate_change`.
+    Agent {
+        /// The figure.
+        metric: String,
+        /// The agent.
+        agent: AgentId,
+        /// How long its answer is awaited, in milliseconds; a minute when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = 3_600_000))]
+        within_ms: Option<u64>,
+    },
 }
 
 impl EstimateModel {
@@ -129,7 +140,8 @@ impl EstimateModel {
         match self {
             Self::Sensitivity { metric, .. }
             | Self::Elasticity { metric, .. }
-            | Self::Formula { metric, .. } => metric,
+            | Self::Formula { metric, .. }
+            | Self::Agent { metric, .. } => metric,
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{AgentId, DebateId, MessageId};
-use crate::payload::{Credibility, PrecedentClaim, Severity, Status, is_zero};
+use crate::payload::{AlertFlag, Credibility, PrecedentClaim, Severity, Status, is_zero};
 use crate::timestamp::Timestamp;
 
 /// What an expert is shown beside the positions, read when the expert was given the debate. Each part has a bound of its own;
@@ -41,6 +41,9 @@ pub struct Background {
     pub claims: Vec<PrecedentClaim>,
     /// What waits for the ruling or rests on it.
     pub depends: Dependence,
+    /// The last changes of regime while the case was open, without their implications, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<AlertFlag>,
 }
 
 /// The beginning of what a case is about. The whole is shown by `concord case show`.

@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::action::BATCH;
 use super::parameter_schema::{self, Schema};
-use super::{ACTIONS, Batch, Request, check_name};
+use super::{ACTIONS, BATCH, Batch, Request, check_name};
 use crate::dialect::Dialect;
 use crate::encoding::Encoding;
 use crate::envelope::from_json;

@@ -23,18 +23,21 @@ pub enum ConflictType {
     ClausePresenceDisagreement,
     /// The same attribute of the same subject with different values.
     FactualDisagreement,
+    /// Estimates of the same quantity that are further apart than the policy allows.
+    EstimateDisagreement,
     /// One agent disputes another's finding on purpose; it is not detected but asked for.
     Challenge,
 }
 
 impl ConflictType {
-    /// The five that are detected, in ranking order.
-    pub const DETECTED: [Self; 5] = [
+    /// The six that are detected, in ranking order.
+    pub const DETECTED: [Self; 6] = [
         Self::RecommendationConflict,
         Self::RiskScoreDisagreement,
         Self::SeverityDisagreement,
         Self::ClausePresenceDisagreement,
         Self::FactualDisagreement,
+        Self::EstimateDisagreement,
     ];
 
     /// The type as it is written.
@@ -45,6 +48,7 @@ impl ConflictType {
             Self::SeverityDisagreement => "severity_disagreement",
             Self::ClausePresenceDisagreement => "clause_presence_disagreement",
             Self::FactualDisagreement => "factual_disagreement",
+            Self::EstimateDisagreement => "estimate_disagreement",
             Self::Challenge => "challenge",
         }
     }

@@ -308,6 +308,12 @@ impl Decision {
     pub fn is_final(&self) -> bool {
         self.open.is_empty() && self.provisional.is_empty()
     }
+
+    /// Whether nothing follows it: it is final and no gate is ahead. False for decisions of before there were versions, which do not
+    /// say so.
+    pub fn is_last(&self) -> bool {
+        self.version > 0 && self.is_final() && self.gates.is_empty()
+    }
 }
 
 /// What made a new version of a decision, and what is different in its result.

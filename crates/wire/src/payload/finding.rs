@@ -10,7 +10,7 @@ use crate::payload::{HistoricalContext, json_text_bytes};
 
 /// Most bytes of a name as JSON, without its quotation marks: a topic, a type of clause, a recommendation and the like.
 pub const NAME_BYTES_MAX: usize = 256;
-/// Most critical findings, clauses, affected clauses, and facts of one finding, each.
+/// Most critical findings, clauses, affected clauses, facts, and estimates of one finding, each.
 pub const COMPARED_MAX: usize = 500;
 
 /// How serious something is, from harmless to critical. The order of the variants is the order of caution.
@@ -80,6 +80,7 @@ pub struct Finding {
     pub facts: Vec<FactClaim>,
     /// Numbers that later work may depend on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = COMPARED_MAX))]
     pub estimates: Vec<Estimate>,
     /// Quotations and references that support the finding.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -135,13 +136,29 @@ pub struct FactClaim {
 /// A number that later work may depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// The estimated quantity.
+    /// What it is an estimate of, where a case is about several: a company, a product.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The estimated quantity; the same words in two findings mean the same quantity.
     pub metric: String,
     /// The estimate.
     pub value: f64,
-    /// Its unit.
+    /// Its unit, for example `%`, `USD million`; none for a plain number, as which a share of 0.25 is the same as 25 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
+}
+
+impl Estimate {
+    /// The estimate that a value of shared memory is: an object with `metric` and `value`; none where it is something else.
+    pub fn of_value(value: &Value) -> Option<Self> {
+        value.get("metric")?;
+        let estimate: Self = serde_json::from_value(value.clone()).ok()?;
+        let optional = estimate.subject.iter().chain(&estimate.unit);
+        let mut names = std::iter::once(&estimate.metric).chain(optional);
+        let fits = names.all(|name| check_name("", name).is_ok()) && estimate.value.is_finite();
+        drop(names);
+        fits.then_some(estimate)
+    }
 }
 
 impl Finding {
@@ -187,6 +204,7 @@ impl Finding {
             ("clauses", self.clauses.len()),
             ("affected_clauses", self.affected_clauses.len()),
             ("facts", self.facts.len()),
+            ("estimates", self.estimates.len()),
         ] {
             if length > COMPARED_MAX {
                 return Err(Fault::new(
@@ -225,6 +243,16 @@ impl Finding {
                 .chain(unit)
                 .map(move |(field, name)| (format!("facts/{n}/{field}"), name))
         });
+        let estimates = self.estimates.iter().enumerate().flat_map(|(n, estimate)| {
+            let named = [
+                ("subject", estimate.subject.as_deref()),
+                ("metric", Some(&*estimate.metric)),
+                ("unit", estimate.unit.as_deref()),
+            ];
+            named
+                .into_iter()
+                .filter_map(move |(field, name)| Some((format!("estimates/{n}/{field}"), name?)))
+        });
         let recommendation = self
             .recommendation
             .as_deref()
@@ -235,6 +263,7 @@ impl Finding {
             .chain(clauses)
             .chain(affected)
             .chain(facts)
+            .chain(estimates)
     }
 }
 
@@ -296,6 +325,14 @@ mod tests {
             (
                 json!({"facts": [fact("a", "b", &long)]}),
                 "/payload/facts/0/unit",
+            ),
+            (
+                json!({"estimates": [{"metric": good, "value": 1, "unit": long}]}),
+                "/payload/estimates/0/unit",
+            ),
+            (
+                json!({"estimates": vec![json!({"metric": "m", "value": 1}); COMPARED_MAX + 1]}),
+                "/payload/estimates",
             ),
             (
                 json!({"affected_clauses": vec!["x"; COMPARED_MAX + 1]}),

@@ -46,6 +46,8 @@ pub enum EstimateBasis {
     Formula,
     /// How sure the things are that the analysis uses.
     Cascade,
+    /// What an agent has said that was asked.
+    Agent,
 }
 
 /// What becomes of one analysis.
@@ -75,6 +77,9 @@ pub struct AnalysisImpact {
     pub magnitude: Option<f64>,
     /// What the estimate rests on.
     pub basis: EstimateBasis,
+    /// Why there is no estimate, where an agent is to give it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// How sure the estimate is, 0 to 1.
     pub confidence: f64,
     /// How sure the analysis itself still is, where what it uses has become less certain.

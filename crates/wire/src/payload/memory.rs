@@ -180,6 +180,65 @@ fn check_list(pointer: &str, list: &[String]) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Whom an entry of a case reaches without being asked for.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// It was told at once to everybody in the case.
+    Broadcast,
+    /// It is held back until the next checkpoint of the case.
+    Held,
+    /// It is told to nobody.
+    Kept,
+}
+
+impl Reach {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Broadcast => "broadcast",
+            Self::Held => "held",
+            Self::Kept => "kept",
+        }
+    }
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why the thresholds of an entry are other ones than those of the policy.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Adapted {
+    /// A debate of the case is open: they are lower.
+    DebateOpen,
+    /// The regime has changed while the case is open: they are lower.
+    RegimeChanged,
+    /// Most of the agent's last entries in the case were told at once: they are higher.
+    OftenTold,
+}
+
+/// Whom an entry of a case reaches, and why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryReach {
+    /// Whom it reaches.
+    pub reach: Reach,
+    /// What was more important than this was told at once.
+    pub broadcast_above: f64,
+    /// What was more important than this was held back.
+    pub hold_above: f64,
+    /// Why these are other thresholds than those of the policy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adapted: Vec<Adapted>,
+}
+
 /// What is known of a version of a topic, without its value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryListing {
@@ -204,6 +263,9 @@ pub struct MemoryListing {
     /// The case that it belongs to; without one everybody may read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case_id: Option<CaseId>,
+    /// Whom it reaches without being asked for. None outside cases, and where the case's policy tells nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<MemoryReach>,
     /// The bytes of value, evidence and tags.
     pub bytes: u64,
 }

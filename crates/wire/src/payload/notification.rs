@@ -17,17 +17,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use case::{
-    CaseCancelled, CaseDecided, CaseDecisionChanged, CaseFiguresRecorded, CaseJoined, GatePassed,
-    GateReviewed, ReviewRecorded,
+    CaseCancelled, CaseDecided, CaseDecisionChanged, CaseFiguresRecorded, CaseFlagged, CaseJoined,
+    FindingConfirmed, GatePassed, GateReviewed, ReviewRecorded,
 };
 pub use debate::{
-    ChallengeAcknowledged, DebateAwaitsGate, DebateEscalated, DebateProvisional, DebateResolved,
-    DebateUnassigned, OutcomeKnown, RulingDue, UnassignedReason,
+    ChallengeAcknowledged, CredibilityChanged, DebateAwaitsGate, DebateConcluded, DebateEscalated,
+    DebateProvisional, DebateResolved, DebateUnassigned, OutcomeKnown, RulingDue, UnassignedReason,
 };
 pub use exchange::{AnsweredLate, LoopBroken, RequestCompleted, Woken};
 pub use group::StandDown;
 pub use impact::{ImpactAssessed, RerunProgress};
-pub use memory::{MemorySync, MemorySynced};
+pub use memory::{InsightShared, InsightsConsolidated, MemorySync, MemorySynced};
 pub use shared::{BoardChanged, CommitmentEnded, CommitmentMade};
 pub use task::{BidRejected, TaskCompleted, TaskHandedOn, TaskWithdrawn};
 
@@ -156,16 +156,26 @@ notifications! {
         "A person has reviewed a provisional decision at a gate.";
     GatePassed = "gate_passed", from: Coordinator, to: "everyone in the case",
         "A person has let the case pass a gate.";
+    FindingConfirmed = "finding_confirmed", from: Coordinator, to: "whose finding it is",
+        "A participant of the case has confirmed a finding of another.";
     CaseJoined = "case_joined", from: Coordinator, to: "everyone in the case",
         "An agent has joined the case after it was opened.";
+    CaseFlagged = "case_flagged", from: Coordinator, to: "everyone in the case",
+        "The regime has changed while the case is open.";
     CaseCancelled = "case_cancelled", from: Coordinator, to: "everyone in the case",
         "An operator has cancelled the case.";
-    DebateResolved = "debate_resolved", from: DebateFacilitator, to: "everyone in the case",
+    DebateResolved = "debate_resolved", from: DebateFacilitator, to: "everyone in the case; where its parties have settled it, by discussion or vote, the agent adapter passes it on to each of them that it hosts",
         "A debate has ended.";
+    DebateConcluded = "debate_concluded", from: Coordinator, to: "each participant, and who opened the case, at high priority; not after a vote or a discussion that has settled it",
+        "A debate has ended, and the case has taken its result into account.";
     MemorySync = "memory_sync", from: DebateFacilitator, to: "each party of a debate that begins",
         "Write what you know into shared memory now, acknowledge, and write nothing more until the snapshot is there or the time is over.";
     MemorySynced = "memory_synced", from: DebateFacilitator, to: "each party of a debate that begins",
         "The snapshot that the debate refers to is taken: everybody writes again.";
+    InsightShared = "insight_shared", from: Coordinator, to: "each participant, and who opened the case, but not who wrote it",
+        "Somebody in the case has written an entry of shared memory that matters more than the case's policy holds back.";
+    InsightsConsolidated = "insights_consolidated", from: Coordinator, to: "each participant, and who opened the case",
+        "The case has come to a checkpoint: what was held back of shared memory is told, together and once.";
     ChallengeAcknowledged = "challenge_acknowledged", from: DebateFacilitator, to: "the challenger",
         "The challenged agent has acknowledged the challenge.";
     DebateEscalated = "debate_escalated", from: DebateFacilitator, to: "everyone in the case",
@@ -180,6 +190,8 @@ notifications! {
         "The time of a provisional decision is over: it waits for the review at its gate.";
     OutcomeKnown = "outcome_known", from: DebateFacilitator, to: "everyone in the case",
         "It became known, after the debate, what was right; the track records of its parties change.";
+    CredibilityChanged = "credibility_changed", from: DebateFacilitator, to: "each participant, who opened the case, and the agent, at high priority",
+        "A debate was decided by a person, or it became known what was right in it: the credibility of one of its parties is another one.";
     BoardChanged = "board_changed", from: Coordinator, to: "everyone in the case",
         "Somebody in the case has written an entry of its board.";
     CommitmentMade = "commitment_made", from: Coordinator, to: "everyone in the case",

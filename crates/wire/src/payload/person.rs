@@ -33,17 +33,20 @@ pub enum Role {
     Auditor,
     /// Says what proved right after a debate.
     OutcomeSource,
+    /// Alerts everybody.
+    Alerter,
 }
 
 impl Role {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Opener,
         Self::Arbiter,
         Self::Reviewer,
         Self::Operator,
         Self::Auditor,
         Self::OutcomeSource,
+        Self::Alerter,
     ];
 
     /// The role as it is written.
@@ -55,6 +58,7 @@ impl Role {
             Self::Operator => "operator",
             Self::Auditor => "auditor",
             Self::OutcomeSource => "outcome_source",
+            Self::Alerter => "alerter",
         }
     }
 
@@ -65,7 +69,7 @@ impl Role {
 
     /// Whether an agent can be given it. Everything else is for people.
     pub fn is_for_agents(self) -> bool {
-        matches!(self, Self::Opener | Self::OutcomeSource)
+        matches!(self, Self::Opener | Self::OutcomeSource | Self::Alerter)
     }
 }
 

@@ -352,6 +352,28 @@ pub struct Credibility {
     pub held_back: Option<HeldBack>,
 }
 
+/// How far an agent is to be believed, in short.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CredibilityScore {
+    /// From 0 to 1; a half where nothing is known.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub score: f64,
+    /// 95% interval around the score.
+    pub interval: Interval,
+    /// What the score rests on; below 15 it decides nothing.
+    pub data_points: f64,
+}
+
+impl From<&Credibility> for CredibilityScore {
+    fn from(credibility: &Credibility) -> Self {
+        Self {
+            score: credibility.score,
+            interval: credibility.interval,
+            data_points: credibility.data_points,
+        }
+    }
+}
+
 /// What one opener's cases would weigh in a track record, and how much of it does not count.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldBack {

@@ -48,6 +48,8 @@ impl Default for PolicyBounds {
             "case_timeout_ms",
             "risk_spread_max",
             "number_tolerance",
+            "estimates.tolerance.relative",
+            "estimates.tolerance.absolute",
             "tokens_per_message_max",
             "answer_timeout_ms",
             "hear_answers",
@@ -64,6 +66,7 @@ impl Default for PolicyBounds {
         ];
         let higher = [
             "answers_min",
+            "estimates.compared",
             "ladder.vote_margin_min",
             "ladder.signed",
             "ladder.digest_required",
@@ -130,9 +133,12 @@ impl PolicyBounds {
         for (field, bound) in &self.fields {
             let pointer = format!("{pointer}/{field}");
             let inner = format!("{field}.");
-            // A rule of caution is one field for each metric.
+            // A rule of caution is one field for each metric, and so is a tolerance.
+            let of_metric = field
+                .strip_prefix("ladder.caution.")
+                .or_else(|| field.strip_prefix("estimates.by_metric."));
             let is_known = field == ALL_OTHERS
-                || field.strip_prefix("ladder.caution.").is_some_and(|metric| {
+                || of_metric.is_some_and(|metric| {
                     !metric.is_empty() && check_name(&pointer, metric).is_ok()
                 })
                 || known
@@ -179,7 +185,16 @@ fn known_fields() -> Vec<String> {
         "outcome_sources",
     ];
     let optional = optional.map(|field| format!("ladder.{field}"));
-    named.chain(optional).collect()
+    let others = [
+        "estimates.by_metric",
+        "estimates.tolerance.unit",
+        "vocabulary.topics",
+        "vocabulary.recommendations",
+        "vocabulary.metrics",
+        "vocabulary.similarity_min",
+    ];
+    let others = others.map(str::to_owned);
+    named.chain(optional).chain(others).collect()
 }
 
 const TIMES_OF: &str = "ladder.times_by_priority.";

@@ -106,6 +106,9 @@ pub struct LadderPolicy {
     pub calendar: Option<Calendar>,
     /// The priority of detected conflicts.
     pub priority: DebatePriority,
+    /// Whether a detected conflict is on the critical path, whatever `priority` says, when analyses of the case rest on what it is about.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub critical_where_used: bool,
     /// The domain in which detected conflicts need expertise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
@@ -149,6 +152,7 @@ impl Default for LadderPolicy {
             time_scale: 1,
             calendar: None,
             priority: DebatePriority::Valuation,
+            critical_where_used: false,
             domain: None,
             overflow: Overflow::default(),
             queue_max: 100,

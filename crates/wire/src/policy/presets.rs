@@ -1,7 +1,8 @@
 //! The presets: policies that have a name.
 
 use super::{
-    ConflictHandling, Decide, LadderPolicy, LevelTimes, Policy, VoteRule, finding_bytes_usual,
+    Confirmations, ConflictHandling, Decide, EstimatePolicy, ImpactPolicy, ImportancePolicy,
+    LadderPolicy, LevelTimes, Policy, Vocabulary, VoteRule, finding_bytes_usual,
 };
 use crate::payload::{CredibilityVersion, DebatePriority};
 
@@ -35,6 +36,8 @@ impl Policy {
             decide: Decide::AtTime,
             risk_spread_max: 20.0,
             number_tolerance: 0.005,
+            estimates: EstimatePolicy::default(),
+            vocabulary: Vocabulary::default(),
             conflicts_max: 5,
             rounds_max: 2,
             messages_per_round_max: 10,
@@ -43,6 +46,9 @@ impl Policy {
             answers_min: 2,
             hear_answers: true,
             memory_sync_ms: 0,
+            impact: ImpactPolicy::default(),
+            confirmations: Confirmations::default(),
+            importance: ImportancePolicy::default(),
             vote_rule: VoteRule::Confidence,
             caution_order: ["reject", "escalate", "negotiate", "sign"]
                 .map(Into::into)
@@ -67,6 +73,7 @@ impl Policy {
             finding_timeout_ms: 15 * MINUTE,
             case_timeout_ms: 7 * DAY,
             number_tolerance: 0.01,
+            estimates: EstimatePolicy::compared(),
             answer_timeout_ms: 5 * MINUTE,
             caution_order: ["sell", "reduce", "hold", "buy"].map(Into::into).to_vec(),
             conflict_handling: ConflictHandling::Ladder,
@@ -156,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_of_the_first_preset_is_that_of_earlier_versions() {
+    fn what_earlier_versions_did_not_have_and_is_as_usual_is_left_out() {
         let json = serde_json::to_value(Policy::contract_review()).unwrap();
         assert!(json.get("hear_answers").is_none() && json.get("ladder").is_none());
     }

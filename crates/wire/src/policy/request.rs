@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use super::Policy;
+use super::{EstimatePolicy, ImportancePolicy, Policy};
 use crate::fault::Fault;
 use crate::id::{PLAIN_NAME_PATTERN, PolicyName};
 
@@ -57,8 +57,42 @@ impl PolicyRequest {
         merge(&mut merged, &self.changes);
         let policy: Policy = crate::envelope::from_json(merged.to_string().as_bytes(), pointer)?;
         policy.check(pointer)?;
+        check_switches(base, &policy, pointer)?;
         Ok(policy)
     }
+}
+
+/// Refuses what would have no effect: whoever states a tolerance or a threshold means that it holds.
+fn check_switches(base: &Policy, asked: &Policy, pointer: &str) -> Result<(), Fault> {
+    let estimates = EstimatePolicy {
+        compared: asked.estimates.compared,
+        ..base.estimates.clone()
+    };
+    let importance = ImportancePolicy {
+        filtered: asked.importance.filtered,
+        ..base.importance.clone()
+    };
+    for (has_no_effect, switch, what) in [
+        (
+            !asked.estimates.compared && asked.estimates != estimates,
+            "estimates/compared",
+            "estimates are not compared",
+        ),
+        (
+            !asked.importance.filtered && asked.importance != importance,
+            "importance/filtered",
+            "entries of shared memory are not told by their importance",
+        ),
+    ] {
+        if has_no_effect {
+            return Err(Fault::invalid(
+                format!("{pointer}/{switch}"),
+                format!("What is stated beside it has no effect, because {what}."),
+                "Set it to true, or leave the rest of the object out.",
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn no_name(pointer: &str) -> Fault {
@@ -148,6 +182,48 @@ mod tests {
         let mut expected = base.clone();
         expected.ladder.times.person_ms = 9;
         assert_eq!(request.applied_to(&base, "").unwrap(), expected);
+    }
+
+    #[test]
+    fn what_would_have_no_effect_is_refused() {
+        for (preset, changes, pointer) in [
+            (
+                "contract-review",
+                json!({ "estimates": { "tolerance": { "relative": 0.2 } } }),
+                Some("/p/estimates/compared"),
+            ),
+            (
+                "contract-review",
+                json!({ "estimates": { "compared": true, "tolerance": { "relative": 0.2 } } }),
+                None,
+            ),
+            (
+                "investment",
+                json!({ "estimates": { "tolerance": { "relative": 0.2 } } }),
+                None,
+            ),
+            (
+                "investment",
+                json!({ "estimates": { "compared": false } }),
+                None,
+            ),
+            (
+                "contract-review",
+                json!({ "importance": { "hold_above": 0.5 } }),
+                Some("/p/importance/filtered"),
+            ),
+            (
+                "contract-review",
+                json!({ "importance": { "filtered": true, "hold_above": 0.5 } }),
+                None,
+            ),
+        ] {
+            let base = Policy::resolve(&json!(preset), "").unwrap();
+            let request = PolicyRequest::parse(&changes, "/p").unwrap();
+            let fault = request.applied_to(&base, "/p").err();
+            let found = fault.as_ref().map(|fault| fault.pointer.as_str());
+            assert_eq!(found, pointer, "{changes}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::Policy;
+use super::{EstimatePolicy, Policy};
 
 /// The field that names the preset. No policy has a field of this name.
 const BASE: &str = "base";
@@ -29,9 +29,10 @@ struct Base {
 static BASES: LazyLock<Vec<Base>> = LazyLock::new(|| {
     [
         ("contract-review@1", Policy::contract_review()),
-        ("investment@1", Policy::investment()),
+        ("investment@1", without_estimates(Policy::investment())),
         ("incident@1", Policy::incident()),
         ("quick@1", Policy::quick()),
+        ("investment@2", Policy::investment()),
     ]
     .into_iter()
     .map(|(name, policy)| Base {
@@ -40,6 +41,14 @@ static BASES: LazyLock<Vec<Base>> = LazyLock::new(|| {
     })
     .collect()
 });
+
+/// A preset as it was before estimates were compared.
+fn without_estimates(preset: Policy) -> Policy {
+    Policy {
+        estimates: EstimatePolicy::default(),
+        ..preset
+    }
+}
 
 /// The base that a policy of this name is written with; the first preset's for a policy that an operator has stored.
 fn base_of(policy: &Policy) -> Option<&'static Base> {
@@ -202,6 +211,7 @@ mod tests {
                 ("investment@1", "1ab4bb9074a92f59"),
                 ("incident@1", "b33e20f042fdd275"),
                 ("quick@1", "5d57d6eee87e2a85"),
+                ("investment@2", "a3224e131274cbc3"),
             ]
         );
     }

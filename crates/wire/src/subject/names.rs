@@ -1,6 +1,6 @@
 //! Names on the broker, beside subjects, that an agent uses: streams of messages, its durable inbox, the bucket of large payloads.
 
-use super::{Lane, SubjectSpace};
+use super::{Lane, Service, SubjectSpace};
 use crate::id::{AgentId, Recipient};
 
 /// The durable inbox of an agent on one lane: a pull consumer.
@@ -65,6 +65,34 @@ impl SubjectSpace {
         }
     }
 
+    /// The durable inbox of an agent for alerts on `lane`, beside the one for all else: what the coordinator tells everybody, which no
+    /// backlog of the agent delays.
+    pub fn agent_alerts(&self, lane: Lane, agent: &AgentId) -> AgentInbox {
+        AgentInbox {
+            stream: self.message_stream(lane),
+            consumer: format!("alerts-{agent}"),
+            filter: self.alerts(lane),
+        }
+    }
+
+    /// Everything that the coordinator alerts everybody of on `lane`.
+    pub fn alerts(&self, lane: Lane) -> String {
+        let (from, to) = (Service::Coordinator, Recipient::All);
+        format!("{}{}.*.{from}.{to}.alert", self.root, lane.as_str())
+    }
+
+    /// The durable inboxes of an agent on `lane` that operators have made for it: for what is said to the agent, and for alerts.
+    pub fn registered_inboxes(&self, lane: Lane, agent: &AgentId) -> [RegisteredInbox; 2] {
+        let own = self.registered_inbox(lane, agent);
+        let alerts = RegisteredInbox {
+            consumer: format!("alerted-{agent}"),
+            filter: self.alerts(lane),
+            deliver_to: format!("{}.alerts", own.deliver_to),
+            ..own.clone()
+        };
+        [own, alerts]
+    }
+
     /// The durable inbox of an agent on `lane` that operators have made for it.
     pub fn registered_inbox(&self, lane: Lane, agent: &AgentId) -> RegisteredInbox {
         let AgentInbox { stream, filter, .. } = self.agent_inbox(lane, agent);
@@ -84,9 +112,9 @@ impl SubjectSpace {
 
     /// The subjects on which an agent acknowledges what comes from its registered inboxes; both forms that the broker has.
     pub(super) fn inbox_acknowledgements(&self, agent: &AgentId) -> Vec<String> {
-        let inboxes = Lane::ALL.map(|lane| self.registered_inbox(lane, agent));
-        inboxes
+        Lane::ALL
             .into_iter()
+            .flat_map(|lane| self.registered_inboxes(lane, agent))
             .flat_map(
                 |RegisteredInbox {
                      stream, consumer, ..

@@ -7,12 +7,16 @@ use crate::id::{AgentId, Recipient};
 use crate::payload::Role;
 
 /// The verbs that everybody asks for under their own name, agents too, with the service that answers: what a case shares, for whoever
-/// is in it, what they may see of its conversation, and shared memory.
-pub const MEMBER_VERBS: [(Service, &str); 5] = [
+/// is in it, what they may see of its conversation, shared memory, payloads that are too large for a message,
+/// and their durable inbox.
+pub const MEMBER_VERBS: [(Service, &str); 8] = [
     (Service::Coordinator, "board"),
     (Service::Coordinator, "briefing"),
     (Service::Coordinator, "commitments"),
+    (Service::Coordinator, "inbox"),
     (Service::Coordinator, "memory"),
+    (Service::Coordinator, "payload"),
+    (Service::Coordinator, "put_payload"),
     (Service::AgentAdapter, "context"),
 ];
 
@@ -137,7 +141,9 @@ fn messages_of(role: Role) -> Vec<(Service, &'static str)> {
         Role::Opener => &[(Coordinator, "request"), (DebateFacilitator, "outcome")],
         Role::Arbiter => &[(DebateFacilitator, "ruling")],
         Role::Reviewer => &[(Coordinator, "review"), (DebateFacilitator, "outcome")],
-        Role::Operator | Role::OutcomeSource => &[(DebateFacilitator, "outcome")],
+        Role::Operator => &[(DebateFacilitator, "outcome"), (Coordinator, "alert")],
+        Role::OutcomeSource => &[(DebateFacilitator, "outcome")],
+        Role::Alerter => &[(Coordinator, "alert")],
     };
     let spoken = [
         "acknowledgement",
@@ -224,12 +230,19 @@ mod tests {
                 "concord.v1.api.coordinator.board.eva",
                 "concord.v1.api.coordinator.briefing.eva",
                 "concord.v1.api.coordinator.commitments.eva",
+                "concord.v1.api.coordinator.inbox.eva",
                 "concord.v1.api.coordinator.memory.eva",
+                "concord.v1.api.coordinator.payload.eva",
+                "concord.v1.api.coordinator.put_payload.eva",
                 "concord.v1.api.agent-adapter.context.eva",
                 "$JS.ACK.CONCORD_MESSAGES.inbox-eva.>",
                 "$JS.ACK.*.*.CONCORD_MESSAGES.inbox-eva.>",
+                "$JS.ACK.CONCORD_MESSAGES.alerted-eva.>",
+                "$JS.ACK.*.*.CONCORD_MESSAGES.alerted-eva.>",
                 "$JS.ACK.CONCORD_URGENT.inbox-eva.>",
-                "$JS.ACK.*.*.CONCORD_URGENT.inbox-eva.>"
+                "$JS.ACK.*.*.CONCORD_URGENT.inbox-eva.>",
+                "$JS.ACK.CONCORD_URGENT.alerted-eva.>",
+                "$JS.ACK.*.*.CONCORD_URGENT.alerted-eva.>"
             ]
         );
         assert_eq!(

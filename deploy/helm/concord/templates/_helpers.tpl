@@ -94,8 +94,15 @@ without one. Tables are written in one line, so that they may stand in lists.
 {{- define "concord.settings" -}}
 {{- $root := .root -}}
 {{- $settings := dict "broker" (include "concord.broker" $root | fromJson) "http" (dict "address" "0.0.0.0:8080") "telemetry" (dict "log_format" "json") -}}
-{{- if $root.Values.archive.existingClaim -}}
-{{- $_ := set $settings "storage" (dict "archive" "/var/lib/concord/archive") -}}
+{{- with $root.Values.archive -}}
+{{- if and .existingClaim .s3.address }}{{ fail "archive.existingClaim and archive.s3.address are two places; choose one" }}{{ end -}}
+{{- if .existingClaim }}{{ $_ := set $settings "storage" (dict "archive" "/var/lib/concord/archive") }}{{ end -}}
+{{- if .s3.address -}}
+{{- $s3 := dict "region" .s3.region "credentials_file" (printf "/etc/concord/archive/auth/%s" .s3.secretKey) -}}
+{{- if .s3.endpoint }}{{ $_ := set $s3 "endpoint" .s3.endpoint }}{{ end -}}
+{{- if .s3.caSecret }}{{ $_ := set $s3 "ca" (printf "/etc/concord/archive/ca/%s" .s3.caKey) }}{{ end -}}
+{{- $_ := set $settings "storage" (dict "archive" .s3.address "s3" $s3) -}}
+{{- end -}}
 {{- end -}}
 {{- $settings = mergeOverwrite $settings (deepCopy $root.Values.settings) (deepCopy .service.settings) -}}
 {{- if eq .name "agent-adapter" -}}
@@ -134,6 +141,14 @@ without one. Tables are written in one line, so that they may stand in lists.
 {{- if .root.Values.archive.existingClaim }}
 - {name: archive, mountPath: /var/lib/concord/archive}
 {{- end }}
+{{- with .root.Values.archive.s3 }}
+{{- if .address }}
+- {name: archive-auth, mountPath: /etc/concord/archive/auth, readOnly: true}
+{{- if .caSecret }}
+- {name: archive-ca, mountPath: /etc/concord/archive/ca, readOnly: true}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "concord.volumes" -}}
@@ -156,6 +171,16 @@ without one. Tables are written in one line, so that they may stand in lists.
 {{- with .root.Values.archive.existingClaim }}
 - name: archive
   persistentVolumeClaim: {claimName: {{ . }}}
+{{- end }}
+{{- with .root.Values.archive.s3 }}
+{{- if .address }}
+- name: archive-auth
+  secret: {secretName: {{ required "archive.s3.address needs archive.s3.existingSecret" .existingSecret }}, defaultMode: 0440}
+{{- if .caSecret }}
+- name: archive-ca
+  secret: {secretName: {{ .caSecret }}, defaultMode: 0440}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end -}}
 

@@ -1,9 +1,13 @@
 //! One answer of a hosted agent: it is asked when it has a permit, and its answer is read.
 
+use std::time::Duration;
+
 use bytes::Bytes;
+use concord_domain::resilience::call_policy::Rank;
 use concord_runtime::Ports;
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_wire::payload::Task;
+use concord_wire::payload::batch::is_batch;
 use concord_wire::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType, Timestamp};
 
 use super::{Host, Runner};
@@ -11,16 +15,17 @@ use crate::hosted_agent::agent_caller::{AgentCall, AgentCaller};
 use crate::hosted_agent::call_policy::Call;
 use crate::hosted_agent::callback::AnswerWait;
 use crate::hosted_agent::callback::token::AnswerTarget;
-use crate::hosted_agent::concurrency_limit::AdmissionError;
+use crate::hosted_agent::concurrency_limit::{AdmissionError, Permit};
 use crate::hosted_agent::decode::{self, RawAnswer};
 use crate::hosted_agent::encode;
 use crate::hosted_agent::failure::Failure;
 use crate::hosted_agent::http::{ServerCall, ServerReply};
+use crate::hosted_agent::inbox::is_alert;
 use crate::hosted_agent::openai::{Model, ModelCall};
 use crate::hosted_agent::spans::AnswerSpan;
 
 /// The largest payload of an answer, in bytes. With what the adapter adds it fits into an envelope.
-const ANSWER_BYTES_MAX: usize = concord_wire::envelope::ENVELOPE_BYTES_MAX - 16_384;
+pub(super) const ANSWER_BYTES_MAX: usize = concord_wire::envelope::ENVELOPE_BYTES_MAX - 16_384;
 
 /// The answer to a message.
 pub(super) enum Answer {
@@ -33,11 +38,20 @@ pub(super) enum Answer {
 }
 
 /// The reply to a call.
-enum Reply {
+pub(super) enum Reply {
     Message(Box<Envelope>),
     Nothing,
     /// The agent promised to post its answer.
     Promised(Option<AnswerWait>),
+}
+
+/// What an agent is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A message, whose answer may be posted later.
+    Message,
+    /// A request of a batch, which is answered now or not at all.
+    Part,
 }
 
 /// Why there is no answer.
@@ -74,7 +88,7 @@ impl<C: AgentCaller> Call for ProgramCall<'_, C> {
 
     async fn make(
         &self,
-        within: std::time::Duration,
+        within: Duration,
         trace: Option<&concord_runtime::Trace>,
     ) -> Result<(Bytes, Option<u64>), Failure> {
         let call = AgentCall {
@@ -99,7 +113,12 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         span: &AnswerSpan,
         until: Timestamp,
     ) -> Result<Answer, AnswerError> {
-        match self.ask(incoming, span, until).await? {
+        let reply = if is_batch(incoming) {
+            self.ask_parts(incoming, span, until).await?
+        } else {
+            self.ask(incoming, span, until, Asked::Message).await?
+        };
+        match reply {
             Reply::Message(message) => {
                 check_size(&message)?;
                 Ok(Answer::Message(message))
@@ -112,20 +131,39 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         }
     }
 
+    /// Waits for a permit. A program has one for an alert as soon as it has answered: it is the same copy that is to know of it. A server
+    /// is told at once, whatever it works on.
+    async fn admitted(
+        &self,
+        incoming: &Envelope,
+        within: Duration,
+    ) -> Result<Permit, AdmissionError> {
+        let ports = &self.context.ports;
+        let rank = match is_alert(incoming) {
+            true => Rank::Alert,
+            false => incoming.priority.into(),
+        };
+        let limit = match (rank, &self.runner) {
+            (Rank::Alert, Runner::Server) => &self.alerts,
+            _ => &self.limit,
+        };
+        limit.acquire(ports, rank, within).await
+    }
+
     /// Waits for a permit and calls the agent.
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         incoming: &Envelope,
         span: &AnswerSpan,
         until: Timestamp,
+        asked: Asked,
     ) -> Result<Reply, AnswerError> {
         let ports = &self.context.ports;
         // A message that would be refused when it is let in need not wait for that.
         self.policy.check()?;
-        let within = std::time::Duration::from_millis(until.millis_since(ports.now()));
+        let within = Duration::from_millis(until.millis_since(ports.now()));
         let queue = span.queue();
-        let lane = incoming.priority.lane();
-        let permit = self.limit.acquire(ports, lane, within).await;
+        let permit = self.admitted(incoming, within).await;
         let permit = permit.map_err(|error| self.not_admitted(error));
         let _permit = queue.finish("let_in", permit)?;
         debug_assert!(
@@ -144,8 +182,16 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
                 (body, None)
             }
             Runner::Server => {
-                let wait = self.listen_for_answer(incoming);
-                match self.ask_server((incoming, &id), until, span).await? {
+                let is_whole = asked == Asked::Message;
+                let wait = is_whole.then(|| self.listen_for_answer(incoming)).flatten();
+                let callback_url = is_whole
+                    .then(|| self.callback_url(incoming, span))
+                    .flatten();
+                let callback_url = callback_url.as_deref();
+                match self
+                    .ask_server((incoming, &id, callback_url), until, span)
+                    .await?
+                {
                     ServerReply::Now(body, named) => (body, named),
                     ServerReply::Later => return Ok(Reply::Promised(wait)),
                 }
@@ -199,18 +245,17 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
 
     async fn ask_server(
         &self,
-        (incoming, id): (&Envelope, &MessageId),
+        (incoming, id, callback_url): (&Envelope, &MessageId, Option<&str>),
         until: Timestamp,
         span: &AnswerSpan,
     ) -> Result<ServerReply, AnswerError> {
         let body = self.write(incoming).await?.into();
-        let callback_url = self.callback_url(incoming, span);
         let call = ServerCall {
             caller: &self.caller,
             body,
             id: id.clone(),
             dialect: self.agent.dialect,
-            callback_url: callback_url.as_deref(),
+            callback_url,
         };
         Ok(self.policy.run(0, until, &call, span).await?)
     }

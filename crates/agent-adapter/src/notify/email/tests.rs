@@ -9,7 +9,8 @@ fn notice(topic: &str) -> Notice {
         sequence: 42,
         at: Timestamp::from_unix_millis(1_700_000_000_000),
         debate_id: DebateId::new("d-1").ok(),
-        case_id: CaseId::new("c-1").unwrap(),
+        case_id: CaseId::new("c-1").ok(),
+        task_id: None,
         topic: topic.into(),
         what: What::Assigned {
             priority: DebatePriority::CriticalPath,

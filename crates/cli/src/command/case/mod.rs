@@ -2,11 +2,13 @@
 
 use clap::Subcommand;
 
+use super::memory::insights::{self, InsightsArgs};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 
 mod add;
 mod cancel;
+mod compared;
 mod context;
 mod decision_versions;
 mod estimate;
@@ -34,6 +36,8 @@ pub(crate) enum CaseVerb {
     Show(show::ShowArgs),
     /// Print the decision package of a case for a meeting.
     Package(package::PackageArgs),
+    /// Show what everybody in a case was told of shared memory.
+    Insights(InsightsArgs),
     /// Follow messages and events as they come.
     Watch(watch::WatchArgs),
     /// Print all messages of a case.
@@ -53,6 +57,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: CaseVerb) -> Result<u
         CaseVerb::List(args) => list::run(connection, &args).await,
         CaseVerb::Show(args) => show::run(connection, &args).await,
         CaseVerb::Package(args) => package::run(connection, &args).await,
+        CaseVerb::Insights(args) => insights::run(connection, &args).await,
         CaseVerb::Watch(args) => watch::run(connection, &args).await,
         CaseVerb::Transcript(args) => transcript::run(connection, &args).await,
         CaseVerb::Add(args) => add::run(connection, &args).await,

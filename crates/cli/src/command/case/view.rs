@@ -2,13 +2,16 @@
 
 use std::fmt::{Result, Write};
 
+use concord_events::ReceivedFinding;
 use concord_wire::AgentId;
 use concord_wire::payload::{Conflict, Decision, Position, SetAsideReason, Status, Tally};
 
+use crate::command::case::compared::write_compared;
 use crate::command::case::decision_versions;
 use crate::command::case::show::{phase_name, phase_style};
 use crate::shared::case_file::{CaseFile, DebateFile, RoundFile};
 use crate::shared::debate_file::signed_text;
+use crate::shared::flags;
 use crate::shared::output::{
     BAD, Cell, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, Table, ago, count, one_line, span, styled,
 };
@@ -53,7 +56,16 @@ fn write_case(out: &mut String, file: &CaseFile) -> Result {
         one_line(&package.task.kind, SENTENCE)
     )?;
     writeln!(out, "  policy        {}", package.policy.preset)?;
+    let importance = &package.policy.importance;
+    if importance.filtered {
+        writeln!(
+            out,
+            "  importance    told at once above {}, at checkpoints above {}; `concord case insights` shows what",
+            importance.broadcast_above, importance.hold_above
+        )?;
+    }
     writeln!(out, "  participants  {}", names(&package.participants))?;
+    flags::write(out, &package.alerts)?;
     write_findings(out, file)?;
     write_conflicts(out, file)?;
     if let Some(decision) = &package.decision {
@@ -100,7 +112,7 @@ fn write_findings(out: &mut String, file: &CaseFile) -> Result {
         let finding = &received.finding;
         table.row([
             Cell::text(&received.agent_id).with(NAMED),
-            Cell::number(format!("{:.2}", received.confidence)),
+            Cell::text(confidence(file, received)),
             Cell::number(optional(finding.risk_score.map(number))),
             Cell::text(optional(
                 finding
@@ -143,6 +155,18 @@ fn write_findings(out: &mut String, file: &CaseFile) -> Result {
     Ok(())
 }
 
+/// How sure the author of a finding is, and how sure it is with what others have confirmed.
+fn confidence(file: &CaseFile, received: &ReceivedFinding) -> String {
+    let stated = format!("{:.2}", received.confidence);
+    let mut confirmed = file.package.confirmed.iter();
+    let Some(confirmed) = confirmed.find(|one| one.finding == received.message_id) else {
+        return stated;
+    };
+    let by: Vec<&str> = confirmed.by.iter().map(|one| one.agent.as_str()).collect();
+    let with = one_line(&by.join(", "), 40);
+    format!("{stated} ({:.2} with {with})", confirmed.strengthened)
+}
+
 fn write_conflicts(out: &mut String, file: &CaseFile) -> Result {
     let (debated, deferred) = (&file.debates, &file.state.deferred);
     let heading = match (debated.len(), deferred.len()) {
@@ -153,12 +177,16 @@ fn write_conflicts(out: &mut String, file: &CaseFile) -> Result {
     writeln!(out, "\n{}", styled(STRONG, heading))?;
     for (index, debate) in debated.iter().enumerate() {
         write_conflict(out, &format!("{}.", index + 1), &debate.conflict)?;
+        if !debate.dependants.is_empty() {
+            let names = debate.dependants.join(", ");
+            writeln!(out, "     rest on it: {}", one_line(&names, SENTENCE))?;
+        }
         write_debate(out, debate)?;
     }
     for conflict in deferred {
         write_conflict(out, &styled(FAINT, "deferred:"), conflict)?;
     }
-    Ok(())
+    write_compared(out, file)
 }
 
 fn write_conflict(out: &mut String, mark: &str, conflict: &Conflict) -> Result {

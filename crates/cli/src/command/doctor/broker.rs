@@ -69,7 +69,7 @@ struct Timed {
 }
 
 /// By how many milliseconds the broker's clock is ahead, and the error of that, in milliseconds.
-async fn skew(broker: &Broker) -> Result<(i64, u64), String> {
+pub(super) async fn skew(broker: &Broker) -> Result<(i64, u64), String> {
     let subject = format!(
         "$JS.API.STREAM.INFO.{}",
         broker.layout.stream_name(StreamKind::Events)

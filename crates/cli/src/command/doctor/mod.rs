@@ -9,6 +9,7 @@ use crate::shared::failure::{FOUND, Failure};
 use crate::shared::output::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, styled};
 
 mod broker;
+mod clocks;
 mod payloads;
 mod services;
 mod storage;

@@ -1,7 +1,8 @@
 //! The object store in which payloads over 1 MB travel.
 
 use concord_runtime::Broker;
-use concord_runtime::broker::provision::{self, Deviation};
+use concord_runtime::broker::payload_store::{agent_bytes_max, stored_by};
+use concord_runtime::broker::provision::{self, Deviation, Fill};
 use concord_runtime::delivery::ErrorChain;
 
 use super::{Check, storage};
@@ -37,7 +38,31 @@ pub(super) async fn look(broker: &Broker) -> Vec<Check> {
          messages for fewer days: what finds no room is refused by the broker"
     );
     checks.push(storage::room(AREA, &bucket, fill, &advice));
+    checks.extend(shares(broker).await);
     checks
+}
+
+/// A note about each agent that has taken most of what it may have, or all.
+async fn shares(broker: &Broker) -> Vec<Check> {
+    let Some(most) = agent_bytes_max(broker) else {
+        return Vec::new();
+    };
+    // That the store cannot be looked at has been said above.
+    let stored = stored_by(broker, None).await.unwrap_or_default();
+    let much = stored
+        .into_iter()
+        .filter(|(_, bytes)| bytes.saturating_mul(100) >= most.saturating_mul(storage::FULL_SOON));
+    much.map(|(agent, bytes)| {
+        let of_agent = Fill {
+            bytes,
+            bytes_max: Some(most),
+        };
+        let found = format!("{agent} {}", storage::holds(of_agent));
+        let advice = "what it sends beyond that is refused, and others go on: ask its owner to send less, or raise \
+                      storage.payload_agent_bytes_max";
+        Check::note(AREA, found, advice)
+    })
+    .collect()
 }
 
 fn differs(

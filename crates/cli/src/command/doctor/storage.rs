@@ -9,7 +9,7 @@ use super::Check;
 
 const AREA: &str = "Storage";
 /// A store is noted from this share of its limit on, in percent.
-const FULL_SOON: u64 = 80;
+pub(super) const FULL_SOON: u64 = 80;
 /// It counts as full from this share on, in percent: a large message may find no room.
 const FULL: u64 = 95;
 const MAKE_ROOM: &str = "see docs/operating.md#concordnoroom: archive cases that are over, keep messages for fewer days, or give the \
@@ -48,23 +48,27 @@ fn limited(name: &str, fill: Fill, advice: &str) -> Option<Check> {
 }
 
 /// How full something is, as a check.
-pub(super) fn room(
-    area: &'static str,
-    name: &str,
-    Fill { bytes, bytes_max }: Fill,
-    advice: &str,
-) -> Check {
-    let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1_048_576.0);
-    let Some(most) = bytes_max else {
-        let found = format!("{name} holds {}, without a limit", megabytes(bytes));
-        return Check::good(area, found);
-    };
-    let percent = bytes.saturating_mul(100) / most.max(1);
-    let (bytes, most) = (megabytes(bytes), megabytes(most));
-    let found = format!("{name} holds {bytes} of {most} ({percent} %)");
-    match percent {
+pub(super) fn room(area: &'static str, name: &str, fill: Fill, advice: &str) -> Check {
+    let found = format!("{name} {}", holds(fill));
+    match percent(fill) {
         FULL.. => Check::fault(area, found, advice),
         FULL_SOON.. => Check::note(area, found, advice),
         _ => Check::good(area, found),
     }
+}
+
+/// What something holds, and of how much.
+pub(super) fn holds(fill: Fill) -> String {
+    let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1_048_576.0);
+    let bytes = megabytes(fill.bytes);
+    match fill.bytes_max {
+        None => format!("holds {bytes}, without a limit"),
+        Some(most) => format!("holds {bytes} of {} ({} %)", megabytes(most), percent(fill)),
+    }
+}
+
+/// The share of its limit that something has taken, in percent; 0 where it has no limit.
+fn percent(fill: Fill) -> u64 {
+    let most = fill.bytes_max.unwrap_or(u64::MAX).max(1);
+    fill.bytes.saturating_mul(100) / most
 }

@@ -108,6 +108,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Resul
         from: &args.by,
         to: Service::Coordinator,
         kind: MessageType::Review,
+        priority: Default::default(),
         case: Some(&args.case),
         correlation_id: review.debate_id.as_ref().map(ToString::to_string),
         payload: &review,

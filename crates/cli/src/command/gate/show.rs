@@ -3,12 +3,13 @@
 use std::fmt::{Result as Written, Write};
 
 use concord_domain::aggregates::case::{CaseState, digest_of_shown};
-use concord_wire::payload::ConflictOutcome;
+use concord_wire::payload::{AlertFlag, ConflictOutcome};
 use concord_wire::{CaseId, DebateId};
 use serde::Serialize;
 
 use super::requires_review;
 use crate::shared::debate_file::resolution_text;
+use crate::shared::flags;
 use crate::shared::output::{
     DOUBTFUL, FAINT, GOOD, NAMED, STRONG, command_word, count, one_line, styled,
 };
@@ -26,6 +27,9 @@ pub(super) struct Shown<'a> {
     provisional: Vec<Provisional<'a>>,
     /// Debates that are under way; the gate is not passed before they have ended.
     under_way: Vec<&'a DebateId>,
+    /// The changes of regime while the case was open that this gate is shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    alerts: Vec<&'a AlertFlag>,
 }
 
 /// A provisional decision that requires review.
@@ -67,6 +71,12 @@ pub(super) fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> 
         requires_review: provisional.len(),
         provisional,
         under_way,
+        alerts: state
+            .flags
+            .iter()
+            .map(AsRef::as_ref)
+            .filter(|flag| state.gate().is_some_and(|gate| flag.is_shown_at(gate)))
+            .collect(),
     }
 }
 
@@ -111,6 +121,7 @@ fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
         let number = count(shown.under_way.len() as u64, "debate");
         writeln!(out, "\n{number} under way: {}", names.join(", "))?;
     }
+    flags::write(out, shown.alerts.iter().copied())?;
     let (Some(gate), by) = (shown.gate, "--by PERSON") else {
         return Ok(());
     };
@@ -207,6 +218,11 @@ mod tests {
         }))
         .unwrap();
         let (case, open) = (CaseId::new("c-1").unwrap(), DebateId::new("d-2").unwrap());
+        let flag: AlertFlag = serde_json::from_value(serde_json::json!({
+            "alert": "a-1", "event_type": "regime_change", "at": "2026-11-22T20:00:00.000Z", "raised_by": "macro",
+            "new_regime": "BEAR", "affected": [{ "kind": "assumption", "name": "rate", "implication": "rate_changes" }],
+        }))
+        .unwrap();
         let shown = Shown {
             case_id: &case,
             gate: Some("valuation"),
@@ -218,6 +234,7 @@ mod tests {
                 outcome: &outcome,
             }],
             under_way: vec![&open],
+            alerts: vec![&flag],
         };
         let text = anstream::adapter::strip_str(&text(&shown)).to_string();
         for seen in [
@@ -227,6 +244,7 @@ mod tests {
             "add: --digest abc123",
             "rest on it    dcf, report",
             "1 debate under way: d-2",
+            "  - -> BEAR at 2026-11-22T20:00:00.000Z, alert a-1 by macro\n    concerns the assumption rate (rate_changes)",
             "concord gate review c-1 --gate valuation --by PERSON --confirm d-1",
         ] {
             assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
@@ -242,6 +260,7 @@ mod tests {
                 gate,
                 provisional: vec![],
                 under_way: vec![],
+                alerts: vec![],
                 digest: None,
                 ..shown
             });

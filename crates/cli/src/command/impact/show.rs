@@ -1,8 +1,8 @@
 //! `concord impact show`: what changed decisions do to the analyses of a case.
 
 use clap::Args;
-use concord_domain::aggregates::impact::ImpactMachine;
-use concord_events::{ImpactAssessed, ImpactEvent};
+use concord_domain::aggregates::impact::{ImpactMachine, reports};
+use concord_events::ImpactAssessed;
 use concord_wire::payload::{AnalysisImpact, ChangedAssumption, Figure};
 use concord_wire::{CaseId, Timestamp};
 use serde::Serialize;
@@ -15,6 +15,9 @@ use crate::shared::output::{self, Cell, NAMED, Table, one_line, styled};
 
 /// At most so many characters of a name or value stand in a line.
 const SHOWN: usize = 40;
+
+/// The same of a reason.
+const REASON: usize = 240;
 
 /// Arguments of `concord impact show`.
 #[derive(Debug, Args)]
@@ -50,16 +53,10 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
     let (_, events) = source
         .aggregate::<ImpactMachine>(&args.case.token())
         .await?;
-    let reports = events.into_iter().filter_map(|stored| match stored.event {
-        ImpactEvent::Assessed(assessed) => Some(Shown {
-            at: stored.meta.at,
-            assessed: *assessed,
-        }),
-        ImpactEvent::Published(_)
-        | ImpactEvent::RerunStarted(_)
-        | ImpactEvent::RerunStepEnded(_) => None,
-    });
-    let mut reports: Vec<Shown> = reports.collect();
+    let reports = reports(events).into_iter();
+    let mut reports: Vec<Shown> = reports
+        .map(|(at, assessed)| Shown { at, assessed })
+        .collect();
     if args.last {
         reports.drain(..reports.len().saturating_sub(1));
     }
@@ -98,6 +95,12 @@ fn text(shown: &Shown) -> String {
         ]);
     }
     lines.push_str(&table.to_string());
+    for one in &report.impacts {
+        if let Some(why) = &one.reason {
+            let (id, why) = (&one.analysis_id, one_line(why, REASON));
+            lines.push_str(&format!("{id}: no estimate, {why}\n"));
+        }
+    }
     if report.impacts_omitted > 0 {
         lines.push_str(&format!("and {} more\n", report.impacts_omitted));
     }

@@ -2,7 +2,9 @@
 
 use clap::{Args, Subcommand};
 use concord_runtime::Broker;
-use concord_wire::payload::{MemoryEntry, MemoryListing, Snapshot};
+use concord_wire::payload::{
+    Adapted, Checkpoint, MemoryEntry, MemoryListing, MemoryReach, Snapshot,
+};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Token};
 use serde::de::DeserializeOwned;
@@ -14,6 +16,7 @@ use crate::shared::connection::{ConnectionArgs, ask};
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, NAMED, Table, one_line, styled};
 
+pub(crate) mod insights;
 mod put;
 
 /// At most so many characters of a value stand in a line.
@@ -103,6 +106,9 @@ pub(crate) struct AsOfArgs {
 /// Arguments of `concord memory list`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+REACH is whom an entry of a case was told to, and why: above the first threshold at once to
+everybody in the case, above the second it is held back, else it is told to nobody.
+
 Examples:
   concord memory list                      who has any
   concord memory list macro_analyst
@@ -124,11 +130,13 @@ fn topic(text: &str) -> Result<Token, String> {
 
 /// The answer of the coordinator.
 #[derive(Debug, Serialize, Deserialize)]
-struct Shown<T> {
+pub(super) struct Shown<T> {
     as_of: Snapshot,
     entries: Vec<T>,
     #[serde(default)]
     more: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    checkpoints: Vec<Checkpoint>,
 }
 
 /// Who has any memory.
@@ -252,6 +260,22 @@ fn sure(listing: &MemoryListing) -> String {
     confidence.map_or_else(|| "-".to_owned(), |sure| format!("{sure:.2}"))
 }
 
+/// Whom an entry reaches, and above which importance; `-` and `+` where a debate, a change of regime or the agent itself has moved the thresholds.
+fn why(reach: &MemoryReach) -> String {
+    let adapted = reach.adapted.iter().map(|why| match why {
+        Adapted::DebateOpen => " - debate open",
+        Adapted::RegimeChanged => " - regime changed",
+        Adapted::OftenTold => " + often told",
+    });
+    format!(
+        "{} ({}, {}{})",
+        reach.reach,
+        reach.broadcast_above,
+        reach.hold_above,
+        adapted.collect::<String>()
+    )
+}
+
 fn listings(shown: &Shown<MemoryListing>) -> String {
     if shown.entries.is_empty() {
         return format!(
@@ -268,6 +292,7 @@ fn listings(shown: &Shown<MemoryListing>) -> String {
         "IMPORTANCE",
         "CONFIDENCE",
         "CASE",
+        "REACH",
         "TAGS",
     ]);
     for one in &shown.entries {
@@ -281,6 +306,7 @@ fn listings(shown: &Shown<MemoryListing>) -> String {
             Cell::text(format!("{:.2}", one.importance)),
             Cell::text(sure(one)),
             Cell::text(case),
+            Cell::text(one.reach.as_ref().map_or_else(|| "-".to_owned(), why)),
             Cell::text(one_line(&one.tags.join(" "), 40)),
         ]);
     }
@@ -326,12 +352,19 @@ mod tests {
         let shown: Shown<MemoryListing> = serde_json::from_value(json!({
             "as_of": "snap_90",
             "entries": [{ "agent": "ann", "topic": "margin", "version": 3, "since": "snap_70", "importance": 0.9,
-                "at": "2026-11-21T20:00:00Z", "bytes": 4, "tags": ["margins"] }],
+                "at": "2026-11-21T20:00:00Z", "bytes": 4, "tags": ["margins"], "case_id": "c-1",
+                "reach": { "reach": "broadcast", "broadcast_above": 0.7, "hold_above": 0.3, "adapted": ["debate_open"] } }],
         }))
         .unwrap();
         let text = anstream::adapter::strip_str(&listings(&shown)).to_string();
         let line = text.lines().nth(1).unwrap();
-        for part in ["ann", "margin", "snap_70", "0.90"] {
+        for part in [
+            "ann",
+            "margin",
+            "snap_70",
+            "0.90",
+            "broadcast (0.7, 0.3 - debate open)",
+        ] {
             assert!(line.contains(part), "{line}");
         }
         assert!(text.ends_with("As of snap_90.\n"), "{text}");

@@ -45,6 +45,7 @@ Roles:
   operator        registers people and agents; everything that this command does without --as
   auditor         reads
   outcome_source  says what proved right after a debate
+  alerter         alerts everybody
 
 --domain limits arbiter, reviewer and outcome_source, --gate limits reviewer. Registering again puts all roles and particulars in
 place of the old ones. What the NATS user of the person may do: concord permissions --role ROLE NAME.")]
@@ -61,7 +62,7 @@ pub(crate) struct RegisterArgs {
     /// A gate to which the role reviewer is limited; may be repeated.
     #[arg(long = "gate", value_name = "GATE", value_parser = words)]
     gates: Vec<String>,
-    /// It is a program, which can be opener and outcome_source only.
+    /// It is a program, which can be opener, outcome_source and alerter only.
     #[arg(long)]
     agent: bool,
     /// A name for people to read.

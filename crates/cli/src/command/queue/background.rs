@@ -10,6 +10,7 @@ use concord_wire::payload::{
 
 use super::brief::TEXT;
 use crate::shared::debate_file::value_text;
+use crate::shared::flags;
 use crate::shared::held_back::held_back;
 use crate::shared::output::{DOUBTFUL, FAINT, NAMED, PLAIN, STRONG, count, one_line, styled};
 
@@ -32,7 +33,8 @@ pub(super) fn write_after(out: &mut String, brief: &Brief) -> Result {
     };
     write_said(out, background)?;
     write_credibility(out, background)?;
-    write_depends(out, &background.depends)
+    write_depends(out, &background.depends)?;
+    flags::write(out, &background.alerts)
 }
 
 fn heading(out: &mut String, text: &str) -> Result {

@@ -6,12 +6,14 @@ use clap::{Args, ValueEnum};
 use concord_domain::aggregates::track_record::{
     TrackRecordMachine, TrackRecordState, credibility_of,
 };
+use concord_domain::aggregates::watch::{self, WatchMachine};
 use concord_domain::rules::canonical::normalise;
 use concord_domain::rules::credibility::share_for;
+use concord_events::RegimeChanged;
 use concord_runtime::service::clock;
 use concord_wire::payload::track_record::{Context, Query, Version};
 use concord_wire::payload::{Circumstances, Credibility};
-use concord_wire::{AgentId, Timestamp};
+use concord_wire::{AgentId, Timestamp, Token};
 use serde::Serialize;
 
 use crate::command::record::months::{Month, months};
@@ -80,6 +82,9 @@ pub(super) struct Shown {
     pub(super) version: Version,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) regime: Option<String>,
+    /// The alert that has named the regime, where none was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) regime_of_alert: Option<Token>,
     pub(super) context: Context,
     /// Observations in all domains.
     pub(super) observations: usize,
@@ -102,12 +107,20 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
     let source = EventSource::new(&broker).await?;
     let id = args.agent.token();
     let (record, _) = source.aggregate::<TrackRecordMachine>(&id).await?;
-    let shown = shown(args, &record, clock::now())?;
+    // In the regime that alerts have named, where none is asked for.
+    let (watch, _) = source.aggregate::<WatchMachine>(&watch::id()).await?;
+    let present = watch.regime.as_deref();
+    let shown = shown(args, &record, present, clock::now())?;
     args.json.print(&shown, view::text)?;
     Ok(0)
 }
 
-fn shown(args: &ShowArgs, record: &TrackRecordState, now: Timestamp) -> Result<Shown, Failure> {
+fn shown(
+    args: &ShowArgs,
+    record: &TrackRecordState,
+    present: Option<&RegimeChanged>,
+    now: Timestamp,
+) -> Result<Shown, Failure> {
     let agent = &args.agent;
     let domains = domains(record);
     if domains.is_empty() {
@@ -134,6 +147,8 @@ fn shown(args: &ShowArgs, record: &TrackRecordState, now: Timestamp) -> Result<S
         Circumstances::from(args.circumstances.clone()),
     );
     let Circumstances { regime, context } = circumstances;
+    let present = present.filter(|_| regime.is_none());
+    let regime = regime.or_else(|| present.map(|now| now.regime.clone()));
     let in_domain = |domain: &str| {
         let query = Query {
             now,
@@ -152,6 +167,7 @@ fn shown(args: &ShowArgs, record: &TrackRecordState, now: Timestamp) -> Result<S
         now,
         version,
         regime: regime.clone(),
+        regime_of_alert: present.map(|now| now.alert.clone()),
         observations: record.observations().len(),
         forgotten: record.forgotten(),
         domains: asked.into_iter().map(in_domain).collect(),

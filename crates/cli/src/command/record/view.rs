@@ -65,7 +65,10 @@ fn asked(shown: &Shown) -> Vec<String> {
     let context: &Context = &shown.context;
     let regime = [("regime", shown.regime.as_deref())].into_iter();
     let all = regime.chain(context.dimensions());
+    let by_alert = shown.regime_of_alert.as_ref();
+    let by_alert = by_alert.map(|alert| format!("the present regime, by the alert {alert}"));
     all.filter_map(|(name, value)| Some(format!("{name} {}", one_line(value?, NAME))))
+        .chain(by_alert)
         .collect()
 }
 

@@ -1,11 +1,12 @@
 //! Doing again what led to an event: deciding, and looking for conflicts.
 
-use concord_domain::aggregates::case::{CASE, CaseInput, CaseMachine, CaseState, FINDINGS};
-use concord_domain::{Context, Decision, Machine, rules::conflict};
+use concord_domain::aggregates::case::{CASE, CaseInput, CaseMachine, CaseState, FINDINGS, Noted};
+use concord_domain::rules::{conflict, names};
+use concord_domain::{Context, Decision, Machine};
 use concord_events::Aggregate;
 use concord_events::{
-    AggregateEvent, CaseEvent, DeadlineElapsed, DebateSettled, Detected, DetectionEvent, FiredBy,
-    Origin, ReceivedFinding, StoredEvent,
+    AggregateEvent, CaseEvent, CaseOpened, DeadlineElapsed, DebateSettled, Detected,
+    DetectionEvent, FiredBy, NameMatch, Origin, ReceivedFinding, StoredEvent,
 };
 use concord_wire::payload::{Conflict, ConflictOutcome, LogEntry};
 use concord_wire::{CaseId, Timestamp, Token};
@@ -28,13 +29,31 @@ pub(super) fn detect(case: &CaseState, detected: &Detected) -> Result<(), String
     let Some(opened) = &case.opened else {
         return Err("it belongs to a case of which there are no events".to_owned());
     };
-    let again = conflict::detect_within_limit(&detected.case_id, &opened.policy, &case.findings);
+    // What the sentence model has said is read, and the model is not asked again.
+    let scored = names::scored_in(&detected.names);
+    if let Some(problem) = names::problem(&opened.policy.vocabulary, &scored) {
+        return Err(problem);
+    }
+    let again = conflict::detect_scored(&detected.case_id, &opened.policy, &scored, &case.findings);
     let stored = (
         &detected.debated,
         &detected.deferred,
         detected.conflicts_omitted,
+        &detected.incomparable,
+        detected.incomparable_omitted,
+        &detected.names,
+        detected.names_omitted,
     );
-    if stored == (&again.debated, &again.deferred, again.omitted) {
+    let found = (
+        &again.debated,
+        &again.deferred,
+        again.omitted,
+        &again.incomparable,
+        again.incomparable_omitted,
+        &again.names,
+        again.names_omitted,
+    );
+    if stored == found {
         return Ok(());
     }
     let ids = |conflicts: &[concord_wire::payload::Conflict]| {
@@ -61,7 +80,10 @@ pub(super) fn decide(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Res
     };
     match CaseMachine::decide(before, &context, &input) {
         Decision::Append(event) if event == stored.event => Ok(true),
-        Decision::Append(event) if before_versions(event.clone(), &stored.event) => Ok(true),
+        Decision::Append(event) if before_versions(untold(event.clone()), &stored.event) => {
+            Ok(true)
+        }
+        Decision::Append(event) if untold(event.clone()) == stored.event => Ok(true),
         Decision::Append(event) => {
             let stored = stored.event.name();
             let again = event.name();
@@ -75,6 +97,17 @@ pub(super) fn decide(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Res
         )),
         Decision::Reject(fault) => Err(format!("decided again it would be refused: {fault}")),
     }
+}
+
+/// The event as builds stored it that told nobody how a debate has ended.
+fn untold(mut event: CaseEvent) -> CaseEvent {
+    match &mut event {
+        CaseEvent::DebateSettled(settled) => settled.concluded_for.clear(),
+        CaseEvent::DecisionChanged(changed) => changed.concluded_for.clear(),
+        CaseEvent::Decided(decided) => decided.concluded_for.clear(),
+        _ => {}
+    }
+    event
 }
 
 /// Whether a build that gave decisions no versions would have stored this event as `stored`.
@@ -94,11 +127,42 @@ fn before_versions(event: CaseEvent, stored: &CaseEvent) -> bool {
             let settled = DebateSettled {
                 outcome: again.outcome,
                 entry: Some(Box::new(entry.sealed())),
+                concluded_for: Vec::new(),
             };
             again.change.replaces == 0 && settled == *stored
         }
         _ => false,
     }
+}
+
+/// The detection that gave the case these conflicts (those debated, those deferred, and how many more) and these scored names.
+fn detected(
+    before: &CaseState,
+    stored: &StoredEvent<CaseEvent>,
+    opened: &CaseOpened,
+    (debated, deferred, conflicts_omitted): (&[Conflict], &[Conflict], u32),
+    scored: &[NameMatch],
+) -> Option<CaseInput> {
+    let detected = Detected {
+        case_id: CaseId::new(stored.meta.id.as_str()).ok()?,
+        opened_by: opened.opener_of_debates(),
+        policy: opened.policy.clone(),
+        gate: before.reviewing_gate().map(str::to_owned),
+        circumstances: opened.circumstances.clone(),
+        // The case does not keep how the debates share their answers, and decides nothing by it.
+        answers_per_round: Vec::new(),
+        debated: new_conflicts(before, debated),
+        deferred: deferred.to_vec(),
+        conflicts_omitted,
+        // Nor by what could not be compared.
+        incomparable: Vec::new(),
+        incomparable_omitted: 0,
+        names: scored.to_vec(),
+        names_omitted: 0,
+        model_absent: false,
+        opens_debates: true,
+    };
+    Some(CaseInput::Detected(Box::new(detected)))
 }
 
 /// The input that led to this event of a case; none where the events do not tell.
@@ -114,22 +178,6 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
             lateness_ms: 0,
         })
     };
-    let detected = |debated: &[Conflict], deferred: &[Conflict], conflicts_omitted| {
-        let detected = Detected {
-            case_id: CaseId::new(stored.meta.id.as_str()).ok()?,
-            opened_by: opened.opener_of_debates(),
-            policy: opened.policy.clone(),
-            gate: before.reviewing_gate().map(str::to_owned),
-            circumstances: opened.circumstances.clone(),
-            // The case does not keep how the debates share their answers, and decides nothing by it.
-            answers_per_round: Vec::new(),
-            debated: new_conflicts(before, debated),
-            deferred: deferred.to_vec(),
-            conflicts_omitted,
-            opens_debates: true,
-        };
-        Some(CaseInput::Detected(Box::new(detected)))
-    };
     let finding = |received: &ReceivedFinding| CaseInput::Finding(Box::new(received.clone()));
     Some(match &stored.event {
         CaseEvent::Opened(_) => return None,
@@ -139,11 +187,11 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
             Some(last) => finding(last),
             None => elapsed(FINDINGS, opened.findings_due),
         },
-        CaseEvent::ConflictsReceived(received) => detected(
-            &received.debated,
-            &received.deferred,
-            received.conflicts_omitted,
-        )?,
+        CaseEvent::ConflictsReceived(received) => {
+            let (debated, deferred) = (&received.debated, &received.deferred);
+            let conflicts = (&debated[..], &deferred[..], received.conflicts_omitted);
+            detected(before, stored, opened, conflicts, &received.scored)?
+        }
         CaseEvent::DebateSettled(settled) => resolved(&settled.outcome),
         CaseEvent::DecisionChanged(changed) => resolved(&changed.outcome),
         CaseEvent::DecisionAwaited(_) => elapsed(CASE, opened.case_due),
@@ -152,13 +200,17 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
             (None, "timeout") => elapsed(CASE, opened.case_due),
             (None, _) => {
                 let decision = &decided.decision;
-                detected(
-                    &decision.conflicts,
-                    &decision.deferred,
-                    decision.conflicts_omitted,
-                )?
+                let (debated, deferred) = (&decision.conflicts, &decision.deferred);
+                let conflicts = (&debated[..], &deferred[..], decision.conflicts_omitted);
+                detected(before, stored, opened, conflicts, &decided.scored)?
             }
         },
+        CaseEvent::EstimateNoted(noted) => CaseInput::Note(Box::new(Noted {
+            agent: noted.agent.clone(),
+            topic: noted.topic.clone(),
+            version: noted.version,
+            estimate: noted.estimate.clone(),
+        })),
         CaseEvent::Cancelled(cancelled) => CaseInput::Cancel {
             by: cancelled.by.clone(),
             why: cancelled.why.clone(),
@@ -168,7 +220,9 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
         | CaseEvent::FiguresRecorded(_)
         | CaseEvent::ReviewRecorded(_)
         | CaseEvent::GateReviewed(_)
+        | CaseEvent::Confirmed(_)
         | CaseEvent::Joined(_)
+        | CaseEvent::Flagged(_)
         | CaseEvent::GatePassed(_) => return None,
     })
 }

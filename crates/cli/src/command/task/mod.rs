@@ -2,49 +2,30 @@
 
 use clap::{Args, Subcommand};
 use concord_wire::Token;
-use concord_wire::payload::{CancelTask, OpenTask};
+use concord_wire::payload::CancelTask;
 use concord_wire::subject::Service;
 use serde::{Deserialize, Serialize};
 
 use crate::shared::args::{JsonArg, words};
 use crate::shared::connection::{ConnectionArgs, ask};
 use crate::shared::failure::Failure;
-use crate::shared::input;
 use crate::shared::output::{self, NAMED, styled};
 
 mod list;
+mod open;
 mod show;
 
 /// The verbs of `concord task`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskVerb {
     /// Open a task, for a strategy to hand out.
-    Open(OpenArgs),
+    Open(open::OpenArgs),
     /// List tasks, newest last.
     List(list::ListArgs),
     /// Show who was asked in a task, what they gave, and how it ended.
     Show(show::ShowArgs),
     /// End a task before its time.
     Cancel(CancelArgs),
-}
-
-/// Arguments of `concord task open`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-The file has the parameters of the request open_task (proto-schemas/request.schema.json), for example:
-  {\"strategy\": \"round_robin\", \"task\": {\"type\": \"translation\", \"title\": \"Translate the annex.\"},
-   \"criteria\": {\"skills\": [\"translation\"]}, \"deadline_ms\": 600000}
-
-The strategies are round_robin, broadcast, capability, consensus, swarm, poll and contract_net (docs/tasks.md).
-
-Examples:
-  concord task open task.json
-  concord --as olga task open - --json < task.json")]
-pub(crate) struct OpenArgs {
-    /// The task as JSON; - for standard input.
-    file: std::path::PathBuf,
-    #[command(flatten)]
-    json: JsonArg,
 }
 
 /// Arguments of `concord task cancel`.
@@ -68,25 +49,11 @@ struct Done {
 
 pub(crate) async fn run(connection: &ConnectionArgs, verb: TaskVerb) -> Result<u8, Failure> {
     match verb {
-        TaskVerb::Open(args) => open(connection, &args).await,
+        TaskVerb::Open(args) => open::run(connection, &args).await,
         TaskVerb::List(args) => list::run(connection, &args).await,
         TaskVerb::Show(args) => show::run(connection, &args).await,
         TaskVerb::Cancel(args) => cancel(connection, args).await,
     }
-}
-
-async fn open(connection: &ConnectionArgs, args: &OpenArgs) -> Result<u8, Failure> {
-    let bytes = input::read_input(&args.file, "concord task open")?;
-    let terms: OpenTask =
-        concord_wire::envelope::from_json(&bytes, "").map_err(|fault| input::unusable(&fault))?;
-    let broker = connection.connect().await?;
-    let done: Done = ask(&broker, Service::Coordinator, "open_task", &terms).await?;
-    said(
-        &done,
-        args.json,
-        "opened",
-        "; see it with: concord task show ID",
-    )
 }
 
 async fn cancel(connection: &ConnectionArgs, args: CancelArgs) -> Result<u8, Failure> {

@@ -69,15 +69,18 @@ impl ShownPart {
 pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let source = EventSource::new(&broker).await?;
-    let (state, _) = source.aggregate::<TaskMachine>(&args.task).await?;
+    show(&source, &args.task, args.json).await?;
+    Ok(0)
+}
+
+/// Prints a task. The exit code is 1 where it has ended without a result.
+pub(super) async fn show(source: &EventSource, task: &Token, json: JsonArg) -> Result<u8, Failure> {
+    let (state, _) = source.aggregate::<TaskMachine>(task).await?;
     let Some(opened) = state.opened else {
-        return Err(Failure::failed(format!(
-            "task {} was never opened",
-            args.task
-        )));
+        return Err(Failure::failed(format!("task {task} was never opened")));
     };
     let shown = Shown {
-        task_id: args.task.clone(),
+        task_id: task.clone(),
         status: state.ended.as_ref().map_or("open", status_of),
         opened_by: opened.opened_by,
         due: opened.due,
@@ -85,8 +88,14 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
         parts: state.parts.iter().map(ShownPart::new).collect(),
         outcome: state.ended,
     };
-    args.json.print(&shown, text)?;
-    Ok(0)
+    json.print(&shown, text)?;
+    let has_none = shown.outcome.as_ref().is_some_and(|outcome| {
+        matches!(
+            outcome,
+            TaskOutcome::Failed { .. } | TaskOutcome::Cancelled { .. }
+        )
+    });
+    Ok(u8::from(has_none))
 }
 
 fn text(shown: &Shown) -> String {

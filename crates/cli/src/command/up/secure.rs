@@ -1,13 +1,14 @@
-//! `concord up --secure`: the local broker in operator mode, and credentials for each service.
+//! `concord up --secure`: the local broker in operator mode and under TLS, with credentials for each service.
 
 use std::path::{Path, PathBuf};
 
 use concord_credentials::{Directory, Holder, Issue, Resolver};
 use concord_events::topology::Layout;
-use concord_installation::{Plan, SERVICES};
+use concord_installation::{Plan, SERVICES, Tls};
 use concord_runtime::service::clock;
 use concord_wire::AgentId;
 
+use super::tls;
 use crate::shared::failure::Failure;
 use crate::shared::speaker::permissions_of;
 
@@ -23,6 +24,7 @@ pub(super) struct Secure {
     /// Settings with which the command connects as an operator.
     pub(super) config: PathBuf,
     operator: PathBuf,
+    pub(super) tls: Tls,
 }
 
 /// Makes the credentials that are missing, and has the broker and the services of the plan use them.
@@ -49,7 +51,17 @@ pub(super) fn prepare(plan: &mut Plan, layout: &Layout) -> Result<Secure, Failur
     plan.nats_config =
         std::fs::read_to_string(&config).map_err(|error| unusable(&config, &error))?;
     plan.credentials = Some(operator.clone());
+    let (tls, config) = tls::prepare(&plan.directory.join("tls"))?;
+    plan.nats_config.push_str(&config);
+    plan.settings.extend([
+        "broker.tls_required=true".to_owned(),
+        format!("broker.tls_ca={}", tls.authority.display()),
+        format!("broker.tls_certificate={}", tls.certificate.display()),
+        format!("broker.tls_key={}", tls.key.display()),
+    ]);
+    plan.tls = Some(tls.clone());
     Ok(Secure {
+        tls,
         credentials: path,
         config: plan.directory.join("concord.toml"),
         operator,
@@ -84,17 +96,21 @@ impl Secure {
     /// Writes the settings with which the command connects, now that the address is known.
     pub(super) fn write_config(&self, url: &str, prefix: &str) -> Result<(), Failure> {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let of_file = |path: &Path| quoted(&path.display().to_string());
         let text = format!(
-            "# Written by `concord up --secure`, for `concord --config`.\n[broker]\nservers = {}\ncredentials = {}\n\n\
-             [storage]\nprefix = {}\n",
+            "# Written by `concord up --secure`, for `concord --config`.\n[broker]\nservers = {}\ncredentials = {}\n\
+             tls_required = true\ntls_ca = {}\ntls_certificate = {}\ntls_key = {}\n\n[storage]\nprefix = {}\n",
             quoted(url),
-            quoted(&self.operator.display().to_string()),
+            of_file(&self.operator),
+            of_file(&self.tls.authority),
+            of_file(&self.tls.certificate),
+            of_file(&self.tls.key),
             quoted(prefix)
         );
         std::fs::write(&self.config, text).map_err(|error| unusable(&self.config, &error))
     }
 }
 
-fn unusable(path: &Path, error: &std::io::Error) -> Failure {
+pub(super) fn unusable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::failed(format!("{} cannot be used: {error}", path.display()))
 }

@@ -79,6 +79,19 @@ proptest! {
     }
 
     #[test]
+    fn whom_a_text_is_about_is_found_without_a_look_at_everybody(
+        cards in proptest::collection::vec(any_card(), 0..12),
+        text in any_text(),
+        probability_min in 0.5..1.0_f64,
+    ) {
+        let matcher = matcher_of(&cards);
+        let query = asking(&text);
+        let mut ranked = matcher.rank(&query);
+        ranked.retain(|one| one.probability >= probability_min);
+        prop_assert_eq!(matcher.about(&text, probability_min), ranked);
+    }
+
+    #[test]
     fn how_a_matcher_came_about_does_not_matter(
         cards in proptest::collection::vec(any_card(), 1..6),
         gone in proptest::collection::vec(any_card(), 0..4),

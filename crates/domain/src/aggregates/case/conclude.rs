@@ -9,10 +9,11 @@ use concord_wire::payload::{Conflict, ConflictOutcome, LogEntry, Status};
 use concord_wire::policy::Decide;
 use concord_wire::{CaseId, DebateId, Fault};
 
+use super::membership::told_alone;
 use super::state::{CaseState, Phase};
 use super::{log, outcome, version};
 use crate::machine::{Context, Decision, Ignored};
-use crate::rules::{conflict, size_budget};
+use crate::rules::{conflict, names, size_budget};
 
 type CaseDecision = Decision<CaseEvent>;
 
@@ -46,6 +47,7 @@ pub(super) fn detected(
             debated,
             deferred: detected.deferred.clone(),
             conflicts_omitted: detected.conflicts_omitted,
+            scored: names::scored_in(&detected.names),
             ..state.clone()
         };
         return Decision::Append(decided(&after, opened, None, outcome::end_reason(&after)));
@@ -54,6 +56,7 @@ pub(super) fn detected(
         debated: detected.debated.clone(),
         deferred: detected.deferred.clone(),
         conflicts_omitted: detected.conflicts_omitted,
+        scored: names::scored_in(&detected.names),
     }))
 }
 
@@ -90,6 +93,7 @@ pub(super) fn resolved(
     Decision::Append(CaseEvent::DebateSettled(DebateSettled {
         outcome: outcome.clone(),
         entry: Some(entry),
+        concluded_for: told_alone(opened, outcome),
     }))
 }
 
@@ -104,7 +108,8 @@ fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed)
     if let (Phase::Collecting | Phase::Detecting, Ok(case_id)) =
         (state.phase, CaseId::new(deadline.id.as_str()))
     {
-        let found = conflict::detect_within_limit(&case_id, &opened.policy, &state.findings);
+        let found =
+            conflict::detect_within_limit(&case_id, &opened.policy, &state.compared_findings());
         // Challenges go on, whether or not the case is decided.
         state.debated.splice(0..0, found.debated);
         (state.deferred, state.conflicts_omitted) = (found.deferred, found.omitted);
@@ -128,9 +133,19 @@ fn decided(
 ) -> CaseEvent {
     debug_assert!(state.decision.is_none(), "a case is decided once");
     let (last, entry) = last.unzip();
+    let concluded_for = last.as_ref().map(|outcome| told_alone(opened, outcome));
+    let concluded_for = concluded_for.unwrap_or_default();
+    // A case that deliberates has recorded them.
+    let scored = if state.phase == Phase::Detecting {
+        state.scored.clone()
+    } else {
+        Vec::new()
+    };
     CaseEvent::Decided(Box::new(Decided {
         last,
         entry,
+        concluded_for,
+        scored,
         decision: outcome::decision(state, opened, reason),
     }))
 }

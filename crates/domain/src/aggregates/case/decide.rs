@@ -9,7 +9,10 @@ use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
 
 use super::membership::no_such_case;
 use super::state::{CaseState, Phase};
-use super::{CASE, CaseInput, FINDINGS, challenge, conclude, figures, gate, joining, opening};
+use super::{
+    CASE, CaseInput, FINDINGS, challenge, conclude, confirming, figures, flag, gate, joining,
+    opening,
+};
 use crate::machine::{Context, Decision, Ignored};
 use crate::rules::size_budget::{json_bytes, truncate};
 
@@ -32,8 +35,11 @@ pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) ->
         CaseInput::Elapsed(deadline) => elapsed(state, opened, deadline),
         CaseInput::Challenge(received) => challenge::challenge(state, case_id, opened, received),
         CaseInput::Review(received) => gate::review(state, case_id, opened, received),
+        CaseInput::Flag(flagged) => flag::flag(state, flagged),
         CaseInput::Add(received) => joining::add(state, opened, received),
         CaseInput::Figures { run, figures } => figures::record(state, opened, *run, figures),
+        CaseInput::Confirm(received) => confirming::confirm(state, opened, received),
+        CaseInput::Note(noted) => confirming::note(state, opened, noted),
         CaseInput::Cancel { by, why } => cancel(state, by, why),
     }
 }

@@ -59,11 +59,11 @@ impl Dispute<'_> {
     }
 
     fn most_cautious(&self, policy: &Policy) -> Option<&Value> {
-        let kind = self.conflict.kind;
+        let (kind, subject) = (self.conflict.kind, &self.conflict.subject);
         let positions = self.conflict.positions.iter();
         positions
             .filter_map(|position| position.value.as_ref())
-            .max_by(|a, b| conservative::compare(kind, policy, Some(a), Some(b)))
+            .max_by(|a, b| conservative::compare(kind, subject, policy, Some(a), Some(b)))
     }
 
     fn basis(&self) -> &'static str {

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use concord_events::{CaseEvent, CaseOpened, DebateAsked, FiguresRecorded, Joined, StoredEvent};
-use concord_wire::payload::TaskAssignment;
-use concord_wire::payload::notification::{
-    CaseCancelled, CaseDecided, CaseDecisionChanged, CaseFiguresRecorded, CaseJoined, GatePassed,
-    GateReviewed, ReviewRecorded,
+use concord_events::{
+    CaseEvent, CaseOpened, Confirmed, DebateAsked, Decided, DecisionChanged, FiguresRecorded,
+    Joined, StoredEvent,
 };
+use concord_wire::payload::notification::{
+    CaseCancelled, CaseDecided, CaseDecisionChanged, CaseFiguresRecorded, CaseFlagged, CaseJoined,
+    DebateConcluded, FindingConfirmed, GatePassed, GateReviewed, ReviewRecorded,
+};
+use concord_wire::payload::{ConflictOutcome, LogEntry, TaskAssignment};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Token};
 
@@ -58,6 +61,43 @@ fn effects_of_joining(joined: &Joined) -> Vec<Effect> {
     effects
 }
 
+/// Who is in the case is told how a debate of it has ended: each alone, so that it also reaches agents that are hosted.
+fn tell_conclusion(
+    to: &[AgentId],
+    outcome: Option<&ConflictOutcome>,
+    entry: Option<&LogEntry>,
+) -> Vec<Effect> {
+    let Some(outcome) = outcome else {
+        return Vec::new();
+    };
+    let data = DebateConcluded {
+        topic: entry.map(|entry| entry.topic.clone()).unwrap_or_default(),
+        outcome: outcome.clone(),
+    };
+    let tell = |to: &AgentId| Effect::tell(to.clone(), data.clone());
+    to.iter().map(tell).collect()
+}
+
+fn tell_decision(decided: &Decided) -> Vec<Effect> {
+    let tell = Effect::tell_all(CaseDecided {
+        decision: decided.decision.clone(),
+    });
+    let (last, entry) = (decided.last.as_ref(), decided.entry.as_deref());
+    let concluded = tell_conclusion(&decided.concluded_for, last, entry);
+    std::iter::once(tell).chain(concluded).collect()
+}
+
+fn tell_change(changed: &DecisionChanged) -> Vec<Effect> {
+    let data = CaseDecisionChanged {
+        change: changed.change.clone(),
+        decision: changed.decision.clone(),
+    };
+    let tell = |to: &AgentId| Effect::tell(to.clone(), data.clone());
+    let (outcome, entry) = (Some(&changed.outcome), Some(&*changed.entry));
+    let concluded = tell_conclusion(&changed.concluded_for, outcome, entry);
+    changed.told.iter().map(tell).chain(concluded).collect()
+}
+
 /// Each is addressed alone, so that it also reaches agents that are hosted.
 fn tell_figures(recorded: &FiguresRecorded) -> Vec<Effect> {
     let decision = &recorded.decision;
@@ -95,19 +135,17 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
             reason: aside.reason,
             what: "finding",
         }],
-        CaseEvent::Decided(decided) => vec![Effect::tell_all(CaseDecided {
-            decision: decided.decision.clone(),
-        })],
-        CaseEvent::DecisionChanged(changed) => {
-            let data = CaseDecisionChanged {
-                change: changed.change.clone(),
-                decision: changed.decision.clone(),
-            };
-            let tell = |to: &AgentId| Effect::tell(to.clone(), data.clone());
-            changed.told.iter().map(tell).collect()
+        CaseEvent::Decided(decided) => tell_decision(decided),
+        CaseEvent::DebateSettled(settled) => {
+            let (outcome, entry) = (Some(&settled.outcome), settled.entry.as_deref());
+            tell_conclusion(&settled.concluded_for, outcome, entry)
         }
+        CaseEvent::DecisionChanged(changed) => tell_change(changed),
         CaseEvent::FiguresRecorded(recorded) => tell_figures(recorded),
         CaseEvent::Challenged(challenged) => vec![open_debate(&challenged.asked)],
+        CaseEvent::Flagged(flagged) => vec![Effect::tell_all(CaseFlagged {
+            flag: flagged.flag.clone(),
+        })],
         CaseEvent::ReviewRecorded(recorded) => vec![Effect::tell_all(ReviewRecorded {
             by: recorded.heard.agent_id.clone(),
             review: recorded.review.clone(),
@@ -131,16 +169,38 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
             unreviewed: passed.unreviewed.clone(),
         })],
         CaseEvent::Joined(joined) => effects_of_joining(joined),
+        CaseEvent::Confirmed(confirmed) => effects_of_confirming(confirmed),
         CaseEvent::Cancelled(cancelled) => vec![Effect::tell_all(CaseCancelled {
             by: cancelled.by.clone(),
             why: cancelled.why.clone(),
         })],
         CaseEvent::FindingRecorded(_)
+        | CaseEvent::EstimateNoted(_)
         | CaseEvent::FindingsClosed(_)
         | CaseEvent::ConflictsReceived(_)
-        | CaseEvent::DecisionAwaited(_)
-        | CaseEvent::DebateSettled(_) => Vec::new(),
+        | CaseEvent::DecisionAwaited(_) => Vec::new(),
     }
+}
+
+/// Whose finding it is hears of it, and whoever has confirmed is answered.
+fn effects_of_confirming(confirmed: &Confirmed) -> Vec<Effect> {
+    let heard = &confirmed.heard;
+    let tell = Effect::tell(
+        confirmed.author.clone(),
+        FindingConfirmed {
+            finding: confirmed.finding.clone(),
+            by: heard.agent_id.clone(),
+            confidence: confirmed.confidence,
+            reasoning: confirmed.reasoning.clone(),
+            strengthened: confirmed.strengthened,
+        },
+    );
+    let answer = Effect::Respond {
+        to: heard.agent_id.clone(),
+        request_id: heard.message_id.clone(),
+        result: json!({ "finding": confirmed.finding, "strengthened": confirmed.strengthened }),
+    };
+    vec![tell, answer]
 }
 
 fn open_debate(asked: &DebateAsked) -> Effect {

@@ -7,8 +7,9 @@ use concord_wire::Token;
 use concord_wire::payload::RecordedFigures;
 
 use super::decide::CaseDecision;
+use super::membership::everyone_in;
+use super::outcome;
 use super::state::{CaseState, Phase};
-use super::{outcome, version};
 use crate::machine::{Decision, Ignored};
 use crate::rules::size_budget::json_bytes;
 
@@ -42,7 +43,7 @@ pub(super) fn record(
         changed,
         replaces: current.version,
         decision: outcome::decision(&after, opened, &current.reason),
-        told: version::told(opened),
+        told: everyone_in(opened),
     })))
 }
 

@@ -87,9 +87,8 @@ fn check(state: &CaseState, opened: &CaseOpened, received: &ReceivedAddition) ->
         ));
     }
     if state.is_over() {
-        return Err(Fault::new(
-            ErrorCode::Timeout,
-            "",
+        return Err(Fault::invalid(
+            "/case_id",
             "The case is over; nobody joins it any more.",
             "Open another case.",
         ));

@@ -10,10 +10,12 @@
 //!
 //! Whoever is suspended does neither.
 
-use concord_wire::payload::Role;
+use concord_events::CaseOpened;
+use concord_wire::payload::{ConflictOutcome, Role, Status};
 use concord_wire::{AgentId, ErrorCode, Fault};
 
 use super::state::CaseState;
+use crate::aggregates::memory::WrittenIn;
 use crate::aggregates::person::Authority;
 
 /// What somebody does with what a case shares.
@@ -23,6 +25,43 @@ pub enum Sharing {
     Read,
     /// Changes it.
     Write,
+}
+
+/// Who is told what concerns a case: the participants, and who opened it. Each is addressed alone, so that it also reaches agents
+/// that are hosted.
+pub fn everyone_in(opened: &CaseOpened) -> Vec<AgentId> {
+    let opener = Some(&opened.opened_by).filter(|opener| !opened.participants.contains(opener));
+    opened.participants.iter().chain(opener).cloned().collect()
+}
+
+/// Whether everyone in the case is told together, and nobody alone, that a debate has ended so: where its parties have settled it
+/// themselves or by vote. They have heard each other, and so many messages for each case would cost more than the debate.
+pub fn is_told_together(status: Status) -> bool {
+    matches!(
+        status,
+        Status::Discussion | Status::Vote | Status::Unresolved
+    )
+}
+
+/// Who is told alone how a debate has ended: everyone in the case, or nobody where all are told together.
+pub fn told_alone(opened: &CaseOpened, outcome: &ConflictOutcome) -> Vec<AgentId> {
+    if is_told_together(outcome.status) {
+        Vec::new()
+    } else {
+        everyone_in(opened)
+    }
+}
+
+/// The case as far as an entry of shared memory that is written in it must know it; none where its policy tells nobody of entries.
+pub fn written_in(case: &CaseState) -> Option<WrittenIn> {
+    let opened = case.opened.as_ref()?;
+    let policy = &opened.policy.importance;
+    policy.filtered.then(|| WrittenIn {
+        policy: policy.clone(),
+        everyone: everyone_in(opened),
+        debate_is_open: case.open_debates().next().is_some(),
+        regime_changed: !case.flags.is_empty(),
+    })
 }
 
 /// Checks that `who` is in the case and may do this in it.

@@ -1,5 +1,6 @@
 //! The decision of a case: findings where they agree, resolutions where they conflict.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::{CaseOpened, ReceivedFinding};
@@ -12,7 +13,8 @@ use serde_json::Value;
 use super::dispute::{clause_disputes, dispute, replaced};
 use super::state::CaseState;
 use crate::rules::canonical::{Canonical, canonical, normalise};
-use crate::rules::conflict_type::contested_clauses;
+use crate::rules::conflict_type::{contested_clauses, recommendation_word};
+use crate::rules::names;
 use crate::rules::size_budget::{self, CLAUSES_BYTES_MAX, json_bytes};
 
 /// The reason why a case has ended that was not cut short.
@@ -90,6 +92,7 @@ fn by_agent(state: &CaseState) -> Vec<&ReceivedFinding> {
 }
 
 fn outcome(state: &CaseState, policy: &Policy) -> Outcome {
+    let state = &*worded(state, policy);
     let (clauses, clauses_omitted) = clauses(state, policy);
     let risk_score = risk_score(state, policy);
     debug_assert!(
@@ -106,6 +109,17 @@ fn outcome(state: &CaseState, policy: &Policy) -> Outcome {
         recommendation: recommendation(state, policy),
         clauses,
         clauses_omitted,
+    }
+}
+
+/// The state with its findings in the words of the policy's vocabulary, as their conflicts are.
+fn worded<'s>(state: &'s CaseState, policy: &Policy) -> Cow<'s, CaseState> {
+    match names::worded(&policy.vocabulary, &state.scored, &state.findings).findings {
+        Cow::Borrowed(_) => Cow::Borrowed(state),
+        Cow::Owned(findings) => Cow::Owned(CaseState {
+            findings,
+            ..state.clone()
+        }),
     }
 }
 
@@ -155,7 +169,7 @@ fn recommendation(state: &CaseState, policy: &Policy) -> Option<String> {
     let read = |value: &Value| {
         value
             .as_str()
-            .map(normalise)
+            .map(|words| recommendation_word(policy, words))
             .filter(|words| !words.is_empty())
     };
     if let Some(dispute) = dispute(state, ConflictType::RecommendationConflict, RECOMMENDATION) {

@@ -1,7 +1,7 @@
 //! The decision package: everything about a decided case in one document, for people and programs.
 
 use concord_events::ReceivedFinding;
-use concord_wire::payload::{Decision, DecisionChange, Task};
+use concord_wire::payload::{AlertFlag, ConfirmedFinding, Decision, DecisionChange, Task};
 use concord_wire::policy::Policy;
 use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
@@ -34,8 +34,14 @@ pub struct DecisionPackage {
     pub changes: Vec<VersionNote>,
     /// The findings that count, ordered by agent id.
     pub findings: Vec<ReceivedFinding>,
+    /// Findings that others have confirmed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub confirmed: Vec<ConfirmedFinding>,
     /// Findings that were recorded and not used, with those after the decision.
     pub set_aside: Vec<AsideFinding>,
+    /// The changes of regime while it was open, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<AlertFlag>,
 }
 
 /// How a version of the decision came to be.
@@ -86,11 +92,13 @@ pub fn package(case_id: &CaseId, state: &CaseState) -> Option<DecisionPackage> {
             })
             .collect(),
         findings,
+        confirmed: state.confirmed_findings(),
         set_aside: aside
             .map(|(note, received)| AsideFinding {
                 note: note.clone(),
                 finding: received.finding.clone(),
             })
             .collect(),
+        alerts: state.flags.iter().map(|flag| (**flag).clone()).collect(),
     })
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use concord_events::{
     CaseEvent, CaseOpened, DebateAsked, Decided, DecisionChanged, FiguresRecorded, GateReviewed,
-    Heard, Joined, ReceivedFinding, ReviewRecorded, StoredEvent,
+    Heard, Joined, NameMatch, ReceivedFinding, ReviewRecorded, StoredEvent,
 };
 use concord_wire::payload::{
-    Conflict, ConflictOutcome, Decision, DecisionChange, LogEntry, RecordedFigures, Review,
-    ReviewAction, SetAside, Status,
+    AlertFlag, Conflict, ConflictOutcome, Decision, DecisionChange, LogEntry, RecordedFigures,
+    Review, ReviewAction, SetAside, Status,
 };
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp, Token};
 
+use super::confirming::{ConfirmationsBy, NotedEstimates};
 use crate::machine::Machine;
 
 /// The name of the gate that a case without gates of its own has for what is provisional.
@@ -49,6 +50,8 @@ pub struct CaseState {
     pub opened: Option<Arc<CaseOpened>>,
     /// When it was opened.
     pub opened_at: Timestamp,
+    /// The sequence of that event. What came first of this and something of another aggregate, times do not say: clocks differ.
+    pub opened_sequence: u64,
     /// The participants that joined after it was opened.
     pub joined: BTreeSet<AgentId>,
     /// The findings that count, in the order of arrival.
@@ -63,6 +66,8 @@ pub struct CaseState {
     pub deferred: Vec<Conflict>,
     /// How many more conflicts there are, for which events have no room.
     pub conflicts_omitted: u32,
+    /// Names that the sentence model took for words of the policy's vocabulary.
+    pub scored: Vec<NameMatch>,
     /// The outcomes of debates. A debate may end before the case has received its conflicts.
     pub outcomes: BTreeMap<DebateId, ConflictOutcome>,
     /// Whether the time of the case is over and, by its policy, it waits for its debates.
@@ -90,6 +95,12 @@ pub struct CaseState {
     /// Conflicts that were found when the time of the case was over before its findings were
     /// closed. No debates were opened about them.
     pub never_debated: BTreeSet<DebateId>,
+    /// Confirmations of findings.
+    pub confirmations: ConfirmationsBy,
+    /// Estimates of participants in shared memory.
+    pub noted: NotedEstimates,
+    /// The changes of regime while it was open, the oldest first.
+    pub flags: Vec<Arc<AlertFlag>>,
     /// How many gates the case has passed.
     pub gates_passed: usize,
     /// The number of entries in its decision log, and the hash of the last.
@@ -104,6 +115,7 @@ impl CaseState {
                 self.case_id = CaseId::new(record.meta.id.as_str()).ok();
                 self.phase = Phase::Collecting;
                 self.opened_at = at;
+                self.opened_sequence = record.sequence;
                 self.opened = Some(Arc::new(opened));
             }
             CaseEvent::FindingRecorded(recorded) => self.findings.push(recorded.received),
@@ -126,6 +138,7 @@ impl CaseState {
                 self.debated.splice(0..0, received.debated);
                 self.deferred = received.deferred;
                 self.conflicts_omitted = received.conflicts_omitted;
+                self.scored = received.scored;
                 self.phase = Phase::Deliberating;
             }
             CaseEvent::DebateSettled(settled) => {
@@ -155,6 +168,9 @@ impl CaseState {
                 );
             }
             CaseEvent::Joined(joined) => self.join(*joined),
+            CaseEvent::Confirmed(confirmed) => self.confirm(*confirmed),
+            CaseEvent::EstimateNoted(noted) => self.note(noted),
+            CaseEvent::Flagged(flagged) => self.flags.push(Arc::new(flagged.flag)),
             CaseEvent::Cancelled(_) => self.phase = Phase::Cancelled,
         }
     }
@@ -190,6 +206,7 @@ impl CaseState {
         self.debated.clone_from(&decided.decision.conflicts);
         self.deferred.clone_from(&decided.decision.deferred);
         self.conflicts_omitted = decided.decision.conflicts_omitted;
+        self.scored.extend(decided.scored);
         self.decision = Some(decided.decision);
         self.decided_at = Some(at);
         self.phase = Phase::Decided;
@@ -250,7 +267,7 @@ impl CaseState {
             .insert(asked.conflict.conflict_id.clone(), Arc::new(asked));
     }
 
-    fn remember(&mut self, heard: Heard) {
+    pub(super) fn remember(&mut self, heard: Heard) {
         self.seen
             .insert(heard.message_id, (heard.agent_id, heard.digest));
     }

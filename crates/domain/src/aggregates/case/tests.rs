@@ -8,12 +8,14 @@ use crate::effect::Effect;
 use crate::fixtures::*;
 use crate::machine::Versioned;
 
+pub(crate) mod confirming;
 mod endings;
+pub(crate) mod flags;
 pub(crate) mod gates;
 pub(crate) mod joining;
 mod opening;
 mod outcome;
-mod versions;
+pub(crate) mod versions;
 
 type CaseStory = Story<CaseMachine>;
 

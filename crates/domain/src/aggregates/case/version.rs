@@ -6,9 +6,10 @@ use concord_events::{CaseEvent, CaseOpened, DecisionChanged};
 use concord_wire::payload::{
     ChangedPart, ConflictOutcome, Decision, DecisionChange, Level, Outcome,
 };
-use concord_wire::{AgentId, CaseId, Timestamp};
+use concord_wire::{CaseId, Timestamp};
 use serde_json::{Value, json};
 
+use super::membership::{everyone_in, told_alone};
 use super::state::CaseState;
 use super::{log, outcome};
 
@@ -39,14 +40,9 @@ pub(super) fn changed(
         entry,
         change,
         decision,
-        told: told(opened),
+        told: everyone_in(opened),
+        concluded_for: told_alone(opened, outcome),
     })))
-}
-
-/// Each is addressed alone, so that it also reaches agents that are hosted.
-pub(super) fn told(opened: &CaseOpened) -> Vec<AgentId> {
-    let opener = Some(&opened.opened_by).filter(|opener| !opened.participants.contains(opener));
-    opened.participants.iter().chain(opener).cloned().collect()
 }
 
 /// Whether two versions say the same. Gates are passed and late findings set aside without a new version.

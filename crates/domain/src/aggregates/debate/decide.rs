@@ -4,8 +4,10 @@ use concord_events::{
     Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, HeardBy, ReceivedAnswer,
 };
 use concord_wire::payload::{
-    Answer, Conflict, OpenDebate, Position, SetAsideReason, Snapshot, json_text_bytes,
+    Answer, Conflict, DebatePriority, DebateTerms, OpenDebate, Position, SetAsideReason, Snapshot,
+    json_text_bytes,
 };
+use concord_wire::policy::Policy;
 use concord_wire::{AgentId, ErrorCode, Fault};
 
 use super::escalation::{self, OnLadder};
@@ -136,9 +138,12 @@ fn open(context: &Context, opening: &Opening) -> DebateDecision {
         case_id: case_id.clone(),
         conflict: size_budget::debated_conflict(conflict),
         policy: policy.clone(),
-        terms: terms.clone(),
+        terms: in_regime(
+            with_dependants(terms, policy, &opening.prior_knowledge.dependants),
+            opening.prior_knowledge.regime.as_ref(),
+        ),
     };
-    let beginning = strategy::of_debate(policy, terms).begin(context.now, &request);
+    let beginning = strategy::of_debate(policy, &request.terms).begin(context.now, &request);
     debug_assert!(
         beginning.due.is_some() == beginning.waits_for.is_empty(),
         "a debate begins either with a round or on the ladder"
@@ -161,6 +166,28 @@ fn open(context: &Context, opening: &Opening) -> DebateDecision {
         waits_for: beginning.waits_for,
         sync_until,
     })))
+}
+
+/// The terms with the analyses that rest on what is disputed, after those that a challenger has named. Where the policy says so, a
+/// detected conflict that something rests on is on the critical path.
+fn with_dependants(terms: &DebateTerms, policy: &Policy, known: &[String]) -> DebateTerms {
+    let mut terms = terms.clone();
+    let is_detected = terms.challenge.is_none();
+    if is_detected && policy.ladder.critical_where_used && !known.is_empty() {
+        terms.priority = DebatePriority::CriticalPath;
+    }
+    let new = known.iter().filter(|one| !terms.dependants.contains(one));
+    let new: Vec<String> = new.cloned().collect();
+    terms.dependants.extend(new);
+    terms
+}
+
+/// The terms in the present regime, where that is another than the case's. The debate keeps it, whatever comes later.
+fn in_regime(mut terms: DebateTerms, present: Option<&String>) -> DebateTerms {
+    if let Some(present) = present {
+        terms.circumstances.regime = Some(present.clone());
+    }
+    terms
 }
 
 /// Detection finds no conflict of this size. Events of the debate would have no room for it.

@@ -64,21 +64,19 @@ impl<'a> Discussion<'a> {
         self.positions
     }
 
+    fn about(&self) -> vote::About<'_> {
+        vote::About::conflict(&self.opened.conflict, &self.opened.policy)
+    }
+
     /// Counts the votes of the parties.
     pub fn tally(&self) -> Tally {
-        vote::tally(
-            self.opened.conflict.kind,
-            &self.opened.policy,
-            &self.positions,
-            &self.opened.credibility,
-        )
+        vote::tally(self.about(), &self.positions, &self.opened.credibility)
     }
 
     /// The record of the round; `before` is the debate's state without the last answer.
     pub(super) fn record(&self, before: &DebateState) -> RoundRecord {
         let options = |positions: &[Position]| {
-            let options =
-                vote::option_count(self.opened.conflict.kind, &self.opened.policy, positions);
+            let options = vote::option_count(self.about(), positions);
             u32::try_from(options).unwrap_or(u32::MAX)
         };
         let mut answered: Vec<AgentId> = self
@@ -124,11 +122,7 @@ impl<'a> Discussion<'a> {
 
     /// The position that more parties hold than any other.
     fn leading(&self) -> Option<Resolution> {
-        let options = vote::options_of(
-            self.opened.conflict.kind,
-            &self.opened.policy,
-            &self.positions,
-        );
+        let options = vote::options_of(self.about(), &self.positions);
         let mut holders: Vec<Vec<usize>> =
             vec![Vec::new(); options.iter().max().map_or(0, |last| last + 1)];
         for (index, option) in options.into_iter().enumerate() {

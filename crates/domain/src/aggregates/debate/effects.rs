@@ -25,6 +25,7 @@ pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
             asked: &opened.asked,
             due: opened.due.unwrap_or(record.meta.at),
             guidance: precedent::guidance_of(opened, &opened.conflict.positions).as_ref(),
+            dependants: &opened.terms.dependants,
         }
         .questions(),
         DebateEvent::RoundClosed(closed) => Round {
@@ -36,6 +37,7 @@ pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
             asked: &closed.asked,
             due: closed.due,
             guidance: None,
+            dependants: &[],
         }
         .questions(),
         DebateEvent::AnswerSetAside(aside) => vec![Effect::ReportSetAside {

@@ -36,6 +36,10 @@ pub struct PriorKnowledge {
     pub credibility: BTreeMap<AgentId, Credibility>,
     /// Earlier debates of the same kind about the same subject, the latest first.
     pub precedents: Vec<Precedent>,
+    /// The analyses of the case that rest on what is disputed.
+    pub dependants: Vec<String>,
+    /// The present regime, where an alert has named one that counts in place of the case's.
+    pub regime: Option<String>,
 }
 
 /// A request to open a debate.

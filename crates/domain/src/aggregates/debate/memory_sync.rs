@@ -140,6 +140,7 @@ fn synced(
         asked: opened.asked.clone(),
         due: context.now.plus_millis(wait_ms),
         guidance: precedent::guidance_of(opened, &opened.conflict.positions).map(Box::new),
+        dependants: opened.terms.dependants.clone(),
     }))
 }
 
@@ -186,6 +187,7 @@ pub(super) fn begins(synced: &Synced, sequence: u64) -> Vec<Effect> {
         asked: &synced.asked,
         due: synced.due,
         guidance: synced.guidance.as_deref(),
+        dependants: &synced.dependants,
     };
     told.chain(round.questions()).collect()
 }

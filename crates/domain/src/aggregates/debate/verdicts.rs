@@ -36,7 +36,8 @@ pub(in crate::aggregates) fn holds(
         value: value.cloned(),
         ..held.clone()
     };
-    vote::option_count(opened.conflict.kind, &opened.policy, &[held.clone(), other]) == 1
+    let about = vote::About::conflict(&opened.conflict, &opened.policy);
+    vote::option_count(about, &[held.clone(), other]) == 1
 }
 
 /// Whether the position that a debate ended with is what proved right; `None` where it ended without one.
@@ -139,6 +140,7 @@ impl Judged<'_> {
             opened_by: self.opened.terms.opened_by.clone(),
             by: self.by.clone(),
             imported: None,
+            tell: None,
         };
         (agent.clone(), observe)
     }

@@ -22,6 +22,8 @@ fn input(conflicts_max: u32) -> DetectionInput {
         gate: None,
         circumstances: Default::default(),
         findings: vec![said("ben", 80, "reject"), said("ann", 30, "sign")],
+        scored: Vec::new(),
+        model_absent: false,
     }
 }
 

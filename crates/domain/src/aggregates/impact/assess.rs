@@ -6,7 +6,7 @@ use concord_events::ImpactAssessed;
 use concord_wire::payload::{ChangedAssumption, Dependency, DependencyKind, Figure, Status};
 use concord_wire::{AgentId, CaseId, DebateId};
 
-use super::ImpactState;
+use super::{ImpactState, estimating};
 use crate::rules::impact::estimate::{Standing, same};
 use crate::rules::impact::graph::{Graph, Source};
 use crate::rules::impact::report::{assess, report};
@@ -39,10 +39,12 @@ pub(super) fn assessed(state: &ImpactState, moved: &DecisionMoved) -> Option<Imp
     let mut changed = changes(graph, &moved.standings);
     changed.truncate(CHANGES_MAX);
     // As the event says it, so that whoever reads it comes to the same.
-    let impacts = assess(graph, &standings(&changed), &[]);
+    let standings = standings(&changed);
+    let impacts = assess(graph, &standings, &[]);
     if impacts.is_empty() {
         return None;
     }
+    let ask = estimating::asks(state, graph, &standings, None);
     let first = changed.first()?.clone();
     let authors: BTreeSet<&AgentId> = impacts
         .iter()
@@ -58,6 +60,7 @@ pub(super) fn assessed(state: &ImpactState, moved: &DecisionMoved) -> Option<Imp
         told: told.take(TOLD_MAX).cloned().collect(),
         report: report(first, impacts),
         changed,
+        ask,
     })
 }
 

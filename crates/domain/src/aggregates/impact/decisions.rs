@@ -3,20 +3,18 @@
 use std::collections::BTreeMap;
 
 use concord_wire::payload::{
-    ConflictOutcome, Dependency, DependencyKind, Figure, Outcome, PublishAnalysis,
+    ConflictOutcome, Dependency, DependencyKind, EstimateModel, Figure, Outcome, PublishAnalysis,
 };
-use concord_wire::{DebateId, Fault};
+use concord_wire::{AgentId, DebateId, Fault};
 use serde_json::Value;
 
 use super::ImpactState;
 use super::publish::{PARAMETERS, some_of};
-use crate::aggregates::case::{CaseState, confidence_of};
+use crate::aggregates::case::{CaseState, confidence_of, everyone_in};
 use crate::rules::impact::estimate::Standing;
 use crate::rules::impact::graph::{Graph, Source};
+use crate::rules::impact::resting::PARTS;
 use crate::rules::size_budget::truncate;
-
-/// The parts of a case's decision that a figure can be made of; a clause type follows the last.
-const PARTS: [&str; 3] = ["risk_score", "recommendation", "clauses/"];
 
 /// The analysis with the values that stand in the case, where it does not say which it used. Refused where the case has no such debate,
 /// and its decision no such part.
@@ -24,13 +22,57 @@ pub fn with_decisions(
     case: &CaseState,
     mut analysis: PublishAnalysis,
 ) -> Result<PublishAnalysis, Fault> {
+    check_asked(case, &analysis)?;
     for (place, used) in analysis.depends_on.iter_mut().enumerate() {
-        if used.kind == DependencyKind::Decision {
-            let pointer = format!("{PARAMETERS}/depends_on/{place}");
-            fill_in(case, used, &pointer)?;
+        match used.kind {
+            DependencyKind::Decision => {
+                let pointer = format!("{PARAMETERS}/depends_on/{place}");
+                fill_in(case, used, &pointer)?;
+            }
+            DependencyKind::Assumption => fill_in_assumption(case, used),
+            DependencyKind::Analysis => {}
         }
     }
     Ok(analysis)
+}
+
+/// An assumption may be about what no debate has decided; then nothing stands.
+fn fill_in_assumption(case: &CaseState, used: &mut Dependency) {
+    let named = Source::assumption(&used.id);
+    let mut decided = case.debated.iter().rev().filter_map(|conflict| {
+        let outcome = case.outcomes.get(&conflict.conflict_id)?;
+        (Source::assumption(&conflict.subject) == named).then_some(outcome)
+    });
+    if let Some(outcome) = decided.next() {
+        fill_in_outcome(used, outcome);
+    }
+}
+
+fn fill_in_outcome(used: &mut Dependency, outcome: &ConflictOutcome) {
+    if used.value.is_none() {
+        used.value = value_of(outcome);
+    }
+    used.confidence = used.confidence.or_else(|| confidence_of(outcome));
+}
+
+/// Whoever is asked for estimates is in the case: nobody gives work to strangers.
+fn check_asked(case: &CaseState, analysis: &PublishAnalysis) -> Result<(), Fault> {
+    let inside = case.opened.as_deref().map(everyone_in).unwrap_or_default();
+    for (place, model) in analysis.models.iter().enumerate() {
+        if let EstimateModel::Agent { agent, .. } = model
+            && !inside.contains(agent)
+        {
+            return Err(Fault::invalid(
+                format!("{PARAMETERS}/models/{place}/agent"),
+                format!("{agent} is not in this case."),
+                format!(
+                    "Name one of {}.",
+                    some_of(inside.iter().map(AgentId::as_str))
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn fill_in(case: &CaseState, used: &mut Dependency, pointer: &str) -> Result<(), Fault> {
@@ -57,10 +99,7 @@ fn fill_in(case: &CaseState, used: &mut Dependency, pointer: &str) -> Result<(),
     let outcome = DebateId::new(used.id.as_str()).ok();
     let outcome = outcome.and_then(|id| case.outcomes.get(&id));
     if let Some(outcome) = outcome {
-        if used.value.is_none() {
-            used.value = value_of(outcome);
-        }
-        used.confidence = used.confidence.or_else(|| confidence_of(outcome));
+        fill_in_outcome(used, outcome);
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ use concord_events::{
     AskedRerun, RerunEnd, RerunNext, RerunOutcome, RerunStarted, RerunStepEnded, RerunVersion,
 };
 use concord_wire::payload::{Figure, PublishAnalysis, RerunPlan, RerunStrategy};
+use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, Timestamp, Token};
 use serde::Deserialize;
 use serde_json::Value;
@@ -211,8 +212,10 @@ pub(super) fn start(state: &ImpactState, asked: &StartRerun) -> Result<RerunStar
     }
     let mut steps = vec![StepStatus::Waiting; plan.required.len()];
     let next = next(&state.graph, &plan, &mut steps, &asked.standings);
+    // A service that has begun it by itself need not be told.
     let mut told = vec![asked.by.clone()];
-    if asked.opened_by != asked.by {
+    told.retain(|by| Service::parse(by.as_str()).is_err());
+    if !told.contains(&asked.opened_by) {
         told.push(asked.opened_by.clone());
     }
     Ok(RerunStarted {

@@ -173,6 +173,16 @@ fn decisions_are_those_of_the_case() {
         Some(concord_wire::payload::Figure::Number(40.0))
     );
     assert_eq!(used.confidence, Some(0.9));
+    // The debate decides about the assumption that is its subject, however the name is written.
+    let assumed = |id: &str| with(json!({ "kind": "assumption", "id": id })).unwrap();
+    assert_eq!(assumed("Risk Score").value, used.value);
+    assert_eq!(assumed("beta").value, None);
+    let stated = json!({ "kind": "assumption", "id": "risk_score", "value": 30 });
+    let stated = with(stated).unwrap();
+    assert_eq!(
+        stated.value,
+        Some(concord_wire::payload::Figure::Number(30.0))
+    );
     let fault = with(decision("c-1-other")).unwrap_err();
     assert!(fault.advice.contains("c-1-debate"), "{fault}");
     let mut part = decision("c-1");
@@ -207,6 +217,8 @@ fn it_is_rebuilt_from_its_events() {
     let again = replay::rebuild::<ImpactMachine>(&story.records).0;
     assert_eq!(again.state, *story.state());
 }
+
+pub(crate) mod estimating;
 
 mod assessing {
     use std::collections::BTreeMap;

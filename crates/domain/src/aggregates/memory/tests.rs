@@ -5,6 +5,8 @@ use super::*;
 use crate::assurance::replay;
 use crate::fixtures::*;
 
+mod reach;
+
 fn put(id: &str, topic: &str, based_on: Option<u64>, value: Value) -> MemoryInput {
     let bounds = MemoryBounds {
         bytes_max: 200,
@@ -30,6 +32,8 @@ fn put(id: &str, topic: &str, based_on: Option<u64>, value: Value) -> MemoryInpu
         case_id: None,
         entry,
         bounds,
+        watched: Watched::default(),
+        written_in: None,
     }))
 }
 
@@ -92,6 +96,63 @@ fn who_has_no_room_is_told_which_setting_gives_more() {
     };
     assert_eq!(fault.code, ErrorCode::CapacityExceeded);
     assert!(fault.advice.contains("service.memory.bytes_max"), "{fault}");
+}
+
+/// What is written under a topic that a rule is about, at most so many alerts an hour.
+fn watched(id: &str, value: Value, per_hour_max: u32) -> MemoryInput {
+    let MemoryInput::Put(mut received) = put(id, "rate", None, value);
+    received.bounds = MemoryBounds::default();
+    let rule = json!({ "name": "moved", "topic": "rate", "event_type": "rate_move", "when": { "changed": {} } });
+    received.watched = Watched {
+        version: 1,
+        rules: vec![serde_json::from_value(rule).unwrap()],
+        per_hour_max,
+    };
+    MemoryInput::Put(received)
+}
+
+#[test]
+fn a_version_that_fulfils_a_rule_says_so_and_a_flood_is_withheld() {
+    let mut story = Story::<MemoryMachine>::of("ann");
+    let mut told = Vec::new();
+    for n in 0..8_u64 {
+        let id = format!("m-{n}");
+        // Twenty minutes pass between two versions.
+        let context = said(&id, n * 1_200_000);
+        story.hears(&context, &watched(&id, json!(n), 2));
+        let again = story.hears(&context, &watched(&id, json!(n), 2));
+        assert_eq!(again, "ignored: repetition");
+        let MemoryEvent::Put(put) = &story.last().event;
+        told.push(put.fired.iter().filter(|one| !one.withheld).count());
+        assert_eq!(put.fired.len(), usize::from(n > 0));
+    }
+    assert_eq!(told, [0, 1, 1, 0, 1, 1, 0, 1]);
+    let effects = MemoryMachine::effects(&story.records[1]);
+    let [Effect::Respond { result, .. }] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(result["alerts"].as_array().map(Vec::len), Some(1));
+    let effects = MemoryMachine::effects(&story.records[3]);
+    let [Effect::Respond { result, .. }] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(result["withheld"], json!(["moved"]));
+    let (again, differences) = replay::rebuild::<MemoryMachine>(&story.records);
+    assert!(differences.is_empty());
+    assert_eq!(&again.state, story.state());
+}
+
+#[test]
+fn what_belongs_to_a_case_raises_nothing() {
+    let mut story = Story::<MemoryMachine>::of("ann");
+    for n in 0..2 {
+        let id = format!("m-{n}");
+        let MemoryInput::Put(mut received) = watched(&id, json!(n), 2);
+        received.case_id = Some(case_id());
+        hears(&mut story, &id, &MemoryInput::Put(received));
+    }
+    let MemoryEvent::Put(put) = &story.last().event;
+    assert_eq!((put.version, put.fired.len()), (2, 0));
 }
 
 proptest! {

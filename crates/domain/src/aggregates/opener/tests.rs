@@ -73,7 +73,8 @@ fn tell(quota: QuotaKind) -> OpenerInput {
         opener: agent("opal"),
         quota,
         limit: 2,
-        case_id: case("c-9"),
+        case_id: Some(case("c-9")),
+        task_id: None,
     })
 }
 

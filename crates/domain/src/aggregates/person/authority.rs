@@ -8,6 +8,7 @@
 //! | rule              | arbiters; the queue says on which debates                                  |
 //! | review, pass      | reviewers of the gate and the domain                                       |
 //! | say what was right| sources of outcomes, reviewers, operators, and the opener of the case      |
+//! | alert everybody   | alerters, operators                                                        |
 //!
 //! Somebody who is suspended may do none of it. Who takes part, argued or decided is a matter of the
 //! case or debate, which asks for it beside this.
@@ -49,6 +50,8 @@ pub enum Act<'a> {
         /// The domain of what is reviewed, where it has one.
         domain: Option<&'a str>,
     },
+    /// Alerting everybody.
+    Alert,
     /// Saying what proved right after a debate.
     TellOutcome {
         /// The domain of the debate.
@@ -110,6 +113,7 @@ impl Authority {
             Act::Open => Ok(()),
             Act::Challenge { participant } => self.challenge(who, *participant),
             Act::Rule => self.rule(who),
+            Act::Alert => self.alert(who),
             Act::Review { gate, domain } => self.review(who, gate, *domain),
             Act::TellOutcome {
                 domain,
@@ -150,6 +154,19 @@ impl Authority {
         Err(unauthorized(
             format!("{who} is no arbiter."),
             format!("An operator registers arbiters: concord person register {who} --role arbiter"),
+        ))
+    }
+
+    fn alert(&self, who: &AgentId) -> Result<(), Fault> {
+        let may = [Role::Alerter, Role::Operator];
+        if may.into_iter().any(|role| self.grant(role).is_some()) {
+            return Ok(());
+        }
+        Err(unauthorized(
+            format!("{who} may not alert everybody."),
+            format!(
+                "An operator gives that right: concord person register {who} --role alerter, with --agent for a program."
+            ),
         ))
     }
 

@@ -4,10 +4,11 @@
 //! |----------------|--------------------------------------------------------------------------------------------|
 //! | operator       | everything                                                                                 |
 //! | auditor        | everything                                                                                 |
-//! | arbiter        | cases, conflicts, debates, analyses, the queue, track records, precedents; no addresses    |
+//! | arbiter        | cases, conflicts, debates, analyses, the queue, track records, precedents, alerts and their rules; no addresses |
 //! | reviewer       | the same                                                                                   |
 //! | opener         | the cases that they have opened, with all that belongs to them; no addresses of people     |
 //! | outcome_source | debates of the domains for which they are registered; no addresses of people               |
+//! | alerter        | alerts and their rules                                                                     |
 //!
 //! Whoever has several roles reads what any of them reads. The domains and gates of arbiters and reviewers do not limit what they
 //! read: the queue gives a debate to somebody of another domain where nobody has its own, and whoever rules or reviews must see
@@ -34,17 +35,20 @@ enum Extent {
 /// The table.
 fn extent(role: Role, aggregate: Aggregate) -> Option<Extent> {
     use Aggregate::{
-        Board, Case, Commitment, Debate, Detection, Impact, Precedent, ReviewQueue, TrackRecord,
+        Alert, Board, Case, Commitment, Debate, Detection, Impact, Precedent, ReviewQueue,
+        Synthesis, TrackRecord, Watch,
     };
     match (role, aggregate) {
         (Role::Operator | Role::Auditor, _) => Some(Extent::All),
         (
             Role::Arbiter | Role::Reviewer,
-            Case | Detection | Debate | Impact | ReviewQueue | TrackRecord | Precedent,
+            Case | Detection | Debate | Impact | ReviewQueue | TrackRecord | Precedent | Alert
+            | Watch,
         ) => Some(Extent::All),
-        (Role::Opener, Case | Detection | Debate | Board | Commitment | Impact) => {
+        (Role::Opener, Case | Detection | Debate | Board | Commitment | Impact | Synthesis) => {
             Some(Extent::Opened)
         }
+        (Role::Alerter, Alert | Watch) => Some(Extent::All),
         (Role::OutcomeSource, Debate) => Some(Extent::InDomain),
         _ => None,
     }
@@ -168,7 +172,9 @@ mod tests {
     #[test]
     fn each_role_reads_what_the_table_says() {
         use Aggregate::*;
-        let of_cases = [Case, Detection, Debate, Board, Commitment, Impact];
+        let of_cases = [
+            Case, Detection, Debate, Board, Commitment, Impact, Synthesis,
+        ];
         let of_people = [
             Case,
             Detection,
@@ -177,6 +183,8 @@ mod tests {
             TrackRecord,
             Precedent,
             ReviewQueue,
+            Alert,
+            Watch,
         ];
         let eva = agent("eva");
         for (role, all, some, contacts) in [
@@ -186,6 +194,7 @@ mod tests {
             (Role::Reviewer, &of_people, &[], false),
             (Role::Opener, &[], &of_cases, false),
             (Role::OutcomeSource, &[], &[Debate], false),
+            (Role::Alerter, &[Alert, Watch], &[], false),
         ] {
             let authority = authority("eva", &[role]);
             for aggregate in Aggregate::ALL {

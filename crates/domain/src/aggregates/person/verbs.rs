@@ -31,6 +31,7 @@ const VERBS: &[(&str, &[Role])] = &[
     ("quotas", &[Role::Opener, Role::Auditor]),
     ("policies", EVERYBODY),
     ("policy", EVERYBODY),
+    ("alert_rules", EVERYBODY),
 ];
 
 /// The roles that may ask for a verb, beside operators.

@@ -1,14 +1,18 @@
 //! What an agent says about its part of a task: a result, a refusal, a bid, or that it hands the task on.
 
 use concord_events::{BidMade, TaskDeclined, TaskEvent, TaskHandedOn, TaskReported, TaskStep};
-use concord_wire::payload::{Bid, HandedContext, Handoff, ResultStatus, TaskResult};
+use concord_wire::payload::{
+    Bid, HandedContext, Handoff, ResultStatus, TaskResult, json_text_bytes,
+};
 use concord_wire::{AgentId, ErrorCode, Fault};
+use serde_json::Value;
 
 use super::conclude::{conclude, open_task, release};
 use super::strategy::TaskStrategy;
 use super::{AGENTS_MAX, Part, Said, Stage, TaskState, Word};
 use crate::machine::{Context, Decision, Ignored};
-use crate::rules::size_budget::{check_reason, json_bytes};
+use crate::rules::size_budget::{WHY_BYTES_MAX, check_reason, json_bytes};
+use crate::text::beginning;
 
 /// Most bytes of the result of one agent that alone has the task.
 const ALONE_BYTES_MAX: usize = 64 * 1024;
@@ -38,6 +42,7 @@ pub(super) fn say(state: &TaskState, context: &Context, said: &Said) -> Decision
         match &said.word {
             Word::Result(result) => report(state, &said.by, part, result),
             Word::Refuse(why) => decline(state, &said.by, part, why),
+            Word::Failed(why) => fail(state, &said.by, part, why),
             Word::Bid(bid, reliability) => {
                 let is_late = opened.bids_due.is_none_or(|due| context.now > due);
                 make_bid(state, said, part, (bid, *reliability), is_late)
@@ -57,7 +62,7 @@ pub(super) fn say(state: &TaskState, context: &Context, said: &Said) -> Decision
 fn part_of<'a>(state: &'a TaskState, said: &Said) -> Result<&'a Part, Fault> {
     let answers_call = |part: &Part| match said.word {
         Word::Bid(..) => true,
-        Word::Refuse(_) => part.assignment.is_none(),
+        Word::Refuse(_) | Word::Failed(_) => part.assignment.is_none(),
         Word::Result(_) | Word::HandOn(..) => false,
     };
     let part = state
@@ -153,6 +158,25 @@ fn report(
             next,
         })
     }))
+}
+
+fn fail(state: &TaskState, by: &AgentId, part: &Part, why: &str) -> Result<TaskEvent, Fault> {
+    // An error is written for whoever asked, who may have room for more.
+    let mut most = WHY_BYTES_MAX;
+    while json_text_bytes(beginning(why, most)) > WHY_BYTES_MAX {
+        most /= 2;
+    }
+    let why = beginning(why, most);
+    if part.assignment.is_none() {
+        return decline(state, by, part, why);
+    }
+    let result = TaskResult {
+        status: ResultStatus::Failure,
+        result: Value::Null,
+        why: why.to_owned(),
+        content: None,
+    };
+    report(state, by, part, &result)
 }
 
 fn decline(state: &TaskState, by: &AgentId, part: &Part, why: &str) -> Result<TaskEvent, Fault> {

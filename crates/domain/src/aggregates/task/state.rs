@@ -124,6 +124,14 @@ impl TaskState {
         self.ended.is_none() && self.parts.get(agent).is_some_and(Part::is_active)
     }
 
+    /// Whether the event at this sequence, of which there is one in the stream, has asked an agent for a bid or given it the task.
+    pub fn has_asked(&self, agent: &AgentId, sequence: u64) -> bool {
+        let part = self.parts.get(agent);
+        part.is_some_and(|part| {
+            part.assignment == Some(sequence) || self.opened_sequence == sequence
+        })
+    }
+
     /// Whether an agent is to be asked as soon as it has room.
     pub fn waits_for(&self, agent: &AgentId) -> bool {
         let waits = |part: &Part| part.stage == Stage::Waiting;

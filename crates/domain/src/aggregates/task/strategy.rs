@@ -181,7 +181,10 @@ fn too_late(progress: &Progress<'_>) -> Failure {
     Failure {
         code: ErrorCode::Timeout,
         reason: "deadline",
-        why: format!("Nobody has answered in time: {}.", progress.reasons()),
+        why: match progress.parts.is_empty() {
+            true => "Nobody was asked, and nobody has joined in time.".to_owned(),
+            false => format!("Nobody has answered in time: {}.", progress.reasons()),
+        },
         advice: "Give it more time (deadline_ms), or ask other agents.",
     }
 }

@@ -32,6 +32,7 @@ fn observe(debate: Option<&str>, observation: Observation) -> Observe {
         opened_by: None,
         by: agent("olga"),
         imported: None,
+        tell: None,
     }
 }
 
@@ -61,6 +62,83 @@ fn an_imported_observation_counts_once_for_its_id() {
     assert_eq!(story.hears(&said("m-1", 10), &of_debate), "observed");
     let TrackRecordEvent::Observed(first) = &story.records[0].event;
     assert_eq!(first.imported.as_ref().unwrap().source, "back-test");
+}
+
+/// A case of ann and ben in which the records of both change, and what is told of ann's.
+pub(crate) fn told_story() -> Story<TrackRecordMachine> {
+    let mut story = Story::<TrackRecordMachine>::of("ann");
+    let tell = Tell {
+        to: vec![agent("ben"), agent("ann"), agent("olga")],
+        topic: "Operating margin".into(),
+        version: Version::Simple,
+    };
+    for (at, debate) in [(3, "d-1"), (4, "d-2")] {
+        let observe = Observe {
+            tell: Some(tell.clone()),
+            ..observe(Some(debate), observation(at, Source::Override))
+        };
+        assert_eq!(story.hears(&happened(debate, 10), &observe), "observed");
+        assert_eq!(
+            story.hears(&happened(debate, 11), &observe),
+            "ignored: repetition"
+        );
+    }
+    story
+}
+
+#[test]
+fn who_is_in_the_case_is_told_once_what_became_of_a_credibility() {
+    let story = told_story();
+    let of = |place: usize| {
+        let messages =
+            crate::effect::messages::<TrackRecordMachine>(&story.records[place]).unwrap();
+        let to: Vec<String> = messages
+            .iter()
+            .map(|one| one.to_agent.to_string())
+            .collect();
+        assert_eq!(to, ["ben", "ann", "olga"], "the agent is told once, too");
+        let message = &messages[0];
+        assert_eq!(message.priority, concord_wire::Priority::High);
+        let told: concord_wire::payload::Notification = message.payload().unwrap();
+        let data = told.data.clone();
+        assert!(told.typed().unwrap().is_ok());
+        (
+            data["before"]["score"].clone(),
+            data["after"]["score"].clone(),
+            data["correct"].clone(),
+            data["source"].clone(),
+        )
+    };
+    let json = |value| serde_json::json!(value);
+    assert_eq!(
+        of(0),
+        (json(0.5), json(0.0), false.into(), "override".into())
+    );
+    assert_eq!(
+        of(1),
+        (json(0.0), json(0.5), true.into(), "override".into())
+    );
+}
+
+#[test]
+fn who_is_not_in_the_case_is_told_of_its_own_record_and_nobody_of_what_belongs_to_none() {
+    let mut story = Story::<TrackRecordMachine>::of("ann");
+    let tell = Tell {
+        to: vec![agent("ben")],
+        topic: "Operating margin".into(),
+        version: Version::Simple,
+    };
+    let of_debate = Observe {
+        tell: Some(tell),
+        ..observe(Some("d-1"), observation(1, Source::Ruling))
+    };
+    story.hears(&happened("e-1", 10), &of_debate);
+    story.hears(
+        &said("m-1", 10),
+        &observe(None, observation(2, Source::Outcome)),
+    );
+    let told = |place: usize| TrackRecordMachine::effects(&story.records[place]).len();
+    assert_eq!((told(0), told(1)), (2, 0));
 }
 
 fn query(now: Timestamp) -> Query {
@@ -299,7 +377,7 @@ proptest! {
 }
 
 #[test]
-fn observations_have_no_effects_and_move_no_deadlines() {
+fn an_observation_that_nobody_is_told_of_has_no_effects_and_none_moves_deadlines() {
     let mut story = Story::<TrackRecordMachine>::of("ann");
     story.hears(
         &said("m-1", 9),
@@ -309,6 +387,6 @@ fn observations_have_no_effects_and_move_no_deadlines() {
     assert!(
         TrackRecordEvent::EVENTS
             .iter()
-            .all(|info| !info.has_effects && !info.moves_deadlines)
+            .all(|info| !info.moves_deadlines)
     );
 }

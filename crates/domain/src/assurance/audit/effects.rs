@@ -17,6 +17,9 @@ const REFUSED: &str = "-refused";
 /// The end of the id of the answer to a question about the register, which leaves nothing behind either.
 const FOUND: &str = "-found";
 
+/// The end of the id of what the agent adapter passes on to an agent that it hosts. It follows from the message to everybody.
+const PASSED_ON: &str = "-passed-on";
+
 /// An effect that was not seen among the messages yet.
 #[derive(Debug)]
 struct Awaited {
@@ -114,6 +117,10 @@ impl Effects {
             return;
         }
         if envelope.message_type == MessageType::Response && id.as_str().ends_with(FOUND) {
+            return;
+        }
+        let is_news = envelope.message_type == MessageType::Notification;
+        if from == Service::AgentAdapter && is_news && id.as_str().ends_with(PASSED_ON) {
             return;
         }
         counts.examined(Invariant::EffectsPublished);

@@ -48,7 +48,10 @@ impl Findings {
             | CaseEvent::ReviewRecorded(_)
             | CaseEvent::GateReviewed(_)
             | CaseEvent::GatePassed(_)
+            | CaseEvent::Confirmed(_)
+            | CaseEvent::EstimateNoted(_)
             | CaseEvent::Joined(_)
+            | CaseEvent::Flagged(_)
             | CaseEvent::Cancelled(_) => None,
         };
         if let Some(received) = received {

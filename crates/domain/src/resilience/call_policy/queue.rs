@@ -1,9 +1,35 @@
-//! The queue of a hosted agent: how many messages it works on at once, and how many wait. Urgent
-//! messages come first.
+//! The queue of a hosted agent: how many messages it works on at once, and how many wait. Alerts come first, then those of the
+//! highest priority.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
+use concord_wire::Priority;
 use concord_wire::subject::Lane;
+
+/// What goes before what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// What is said at this priority.
+    Said(Priority),
+    /// Of which the coordinator alerts everybody: before all others.
+    Alert,
+}
+
+impl Rank {
+    /// What is of a higher class displaces what is of a lower one where there is no room for both.
+    fn class(self) -> (bool, Lane) {
+        match self {
+            Self::Said(priority) => (false, priority.lane()),
+            Self::Alert => (true, Lane::Urgent),
+        }
+    }
+}
+
+impl From<Priority> for Rank {
+    fn from(priority: Priority) -> Self {
+        Self::Said(priority)
+    }
+}
 
 /// The decision about a message that arrives.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,8 +50,8 @@ pub struct Queue<W> {
     seats: usize,
     free: usize,
     waiting_max: usize,
-    urgent: VecDeque<W>,
-    normal: VecDeque<W>,
+    /// Those that wait, by rank; each in the order of arrival.
+    waiting: BTreeMap<Rank, VecDeque<W>>,
 }
 
 impl<W> Queue<W> {
@@ -35,8 +61,7 @@ impl<W> Queue<W> {
             seats,
             free: seats,
             waiting_max,
-            urgent: VecDeque::new(),
-            normal: VecDeque::new(),
+            waiting: BTreeMap::new(),
         }
     }
 
@@ -47,14 +72,16 @@ impl<W> Queue<W> {
 
     /// How many messages wait. Those of which `waits` says that they have given up are removed.
     pub fn waiting(&mut self, waits: impl Fn(&W) -> bool) -> usize {
-        self.urgent.retain(&waits);
-        self.normal.retain(&waits);
-        self.urgent.len() + self.normal.len()
+        self.waiting.retain(|_, queue| {
+            queue.retain(&waits);
+            !queue.is_empty()
+        });
+        self.waiting.values().map(VecDeque::len).sum()
     }
 
     /// Decides about a message that arrives. One that is to wait is added by [`Queue::wait`] before
     /// the next arrives or leaves.
-    pub fn admit(&mut self, lane: Lane, waits: impl Fn(&W) -> bool) -> Admission<W> {
+    pub fn admit(&mut self, rank: impl Into<Rank>, waits: impl Fn(&W) -> bool) -> Admission<W> {
         if self.free > 0 {
             self.free -= 1;
             return Admission::Seat;
@@ -62,28 +89,28 @@ impl<W> Queue<W> {
         if self.waiting(waits) < self.waiting_max {
             return Admission::Wait;
         }
-        // The last message among those that are not urgent makes room; its sender is told that
-        // there is none.
-        let displaced = if lane == Lane::Urgent {
-            self.normal.pop_back()
-        } else {
-            None
-        };
+        // The last of those with the lowest rank makes room for an urgent one where it is not urgent itself, and for an alert where it
+        // is none; its sender is told that there is none.
+        let class = rank.into().class();
+        let lower = self.waiting.iter_mut();
+        let mut lower = lower.take_while(|(rank, _)| rank.class() < class);
+        let displaced = lower.find_map(|(_, queue)| queue.pop_back());
         displaced.map_or(Admission::Full, Admission::InPlaceOf)
     }
 
-    /// Adds a message at the end of a lane.
-    pub fn wait(&mut self, lane: Lane, waiter: W) {
-        match lane {
-            Lane::Urgent => self.urgent.push_back(waiter),
-            Lane::Normal => self.normal.push_back(waiter),
-        }
+    /// Adds a message behind the others of its rank.
+    pub fn wait(&mut self, rank: impl Into<Rank>, waiter: W) {
+        self.waiting
+            .entry(rank.into())
+            .or_default()
+            .push_back(waiter);
     }
 
     /// Gives a seat back. Returns the message that gets it; `None` when the seat is free. A message
     /// that has given up gives it back again.
     pub fn leave(&mut self) -> Option<W> {
-        let next = self.urgent.pop_front().or_else(|| self.normal.pop_front());
+        let mut highest = self.waiting.values_mut().rev();
+        let next = highest.find_map(VecDeque::pop_front);
         if next.is_none() {
             self.free += 1;
         }

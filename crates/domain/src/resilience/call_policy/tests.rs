@@ -1,6 +1,6 @@
 //! The tables, and the bounds of the queue whoever comes and goes.
 
-use concord_wire::subject::Lane;
+use concord_wire::Priority;
 use proptest::prelude::*;
 
 use super::*;
@@ -176,14 +176,19 @@ fn an_asker_is_told_once_and_a_program_is_given_a_message_three_times() {
 
 #[derive(Debug, Clone, Copy)]
 enum Act {
-    Come(Lane),
+    Come(Priority),
     GiveUp(usize),
     Leave,
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let lane = prop_oneof![Just(Lane::Normal), Just(Lane::Urgent)];
-    let act = prop_oneof![4 => lane.prop_map(Act::Come), 1 => (0_usize..20).prop_map(Act::GiveUp), 2 => Just(Act::Leave)];
+    let priority = prop_oneof![
+        Just(Priority::Low),
+        Just(Priority::Normal),
+        Just(Priority::High),
+        Just(Priority::Critical)
+    ];
+    let act = prop_oneof![4 => priority.prop_map(Act::Come), 1 => (0_usize..20).prop_map(Act::GiveUp), 2 => Just(Act::Leave)];
     proptest::collection::vec(act, 1..200)
 }
 
@@ -193,26 +198,27 @@ proptest! {
     #[test]
     fn seats_and_places_are_bounded(acts in acts(), seats in 1_usize..4, places in 0_usize..4) {
         let mut queue = Queue::new(seats, places);
-        let (mut seated, mut waiting) = (0, Vec::<(usize, Lane)>::new());
+        let (mut seated, mut waiting) = (0, Vec::<(usize, Priority)>::new());
         for (number, act) in acts.into_iter().enumerate() {
             let waits = waiting.clone();
             let waits = |one: &usize| waits.iter().any(|(number, _)| number == one);
             match act {
-                Act::Come(lane) => match queue.admit(lane, waits) {
+                Act::Come(priority) => match queue.admit(priority, waits) {
                     Admission::Seat => {
                         prop_assert!(waiting.is_empty());
                         seated += 1;
                     }
                     Admission::Wait => {
-                        queue.wait(lane, number);
-                        waiting.push((number, lane));
+                        queue.wait(priority, number);
+                        waiting.push((number, priority));
                     }
                     Admission::InPlaceOf(displaced) => {
-                        let last = waiting.iter().rposition(|(_, lane)| *lane == Lane::Normal).unwrap();
+                        let lowest = waiting.iter().map(|(_, one)| *one).min().unwrap();
+                        prop_assert!(lowest.lane() < priority.lane());
+                        let last = waiting.iter().rposition(|(_, one)| *one == lowest).unwrap();
                         prop_assert_eq!(waiting.remove(last).0, displaced);
-                        prop_assert_eq!(lane, Lane::Urgent);
-                        queue.wait(lane, number);
-                        waiting.push((number, lane));
+                        queue.wait(priority, number);
+                        waiting.push((number, priority));
                     }
                     Admission::Full => prop_assert_eq!((seated, waiting.len()), (seats, places)),
                 },
@@ -222,8 +228,9 @@ proptest! {
                     match queue.leave() {
                         Some(next) if !waits(&next) => {}
                         Some(next) => {
-                            let urgent = waiting.iter().position(|(_, lane)| *lane == Lane::Urgent);
-                            prop_assert_eq!(waiting.remove(urgent.unwrap_or(0)).0, next);
+                            let highest = waiting.iter().map(|(_, one)| *one).max();
+                            let first = waiting.iter().position(|(_, one)| Some(*one) == highest);
+                            prop_assert_eq!(waiting.remove(first.unwrap()).0, next);
                             break;
                         }
                         None => {
@@ -241,4 +248,24 @@ proptest! {
             prop_assert!(seated <= seats && waiting.len() <= places);
         }
     }
+}
+
+#[test]
+fn an_alert_goes_before_what_is_urgent_and_takes_its_place_where_all_are_taken() {
+    let waits = |_: &&str| true;
+    let mut queue = Queue::new(1, 2);
+    assert_eq!(queue.admit(Priority::Normal, waits), Admission::Seat);
+    for urgent in ["first", "second"] {
+        assert_eq!(queue.admit(Priority::Critical, waits), Admission::Wait);
+        queue.wait(Priority::Critical, urgent);
+    }
+    assert_eq!(queue.admit(Priority::Critical, waits), Admission::Full);
+    assert_eq!(
+        queue.admit(Rank::Alert, waits),
+        Admission::InPlaceOf("second")
+    );
+    queue.wait(Rank::Alert, "alert");
+    assert_eq!(queue.leave(), Some("alert"));
+    assert_eq!(queue.leave(), Some("first"));
+    assert_eq!(queue.leave(), None);
 }

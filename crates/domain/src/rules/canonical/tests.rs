@@ -45,7 +45,7 @@ fn values_that_mean_the_same_are_the_same() {
     ] {
         let (x, y) = (canonical(&a, a_unit), canonical(&b, b_unit));
         assert!(
-            same(&x, &y, tolerance),
+            same(&x, &y, &Allowance::relative(tolerance)),
             "{a} {a_unit:?} is {x:?}; {b} {b_unit:?} is {y:?}"
         );
     }
@@ -68,8 +68,40 @@ fn values_that_differ_are_different() {
         ),
     ] {
         let (x, y) = (canonical(&a, a_unit), canonical(&b, b_unit));
-        assert!(!same(&x, &y, 0.005), "{x:?} and {y:?}");
+        assert!(
+            !same(&x, &y, &Allowance::relative(0.005)),
+            "{x:?} and {y:?}"
+        );
     }
+}
+
+#[test]
+fn units_of_estimates_may_have_a_scale() {
+    for (value, unit, expected, dimension) in [
+        (25.0, "%", 0.25, ""),
+        (0.25, "fraction", 0.25, ""),
+        (2.0, "percentage points", 0.02, ""),
+        (5_000.0, "bps", 0.5, ""),
+        (3.0, "thousands", 3e3, ""),
+        (3.0, "bn", 3e9, ""),
+        (5.0, "USD million", 5e6, "usd"),
+        (5.0, "million US dollars", 5e6, "usd"),
+        (5.0, "millions of EUR", 5e6, "eur"),
+        (5.0, "$m", 5e6, "usd"),
+        (5.0, "k£", 5.0, "k£"),
+        (5.0, "million users", 5e6, "user"),
+        (2.0, "years", 720.0, "time"),
+        (7.0, "USD per share", 7.0, "usd per share"),
+    ] {
+        let expected = Canonical::Number {
+            value: expected,
+            dimension: dimension.to_owned(),
+        };
+        assert_eq!(canonical_estimate(&json!(value), Some(unit)), expected);
+    }
+    // Facts are compared as ever.
+    let whole = canonical(&json!(5), Some("USD million"));
+    assert!(matches!(whole, Canonical::Number { dimension, .. } if dimension == "usd million"));
 }
 
 #[test]
@@ -82,11 +114,11 @@ proptest! {
     #[test]
     fn groups_do_not_depend_on_the_order_of_the_items(mut values in proptest::collection::vec(-1000.0..1000.0f64, 0..12)) {
         let canon = |v: &[f64]| v.iter().map(|n| canonical(&json!(n), None)).collect::<Vec<_>>();
-        let one = group(&canon(&values), 0.05);
+        let one = group(&canon(&values), &Allowance::relative(0.05));
         let by_value: std::collections::BTreeMap<_, _> =
             values.iter().map(|v| v.to_bits()).zip(one.iter().copied()).collect();
         values.reverse();
-        let two = group(&canon(&values), 0.05);
+        let two = group(&canon(&values), &Allowance::relative(0.05));
         for (value, place) in values.iter().zip(two) {
             prop_assert_eq!(by_value[&value.to_bits()], place);
         }
@@ -95,6 +127,6 @@ proptest! {
     #[test]
     fn no_text_makes_it_fail(text in ".{0,60}", unit in proptest::option::of(".{0,8}")) {
         let value = canonical(&json!(text), unit.as_deref());
-        prop_assert!(same(&value, &value, 0.0));
+        prop_assert!(same(&value, &value, &Allowance::default()));
     }
 }

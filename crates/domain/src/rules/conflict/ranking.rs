@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use concord_wire::payload::{Conflict, ConflictType, Position};
+use concord_wire::payload::{Conflict, Position};
 use concord_wire::policy::Policy;
 use concord_wire::{CaseId, DebateId};
 
 use crate::rules::conflict_type::{Found, Held, rule_of};
 use crate::rules::size_budget::truncate::{self, Room};
-use crate::rules::vote;
+use crate::rules::vote::{self, About};
 
 /// A ranked conflict, with its positions still without evidence.
 pub(super) struct Ranked<'a> {
@@ -60,10 +60,15 @@ impl<'a> Ranking<'a> {
             .iter()
             .map(|held| held.position.clone())
             .collect();
-        if vote::option_count(found.kind, self.policy, &positions) < 2 {
+        let about = About {
+            kind: found.kind,
+            subject: &found.subject,
+            policy: self.policy,
+        };
+        if vote::option_count(about, &positions) < 2 {
             return;
         }
-        let weight = found.stake * contested(found.kind, self.policy, &positions);
+        let weight = found.stake * contested(about, &positions);
         debug_assert!(
             weight.is_finite() && weight >= 0.0,
             "a conflict has a weight, not {weight}"
@@ -116,8 +121,8 @@ pub(super) fn order(a: &Conflict, b: &Conflict) -> Ordering {
 }
 
 /// The highest confidence behind the second strongest option.
-fn contested(kind: ConflictType, policy: &Policy, positions: &[Position]) -> f64 {
-    let options = vote::options_of(kind, policy, positions);
+fn contested(about: About<'_>, positions: &[Position]) -> f64 {
+    let options = vote::options_of(about, positions);
     let mut best = vec![0.0_f64; options.iter().max().map_or(0, |last| last + 1)];
     for (option, position) in options.into_iter().zip(positions) {
         if let Some(slot) = best.get_mut(option) {

@@ -6,6 +6,8 @@ use super::*;
 use crate::fixtures::{case_id, policy, received};
 use crate::rules::vote;
 
+mod estimates;
+mod names;
 mod ranking;
 
 fn findings(found: &[(&str, f64, Value)]) -> Vec<ReceivedFinding> {
@@ -313,7 +315,7 @@ proptest! {
         let ids: std::collections::BTreeSet<_> = one.iter().map(|conflict| &conflict.conflict_id).collect();
         prop_assert_eq!(ids.len(), one.len(), "every conflict is a debate of its own");
         for conflict in &one {
-            prop_assert!(vote::option_count(conflict.kind, &policy(), &conflict.positions) > 1, "{:?}", conflict);
+            prop_assert!(vote::option_count(vote::About::conflict(conflict, &policy()), &conflict.positions) > 1, "{:?}", conflict);
             let agents: Vec<_> = conflict.positions.iter().map(|held| &held.agent_id).collect();
             prop_assert!(agents.windows(2).all(|pair| pair[0] < pair[1]), "ordered, each once: {:?}", agents);
         }

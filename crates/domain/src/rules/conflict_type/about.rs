@@ -2,7 +2,7 @@
 
 use concord_wire::payload::Finding;
 
-use super::factual;
+use super::{estimate, factual};
 use crate::rules::canonical::normalise;
 
 /// The statements of a finding about the subject of a conflict, or about the metric of a challenge: one line each.
@@ -45,11 +45,11 @@ pub(crate) fn lines(finding: &Finding, subject: &str) -> Vec<String> {
     let estimates = finding
         .estimates
         .iter()
-        .filter(|estimate| is_it(&estimate.metric))
+        .filter(|estimate| is_it(&estimate.metric) || estimate::is_about(estimate, subject))
         .map(|estimate| {
             let unit = estimate.unit.as_deref().unwrap_or_default();
             let value = format!("{} {unit}", estimate.value);
-            joined(&estimate.metric, value.trim_end(), "")
+            joined(&estimate::name(estimate), value.trim_end(), "")
         });
     let lines = critical.chain(clauses).chain(relied);
     lines.chain(facts).chain(estimates).collect()

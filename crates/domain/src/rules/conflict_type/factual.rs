@@ -8,7 +8,7 @@ use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
 use super::{ConflictRule, Found, Held};
-use crate::rules::canonical::{canonical, group, normalise};
+use crate::rules::canonical::{Allowance, canonical, group, normalise};
 
 /// The same attribute of the same subject with different values.
 pub(super) struct Factual;
@@ -42,8 +42,8 @@ impl ConflictRule for Factual {
         found.for_each(offer);
     }
 
-    fn number_tolerance(&self, policy: &Policy) -> f64 {
-        policy.number_tolerance
+    fn allowance(&self, policy: &Policy, _: &str) -> Allowance {
+        Allowance::relative(policy.number_tolerance)
     }
 }
 
@@ -56,7 +56,7 @@ fn of_attribute<'a>(
         .iter()
         .map(|(_, fact)| canonical(&fact.value, fact.unit.as_deref()))
         .collect();
-    let groups = group(&values, policy.number_tolerance);
+    let groups = group(&values, &Allowance::relative(policy.number_tolerance));
     if groups.iter().all(|group| *group == 0) {
         return None;
     }
@@ -76,7 +76,7 @@ fn of_attribute<'a>(
     })
 }
 
-fn joined(subject: &str, attribute: &str) -> String {
+pub(super) fn joined(subject: &str, attribute: &str) -> String {
     format!("{}/{}", escaped(subject), escaped(attribute))
 }
 
@@ -85,7 +85,7 @@ pub(super) fn subject_of(fact: &FactClaim) -> String {
     joined(&normalise(&fact.subject), &normalise(&fact.attribute))
 }
 
-fn escaped(name: &str) -> String {
+pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 

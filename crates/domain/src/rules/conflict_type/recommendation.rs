@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use concord_events::ReceivedFinding;
-use concord_wire::payload::ConflictType;
-use concord_wire::policy::Policy;
+use concord_wire::payload::{ConflictType, Position};
+use concord_wire::policy::{NameKind, Policy};
 use serde_json::{Value, json};
 
-use super::{ConflictRule, Found, Held};
-use crate::rules::canonical::normalise;
+use super::{ConflictRule, Found, Held, compared};
+use crate::rules::canonical::{Canonical, normalise};
 
 /// Opposing recommendations.
 pub(super) struct Recommendation;
@@ -55,6 +55,14 @@ impl ConflictRule for Recommendation {
         true
     }
 
+    /// Recommendations that the policy's vocabulary takes for one word are the same.
+    fn comparable(&self, policy: &Policy, position: &Position) -> Canonical {
+        match compared(position) {
+            Canonical::Text(words) => Canonical::Text(word(policy, &words)),
+            other => other,
+        }
+    }
+
     /// The more cautious one stands earlier in the policy's `caution_order`.
     fn compare_caution(&self, policy: &Policy, a: &Value, b: &Value) -> Option<Ordering> {
         Some(rank(policy, b).cmp(&rank(policy, a)))
@@ -68,12 +76,23 @@ impl ConflictRule for Recommendation {
     }
 }
 
+/// A recommendation in the words of the policy's vocabulary, in the form in which texts are compared.
+pub(crate) fn word(policy: &Policy, recommendation: &str) -> String {
+    let word = policy
+        .vocabulary
+        .word(NameKind::Recommendation, recommendation);
+    normalise(word.unwrap_or(recommendation))
+}
+
 /// The place in the policy's order, 0 for the most cautious.
 fn rank(policy: &Policy, value: &Value) -> usize {
-    let name = value.as_str().map(normalise).unwrap_or_default();
+    let name = value
+        .as_str()
+        .map(|recommendation| word(policy, recommendation))
+        .unwrap_or_default();
     policy
         .caution_order
         .iter()
-        .position(|other| normalise(other) == name)
+        .position(|other| word(policy, other) == name)
         .unwrap_or(usize::MAX)
 }

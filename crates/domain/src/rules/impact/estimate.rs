@@ -6,6 +6,7 @@
 //! | `sensitivity` | `old * (1 + sum(percent * (now - used)) / 100)`: specification 3's linear approximation |
 //! | `elasticity`  | `old * (1 + sum(percent * (now - used) / used))`, in the same sum                  |
 //! | `formula`     | the formula of what is used now                                                    |
+//! | `agent`       | what the agent says that is asked with the values that stand now                    |
 //! | none          | none: nobody knows                                                                 |
 //!
 //! A figure without models of its own takes those that are [`BUILT_IN`]. What is used and not
@@ -13,7 +14,7 @@
 //! the figure does not depend on it.
 //!
 //! *How sure an estimate is* is 0.70 where a sensitivity or an elasticity makes it (specification 3)
-//! and 1 where a formula does, times how sure the estimates are that it uses: two approximations one after the
+//! and 1 where a formula does, as sure as the agent says where it was asked, times how sure the estimates are that it uses: two approximations one after the
 //! other are 0.49.
 //!
 //! *How sure an analysis is* falls with what it uses: it keeps the smallest share of its confidence
@@ -24,6 +25,10 @@ use std::collections::BTreeMap;
 
 use concord_wire::Token;
 use concord_wire::payload::{Dependency, EstimateBasis, EstimateModel, Figure};
+
+mod asking;
+
+pub use asking::{Asked, WITHIN_MS};
 
 use super::formula::Formula;
 use super::graph::{Analysis, Graph, Source, name_of};
@@ -85,6 +90,8 @@ pub struct Estimated {
     pub confidence: f64,
     /// How sure the analysis still is, where that has fallen.
     pub confidence_after: Option<f64>,
+    /// How it stands with the figures of which an agent is asked.
+    pub asked: BTreeMap<String, Asked>,
 }
 
 /// One thing that an analysis uses, as it is now.
@@ -168,13 +175,24 @@ pub fn estimate(
         without_figures: analysis.published.figures.is_empty() && !moved.is_empty(),
         confidence: sure,
         confidence_after,
+        asked: BTreeMap::new(),
     };
     let mut linear = false;
+    let mut said: f64 = 1.0;
     for (metric, old) in &analysis.published.figures {
         if moved.is_empty() {
             break;
         }
-        let (now, basis) = figure(analysis, metric, old, &inputs);
+        let (now, basis) = match asking::asked(graph, analysis, metric, &inputs) {
+            Some((now, state)) => {
+                if let Asked::Given(sure) = state {
+                    said = said.min(sure);
+                }
+                estimated.asked.insert(metric.clone(), state);
+                (now, EstimateBasis::Agent)
+            }
+            None => figure(analysis, metric, old, &inputs),
+        };
         if let Now::Known(new) = &now
             && same(old, new)
         {
@@ -189,6 +207,7 @@ pub fn estimate(
     if linear {
         estimated.confidence *= LINEAR_CONFIDENCE;
     }
+    estimated.confidence *= said;
     let is_same = estimated.figures.is_empty() && !estimated.without_figures;
     (!is_same || estimated.confidence_after.is_some()).then_some(estimated)
 }

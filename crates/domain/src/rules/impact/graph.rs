@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use concord_wire::payload::{Dependency, DependencyKind, PublishAnalysis};
+use concord_wire::payload::{Dependency, DependencyKind, Figure, PublishAnalysis};
 use concord_wire::{AgentId, Timestamp, Token};
 
 use crate::rules::canonical::normalise;
@@ -95,9 +95,23 @@ impl Analysis {
     }
 }
 
+/// What an agent has said of a figure of an analysis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentEstimate {
+    /// What the analysis uses, with the values for which it was asked.
+    pub uses: Vec<Dependency>,
+    /// The new value and how sure the agent is of it, 0 to 1; else why there is none.
+    pub result: Result<(Figure, f64), String>,
+}
+
+/// Most estimates of one figure that are kept, each for other values.
+const ESTIMATES_MAX: usize = 4;
+
 /// Analyses and who uses what.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Graph {
+    /// What agents have said of figures of the versions that stand.
+    estimates: BTreeMap<Token, BTreeMap<String, Vec<AgentEstimate>>>,
     analyses: BTreeMap<Token, Arc<Analysis>>,
     dependants: BTreeMap<Source, BTreeSet<Token>>,
 }
@@ -139,6 +153,7 @@ impl Graph {
             "a dependency closes no cycle"
         );
         let id = analysis.published.analysis_id.clone();
+        self.estimates.remove(&id);
         if let Some(before) = self.analyses.get(&id) {
             // Of what has no figures nobody knows whether it is the same.
             let figures = &analysis.published.figures;
@@ -148,10 +163,11 @@ impl Graph {
             for source in before.sources() {
                 if let Some(dependants) = self.dependants.get_mut(&source) {
                     dependants.remove(&id);
+                    if dependants.is_empty() {
+                        self.dependants.remove(&source);
+                    }
                 }
             }
-            self.dependants
-                .retain(|_, dependants| !dependants.is_empty());
         }
         for source in analysis.sources() {
             self.dependants
@@ -160,6 +176,39 @@ impl Graph {
                 .insert(id.clone());
         }
         self.analyses.insert(id, Arc::new(analysis));
+    }
+
+    /// Keeps what an agent has said of a figure of this version; nothing if the analysis stands in another one.
+    pub fn keep_estimate(
+        &mut self,
+        (id, version): (&Token, u32),
+        metric: &str,
+        estimate: AgentEstimate,
+    ) {
+        if self
+            .analyses
+            .get(id)
+            .is_none_or(|one| one.version != version)
+        {
+            return;
+        }
+        let of_analysis = self.estimates.entry(id.clone()).or_default();
+        let kept = of_analysis.entry(metric.to_owned()).or_default();
+        kept.retain(|one| one.uses != estimate.uses);
+        kept.push(estimate);
+        let excess = kept.len().saturating_sub(ESTIMATES_MAX);
+        kept.drain(..excess);
+    }
+
+    /// What an agent has said of a figure for these values; none where it was not asked, or has not answered yet.
+    pub fn estimate_of(
+        &self,
+        id: &Token,
+        metric: &str,
+        uses: &[Dependency],
+    ) -> Option<&AgentEstimate> {
+        let kept = self.estimates.get(id)?.get(metric)?;
+        kept.iter().rev().find(|one| one.uses == uses)
     }
 
     /// The analyses that use this directly, by id.

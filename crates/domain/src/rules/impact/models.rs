@@ -8,6 +8,9 @@ use concord_wire::payload::{EstimateModel, PublishAnalysis};
 use super::estimate::{input_name, is_named, number};
 use super::formula::Formula;
 
+/// Longest time for which the answer of an agent is awaited, in milliseconds.
+const WITHIN_MS_MAX: u64 = 3_600_000;
+
 /// Checks that the models of an analysis are about its figures and what it uses. `pointer` is where they stand.
 pub fn check_models(published: &PublishAnalysis, pointer: &str) -> Result<(), Fault> {
     let mut by_formula = BTreeSet::new();
@@ -26,6 +29,23 @@ pub fn check_models(published: &PublishAnalysis, pointer: &str) -> Result<(), Fa
         match model {
             EstimateModel::Sensitivity { input, .. } | EstimateModel::Elasticity { input, .. } => {
                 check_name(published, input, &format!("{place}/input"))?;
+            }
+            EstimateModel::Agent { within_ms, .. } => {
+                let mut others = published.models.iter();
+                if others.any(|other| other != model && other.metric() == metric) {
+                    return Err(Fault::invalid(
+                        format!("{place}/agent"),
+                        format!("{metric:?} has another model as well."),
+                        "Have an agent asked, or say how the figure follows from what is used.",
+                    ));
+                }
+                if within_ms.is_some_and(|within| !(1..=WITHIN_MS_MAX).contains(&within)) {
+                    return Err(Fault::invalid(
+                        format!("{place}/within_ms"),
+                        "An answer cannot be awaited so long.",
+                        format!("Give 1 to {WITHIN_MS_MAX} milliseconds."),
+                    ));
+                }
             }
             EstimateModel::Formula { formula, .. } => {
                 let place = format!("{place}/formula");

@@ -19,7 +19,7 @@ use concord_wire::payload::{
     AnalysisImpact, ChangedAssumption, EstimateBasis, Figure, ImpactReport,
 };
 
-use super::estimate::{Estimated, Now, Standing, estimate, number, same};
+use super::estimate::{Asked, Estimated, Now, Standing, estimate, number, same};
 use super::graph::{Analysis, Graph, Source};
 
 /// Most analyses that a report names; the others are counted.
@@ -72,19 +72,35 @@ pub fn assess(
     changed: &BTreeMap<Source, Standing>,
     stale: &[Source],
 ) -> Vec<AnalysisImpact> {
+    let estimated = estimates(graph, changed, stale).into_iter();
+    let impact = |(id, estimated): (Token, Estimated)| {
+        let analysis = graph.get(&id)?;
+        Some(impact(&id, analysis, &estimated))
+    };
+    estimated.filter_map(impact).collect()
+}
+
+/// The same, with the estimates of all figures.
+pub fn estimates(
+    graph: &Graph,
+    changed: &BTreeMap<Source, Standing>,
+    stale: &[Source],
+) -> Vec<(Token, Estimated)> {
     let roots: Vec<Source> = changed.keys().chain(stale).cloned().collect();
     let mut before: BTreeMap<Token, Estimated> = BTreeMap::new();
-    let mut impacts = Vec::new();
-    for id in graph.affected(&roots) {
-        let Some(analysis) = graph.get(&id) else {
+    let affected = graph.affected(&roots);
+    for id in &affected {
+        let Some(analysis) = graph.get(id) else {
             continue;
         };
         if let Some(estimated) = estimate(graph, analysis, changed, &before) {
-            impacts.push(impact(&id, analysis, &estimated));
-            before.insert(id, estimated);
+            before.insert(id.clone(), estimated);
         }
     }
-    impacts
+    affected
+        .into_iter()
+        .filter_map(|id| before.remove_entry(&id))
+        .collect()
 }
 
 fn impact(id: &Token, analysis: &Analysis, estimated: &Estimated) -> AnalysisImpact {
@@ -112,6 +128,10 @@ fn impact(id: &Token, analysis: &Analysis, estimated: &Estimated) -> AnalysisImp
         .into_iter()
         .max_by(|a, b| size(a.magnitude).total_cmp(&size(b.magnitude)));
     let largest = largest.filter(|_| !estimated.without_figures);
+    let asked = largest
+        .as_ref()
+        .and_then(|one| estimated.asked.get(one.metric));
+    let reason = asked.and_then(Asked::reason);
     AnalysisImpact {
         analysis_id: id.clone(),
         kind: published.kind.clone(),
@@ -121,6 +141,7 @@ fn impact(id: &Token, analysis: &Analysis, estimated: &Estimated) -> AnalysisImp
         delta: largest.as_ref().and_then(|one| one.delta),
         magnitude: largest.as_ref().and_then(|one| one.magnitude),
         basis: largest.map_or(EstimateBasis::None, |one| one.basis),
+        reason,
         confidence: estimated.confidence,
         confidence_after: estimated.confidence_after,
         requires_rerun,

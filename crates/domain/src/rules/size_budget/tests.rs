@@ -78,8 +78,12 @@ impl Hostile {
                 "subject": name("/", item), "attribute": name("~", item), "unit": name("u", n),
                 "value": filled(&format!("v{n}"), self.filler, share / 4),
             })).collect::<Vec<_>>(),
+            "estimates": (0..self.compared.min(20)).map(|item| json!({
+                "subject": name("s", item), "metric": name("m", item), "unit": name("u", n), "value": n,
+            })).collect::<Vec<_>>(),
         });
         let lists = [
+            "estimates",
             "facts",
             "affected_clauses",
             "clauses",

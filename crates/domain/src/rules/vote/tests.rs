@@ -20,6 +20,14 @@ fn positions(held: &[(&str, serde_json::Value, f64)]) -> Vec<Position> {
         .collect()
 }
 
+fn about(kind: ConflictType, policy: &Policy) -> About<'_> {
+    About {
+        kind,
+        subject: "margin",
+        policy,
+    }
+}
+
 fn winner(
     rule: VoteRule,
     kind: ConflictType,
@@ -29,7 +37,7 @@ fn winner(
         vote_rule: rule,
         ..Policy::contract_review()
     };
-    let tally = tally(kind, &policy, &positions(held), &BTreeMap::new());
+    let tally = tally(about(kind, &policy), &positions(held), &BTreeMap::new());
     let position = tally.winner.map(|id| {
         tally
             .options
@@ -120,8 +128,8 @@ proptest! {
         };
         let policy = Policy { vote_rule: rule, ..Policy::contract_review() };
         let kind = ConflictType::RiskScoreDisagreement;
-        let one = tally(kind, &policy, &list(&mut named.iter()), &BTreeMap::new());
-        let two = tally(kind, &policy, &list(&mut named.iter().rev()), &BTreeMap::new());
+        let one = tally(about(kind, &policy), &list(&mut named.iter()), &BTreeMap::new());
+        let two = tally(about(kind, &policy), &list(&mut named.iter().rev()), &BTreeMap::new());
         prop_assert_eq!(one, two);
     }
 }

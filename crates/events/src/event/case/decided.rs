@@ -4,7 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use concord_wire::id::DebateId;
+use super::super::NameMatch;
+use concord_wire::id::{AgentId, DebateId};
 use concord_wire::payload::{ConflictOutcome, Decision, LogEntry};
 
 /// Contents of `decided`.
@@ -15,6 +16,10 @@ pub struct Decided {
     pub last: Option<ConflictOutcome>,
     /// That debate's entry in the decision log.
     pub entry: Option<Box<LogEntry>>,
+    /// Who is told of the end of that debate: who is in the case. Nobody in events of earlier versions.
+    pub concluded_for: Vec<AgentId>,
+    /// Names that the sentence model took for words of the policy's vocabulary, where the case has not recorded them before.
+    pub scored: Vec<NameMatch>,
     /// The decision.
     pub decision: Decision,
 }
@@ -36,6 +41,12 @@ struct StoredDecided {
     /// That debate's entry in the decision log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     entry: Option<Box<LogEntry>>,
+    /// Who is told of the end of that debate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    concluded_for: Vec<AgentId>,
+    /// Names that the sentence model took for words of the policy's vocabulary, where the case has not recorded them before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    scored: Vec<NameMatch>,
     /// The decision.
     decision: Decision,
 }
@@ -45,6 +56,8 @@ impl From<Decided> for StoredDecided {
         let Decided {
             last,
             entry,
+            concluded_for,
+            scored,
             decision,
         } = decided;
         let (last_debate, last) = match last {
@@ -55,6 +68,8 @@ impl From<Decided> for StoredDecided {
             last_debate,
             last,
             entry,
+            concluded_for,
+            scored,
             decision,
         }
     }
@@ -71,6 +86,8 @@ impl TryFrom<StoredDecided> for Decided {
         Ok(Self {
             last,
             entry: stored.entry,
+            concluded_for: stored.concluded_for,
+            scored: stored.scored,
             decision: stored.decision,
         })
     }

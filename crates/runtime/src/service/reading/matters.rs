@@ -44,12 +44,13 @@ impl Matters {
             return Ok(known.clone());
         }
         let found = match aggregate {
-            // The conflicts of a case bear its id, and so do its board, its commitments and its analyses.
+            // The conflicts of a case bear its id, and so do its board, its commitments, its analyses and its synthesis.
             Aggregate::Case
             | Aggregate::Detection
             | Aggregate::Board
             | Aggregate::Commitment
-            | Aggregate::Impact => self.of_case(id).await?,
+            | Aggregate::Impact
+            | Aggregate::Synthesis => self.of_case(id).await?,
             Aggregate::Debate => self.of_debate(id).await?,
             _ => None,
         };

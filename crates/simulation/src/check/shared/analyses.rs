@@ -3,24 +3,34 @@
 
 use concord_coordinator::route::shared::SharedInput;
 use concord_domain::aggregates::case::CaseMachine;
-use concord_domain::aggregates::impact::{ImpactInput, ImpactMachine, all_standings, moved};
+use concord_domain::aggregates::impact::{
+    ImpactInput, ImpactMachine, all_standings, moved, with_decisions,
+};
 use concord_domain::assurance::replay;
+use concord_domain::machine::Versioned;
 use concord_domain::rules::impact::graph::Source;
 use concord_domain::rules::impact::report::assess;
-use concord_events::{CaseEvent, ImpactEvent, StoredEvent};
+use concord_domain::rules::impact::resting::{named, resting_on};
+use concord_events::{CaseEvent, DebateEvent, ImpactEvent, StoredEvent};
 use concord_wire::Token;
 
-use super::{Archive, in_case, said};
+use super::{Archive, in_case, reruns, said};
 use crate::check::again::decided_again;
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     decided_again::<ImpactMachine>(&archive.analyses, violations, |record| {
         match &record.event {
-            ImpactEvent::Published(_) => said(archive, record, published),
+            ImpactEvent::Published(_) => said(archive, record, published)
+                .into_iter()
+                .flat_map(|input| filled_in(archive, record, input))
+                .collect(),
             ImpactEvent::Assessed(assessed) => vec![ImpactInput::Moved(Box::new(moved(assessed)))],
-            ImpactEvent::RerunStarted(_) | ImpactEvent::RerunStepEnded(_) => Vec::new(),
+            ImpactEvent::RerunStarted(started) => reruns::started(archive, record, started),
+            ImpactEvent::RerunStepEnded(ended) => reruns::step_ended(archive, record, ended),
+            ImpactEvent::Estimated(_) => Vec::new(),
         }
     });
+    resting(archive, violations);
     for (id, records) in &archive.analyses {
         for record in records {
             if let ImpactEvent::Published(published) = &record.event {
@@ -30,6 +40,51 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
         }
         assessed(archive, id, records, violations);
     }
+}
+
+/// A debate about a detected conflict was opened with the analyses that rested on it at some time before.
+fn resting(archive: &Archive, violations: &mut Vec<String>) {
+    let debates = archive.debates.values().flatten();
+    for (record, opened) in debates.filter_map(|record| match &record.event {
+        DebateEvent::Opened(opened) if opened.terms.challenge.is_none() => Some((record, opened)),
+        _ => None,
+    }) {
+        let (case_id, conflict) = (&opened.case_id, &opened.conflict);
+        let mut known = Versioned::<ImpactMachine>::default();
+        let analyses = archive.analyses.get(&case_id.token()).into_iter().flatten();
+        let mut rested = vec![Vec::new()];
+        for analysis in analyses.take_while(|one| one.sequence < record.sequence) {
+            known.apply(analysis.clone());
+            rested.push(named(&resting_on(&known.state.graph, case_id, conflict)));
+        }
+        if !rested.contains(&opened.terms.dependants) {
+            violations.push(format!(
+                "shared: {} was opened with {:?}, which did not rest on it",
+                conflict.conflict_id, opened.terms.dependants
+            ));
+        }
+    }
+}
+
+/// The same with the values that stood in the case at any time before: the coordinator has read it at one of them.
+fn filled_in(
+    archive: &Archive,
+    record: &StoredEvent<ImpactEvent>,
+    input: ImpactInput,
+) -> Vec<ImpactInput> {
+    let ImpactInput::Publish(received) = input else {
+        return vec![input];
+    };
+    let mut case = Versioned::<CaseMachine>::default();
+    let of_case = archive.cases.get(&record.meta.id).into_iter().flatten();
+    let before = of_case.take_while(|one| one.sequence < record.sequence);
+    let filled = before.filter_map(|one| {
+        case.apply(one.clone());
+        let mut received = received.clone();
+        received.analysis = with_decisions(&case.state, received.analysis).ok()?;
+        Some(ImpactInput::Publish(received))
+    });
+    filled.collect()
 }
 
 fn published(input: SharedInput) -> Option<(Token, ImpactInput)> {

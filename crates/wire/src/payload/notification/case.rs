@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AgentId, DebateId, Token};
-use crate::payload::{Decision, DecisionChange, RecordedFigures, Review};
+use crate::id::{AgentId, DebateId, MessageId, Token};
+use crate::payload::{AlertFlag, Decision, DecisionChange, RecordedFigures, Review};
 
 /// The data of `case_decided`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +81,22 @@ pub struct CaseFiguresRecorded {
     pub figures: BTreeMap<Token, RecordedFigures>,
 }
 
+/// The data of `finding_confirmed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FindingConfirmed {
+    /// The `message_id` of the finding.
+    pub finding: MessageId,
+    /// Who has confirmed it.
+    pub by: AgentId,
+    /// How sure that participant is, 0 to 1.
+    pub confidence: f64,
+    /// Why, in the participant's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// The confidence of the finding with all its confirmations.
+    pub strengthened: f64,
+}
+
 /// The data of `case_joined`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseJoined {
@@ -88,4 +104,12 @@ pub struct CaseJoined {
     pub agent_id: AgentId,
     /// Who let it in.
     pub by: AgentId,
+}
+
+/// The data of `case_flagged`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseFlagged {
+    /// The alert, and what of the case it concerns.
+    #[serde(flatten)]
+    pub flag: AlertFlag,
 }

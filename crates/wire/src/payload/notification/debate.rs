@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{AgentId, DebateId};
+use crate::payload::track_record::{CredibilityScore, Source};
 use crate::payload::{ConflictOutcome, Deadline, EscalationReason, Level, Mediation, ProvedParty};
 use crate::timestamp::Timestamp;
 
@@ -14,6 +15,15 @@ pub struct DebateResolved {
     /// The disputed subject, for a reader.
     pub topic: String,
     /// The result of the debate.
+    pub outcome: ConflictOutcome,
+}
+
+/// The data of `debate_concluded`: a debate has ended, and its case has taken the result into account.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DebateConcluded {
+    /// The disputed subject, for a reader.
+    pub topic: String,
+    /// The result. One that is provisional is followed by another.
     pub outcome: ConflictOutcome,
 }
 
@@ -127,4 +137,28 @@ pub struct OutcomeKnown {
     pub explanation: String,
     /// Every party that held a position at the end, and whether it was right.
     pub parties: Vec<ProvedParty>,
+}
+
+/// The data of `credibility_changed`: what became of an agent's credibility in one domain because a debate was decided by a person, or
+/// because it became known what was right in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CredibilityChanged {
+    /// Whose credibility it is.
+    pub agent_id: AgentId,
+    /// The domain in which it counts.
+    pub domain: String,
+    /// The debate in which the agent held what proved right or wrong.
+    pub debate_id: DebateId,
+    /// The disputed subject, for a reader.
+    pub topic: String,
+    /// Whether the agent was right.
+    pub correct: bool,
+    /// How that is known.
+    pub source: Source,
+    /// The person or agent who decided or reported it.
+    pub by: AgentId,
+    /// The credibility before.
+    pub before: CredibilityScore,
+    /// The credibility from now on.
+    pub after: CredibilityScore,
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentId, DebateId};
-use crate::payload::Snapshot;
+use crate::payload::{CheckpointReason, Insight, MemoryReach, Pattern, Snapshot};
 use crate::timestamp::Timestamp;
 
 /// The data of `memory_sync`.
@@ -27,4 +27,27 @@ pub struct MemorySynced {
     pub snapshot: Snapshot,
     /// The parties that have not said in time that everything was written.
     pub silent: Vec<AgentId>,
+}
+
+/// The data of `insight_shared`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InsightShared {
+    /// What was written.
+    pub insight: Insight,
+    /// Why it is told at once.
+    pub reach: MemoryReach,
+}
+
+/// The data of `insights_consolidated`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InsightsConsolidated {
+    /// The number of the checkpoint in the case, from 1.
+    pub checkpoint: u32,
+    /// What the checkpoint is.
+    pub reason: CheckpointReason,
+    /// What was held back, by topic and agent, at most 64: of each topic of an agent the last version.
+    pub insights: Vec<Insight>,
+    /// What entries of several agents among them have in common, most agents first; at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<Pattern>,
 }

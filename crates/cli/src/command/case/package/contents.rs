@@ -20,6 +20,7 @@ pub(super) fn document(package: &MeetingPackage) -> Document {
     let case = &package.case;
     let sections = [
         Section::new("In short", in_short(package)),
+        Section::new("Figures of the decision", past::figures(package)),
         Section::new("What speaks for each option", options(package)),
         Section::new("What is not certain", vec![shortened(&package.uncertainty)]),
         Section::new("Disputes", disputes(package)),
@@ -94,7 +95,7 @@ fn in_short(package: &MeetingPackage) -> Vec<Block> {
         .iter()
         .filter(|one| !one.dissent.is_empty());
     lines.push(format!(
-        "{} of {} participants gave findings; {} disputes, {} of them with dissent at the end.",
+        "Findings: {} of {} participants. Disputes: {}, with dissent at the end: {}.",
         package.findings.len(),
         package.case.participants.len(),
         package.disputes.len(),
@@ -205,19 +206,16 @@ fn ended(dispute: &Dispute) -> String {
     let Some(chosen) = &outcome.resolution else {
         return format!("Ended without a position: {}.", outcome.status);
     };
-    let by = outcome.ruled_by.as_ref().map(|ruled| {
-        format!(
-            " by {}: {}",
+    let chosen = position(&chosen.position, chosen.value.as_ref());
+    let status = outcome.status;
+    match &outcome.ruled_by {
+        None => format!("{chosen} ({status})"),
+        Some(ruled) => format!(
+            "{chosen} ({status}, {}): {}",
             ruled.expert,
             one_line(&ruled.rationale, SENTENCE)
-        )
-    });
-    format!(
-        "{}{}{}",
-        position(&chosen.position, chosen.value.as_ref()),
-        format_args!(", by {}", outcome.status),
-        by.unwrap_or_default()
-    )
+        ),
+    }
 }
 
 /// A position, with its value where the words do not have it.

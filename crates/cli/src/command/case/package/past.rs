@@ -209,7 +209,12 @@ pub(super) fn impact(package: &MeetingPackage) -> Vec<Block> {
             report.high_impact_count
         )));
         let rows = report.impacts.iter().take(IMPACTS_MAX).map(|impact| {
-            let again = if impact.requires_rerun { "yes" } else { "no" };
+            let is_due = package.to_do_again.contains(&impact.analysis_id);
+            let again = match (impact.requires_rerun, is_due) {
+                (false, _) => "no",
+                (true, true) => "yes",
+                (true, false) => "not any more",
+            };
             vec![
                 impact.analysis_id.to_string(),
                 one_line(impact.metric.as_deref().unwrap_or("-"), CELL),
@@ -223,7 +228,7 @@ pub(super) fn impact(package: &MeetingPackage) -> Vec<Block> {
             headings: &[
                 "Analysis",
                 "Figure",
-                "Now",
+                "Before",
                 "Estimate",
                 "Change",
                 "To be done again",
@@ -232,6 +237,31 @@ pub(super) fn impact(package: &MeetingPackage) -> Vec<Block> {
         });
     }
     blocks
+}
+
+/// The figures of analyses that the decision has.
+pub(super) fn figures(package: &MeetingPackage) -> Vec<Block> {
+    let Some(decision) = &package.case.decision else {
+        return Vec::new();
+    };
+    let rows = decision.figures.iter().flat_map(|(analysis, recorded)| {
+        recorded.figures.iter().map(move |(metric, value)| {
+            vec![
+                analysis.to_string(),
+                recorded.version.to_string(),
+                one_line(metric, CELL),
+                figure(Some(value)),
+            ]
+        })
+    });
+    let table = Block::Table {
+        headings: &["Analysis", "Version", "Figure", "Value"],
+        rows: rows.collect(),
+    };
+    let omitted = decision.figures_omitted;
+    let more = format!("The decision has no room for {omitted} further analyses.");
+    let more = (omitted > 0).then_some(Block::Text(more));
+    [table].into_iter().chain(more).collect()
 }
 
 fn figure(figure: Option<&Figure>) -> String {

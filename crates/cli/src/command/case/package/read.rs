@@ -1,14 +1,15 @@
 //! Reads what a decision package is made of: the case, and what the reader may read of what is known from before.
 
 use concord_domain::aggregates::debate::{DebateMachine, DebateState, verdicts};
-use concord_domain::aggregates::impact::ImpactMachine;
+use concord_domain::aggregates::impact::rerun::plan_now;
+use concord_domain::aggregates::impact::{ImpactMachine, all_standings, reports};
 use concord_domain::aggregates::precedent::{self, PrecedentMachine};
 use concord_domain::aggregates::track_record::TrackRecordMachine;
 use concord_domain::meeting::{
     AssessedImpact, DebateMatter, EarlierDecision, MeetingPackage, Sources, meeting_package,
 };
 use concord_domain::rules::precedent::matter_of;
-use concord_events::{DebateEvent, ImpactEvent, OutcomeKnown, StoredEvent};
+use concord_events::{DebateEvent, OutcomeKnown};
 use concord_runtime::Broker;
 use concord_runtime::service::clock;
 use concord_wire::payload::{Conflict, Precedent, PrecedentMatter};
@@ -51,8 +52,18 @@ pub(super) async fn package(broker: &Broker, case: &CaseId) -> Result<MeetingPac
             }
         }
     }
-    let (_, events) = source.aggregate::<ImpactMachine>(&case.token()).await?;
-    sources.impact = events.into_iter().filter_map(assessed).collect();
+    let (analyses, events) = source.aggregate::<ImpactMachine>(&case.token()).await?;
+    let reports = reports(events).into_iter();
+    sources.impact = reports
+        .map(|(at, assessed)| AssessedImpact { at, assessed })
+        .collect();
+    let plan = plan_now(
+        &analyses.graph,
+        &all_standings(&file.state, &analyses.graph),
+    );
+    let required = plan.required.into_iter();
+    sources.to_do_again = required.map(|step| step.analysis_id).collect();
+    sources.gate_ahead = file.state.gate().map(str::to_owned);
     Ok(meeting_package(file.package, sources))
 }
 
@@ -67,18 +78,6 @@ fn withhold(failure: Failure, what: &str, withheld: &mut Vec<String>) -> Result<
         withheld.push(line);
     }
     Ok(())
-}
-
-fn assessed(stored: StoredEvent<ImpactEvent>) -> Option<AssessedImpact> {
-    match stored.event {
-        ImpactEvent::Assessed(assessed) => Some(AssessedImpact {
-            at: stored.meta.at,
-            assessed: *assessed,
-        }),
-        ImpactEvent::Published(_)
-        | ImpactEvent::RerunStarted(_)
-        | ImpactEvent::RerunStepEnded(_) => None,
-    }
 }
 
 async fn matter(

@@ -1,5 +1,6 @@
 //! Agents that join a case later.
 
+use concord_wire::ErrorCode;
 use concord_wire::payload::Role;
 
 use super::*;
@@ -129,6 +130,14 @@ fn who_may_let_whom_in() {
         why: "a mistake".into(),
     };
     story.hears(&said("m-2", 2), &cancel);
-    let over = story.hears(&said("j-over", 3), &add("olga", "zoe", None, nobody));
-    assert_eq!(over, "refused: ");
+    let late = add("olga", "zoe", None, nobody);
+    // No deadline has passed: the case is over, and the same again will not do.
+    let over = CaseMachine::decide(story.state(), &said("j-over", 3), &late);
+    let Decision::Reject(fault) = over else {
+        panic!("{over:?}");
+    };
+    assert_eq!(
+        (fault.code, fault.pointer.as_str()),
+        (ErrorCode::InvalidRequest, "/case_id")
+    );
 }

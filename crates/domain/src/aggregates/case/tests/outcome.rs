@@ -1,7 +1,9 @@
 //! The merge: findings where they agree, resolutions where they did not, caution where the dispute
 //! is open.
 
+use concord_events::{MatchedBy, NameMatch};
 use concord_wire::payload::{ClauseOutcome, Outcome, Severity};
+use concord_wire::policy::NameKind;
 use serde_json::Value;
 
 use super::*;
@@ -245,4 +247,74 @@ fn the_decision_names_findings_by_agent_and_deferred_conflicts() {
     assert_eq!(named, ["m-ann", "m-ben"]);
     assert_eq!(decision.deferred, [clause()]);
     assert_eq!(decision.policy_digest, policy().digest());
+}
+
+#[test]
+fn aliases_of_the_policy_are_one_clause_and_one_recommendation() {
+    let policy = json!({ "vocabulary": {
+        "topics": { "Governing Law": ["applicable law"] },
+        "recommendations": { "reject": ["do not sign"] },
+    } });
+    let policy = Policy::resolve(&policy, "").unwrap();
+    let mut story = CaseStory::of("c-1");
+    story.hears(&said("m-open", 0), &open_case(&["ann", "ben"], policy));
+    for (agent, clause, advice) in [
+        ("ann", "Applicable Law", "Do not sign"),
+        ("ben", "governing law", "reject"),
+    ] {
+        let found = json!({ "recommendation": advice, "affected_clauses": [clause] });
+        let id = format!("m-{agent}");
+        let received = received(agent, &id, 0.5, found);
+        story.hears(&said(&id, 1), &CaseInput::Finding(Box::new(received)));
+    }
+    story.hears(&happened("e-det", 3), &detected(vec![], vec![]));
+    let outcome = story.state().decision.clone().unwrap().outcome;
+    assert_eq!(outcome.recommendation.as_deref(), Some("reject"));
+    let names: Vec<&String> = outcome.clauses.keys().collect();
+    assert_eq!(names, ["Governing Law"]);
+}
+
+#[test]
+fn what_the_sentence_model_took_for_a_clause_is_that_clause_in_the_decision() {
+    let policy =
+        json!({ "vocabulary": { "topics": { "Cap On Liability": [] }, "similarity_min": 0.7 } });
+    let policy = Policy::resolve(&policy, "").unwrap();
+    let name = NameMatch {
+        kind: NameKind::Topic,
+        name: "upper limit of liability".into(),
+        word: "Cap On Liability".into(),
+        by: MatchedBy::Model,
+        score: Some(0.74),
+    };
+    // Without a conflict the case is decided by the detection itself; with one, later.
+    for debated in [vec![], vec![clause()]] {
+        let mut story = CaseStory::of("c-1");
+        story.hears(
+            &said("m-open", 0),
+            &open_case(&["ann", "ben"], policy.clone()),
+        );
+        for (agent, clause) in [
+            ("ann", "Upper limit of liability"),
+            ("ben", "cap on liability"),
+        ] {
+            let id = format!("m-{agent}");
+            let received = received(agent, &id, 0.5, json!({ "affected_clauses": [clause] }));
+            story.hears(&said(&id, 1), &CaseInput::Finding(Box::new(received)));
+        }
+        let mut found = detected(debated, vec![]);
+        if let CaseInput::Detected(found) = &mut found {
+            found.names = vec![name.clone()];
+        }
+        story.hears(&happened("e-det", 3), &found);
+        if story.state().phase != Phase::Decided {
+            story.hears(
+                &happened("e-due", CASE_DUE),
+                &case_due(CASE, after(CASE_DUE)),
+            );
+        }
+        let outcome = story.state().decision.clone().unwrap().outcome;
+        let names: Vec<&String> = outcome.clauses.keys().collect();
+        assert_eq!(names, ["Cap On Liability"]);
+        assert_eq!(story.state().scored, std::slice::from_ref(&name), "once");
+    }
 }

@@ -35,6 +35,61 @@ fn settle(story: &mut CaseStory, id: &str, outcome: ConflictOutcome) -> String {
     story.hears(&happened(id, at), &CaseInput::Resolved(Box::new(outcome)))
 }
 
+/// Whom the last event tells of this.
+fn told(story: &CaseStory, event: &str) -> Vec<String> {
+    let effects = CaseMachine::effects(story.last());
+    let told = effects.iter().filter_map(|effect| match effect {
+        Effect::Notify { to, data } if data.event() == event => Some(to.to_string()),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// A case with a debate that mediation has settled, while another goes on.
+pub(crate) fn mediated() -> CaseStory {
+    let mut story = story(Phase::Deliberating);
+    let resolved = CaseInput::Resolved(Box::new(risk_is(Status::Mediation, 80, 100)));
+    story.hears(&happened("e-1", 100), &resolved);
+    story
+}
+
+#[test]
+fn nobody_is_told_alone_of_what_the_parties_have_settled() {
+    for status in [Status::Discussion, Status::Vote, Status::Unresolved] {
+        let mut story = story(Phase::Deliberating);
+        let resolved = CaseInput::Resolved(Box::new(risk_is(status, 80, 100)));
+        assert_eq!(
+            story.hears(&happened("e-1", 100), &resolved),
+            "debate_settled"
+        );
+        assert!(CaseMachine::effects(story.last()).is_empty());
+    }
+}
+
+#[test]
+fn each_in_a_case_is_told_once_how_a_debate_has_ended_at_high_priority() {
+    let mut story = story(Phase::Deliberating);
+    let risk = risk_is(Status::Mediation, 80, 100);
+    let advised = crate::fixtures::outcome(&advice(), Status::Mediation, Some(json!("sign")));
+    for (id, outcome, event) in [
+        ("e-1", &risk, "debate_settled"),
+        ("e-2", &advised, "decided"),
+    ] {
+        let resolved = CaseInput::Resolved(Box::new(outcome.clone()));
+        assert_eq!(story.hears(&happened(id, 100), &resolved), event);
+        assert_eq!(told(&story, "debate_concluded"), ["ann", "ben", "olga"]);
+        let messages = crate::effect::messages::<CaseMachine>(story.last()).unwrap();
+        let concluded = messages
+            .iter()
+            .filter(|message| message.priority == concord_wire::Priority::High);
+        assert!(concluded.clone().all(|message| {
+            message.correlation_id.as_deref() == Some(outcome.conflict_id.as_str())
+        }));
+        assert_eq!(concluded.count(), 3);
+        assert_eq!(story.hears(&happened("e-3", 101), &resolved), DONE);
+    }
+}
+
 fn current(story: &CaseStory) -> Decision {
     story.state().decision.clone().unwrap()
 }
@@ -76,13 +131,10 @@ fn a_ruling_after_the_decision_gives_it_a_new_version() {
     let now = current(&story);
     assert_eq!((now.version, now.outcome.risk_score), (2, Some(20.0)));
     assert_eq!(now.open, [advice().conflict_id]);
-    let told = CaseMachine::effects(story.last());
-    assert!(
-        told.iter().all(
-            |told| matches!(told, Effect::Notify { data, .. } if data.event() == "case_decision_changed")
-        ) && told.len() == 3,
-        "{told:?}"
-    );
+    let everyone = ["ann", "ben", "olga"];
+    assert_eq!(told(&story, "case_decision_changed"), everyone);
+    assert_eq!(told(&story, "debate_concluded"), everyone);
+    assert_eq!(CaseMachine::effects(story.last()).len(), 6);
     assert_eq!(settle(&mut story, "e-2", ruling(20)), DONE);
 }
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use concord_events::{DebateEvent, DebateOpened, OutcomeKnown, ReceivedFinding, StoredEvent};
 use concord_wire::payload::{
-    Background, BriefedFinding, Credibility, Dependence, Evidence, Position, ProvedRight,
-    RelatedConflict, Statement, Task, TaskExcerpt,
+    AlertFlag, Background, BriefedFinding, Credibility, Dependence, Evidence, Position,
+    ProvedRight, RelatedConflict, Statement, Task, TaskExcerpt,
 };
 use concord_wire::policy::Decide;
 use concord_wire::{AgentId, DebateId};
@@ -33,6 +33,8 @@ const CREDIBILITY_SHOWN: usize = 8;
 /// Most other conflicts, and most analyses that rest on what is disputed.
 const RELATED_MAX: usize = 8;
 const DEPENDANTS_MAX: usize = 16;
+/// Most changes of regime.
+const ALERTS_MAX: usize = 3;
 /// Most bytes of a text that is one line among others.
 const LINE_BYTES_MAX: usize = 256;
 
@@ -70,7 +72,19 @@ pub fn background(
             .collect(),
         claims,
         depends: depends(opened, case),
+        alerts: alerts(case),
     })
+}
+
+/// The last changes of regime; what follows from them at length is shown by `concord alert show`.
+fn alerts(case: &CaseState) -> Vec<AlertFlag> {
+    let skipped = case.flags.len().saturating_sub(ALERTS_MAX);
+    let last = case.flags.iter().skip(skipped);
+    last.map(|flag| AlertFlag {
+        implications: Default::default(),
+        ..(**flag).clone()
+    })
+    .collect()
 }
 
 /// The parties whose credibility is shown: those whose track records were compared, the most credible first, then others.

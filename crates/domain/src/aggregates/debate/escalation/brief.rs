@@ -55,7 +55,10 @@ pub(super) fn briefed_positions(
     opened: &DebateOpened,
     positions: &[Position],
 ) -> Vec<BriefedPosition> {
-    let options = vote::options_of(opened.conflict.kind, &opened.policy, positions);
+    let options = vote::options_of(
+        vote::About::conflict(&opened.conflict, &opened.policy),
+        positions,
+    );
     let mut numbered: Vec<(usize, &Position)> = options.into_iter().zip(positions).collect();
     numbered.sort_by(|(a, p), (b, q)| a.cmp(b).then_with(|| p.agent_id.cmp(&q.agent_id)));
     let mut briefed: Vec<BriefedPosition> = Vec::new();

@@ -99,7 +99,10 @@ impl Side<'_> {
 }
 
 fn sides<'a>(opened: &DebateOpened, positions: &'a [Position]) -> Vec<Side<'a>> {
-    let options = vote::options_of(opened.conflict.kind, &opened.policy, positions);
+    let options = vote::options_of(
+        vote::About::conflict(&opened.conflict, &opened.policy),
+        positions,
+    );
     let mut sides: Vec<Side<'a>> = Vec::new();
     for (option, position) in options.into_iter().zip(positions) {
         let position_id = format!("p{}", option + 1);

@@ -71,6 +71,8 @@ fn known(points: f64, finance: f64, strategy: f64) -> PriorKnowledge {
     PriorKnowledge {
         credibility,
         precedents: Vec::new(),
+        dependants: Vec::new(),
+        regime: None,
     }
 }
 

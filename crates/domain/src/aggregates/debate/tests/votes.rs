@@ -1,5 +1,7 @@
 //! Positions after answers, and the vote on them.
 
+use concord_wire::payload::DebatePriority;
+
 use super::*;
 
 #[test]
@@ -209,4 +211,39 @@ fn confidence_and_evidence_of_an_answer() {
         evidence(&["§ 3", "§ 2"]),
         "new before old, none twice"
     );
+}
+
+#[test]
+fn parties_hear_in_the_first_round_what_rests_on_it_and_the_policy_says_whether_that_is_critical() {
+    for (critical_where_used, dependants, expected) in [
+        (false, vec!["dcf"], DebatePriority::Valuation),
+        (true, vec!["dcf"], DebatePriority::CriticalPath),
+        (true, Vec::new(), DebatePriority::Valuation),
+    ] {
+        let mut rules = policy();
+        rules.ladder.critical_where_used = critical_where_used;
+        let DebateInput::Open(mut opening) = open_debate(scores(), rules) else {
+            panic!("a request to open a debate")
+        };
+        let named: Vec<String> = dependants.iter().map(ToString::to_string).collect();
+        opening.prior_knowledge.dependants.clone_from(&named);
+        // A name that is there already is not added again.
+        opening.request.terms.dependants = named.clone();
+        let mut story = DebateStory::of("d-1");
+        assert_eq!(
+            story.hears(&happened("e-1", 1), &DebateInput::Open(opening)),
+            "opened"
+        );
+        let opened = story.state().opened.clone().unwrap();
+        assert_eq!(
+            (opened.terms.priority, &opened.terms.dependants),
+            (expected, &named)
+        );
+        for effect in DebateMachine::effects(story.last()) {
+            let Effect::AskParty { question, .. } = effect else {
+                panic!("{effect:?}")
+            };
+            assert_eq!(question.dependants, named);
+        }
+    }
 }

@@ -71,6 +71,9 @@ fn an_answer_counts_for_the_assignment_that_it_names_and_a_repetition_not_at_all
     for wrong in [0, opened, assigned + 1] {
         assert_eq!(stage.hear(&answer(wrong)), "refused: /reply_to");
     }
+    let state = stage.story.state();
+    assert!(state.has_asked(&agent("ann"), assigned) && !state.has_asked(&agent("ann"), 0));
+    assert!(!state.has_asked(&agent("bob"), assigned));
     assert_eq!(stage.hear(&answer(assigned)), "reported");
     let again = said(&format!("m-{}", stage.clock), 90);
     assert_eq!(

@@ -19,6 +19,7 @@ fn act(stage: &mut Stage, (kind, who, value): (u8, usize, u8)) -> String {
         3 => stage.report(name, json!({ "status": "failure" })),
         4 => stage.report(name, json!({ "status": "partial", "result": "yes" })),
         5 => stage.bid(name, f64::from(value), u64::from(value)),
+        6 if value % 2 == 0 => stage.say(name, Word::Failed(String::new())),
         6 => stage.say(name, Word::Refuse(String::new())),
         7 => stage.lose(name),
         8 => {

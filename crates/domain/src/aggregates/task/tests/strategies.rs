@@ -58,6 +58,19 @@ fn when_all_have_failed_or_time_is_over_the_opener_is_told_and_a_part_is_better_
     );
     assert_eq!(stage.sent(), [(MessageType::Error, OPENER.to_owned())]);
 
+    // What is wrong with an agent is told at any length, and kept as far as there is room.
+    for why in ["It failed.".to_owned(), "\0".repeat(5_000)] {
+        let mut stage = Stage::open("round_robin", &["ann"], json!({}));
+        stage.places(&["ann"]);
+        assert_eq!(stage.say("ann", Word::Failed(why.clone())), "reported");
+        assert_eq!(
+            stage.failed(),
+            (ErrorCode::AgentUnavailable, "all_failed".into())
+        );
+        let kept = &stage.story.state().parts[&agent("ann")].why;
+        assert!(why.starts_with(kept.as_str()) && !kept.is_empty());
+    }
+
     let mut stage = Stage::open("round_robin", &["ann"], json!({}));
     assert_eq!(stage.elapse(DUE), "elapsed", "it never had room");
     assert_eq!(stage.failed(), (ErrorCode::Timeout, "deadline".into()));

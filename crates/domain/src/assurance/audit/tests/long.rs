@@ -29,6 +29,7 @@ fn life() -> Story<TrackRecordMachine> {
             opened_by: None,
             by: agent("olga"),
             imported: None,
+            tell: None,
         };
         assert_eq!(
             story.hears(&happened(&format!("e-{n}"), 1), &input),

@@ -135,8 +135,7 @@ fn two_changes_at_once_are_one_estimate() {
 }
 
 /// A chain of 100 by 100: each analysis uses the one below it, and the first of each column the margin.
-#[test]
-fn ten_thousand_analyses_are_each_assessed_once() {
+fn ten_thousand() -> Graph {
     let id = |column: usize, row: usize| format!("a{column:02}-{row:02}");
     let mut rows = Vec::new();
     for column in 0..100 {
@@ -154,7 +153,36 @@ fn ten_thousand_analyses_are_each_assessed_once() {
             }));
         }
     }
-    let graph = graph_of(&rows);
+    graph_of(&rows)
+}
+
+/// Prints how long it takes; the number is of interest with optimisation: `CARGO_PROFILE_TEST_OPT_LEVEL=3 cargo test -p concord-domain
+/// --lib -- --ignored --nocapture how_long_ten_thousand`.
+#[test]
+#[ignore = "it measures"]
+#[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+fn how_long_ten_thousand_analyses_take() {
+    let graph = ten_thousand();
+    let changed = assumed("operating_margin", json!(28), None);
+    let all: Vec<Source> = graph.sources().cloned().collect();
+    let mut times: Vec<std::time::Duration> = (0..21)
+        .map(|_| {
+            let start = std::time::Instant::now();
+            let made = report(changed_margin(), assess(&graph, &changed, &all));
+            assert_eq!(made.affected_count, 10_000);
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    println!(
+        "10,000 analyses: median {:?}, slowest {:?}",
+        times[10], times[20]
+    );
+}
+
+#[test]
+fn ten_thousand_analyses_are_each_assessed_once() {
+    let graph = ten_thousand();
     let changed = assumed("operating_margin", json!(28), None);
     let impacts = assess(&graph, &changed, &[]);
     let mut ids: Vec<&Token> = impacts.iter().map(|one| &one.analysis_id).collect();

@@ -1,0 +1,63 @@
+//! Passing on how a debate has ended. What its parties have settled themselves, or by vote, is told to everybody together; a hosted agent
+//! hears only what is addressed to it, so each that was a party is told alone.
+
+use std::collections::BTreeSet;
+
+use concord_domain::aggregates::case::is_told_together;
+use concord_runtime::Ports;
+use concord_runtime::delivery::{Delivery, HandleError};
+use concord_runtime::service::ServiceContext;
+use concord_wire::payload::Notification;
+use concord_wire::payload::notification::{DebateResolved, EventData};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, Envelope, MessageId, MessageType, Recipient};
+
+/// Whether a message of this sender and type can say to everybody how a debate has ended.
+pub(crate) fn may_be_passed_on(sender: Option<&AgentId>, kind: Option<&str>) -> bool {
+    sender.is_some_and(|sender| *sender == Service::DebateFacilitator.agent_id())
+        && kind == Some(MessageType::Notification.as_str())
+}
+
+/// Passes a message on to those of these agents that were parties to the debate whose end it tells of. False where there are none.
+pub(crate) async fn pass_on<P: Ports>(
+    context: &ServiceContext<P>,
+    hosted: &BTreeSet<AgentId>,
+    delivery: &Delivery,
+) -> Result<bool, HandleError> {
+    if hosted.is_empty() {
+        return Ok(false);
+    }
+    let message = match delivery.read(context).await {
+        Ok(message) => message,
+        Err(failed @ HandleError::Retry(_)) => return Err(failed),
+        Err(_) => return Ok(false),
+    };
+    let told: Vec<Envelope> = parties(&message)
+        .intersection(hosted)
+        .map(|agent| addressed_to(agent, &message))
+        .collect();
+    let ports = &context.ports;
+    ports.publish(&told, delivery.trace.as_ref()).await?;
+    Ok(!told.is_empty())
+}
+
+/// The parties to the debate that a message says to have ended, where nobody is told alone of that.
+fn parties(message: &Envelope) -> BTreeSet<AgentId> {
+    let told = message.payload::<Notification>().ok();
+    let told = told.filter(|told| told.event == DebateResolved::EVENT);
+    let resolved = told.and_then(|told| serde_json::from_value::<DebateResolved>(told.data).ok());
+    let outcome = resolved.map(|resolved| resolved.outcome);
+    let outcome = outcome.filter(|outcome| is_told_together(outcome.status));
+    let positions = outcome.map(|outcome| outcome.positions).unwrap_or_default();
+    positions.into_iter().map(|held| held.agent_id).collect()
+}
+
+/// The same message, from the adapter to one agent.
+fn addressed_to(agent: &AgentId, message: &Envelope) -> Envelope {
+    Envelope {
+        message_id: MessageId::of_passing_on(&message.message_id, agent),
+        from_agent: Service::AgentAdapter.agent_id(),
+        to_agent: Recipient::Agent(agent.clone()),
+        ..message.clone()
+    }
+}

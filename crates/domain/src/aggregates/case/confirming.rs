@@ -1,0 +1,251 @@
+//! Participants confirm the findings of others, and write estimates into shared memory: both are checked against what others have found
+//! before a phase closes.
+//!
+//! | confirmation of                       | before the decision             | later   |
+//! |---------------------------------------|---------------------------------|---------|
+//! | a finding of another that counts      | confirmed, once for each sender | refused |
+//! | one's own, or what is no such finding | refused                         | refused |
+//!
+//! An estimate that a participant writes into shared memory in the case while findings are collected is compared like one of its finding,
+//! where the finding does not state the same itself (estimate_noted). Only where the policy compares estimates.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use concord_events::{CaseEvent, CaseOpened, Confirmed, EstimateNoted, Heard, ReceivedFinding};
+use concord_wire::payload::{COMPARED_MAX, Confirmation, ConfirmedBy, ConfirmedFinding, Estimate};
+use concord_wire::policy::{Confirmations, plain_form};
+use concord_wire::{AgentId, ErrorCode, Fault, MessageId, Token};
+
+use super::decide::{CaseDecision, repetition};
+use super::state::{CaseState, Phase};
+use crate::machine::{Decision, Ignored};
+use crate::rules::size_budget::truncate;
+
+/// The share of the doubt that is left which a confirmation of somebody who is sure takes away.
+const SHARE: f64 = 0.5;
+
+/// Most topics of a participant whose estimates are compared.
+const NOTED_MAX: usize = 64;
+
+/// A confirmation, as the coordinator received it.
+#[derive(Debug, Clone)]
+pub struct ReceivedConfirmation {
+    /// The message that brought it.
+    pub heard: Heard,
+    /// How sure the sender is, 0 to 1.
+    pub confidence: f64,
+    /// The payload.
+    pub confirmation: Confirmation,
+}
+
+/// What a participant has written into shared memory, as far as a case compares it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Noted {
+    /// The participant.
+    pub agent: AgentId,
+    /// The topic.
+    pub topic: Token,
+    /// Its version.
+    pub version: u64,
+    /// The estimate; none where it is none.
+    pub estimate: Option<Estimate>,
+}
+
+/// The confidence of a finding with its confirmations: `1 - (1 - c) (1 - c1 / 2) (1 - c2 / 2) ...`. It never falls, and is at most 1.
+pub fn strengthened(confidence: f64, by: impl IntoIterator<Item = f64>) -> f64 {
+    let doubt = by
+        .into_iter()
+        .fold(1.0 - confidence, |doubt, one| doubt * (1.0 - SHARE * one));
+    // To a millionth, so that it reads as the sum that it is.
+    ((1.0 - doubt) * 1e6).round() / 1e6
+}
+
+pub(super) fn confirm(
+    state: &CaseState,
+    opened: &CaseOpened,
+    received: &ReceivedConfirmation,
+) -> CaseDecision {
+    if let Some(repeated) = repetition(state, opened, &received.heard) {
+        return repeated;
+    }
+    let finding = match confirmed(state, opened, received) {
+        Ok(finding) => finding,
+        Err(fault) => return Decision::Reject(fault),
+    };
+    let nobody = BTreeMap::new();
+    let earlier = state.confirmations.get(&finding.message_id);
+    let by = earlier.unwrap_or(&nobody).values().copied();
+    let by = by.chain([received.confidence]);
+    Decision::Append(CaseEvent::Confirmed(Box::new(Confirmed {
+        heard: received.heard.clone(),
+        finding: finding.message_id.clone(),
+        author: finding.agent_id.clone(),
+        confidence: received.confidence,
+        reasoning: received
+            .confirmation
+            .reasoning
+            .as_deref()
+            .map(truncate::words),
+        strengthened: strengthened(finding.confidence, by),
+    })))
+}
+
+/// The finding that is confirmed, where the sender may confirm it.
+fn confirmed<'a>(
+    state: &'a CaseState,
+    opened: &CaseOpened,
+    received: &ReceivedConfirmation,
+) -> Result<&'a ReceivedFinding, Fault> {
+    let (who, named) = (&received.heard.agent_id, &received.confirmation.confirms);
+    if !opened.participants.contains(who) {
+        return Err(Fault::new(
+            ErrorCode::Unauthorized,
+            "/from_agent",
+            format!("{who} takes no part in this case."),
+            "Only participants confirm findings; whoever opened the case can let you in with add_participant.",
+        ));
+    }
+    if state.phase >= Phase::Decided {
+        return Err(Fault::new(
+            ErrorCode::Timeout,
+            "",
+            "The case is decided; a confirmation changes nothing any more.",
+            "Confirm a finding before the decision.",
+        ));
+    }
+    let pointer = "/payload/confirms";
+    let mut findings = state.findings.iter();
+    let Some(finding) = findings.find(|finding| finding.message_id == *named) else {
+        return Err(Fault::invalid(
+            pointer,
+            format!("{named} is no finding that counts in this case."),
+            "Name the message_id of a finding that was recorded; `concord case show --json` lists them.",
+        ));
+    };
+    if finding.agent_id == *who {
+        return Err(Fault::invalid(
+            pointer,
+            format!("{named} is a finding of {who}."),
+            "Confirm what another has found; state your own confidence in your finding.",
+        ));
+    }
+    let earlier = state.confirmations.get(named);
+    if earlier.is_some_and(|by| by.contains_key(who)) {
+        return Err(Fault::invalid(
+            pointer,
+            format!("{who} has confirmed {named} before."),
+            "Each participant confirms a finding once.",
+        ));
+    }
+    Ok(finding)
+}
+
+/// An estimate in shared memory counts while findings are collected.
+pub(super) fn note(state: &CaseState, opened: &CaseOpened, noted: &Noted) -> CaseDecision {
+    let place = (noted.agent.clone(), noted.topic.clone());
+    let before = state.noted.get(&place);
+    let of_agent = state
+        .noted
+        .keys()
+        .filter(|(agent, _)| *agent == noted.agent);
+    let is_late = state.phase != Phase::Collecting
+        || before.is_some_and(|(version, _)| *version >= noted.version)
+        || before.is_none() && (noted.estimate.is_none() || of_agent.count() >= NOTED_MAX);
+    let is_compared =
+        opened.policy.estimates.compared && opened.participants.contains(&noted.agent);
+    if is_late || !is_compared {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    Decision::Append(CaseEvent::EstimateNoted(EstimateNoted {
+        agent: noted.agent.clone(),
+        topic: noted.topic.clone(),
+        version: noted.version,
+        estimate: noted.estimate.clone(),
+    }))
+}
+
+impl CaseState {
+    /// The findings as conflicts are detected among them: with the estimates that their authors have written into shared memory, and, where
+    /// the policy says so, with the confidence that confirmations give them.
+    pub fn compared_findings(&self) -> Cow<'_, [ReceivedFinding]> {
+        let counts = self
+            .opened
+            .as_ref()
+            .is_some_and(|opened| opened.policy.confirmations == Confirmations::Count);
+        let counts = counts && !self.confirmations.is_empty();
+        if !counts && self.noted.is_empty() {
+            return Cow::Borrowed(&self.findings);
+        }
+        let mut findings = self.findings.clone();
+        for finding in &mut findings {
+            self.add_noted(finding);
+            if let Some(by) = self
+                .confirmations
+                .get(&finding.message_id)
+                .filter(|_| counts)
+            {
+                finding.confidence = strengthened(finding.confidence, by.values().copied());
+            }
+        }
+        Cow::Owned(findings)
+    }
+
+    fn add_noted(&self, received: &mut ReceivedFinding) {
+        for ((agent, _), (_, estimate)) in &self.noted {
+            let Some(estimate) = estimate.as_ref().filter(|_| *agent == received.agent_id) else {
+                continue;
+            };
+            let stated = &mut received.finding.estimates;
+            if stated.len() < COMPARED_MAX && !stated.iter().any(|one| is_same(one, estimate)) {
+                stated.push(estimate.clone());
+            }
+        }
+    }
+
+    /// The findings that were confirmed, in their order.
+    pub fn confirmed_findings(&self) -> Vec<ConfirmedFinding> {
+        let confirmed = self.findings.iter().filter_map(|finding| {
+            let by = self.confirmations.get(&finding.message_id)?;
+            Some(ConfirmedFinding {
+                finding: finding.message_id.clone(),
+                author: finding.agent_id.clone(),
+                confidence: finding.confidence,
+                strengthened: strengthened(finding.confidence, by.values().copied()),
+                by: by
+                    .iter()
+                    .map(|(agent, confidence)| ConfirmedBy {
+                        agent: agent.clone(),
+                        confidence: *confidence,
+                    })
+                    .collect(),
+            })
+        });
+        confirmed.collect()
+    }
+
+    pub(super) fn confirm(&mut self, confirmed: Confirmed) {
+        let by: &mut BTreeMap<AgentId, f64> =
+            self.confirmations.entry(confirmed.finding).or_default();
+        by.insert(confirmed.heard.agent_id.clone(), confirmed.confidence);
+        self.remember(confirmed.heard);
+    }
+
+    pub(super) fn note(&mut self, noted: EstimateNoted) {
+        let place = (noted.agent, noted.topic);
+        self.noted.insert(place, (noted.version, noted.estimate));
+    }
+}
+
+fn is_same(one: &Estimate, other: &Estimate) -> bool {
+    let form = |estimate: &Estimate| {
+        let subject = estimate.subject.as_deref().map(plain_form);
+        (plain_form(&estimate.metric), subject)
+    };
+    form(one) == form(other)
+}
+
+/// What is confirmed, by finding: who, with how sure each is.
+pub(super) type ConfirmationsBy = BTreeMap<MessageId, BTreeMap<AgentId, f64>>;
+/// Estimates in shared memory, by participant and topic: the version, and what is estimated.
+pub(super) type NotedEstimates = BTreeMap<(AgentId, Token), (u64, Option<Estimate>)>;

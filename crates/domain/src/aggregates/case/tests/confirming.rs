@@ -1,0 +1,160 @@
+//! Participants confirm findings of others, and write estimates into shared memory.
+
+use concord_events::Aggregate;
+use concord_wire::payload::{Confirmation, Estimate};
+use concord_wire::policy::{Confirmations, EstimatePolicy};
+
+use super::*;
+use crate::effect;
+
+fn confirm(by: &str, id: &str, finding: &str, confidence: f64) -> CaseInput {
+    CaseInput::Confirm(Box::new(ReceivedConfirmation {
+        heard: Heard {
+            agent_id: agent(by),
+            message_id: message(id),
+            digest: format!("{finding}/{confidence}"),
+        },
+        confidence,
+        confirmation: Confirmation {
+            confirms: message(finding),
+            reasoning: Some("Read the same page.".into()),
+        },
+    }))
+}
+
+fn note(who: &str, topic: &str, version: u64, margin: Option<f64>) -> CaseInput {
+    CaseInput::Note(Box::new(Noted {
+        agent: agent(who),
+        topic: token(topic),
+        version,
+        estimate: margin.map(|value| Estimate {
+            subject: None,
+            metric: "operating margin".into(),
+            value,
+            unit: Some("%".into()),
+        }),
+    }))
+}
+
+/// A case of ann, ben and cyd, with what ann has found.
+fn collecting(confirmations: Confirmations) -> CaseStory {
+    let policy = Policy {
+        confirmations,
+        estimates: EstimatePolicy {
+            compared: true,
+            ..EstimatePolicy::default()
+        },
+        ..policy()
+    };
+    let mut story = CaseStory::of("c-1");
+    story.hears(&said("m-1", 0), &open_case(&["ann", "ben", "cyd"], policy));
+    hears(&mut story, "f-1", &finding("ann", "f-1", json!({})));
+    story
+}
+
+fn hears(story: &mut CaseStory, id: &str, input: &CaseInput) -> String {
+    story.hears(&said(id, 5), input)
+}
+
+/// A case with every event that is about this.
+pub(crate) fn story() -> CaseStory {
+    let mut story = collecting(Confirmations::Shown);
+    hears(&mut story, "k-1", &confirm("ben", "k-1", "f-1", 0.6));
+    hears(&mut story, "e-1", &note("ann", "margin", 1, Some(25.0)));
+    story
+}
+
+#[test]
+fn the_table_of_confirmations() {
+    let mut story = collecting(Confirmations::Count);
+    let wrong = "refused: /payload/confirms";
+    for (by, id, of, expected) in [
+        ("ann", "k-1", "f-1", wrong),
+        ("ben", "k-2", "f-9", wrong),
+        ("eve", "k-3", "f-1", "refused: /from_agent"),
+        ("ben", "k-4", "f-1", "confirmed"),
+        ("ben", "k-4", "f-1", "ignored: repetition"),
+        ("ben", "k-5", "f-1", wrong),
+        ("cyd", "k-4", "f-1", "refused: /message_id"),
+        ("cyd", "k-6", "f-1", "confirmed"),
+    ] {
+        assert_eq!(
+            hears(&mut story, id, &confirm(by, id, of, 0.6)),
+            expected,
+            "{id}"
+        );
+    }
+    let sent = effect::messages::<CaseMachine>(story.last()).unwrap();
+    let sent: Vec<(&str, &str)> = sent
+        .iter()
+        .map(|one| (one.message_type.as_str(), one.to_agent.as_str()))
+        .collect();
+    assert_eq!(sent, [("notification", "ann"), ("response", "cyd")]);
+    let confirmed = story.state().confirmed_findings();
+    // 0.2 of doubt, and 0.7 of what is left twice.
+    assert_eq!(
+        (confirmed[0].confidence, confirmed[0].strengthened),
+        (0.8, 0.902)
+    );
+    assert_eq!(story.state().compared_findings()[0].confidence, 0.902);
+    assert_eq!(story.state().findings[0].confidence, 0.8);
+    let due = elapsed(Aggregate::Case, &story.id, CASE, after(CASE_DUE));
+    assert_eq!(
+        hears(&mut story, "d-1", &CaseInput::Elapsed(due)),
+        "decided"
+    );
+    let late = confirm("cyd", "k-7", "f-1", 0.6);
+    assert_eq!(hears(&mut story, "k-7", &late), "refused: ");
+}
+
+#[test]
+fn confirmations_change_nothing_where_the_policy_only_shows_them() {
+    let story = story();
+    assert_eq!(story.state().compared_findings()[0].confidence, 0.8);
+    assert_eq!(story.state().confirmed_findings()[0].strengthened, 0.86);
+}
+
+#[test]
+fn an_estimate_in_shared_memory_is_compared_like_one_of_the_finding() {
+    let mut story = collecting(Confirmations::Shown);
+    for (input, expected) in [
+        (note("ann", "margin", 1, None), "ignored: already_done"),
+        (note("ann", "margin", 2, Some(25.0)), "estimate_noted"),
+        (note("ann", "margin", 1, Some(9.0)), "ignored: already_done"),
+        (note("eve", "margin", 1, Some(9.0)), "ignored: already_done"),
+        (note("ben", "margin", 1, Some(30.0)), "estimate_noted"),
+        (note("cyd", "margin", 1, Some(31.0)), "estimate_noted"),
+        (note("cyd", "margin", 2, None), "estimate_noted"),
+    ] {
+        assert_eq!(hears(&mut story, "e-1", &input), expected, "{input:?}");
+    }
+    let stated =
+        json!({ "estimates": [{ "metric": "Operating Margin", "value": 29, "unit": "%" }] });
+    hears(&mut story, "f-2", &finding("ben", "f-2", stated));
+    hears(&mut story, "f-3", &finding("cyd", "f-3", json!({})));
+    let findings = story.state().compared_findings();
+    let estimates: Vec<Vec<f64>> = findings
+        .iter()
+        .map(|one| one.finding.estimates.iter().map(|one| one.value).collect())
+        .collect();
+    assert_eq!(estimates, [vec![25.0], vec![29.0], vec![]]);
+    let policy = &story.state().opened.as_ref().unwrap().policy;
+    let found = crate::rules::conflict::detect_within_limit(&case_id(), policy, &findings);
+    assert_eq!(found.debated.len(), 1, "25 % and 29 % are a conflict");
+    assert_eq!(found.debated[0].kind, ConflictType::EstimateDisagreement);
+    let late = note("ann", "margin", 3, Some(29.0));
+    assert_eq!(hears(&mut story, "e-9", &late), "ignored: already_done");
+}
+
+proptest! {
+    /// However many confirm, the confidence never falls, and is at most 1; nobody who is unsure adds to it.
+    #[test]
+    fn confirmations_only_strengthen(
+        confidence in 0.0..=1.0f64, by in prop::collection::vec(0.0..=1.0f64, 0..70),
+    ) {
+        let with = strengthened(confidence, by.iter().copied());
+        prop_assert!(with >= confidence - 1e-6 && with <= 1.0, "{}", with);
+        let more = strengthened(confidence, by.iter().copied().chain([0.0]));
+        prop_assert_eq!(with, more);
+    }
+}

@@ -1,0 +1,273 @@
+//! Payloads that are too large for a message, for whoever has no right on the object store: the verbs `put_payload` and `payload` of the
+//! coordinator, part by part. A part is stored when it is answered; nothing is kept in the process between two requests.
+//!
+//! What an agent puts is an object under its own name, which the agent can neither change nor remove afterwards. It is given the payloads
+//! whose size and digest it knows: those of the messages that it was sent. See `docs/adr/0093`.
+
+use std::sync::Arc;
+
+use async_nats::HeaderMap;
+use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID, NATS_ROLLUP};
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::LastRawMessageErrorKind;
+use bytes::Bytes;
+use concord_encoding::PayloadReference;
+use concord_encoding::parts::{AskedPart, PART_BYTES, Part, PartStored, PutPart, object_subject};
+pub use concord_encoding::parts::{PAYLOAD, PUT_PAYLOAD};
+use concord_wire::envelope::from_json;
+use concord_wire::{AgentId, ErrorCode, Fault, Timestamp};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::broker::{Broker, Operation, Unavailable, payload_store, publish};
+use crate::error_chain::ErrorChain;
+use crate::ports::Clock;
+use crate::service::ServiceRunner;
+use crate::service::api::{Answer, Call, Verb, answer};
+use crate::service::reading::UnderWay;
+
+/// Most bytes of a part that is given: as base64 it fits into a message of the broker. Other clients may have stored larger ones.
+const GIVEN_BYTES_MAX: usize = 700 << 10;
+
+/// Answers `put_payload`: takes one part of a payload.
+pub fn put(runner: &ServiceRunner) -> Verb {
+    let (broker, ports) = (runner.broker.clone(), runner.context().ports.clone());
+    let under_way = UnderWay::default();
+    Arc::new(move |call: Call| {
+        let (broker, now, under_way) = (broker.clone(), ports.now(), under_way.clone());
+        let stored: Answer = Box::pin(async move {
+            let put: PutPart = from_json(&call.body, "")?;
+            let _place = under_way.place(&call)?;
+            let Some(caller) = &call.caller else {
+                return Err(Fault::invalid(
+                    "",
+                    "Nobody is named who puts the payload.",
+                    "Ask under a name, as docs/subjects.md says; an operator may use the object store itself.",
+                ));
+            };
+            answer(&store(&broker, &caller.name, &put, now).await?)
+        });
+        stored
+    })
+}
+
+/// Answers `payload`: gives the next part of a payload.
+pub fn get(runner: &ServiceRunner) -> Verb {
+    let (broker, under_way) = (runner.broker.clone(), UnderWay::default());
+    Arc::new(move |call: Call| {
+        let (broker, under_way) = (broker.clone(), under_way.clone());
+        let part: Answer = Box::pin(async move {
+            let asked: AskedPart = from_json(&call.body, "")?;
+            let _place = under_way.place(&call)?;
+            answer(&given(&broker, &asked).await?)
+        });
+        part
+    })
+}
+
+/// Stores a part, and with the last one says what the object is.
+async fn store(
+    broker: &Broker,
+    owner: &AgentId,
+    put: &PutPart,
+    now: Timestamp,
+) -> Result<PartStored, Fault> {
+    let bytes = put.bytes(broker.payload_store.bytes_max)?;
+    let (bucket, nuid) = (broker.layout.payload_bucket(), put.nuid(owner));
+    let subject = put.subject(&bucket, owner);
+    let id = format!("{nuid}-{}", put.part);
+    let after = match check_share(broker, owner, put).await {
+        Ok(()) => {
+            let part = (id, put.after);
+            once(broker, subject, part, HeaderMap::new(), bytes.into()).await?
+        }
+        // What is stored already is answered as before.
+        Err(fault) => stored_as(broker, &subject, &id).await?.ok_or(fault)?,
+    };
+    if !put.is_last() {
+        let reference = None;
+        return Ok(PartStored { after, reference });
+    }
+    let object = put.object(owner);
+    // The form in which every client of the object store reads it.
+    let info = json!({
+        "name": object, "bucket": bucket, "nuid": nuid, "size": put.size, "chunks": put.parts(),
+        "digest": put.digest, "mtime": now, "options": { "max_chunk_size": PART_BYTES },
+    });
+    let mut whole = HeaderMap::new();
+    whole.insert(NATS_ROLLUP, "sub");
+    let subject = object_subject(&bucket, &object);
+    let id = format!("{nuid}-whole");
+    once(broker, subject, (id, 0), whole, info.to_string().into()).await?;
+    let reference = PayloadReference {
+        bucket,
+        object,
+        size: put.size,
+        digest: put.digest.clone(),
+    };
+    Ok(PartStored {
+        after,
+        reference: Some(reference),
+    })
+}
+
+/// Stores something under an id behind what is the last there: its sequence. The same again is stored once, and nothing in the place of
+/// something else.
+async fn once(
+    broker: &Broker,
+    subject: String,
+    (id, after): (String, u64),
+    mut headers: HeaderMap,
+    body: Bytes,
+) -> Result<u64, Fault> {
+    headers.insert(NATS_MESSAGE_ID, id.as_str());
+    headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string());
+    match broker.store(subject.clone(), headers, body).await {
+        Ok(stored) => Ok(stored.sequence),
+        Err(error @ publish::Error::Moved) => stored_as(broker, &subject, &id)
+            .await?
+            .ok_or_else(|| refused(&error)),
+        Err(error) => Err(refused(&error)),
+    }
+}
+
+/// The sequence of what is the last on a subject, if it was stored under this id.
+async fn stored_as(broker: &Broker, subject: &str, id: &str) -> Result<Option<u64>, Fault> {
+    let bucket = broker.layout.payload_bucket();
+    let there = last(broker, &bucket, subject).await?.filter(|there| {
+        let known = there.headers.get(NATS_MESSAGE_ID);
+        known.is_some_and(|known| known.as_str() == id)
+    });
+    Ok(there.map(|there| there.sequence))
+}
+
+/// Refuses a part for which its owner's share of the store has no room. The first part of a payload needs room for all of them, so that
+/// nothing is begun that cannot be ended. Parts that come at the same moment may each find the same room: an owner has few under way.
+async fn check_share(broker: &Broker, owner: &AgentId, put: &PutPart) -> Result<(), Fault> {
+    let most = broker.payload_store.agent_bytes_max;
+    if most == 0 {
+        return Ok(());
+    }
+    let stored = payload_store::stored_by(broker, Some(owner)).await;
+    let stored = stored.map_err(|error| unread(&error))?;
+    let stored = stored.get(owner.as_str()).copied().unwrap_or_default();
+    let more = if put.part == 0 { put.parts() } else { 1 } * PART_BYTES;
+    if stored.saturating_add(more) <= most {
+        return Ok(());
+    }
+    let what = format!(
+        "{owner} has {stored} bytes of payloads over 1 MB stored, and with {more} more it would have more than the {most} that an agent \
+         may have at once; each part counts as {PART_BYTES}."
+    );
+    let days = broker.payload_store.days;
+    let advice = format!(
+        "Send less, or send it when earlier ones have expired: each is kept for {days} days. An operator gives agents more with \
+         storage.payload_agent_bytes_max."
+    );
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        "/size",
+        what,
+        advice,
+    ))
+}
+
+fn refused(error: &publish::Error) -> Fault {
+    let (code, advice) = match error {
+        publish::Error::Moved => {
+            let what = "Something else stands there: the parts of this upload came in another order, or an upload had this name before.";
+            return Fault::invalid(
+                "/upload",
+                what,
+                "Put the payload again, under another name.",
+            );
+        }
+        publish::Error::Full(_) => (ErrorCode::CapacityExceeded, "Send it later, or less of it."),
+        _ => (ErrorCode::InternalError, "Send the part again."),
+    };
+    let what = format!("The part was not stored: {}.", ErrorChain(error));
+    Fault::new(code, "", what, advice)
+}
+
+/// What is needed of what the object store says of an object.
+#[derive(Deserialize)]
+struct Info {
+    #[serde(default)]
+    nuid: String,
+    #[serde(default)]
+    size: u64,
+    #[serde(default)]
+    digest: Option<String>,
+    #[serde(default)]
+    deleted: bool,
+}
+
+/// The part after the one that stands there.
+async fn given(broker: &Broker, asked: &AskedPart) -> Result<Part, Fault> {
+    let reference = &asked.reference;
+    let (bucket, most) = (
+        broker.layout.payload_bucket(),
+        broker.payload_store.bytes_max,
+    );
+    reference.check(&bucket, most)?;
+    let permit = broker.payload_store.fetches.acquire().await;
+    let _permit = permit.map_err(|error| unread(&Operation::FetchPayload.failed(error)))?;
+    let subject = object_subject(&bucket, &reference.object);
+    let info = last(broker, &bucket, &subject).await?;
+    let info = info.and_then(|info| serde_json::from_slice::<Info>(&info.payload).ok());
+    let is_it = |info: &Info| {
+        !info.deleted
+            && info.size == reference.size
+            && info.digest.as_ref() == Some(&reference.digest)
+    };
+    // Whoever knows a name alone is not told what there is.
+    let info = info.filter(is_it).ok_or_else(|| reference.missing())?;
+    let parts = format!("$O.{bucket}.C.{}", info.nuid);
+    let stream = broker
+        .jetstream
+        .get_stream_no_info(format!("OBJ_{bucket}"))
+        .await;
+    let stream = stream.map_err(|error| unread(&Operation::FetchPayload.failed(error)))?;
+    let found = stream
+        .get_first_raw_message_by_subject(&parts, asked.after.saturating_add(1))
+        .await;
+    match found {
+        Ok(found) if found.payload.len() > GIVEN_BYTES_MAX => Err(Fault::new(
+            ErrorCode::CapacityExceeded,
+            "/reference/object",
+            format!(
+                "A part of it has {} bytes; at most {GIVEN_BYTES_MAX} can be given.",
+                found.payload.len()
+            ),
+            "Have it put in smaller parts, as the client libraries do.",
+        )),
+        Ok(found) => Ok(Part::new(found.sequence, &found.payload)),
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {
+            Err(reference.missing())
+        }
+        Err(error) => Err(unread(&Operation::FetchPayload.failed(error))),
+    }
+}
+
+/// The last message on a subject of the bucket.
+async fn last(
+    broker: &Broker,
+    bucket: &str,
+    subject: &str,
+) -> Result<Option<StreamMessage>, Fault> {
+    let stream = broker
+        .jetstream
+        .get_stream_no_info(format!("OBJ_{bucket}"))
+        .await;
+    let stream = stream.map_err(|error| unread(&Operation::FetchPayload.failed(error)))?;
+    match stream.get_last_raw_message_by_subject(subject).await {
+        Ok(message) => Ok(Some(message)),
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+        Err(error) => Err(unread(&Operation::FetchPayload.failed(error))),
+    }
+}
+
+fn unread(error: &Unavailable) -> Fault {
+    let what = format!("The payload could not be fetched: {}.", ErrorChain(error));
+    Fault::new(ErrorCode::InternalError, "", what, "Ask again.")
+}
