@@ -1,5 +1,7 @@
 //! Helpers of the tests in this folder: agents on plain NATS that answer what they are asked, and whoever opens tasks.
 
+use std::collections::HashSet;
+
 use async_nats::Client;
 use concord_testkit::{Message, TestInstallation, message_bodies, wait_for};
 use futures::StreamExt;
@@ -20,7 +22,8 @@ impl Drop for Worker {
     }
 }
 
-/// Registers an agent, and answers its messages with what `answer` makes of their type and body.
+/// Registers an agent, and answers its messages with what `answer` makes of their type and body. What a killed service publishes again
+/// reaches plain subscribers again, with the same id, though the stream keeps one: the second is dropped, as agents must.
 pub(crate) async fn work(
     installation: &TestInstallation,
     name: &'static str,
@@ -32,8 +35,12 @@ pub(crate) async fn work(
     let mut inbox = client.subscribe(subject).await.unwrap();
     let speaker = client.clone();
     let worker = tokio::spawn(async move {
+        let mut seen = HashSet::new();
         while let Some(message) = inbox.next().await {
             let body: Value = serde_json::from_slice(&message.payload).unwrap_or_default();
+            if !seen.insert(body["message_id"].to_string()) {
+                continue;
+            }
             let kind = body["message_type"].as_str().unwrap_or_default();
             if let Some((kind, payload)) = answer(kind, &body) {
                 reply(name, &body, kind, payload).publish(&speaker).await;
