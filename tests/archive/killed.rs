@@ -25,7 +25,7 @@ async fn killing_the_archivers_loses_nothing_and_doubles_nothing() {
         decide(&installation, &case).await;
         let show = ["case", "show", &case, "--archive", archive];
         shown.insert(case.clone(), concord(&installation, &show).await);
-        let replica = usize::try_from(random.between(0, 1)).expect("small");
+        let replica = usize::try_from(random.between(0, 2)).expect("small");
         let timer = Service::EscalationTimer;
         installation.kill(timer, replica).expect("a process");
         installation.launch(timer, replica).expect("it starts");

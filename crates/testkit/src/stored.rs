@@ -84,10 +84,11 @@ async fn read(
         memory_storage: true,
         ..pull::Config::default()
     };
-    let consumer = jetstream.create_consumer_on_stream(config, stream).await?;
+    let mut consumer = jetstream.create_consumer_on_stream(config, stream).await?;
     let mut found = Vec::new();
     let mut waiting = consumer.cached_info().num_pending;
     while waiting > 0 {
+        let before = found.len();
         let mut batch = consumer.fetch().max_messages(500).messages().await?;
         while let Some(message) = batch.next().await {
             let message = message?;
@@ -105,6 +106,10 @@ async fn read(
                 headers,
                 payload: plain.map_or_else(|| message.payload.clone(), bytes::Bytes::from),
             });
+        }
+        if found.len() == before {
+            // What waited may have been removed meanwhile, as when cases are archived.
+            waiting = consumer.info().await?.num_pending;
         }
     }
     let name = &consumer.cached_info().name;

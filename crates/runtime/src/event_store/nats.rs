@@ -282,7 +282,7 @@ impl EventStore for NatsEventStore {
         first: u64,
         mut each: impl FnMut(ScannedEvent) + Send,
     ) -> Result<u64, Error> {
-        scan::events(&self.broker, &self.events, first, &mut each).await
+        scan::events(&self.broker, first, &mut each).await
     }
 }
 

@@ -1,0 +1,79 @@
+//! Whoever reads a stream comes to an end although what waited is removed meanwhile, as when cases are archived.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use concord_events::topology::StreamKind;
+use concord_runtime::broker::{log_reader, provision};
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
+use concord_runtime::{Broker, EventStore};
+use concord_testkit::TestBroker;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+/// More than a reader asks for at once.
+const EVENTS: u64 = 1_200;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn broker_with_events(test_broker: &TestBroker) -> Broker {
+    let settings = BrokerSettings {
+        servers: test_broker.url(),
+        ..BrokerSettings::default()
+    };
+    let broker = Broker::connect("test", &settings, &StorageSettings::default(), true)
+        .await
+        .unwrap();
+    provision::streams(&broker).await.unwrap();
+    let context = async_nats::jetstream::new(broker.client.clone());
+    let opened = include_str!("../../proto-schemas/examples/accepted/event.case.opened.json");
+    for number in 0..EVENTS {
+        let subject = format!("concord.v1.event.case.c{number}.opened");
+        let stored = context.publish(subject, opened.into()).await.unwrap();
+        stored.await.unwrap();
+    }
+    broker
+}
+
+fn remove_all(broker: &Broker) {
+    tokio::task::block_in_place(|| {
+        Handle::current().block_on(async {
+            let stream = broker.stream(StreamKind::Events).await.unwrap();
+            stream.purge().await.unwrap();
+        });
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_removed_while_it_is_read_ends_the_reading() {
+    let test_broker = TestBroker::start().await;
+    let broker = broker_with_events(&test_broker).await;
+    let mut read = 0;
+    let reading = log_reader::read(&broker, StreamKind::Events, 1, |_| {
+        if read == 0 {
+            remove_all(&broker);
+        }
+        read += 1;
+        ControlFlow::Continue(())
+    });
+    timeout(PATIENCE, reading).await.expect("it ends").unwrap();
+    assert!((1..EVENTS).contains(&read), "{read} were read");
+}
+
+/// The watchdog reads all events so, when it starts.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_removed_while_deadlines_are_looked_for_ends_the_looking() {
+    let test_broker = TestBroker::start().await;
+    let broker = broker_with_events(&test_broker).await;
+    let store = NatsEventStore::new(broker.clone()).await.unwrap();
+    let mut read = 0;
+    let reading = store.scan(1, |_| {
+        if read == 0 {
+            remove_all(&broker);
+        }
+        read += 1;
+    });
+    let next = timeout(PATIENCE, reading).await.expect("it ends").unwrap();
+    assert!((1..EVENTS).contains(&read), "{read} were read");
+    assert_eq!(next, EVENTS + 1);
+}
