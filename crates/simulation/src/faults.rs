@@ -182,6 +182,8 @@ pub enum InjectedBug {
     ConfirmationCountedTwice,
     /// An analysis that was done again counts as done twice.
     RerunCountedTwice,
+    /// The task to do an analysis again is acknowledged, and not stored.
+    RerunLost,
     /// A signature counts whatever it is of.
     SignatureUnchecked,
     /// What a level waits for stays open when the level is left.
@@ -220,7 +222,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 50] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -253,6 +255,7 @@ impl InjectedBug {
         Self::CheckpointToldAgain,
         Self::ConfirmationCountedTwice,
         Self::RerunCountedTwice,
+        Self::RerunLost,
         Self::SignatureUnchecked,
         Self::LevelDeadlineKept,
         Self::CapacityUnchecked,
@@ -286,6 +289,7 @@ impl InjectedBug {
                 | Self::AlertUnchecked
                 | Self::RuleRaisesTwice
                 | Self::RerunCountedTwice
+                | Self::RerunLost
                 | Self::SignatureUnchecked
                 | Self::LevelDeadlineKept
         )
@@ -348,6 +352,7 @@ impl InjectedBug {
             Self::CheckpointToldAgain => "checkpoint_told_again",
             Self::ConfirmationCountedTwice => "confirmation_counted_twice",
             Self::RerunCountedTwice => "rerun_counted_twice",
+            Self::RerunLost => "rerun_lost",
             Self::SignatureUnchecked => "signature_unchecked",
             Self::LevelDeadlineKept => "level_deadline_kept",
             Self::CapacityUnchecked => "capacity_unchecked",

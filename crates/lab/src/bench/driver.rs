@@ -104,6 +104,25 @@ pub(super) async fn drive(
     Ok(latencies)
 }
 
+/// Opens a case of these participants.
+pub(super) async fn open(
+    client: &Client,
+    case: &str,
+    policy: &Value,
+    participants: &[String],
+) -> anyhow::Result<()> {
+    let request = json!({
+        "message_id": format!("open-{case}"), "timestamp": "2026-11-21T20:15:00.000Z", "from_agent": OPENER,
+        "to_agent": "coordinator", "message_type": "request", "case_id": case,
+        "payload": {"action": "open_case", "parameters": {
+            "case_id": case, "policy": policy, "participants": participants,
+            "task": {"type": "bench", "title": "Measured", "input": {}}
+        }}
+    });
+    let subject = subjects::message(case, OPENER, "coordinator", "request")?;
+    Ok(client.publish(subject, request.to_string().into()).await?)
+}
+
 /// Concord, with the measured agents as participants of each case.
 pub(super) struct Concord {
     /// Whether the parties of a debate hear each other's answers.
@@ -113,16 +132,7 @@ pub(super) struct Concord {
 impl Decider for Concord {
     async fn open(&self, client: &Client, case: &str) -> anyhow::Result<()> {
         let policy = json!({"preset": "contract-review", "rounds_max": 1, "hear_answers": self.hear_answers});
-        let request = json!({
-            "message_id": format!("open-{case}"), "timestamp": "2026-11-21T20:15:00.000Z", "from_agent": OPENER,
-            "to_agent": "coordinator", "message_type": "request", "case_id": case,
-            "payload": {"action": "open_case", "parameters": {
-                "case_id": case, "policy": policy, "participants": agents::names(),
-                "task": {"type": "bench", "title": "Measured", "input": {}}
-            }}
-        });
-        let subject = subjects::message(case, OPENER, "coordinator", "request")?;
-        Ok(client.publish(subject, request.to_string().into()).await?)
+        open(client, case, &policy, &agents::names()).await
     }
 
     async fn messages(&self, client: &Client) -> anyhow::Result<Messages> {

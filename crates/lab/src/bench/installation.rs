@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
+use async_nats::Client;
 use concord_installation::{Installation, MONITORING, Plan};
 use concord_wire::subject::Service;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::measurements::Options;
 use super::meter::{BROKER, DRIVER, Processes};
@@ -59,11 +60,23 @@ pub(super) async fn free_openers(installation: &Installation) -> anyhow::Result<
     let request = json!({
         "name": "contract-review", "bounds": { "*": "any" }, "by": "bench", "why": "cases of a measurement",
     });
-    let subject = subjects::api(Service::Coordinator, "put_policy");
+    operate(&client, "put_policy", &request).await
+}
+
+/// Registers somebody with one role.
+pub(super) async fn register(client: &Client, name: &str, role: &str) -> anyhow::Result<()> {
+    let person = json!({ "name": name, "kind": "agent", "roles": [{ "role": role }] });
+    let request = json!({ "person": person, "by": "bench" });
+    operate(client, "register_person", &request).await
+}
+
+/// Has the coordinator do what an operator may have done.
+async fn operate(client: &Client, verb: &'static str, request: &Value) -> anyhow::Result<()> {
+    let subject = subjects::api(Service::Coordinator, verb);
     let answer = client.request(subject, request.to_string().into()).await?;
     let refusal = answer.headers.as_ref();
     match refusal.and_then(|headers| headers.get("Nats-Service-Error")) {
-        Some(refusal) => bail!("the policy of the measurement was not stored: {refusal}"),
+        Some(refusal) => bail!("{verb} of the measurement was refused: {refusal}"),
         None => Ok(()),
     }
 }

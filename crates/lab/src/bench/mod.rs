@@ -10,6 +10,7 @@ use serde::Serialize;
 
 mod agents;
 mod aims;
+mod alerts;
 mod attacks;
 mod broker_schedules;
 mod by_hand;
@@ -28,6 +29,7 @@ mod print;
 mod process;
 mod raw;
 mod ready_process;
+mod snapshots;
 mod step;
 mod subjects;
 mod tasks;
@@ -43,6 +45,10 @@ const LONG_CASES: u32 = 100_000;
 /// Tasks of each strategy, and agents, of `--tasks`.
 const TASKS: &str = "500";
 const TASK_AGENTS: usize = 100;
+/// Alerts of `--alerts`.
+const ALERTS: &str = "300";
+/// Debates of `--snapshots`.
+const SNAPSHOTS: &str = "500";
 /// Cases of each other measurement.
 const CASES: u32 = 2_000;
 
@@ -76,7 +82,7 @@ pub(crate) struct BenchArgs {
     /// Whole cases of each measurement: 2,000, and 100,000 with --long.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     cases: Option<u32>,
-    /// Cases under way at once with --replicas and --long.
+    /// Cases under way at once with --replicas, --long and --snapshots.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     concurrency: u32,
     /// Measure whole cases with so many processes of each service, one measurement for each number; beside them the raw broker,
@@ -88,22 +94,29 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "KIND|N")]
     agents: Option<AgentsArg>,
     /// Measure nothing but so many tasks by each strategy, and how long it takes to find who can do something.
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = TASKS,
-          value_parser = clap::value_parser!(u32).range(1..),
-          conflicts_with_all = ["deadlines_only", "flood", "long", "replicas"])]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = TASKS, group = "only",
+          value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "replicas")]
     tasks: Option<u32>,
+    /// Measure nothing but how soon so many alerts are heard, one after the other, while 100,000 messages wait.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = ALERTS, group = "only",
+          value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "replicas")]
+    alerts: Option<u32>,
+    /// Measure nothing but how long the parties of so many debates hold what they write, for a snapshot (`memory_sync_ms`).
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = SNAPSHOTS, group = "only",
+          value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "replicas")]
+    snapshots: Option<u32>,
     /// Measure nothing but what grows with the number of cases.
-    #[arg(long, conflicts_with_all = ["deadlines_only", "flood"])]
+    #[arg(long, group = "only")]
     long: bool,
     /// Debates whose deadlines are due at one instant.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..))]
     debates: u32,
     /// Measure nothing but these deadlines.
-    #[arg(long, conflicts_with = "replicas")]
+    #[arg(long, group = "only", conflicts_with = "replicas")]
     deadlines_only: bool,
     /// Measure nothing but how long ten quiet agents wait for answers alone, while as much is stored that nobody reads, and
     /// while another floods.
-    #[arg(long, conflicts_with_all = ["deadlines_only", "replicas"])]
+    #[arg(long, group = "only", conflicts_with = "replicas")]
     flood: bool,
     /// The folder of the services' programs; that of this program when absent.
     #[arg(long, value_name = "FOLDER")]
@@ -128,7 +141,8 @@ impl BenchArgs {
             replicas_concurrency: self.concurrency as usize,
             ..Options::new(folder)
         };
-        if self.deadlines_only || self.flood || self.tasks.is_some() {
+        let has_agents_of_its_own = self.tasks.or(self.alerts).or(self.snapshots).is_some();
+        if self.deadlines_only || self.flood || has_agents_of_its_own {
             return Ok(options);
         }
         let kind = match self.agents {
@@ -253,6 +267,20 @@ pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
         let report = tasks::measure(&options, load, tell).await.map_err(failed)?;
         show(args.json, &report, tasks::print::tasks)?;
         return result(report.limited);
+    }
+    if let Some(alerts) = args.alerts {
+        let report = alerts::measure(&options, alerts as usize)
+            .await
+            .map_err(failed)?;
+        show(args.json, &report, print::alerts)?;
+        return Ok(0);
+    }
+    if let Some(debates) = args.snapshots {
+        let report = snapshots::measure(&options, debates as usize)
+            .await
+            .map_err(failed)?;
+        show(args.json, &report, print::snapshots)?;
+        return Ok(0);
     }
     if args.long {
         let load = args.long(&options)?;

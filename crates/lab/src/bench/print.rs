@@ -3,12 +3,14 @@
 use concord_cli::shared::output::{self, Cell, Table};
 
 use super::aims::Aim;
+use super::alerts::AlertsReport;
 use super::cases::CasesReport;
 use super::deadlines::{DeadlinesReport, Lateness};
 use super::flood::{AnswerTimes, FloodReport};
 use super::long::LongReport;
 use super::measurements::{Beside, Report};
 use super::meter::{BROKER, Usage};
+use super::snapshots::SnapshotsReport;
 
 pub(super) fn report(report: &Report) {
     anstream::println!("{} cores, {} in flight", report.cores, report.in_flight);
@@ -200,6 +202,39 @@ pub(super) fn aims(aims: &[Aim]) {
     anstream::println!("{table}");
 }
 
+fn times(what: &str, times: AnswerTimes) {
+    let AnswerTimes {
+        p50_ms,
+        p99_ms,
+        max_ms,
+    } = times;
+    anstream::println!(
+        "{what:<34} {p50_ms:>8.1} ms p50, {p99_ms:>8.1} ms p99, {max_ms:>8.1} ms at most"
+    );
+}
+
+pub(super) fn alerts(report: &AlertsReport) {
+    let AlertsReport {
+        alerts, waiting, ..
+    } = report;
+    anstream::println!("{alerts} alerts, one after the other; {waiting} messages waited");
+    times("    heard by the agent they wait for", report.busy);
+    times("    heard by another", report.idle);
+}
+
+pub(super) fn snapshots(report: &SnapshotsReport) {
+    let SnapshotsReport {
+        debates,
+        concurrency,
+        silent,
+        ..
+    } = report;
+    anstream::println!(
+        "{debates} debates, {concurrency} cases at once; {silent} parties were silent"
+    );
+    times("    a party holds what it writes", report.held);
+}
+
 pub(super) fn flood(report: &FloodReport) {
     let FloodReport {
         quiet_agents,
@@ -214,19 +249,9 @@ pub(super) fn flood(report: &FloodReport) {
     anstream::println!(
         "{quiet_agents} agents, ten messages a second each, {messages} in all; every one was answered"
     );
-    let line = |what: &str,
-                AnswerTimes {
-                    p50_ms,
-                    p99_ms,
-                    max_ms,
-                }: AnswerTimes| {
-        anstream::println!(
-            "{what:<34} {p50_ms:>8.1} ms p50, {p99_ms:>8.1} ms p99, {max_ms:>8.1} ms at most"
-        );
-    };
-    line("    alone", report.alone);
-    line("    beside a stream nobody reads", report.unread);
-    line("    while another agent floods", report.during);
+    times("    alone", report.alone);
+    times("    beside a stream nobody reads", report.unread);
+    times("    while another agent floods", report.during);
     anstream::println!(
         "{:<34} {:>8.1} x  p50, {:>8.1} x  p99",
         "    to alone",

@@ -40,6 +40,12 @@ pub(super) fn inbox(to: &str) -> anyhow::Result<String> {
     Ok(SubjectSpace::default().inbox(Lane::Normal, &Recipient::new(to)?))
 }
 
+/// The durable inbox of an agent.
+pub(super) fn agent_inbox(name: &str) -> anyhow::Result<String> {
+    let (_, consumer, _) = Layout::default().agent_inbox(Lane::Normal, &AgentId::new(name)?);
+    Ok(consumer)
+}
+
 /// A stream of the installation that is measured.
 pub(super) async fn stream(
     context: &jetstream::Context,

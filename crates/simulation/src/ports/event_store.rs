@@ -28,6 +28,17 @@ impl SimPorts {
             && self.connection.injected_bug() == Some(InjectedBug::DeadlineTwice)
     }
 
+    /// An injected bug: an event is acknowledged, and not stored.
+    fn loses<E: AggregateEvent>(&self, id: &Token) -> bool {
+        match self.connection.injected_bug() {
+            Some(InjectedBug::MemoryWriteLost) => E::AGGREGATE == Aggregate::Memory,
+            Some(InjectedBug::RerunLost) => {
+                E::AGGREGATE == Aggregate::Task && id.as_str().starts_with("rerun-")
+            }
+            _ => false,
+        }
+    }
+
     /// An injected bug: whoever notices that a deadline has passed makes an event of its own.
     fn noticed_anew<E: AggregateEvent>(&self, record: &StoredEvent<E>) -> Option<StoredEvent<E>> {
         if !self.forgets::<E>() {
@@ -163,9 +174,7 @@ impl EventStore for SimPorts {
             body: record.encode()?.into(),
             original: None,
         };
-        if E::AGGREGATE == Aggregate::Memory
-            && self.connection.injected_bug() == Some(InjectedBug::MemoryWriteLost)
-        {
+        if self.loses::<E>(&record.meta.id) {
             let (sequence, bytes) = (head.saturating_add(1), event.body.len());
             return Ok(Appended::Stored { sequence, bytes });
         }

@@ -46,14 +46,17 @@ pub(crate) async fn run(args: AgentArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-struct Agent {
-    subjects: SubjectSpace,
-    id: AgentId,
-    finding: Value,
+/// An agent that keeps its position.
+pub(crate) struct Agent {
+    pub(crate) subjects: SubjectSpace,
+    pub(crate) id: AgentId,
+    /// The payload of its findings.
+    pub(crate) finding: Value,
 }
 
 impl Agent {
-    fn answer(&self, payload: &[u8]) -> Option<(String, Value)> {
+    /// Subject and body of the answer to a task or a question; none to anything else.
+    pub(crate) fn answer(&self, payload: &[u8]) -> Option<(String, Value)> {
         let asked: Asked<'_> = serde_json::from_slice(payload).ok()?;
         let (kind, payload) = match asked.message_type {
             "task_assignment" => ("finding", self.finding.clone()),
@@ -63,6 +66,16 @@ impl Agent {
             ),
             _ => return None,
         };
+        self.reply(&asked, kind, payload)
+    }
+
+    /// Subject and body of an answer of this type.
+    pub(crate) fn reply(
+        &self,
+        asked: &Asked<'_>,
+        kind: &'static str,
+        payload: Value,
+    ) -> Option<(String, Value)> {
         let (case, to, name) = (asked.case_id, asked.from_agent, self.id.as_str());
         let subject = self.subjects.build(&Subject::Message {
             lane: Lane::Normal,
@@ -81,13 +94,14 @@ impl Agent {
     }
 }
 
+/// What of a message of Concord an answer repeats.
 #[derive(serde::Deserialize)]
-struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     message_id: &'a str,
     timestamp: &'a str,
     from_agent: &'a str,
     message_type: &'a str,
-    case_id: &'a str,
+    pub(crate) case_id: &'a str,
     #[serde(default)]
     correlation_id: Option<&'a str>,
 }
