@@ -1,6 +1,6 @@
 //! A challenge that nobody answers goes through all five levels, and a gate overrides the provisional decision.
 
-use concord_testkit::{Message, event_data};
+use concord_testkit::{Message, concord, event_data};
 use serde_json::{Value, json};
 
 use crate::impact;
@@ -54,6 +54,13 @@ async fn check_gate_is_closed(stage: &Stage) {
     assert!(
         message.contains("1 provisional decisions require review"),
         "{error}"
+    );
+    let server = stage.installation.server_url();
+    let shown = concord(&["case", "show", &stage.case, "--server", server]);
+    let shown = String::from_utf8_lossy(&shown.stdout);
+    assert!(
+        shown.contains("the cautious position stands until a gate has reviewed it"),
+        "{shown}"
     );
 }
 

@@ -134,7 +134,8 @@ impl<P: Ports> Stores<P> {
 
     /// The regime that alerts have named, where it counts in place of the case's.
     async fn present_regime(&self, request: &OpenDebate) -> Result<Option<String>, step::Error> {
-        let watch = self.watch.load(&watch::id()).await?.state;
+        // Of a moment ago: an alert reaches the parties of debates in no other order either.
+        let watch = self.watch.peek(&watch::id()).await?.state;
         if watch.regime.is_none() {
             return Ok(None);
         }

@@ -6,7 +6,7 @@ use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_events::{DebateEvent, IncomparableEstimates, NameMatch, ReceivedAnswer, StoredEvent};
 use concord_runtime::Broker;
-use concord_wire::payload::{Conflict, ConflictOutcome, RoundRecord};
+use concord_wire::payload::{Conflict, ConflictOutcome, Level, RoundRecord};
 use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
 
@@ -45,6 +45,9 @@ pub struct DebateFile {
     pub dependants: Vec<String>,
     /// The rounds, with the answers.
     pub rounds: Vec<RoundFile>,
+    /// The level of the ladder that it is on, while it has no outcome; none in a discussion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
     /// The outcome, when the debate has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<ConflictOutcome>,
@@ -201,10 +204,14 @@ fn debate_file(
         }
     }
     let opened = debate.opened.as_ref();
+    let ladder = debate.ladder.as_deref();
     DebateFile {
         conflict,
         dependants: opened.map_or_else(Vec::new, |opened| opened.terms.dependants.clone()),
         rounds,
+        level: ladder
+            .filter(|_| debate.outcome.is_none())
+            .map(|ladder| ladder.level),
         outcome: debate.outcome.clone(),
     }
 }

@@ -3,7 +3,7 @@
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
 use concord_events::{DebateEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_wire::payload::{Resolution, RuledBy};
+use concord_wire::payload::{Level, Resolution, RuledBy};
 use concord_wire::{AgentId, CaseId, DebateId};
 use serde_json::Value;
 
@@ -60,4 +60,15 @@ pub(crate) fn value_text(value: Option<&Value>) -> String {
     value.map_or_else(String::new, |value| {
         styled(FAINT, format!("  [{}]", one_line(&value.to_string(), 80)))
     })
+}
+
+/// The name of a level.
+pub(crate) fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Agents => "the agents",
+        Level::Mediation => "mediation by track record",
+        Level::Person => "a person",
+        Level::Fallback => "the cautious position, provisionally",
+        Level::Gate => "the review at a gate",
+    }
 }

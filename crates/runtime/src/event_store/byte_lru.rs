@@ -4,9 +4,11 @@ use std::hash::Hash;
 
 use lru::LruCache;
 
-/// Keeps values of up to so many bytes together; of more, those that were used the longest ago go.
+/// Keeps values of up to so many bytes together; of more, those that were used the longest ago go. Those that were demoted go before
+/// the others, the longest demoted first.
 pub struct ByteLru<K: Hash + Eq, V> {
     entries: LruCache<K, (V, usize)>,
+    demoted: LruCache<K, (V, usize)>,
     bytes: usize,
     bytes_max: usize,
 }
@@ -16,6 +18,7 @@ impl<K: Hash + Eq, V> ByteLru<K, V> {
     pub fn new(bytes_max: usize) -> Self {
         Self {
             entries: LruCache::unbounded(),
+            demoted: LruCache::unbounded(),
             bytes: 0,
             bytes_max,
         }
@@ -23,38 +26,42 @@ impl<K: Hash + Eq, V> ByteLru<K, V> {
 
     /// A value, which is now the one that was used last.
     pub fn get(&mut self, key: &K) -> Option<&V> {
-        self.entries.get(key).map(|(value, _)| value)
+        let found = self.entries.get(key).or_else(|| self.demoted.get(key));
+        found.map(|(value, _)| value)
     }
 
     /// Keeps a value that counts so many bytes, in place of an earlier one under the same key.
     pub fn put(&mut self, key: K, value: V, bytes: usize) {
-        let before = self.entries.put(key, (value, bytes));
-        self.bytes = self.bytes + bytes - before.map_or(0, |(_, bytes)| bytes);
-        while self.bytes > self.bytes_max && self.entries.len() > 1 {
-            let gone = self.entries.pop_lru();
+        self.pop(&key);
+        self.entries.put(key, (value, bytes));
+        self.bytes += bytes;
+        while self.bytes > self.bytes_max && self.len() > 1 {
+            let gone = self.demoted.pop_lru().or_else(|| self.entries.pop_lru());
             self.bytes -= gone.map_or(0, |(_, (_, bytes))| bytes);
         }
     }
 
-    /// Has a value go before any other.
+    /// Has a value go before those that were not demoted.
     pub fn demote(&mut self, key: &K) {
-        self.entries.demote(key);
+        if let Some((key, entry)) = self.entries.pop_entry(key) {
+            self.demoted.put(key, entry);
+        }
     }
 
     /// Lets a value go.
     pub fn pop(&mut self, key: &K) {
-        let gone = self.entries.pop(key);
+        let gone = self.entries.pop(key).or_else(|| self.demoted.pop(key));
         self.bytes -= gone.map_or(0, |(_, bytes)| bytes);
     }
 
     /// How many values are kept.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() + self.demoted.len()
     }
 
     /// Whether none is kept.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.len() == 0
     }
 
     /// The bytes that they count.

@@ -2,7 +2,8 @@
 //!
 //! How much memory a state takes is not known. What is counted is the size of the events that it was made from, as JSON, which is
 //! about half of it. An aggregate that never ends forgets most of its events, and counts no more than [`ENDLESS_BYTES_MAX`].
-//! One that has ended is let go before any other.
+//! Those that have ended are let go before any other, in the order in which they were last used: what follows from an end needs the
+//! aggregate for a while.
 
 use std::any::{Any, TypeId};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -141,5 +142,18 @@ mod tests {
         weigh(&cache, 2, 1_000, true);
         weigh(&cache, 3, 1_000, false);
         assert!(Arc::ptr_eq(&open, &cache.slot(&id(1))));
+    }
+
+    #[test]
+    fn what_has_just_ended_stays_longer_than_what_ended_before() {
+        let cache = Cache::new(4 * (SLOT_BYTES + 1_000));
+        let open = weigh(&cache, 0, 1_000, false);
+        for number in 1..20 {
+            let ended = weigh(&cache, number, 1_000, true);
+            weigh(&cache, 100 + number, 1_000, true);
+            assert!(Arc::ptr_eq(&ended, &cache.slot(&id(number))));
+        }
+        assert!(Arc::ptr_eq(&open, &cache.slot(&id(0))));
+        assert_eq!(cache.size(), (4, 4 * (SLOT_BYTES + 1_000)));
     }
 }

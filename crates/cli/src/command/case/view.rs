@@ -4,13 +4,13 @@ use std::fmt::{Result, Write};
 
 use concord_events::ReceivedFinding;
 use concord_wire::AgentId;
-use concord_wire::payload::{Conflict, Decision, Position, SetAsideReason, Status, Tally};
+use concord_wire::payload::{Conflict, Decision, Level, Position, SetAsideReason, Status, Tally};
 
 use crate::command::case::compared::write_compared;
 use crate::command::case::decision_versions;
 use crate::command::case::show::{phase_name, phase_style};
 use crate::shared::case_file::{CaseFile, DebateFile, RoundFile};
-use crate::shared::debate_file::signed_text;
+use crate::shared::debate_file::{level_name, signed_text};
 use crate::shared::flags;
 use crate::shared::output::{
     BAD, Cell, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, Table, ago, count, one_line, span, styled,
@@ -216,7 +216,21 @@ fn write_debate(out: &mut String, debate: &DebateFile) -> Result {
         write_round(out, round)?;
     }
     let Some(outcome) = &debate.outcome else {
-        return writeln!(out, "     {}", styled(DOUBTFUL, "not settled yet"));
+        let waits = match debate.level {
+            None => "not settled yet".to_owned(),
+            Some(Level::Gate) => {
+                "not settled yet: the cautious position stands until a gate has reviewed it"
+                    .to_owned()
+            }
+            Some(level) => format!("not settled yet; it is with {}", level_name(level)),
+        };
+        let more = format!("concord debate show {}", debate.conflict.conflict_id);
+        return writeln!(
+            out,
+            "     {}  {}",
+            styled(DOUBTFUL, waits),
+            styled(FAINT, more)
+        );
     };
     if let Some(tally) = &outcome.tally {
         write_tally(out, tally)?;

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::shared::args::{JsonArg, debate_id};
 use crate::shared::connection::ConnectionArgs;
-use crate::shared::debate_file::{load, resolution_text, signed_text, value_text};
+use crate::shared::debate_file::{level_name, load, resolution_text, signed_text, value_text};
 use crate::shared::failure::Failure;
 use crate::shared::output::{BAD, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, one_line, span, styled};
 
@@ -118,17 +118,6 @@ fn shown<'a>(
         outcome: state.outcome.as_ref(),
         events: events.collect(),
     })
-}
-
-/// The name of a level.
-fn level_name(level: Level) -> &'static str {
-    match level {
-        Level::Agents => "the agents",
-        Level::Mediation => "mediation by track record",
-        Level::Person => "a person",
-        Level::Fallback => "the cautious position, provisionally",
-        Level::Gate => "the review at a gate",
-    }
 }
 
 fn text(shown: &Shown<'_>) -> String {
