@@ -18,6 +18,7 @@ use concord_runtime::{Aggregates, People, Ports};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{PersonKind, PersonRecord};
 use concord_wire::{AgentId, ErrorCode, Fault, Token};
+use futures::future::try_join;
 use serde::Deserialize;
 
 use crate::openers::Openers;
@@ -117,8 +118,11 @@ impl<P: Ports> Prepare<CaseInput> for Names<P> {
     async fn prepare(&self, id: &Token, input: CaseInput) -> Result<CaseInput, HandleError> {
         Ok(match input {
             CaseInput::Open(asked) => {
-                let sender = self.people.authority(&asked.opened_by).await?;
-                let known = Box::pin(self.policies.known(&asked.request.policy)).await?;
+                let (sender, known) = Box::pin(try_join(
+                    self.people.authority(&asked.opened_by),
+                    self.policies.known(&asked.request.policy),
+                ))
+                .await?;
                 let asked = OpenRequest {
                     sender,
                     known,

@@ -22,6 +22,7 @@ use concord_runtime::{Aggregates, People, Ports, event_store::step};
 use concord_wire::payload::track_record::{Credibility, Query};
 use concord_wire::payload::{OpenDebate, Precedent, PrecedentMatter};
 use concord_wire::{AgentId, Timestamp, Token};
+use futures::future::try_join;
 
 /// Earlier debates that are shown to those who decide.
 const PRECEDENTS_SHOWN: usize = 10;
@@ -85,14 +86,15 @@ impl<P: Ports> Stores<P> {
         now: Timestamp,
     ) -> Result<Opening, step::Error> {
         let mut request = request;
-        let regime = self.present_regime(&request).await?;
+        let (regime, dependants) =
+            try_join(self.present_regime(&request), self.dependants(&request)).await?;
         if let Some(present) = &regime {
             // What is looked up below is looked up in the regime in which the debate is held.
             request.terms.circumstances.regime = Some(present.clone());
         }
         let mut known = PriorKnowledge {
             precedents: self.precedents(&request).await?,
-            dependants: self.dependants(&request).await?,
+            dependants,
             regime,
             ..PriorKnowledge::default()
         };
@@ -155,11 +157,9 @@ impl<P: Ports> Stores<P> {
             circumstances: request.terms.circumstances.clone(),
         };
         let exact = precedent::id_of(conflict.kind, &conflict.subject);
-        let exact = self.precedents.peek(&exact).await?;
-        let field = self
-            .precedents
-            .peek(&precedent::field_id_of(&matter))
-            .await?;
+        let field = precedent::field_id_of(&matter);
+        let (exact, field) =
+            try_join(self.precedents.peek(&exact), self.precedents.peek(&field)).await?;
         let found = precedent::alike(&matter, &exact.state, &field.state, PRECEDENTS_SHOWN);
         Ok(found.into_iter().cloned().collect())
     }

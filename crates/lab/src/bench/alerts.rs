@@ -11,6 +11,7 @@ use async_nats::jetstream;
 use concord_agent::payload::Alert;
 use concord_agent::{Agent, MessageType};
 use concord_events::topology::StreamKind;
+use concord_wire::Timestamp;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use serde::Serialize;
@@ -18,6 +19,7 @@ use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout};
 
+use super::deadlines::now_ms;
 use super::flood::{AnswerTimes, stored};
 use super::measurements::Options;
 use super::{installation, subjects};
@@ -134,12 +136,13 @@ async fn fill(context: &jetstream::Context) -> anyhow::Result<()> {
 }
 
 fn note(number: usize) -> anyhow::Result<(String, Vec<u8>)> {
-    let (_, _, body) = super::flood::message("bench", &format!("note-{number}"))?;
-    let mut note: serde_json::Value = serde_json::from_slice(&body)?;
-    note["to_agent"] = json!(BUSY);
-    note["message_type"] = json!(MessageType::InfoUpdate.as_str());
-    note["payload"] = json!({ "summary": "Nothing new." });
-    let subject = subjects::message_outside_cases("bench", BUSY, MessageType::InfoUpdate.as_str())?;
+    let kind = MessageType::InfoUpdate;
+    let now = Timestamp::from_unix_millis(i64::try_from(now_ms()?)?);
+    let note = json!({
+        "message_id": format!("note-{number}"), "timestamp": now, "from_agent": "bench", "to_agent": BUSY,
+        "message_type": kind, "payload": { "summary": "Nothing new." },
+    });
+    let subject = subjects::message_outside_cases("bench", BUSY, kind.as_str())?;
     Ok((subject, serde_json::to_vec(&note)?))
 }
 
