@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use async_nats::HeaderMap;
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy, pull};
 use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
 use concord_archive::ArchivedMessage;
@@ -215,16 +215,21 @@ async fn read_from(
             }
         }
         if left == before {
-            // What waited may have been removed meanwhile, as when cases are archived.
-            left = usize::try_from(consumer.info().await?.num_pending)?.min(left);
-            if left == before {
-                return Err("the broker does not go on sending".into());
-            }
+            left = left_now(&mut consumer, left).await?;
         }
     }
     // It goes by itself, too.
     let _ = stream.delete_consumer(&name).await;
     Ok(())
+}
+
+/// How many messages are left where none of so many came: what waited may have been removed meanwhile, as when cases are archived.
+async fn left_now(consumer: &mut Consumer<pull::Config>, left: usize) -> Result<usize, AnyError> {
+    let waiting = usize::try_from(consumer.info().await?.num_pending)?;
+    match waiting < left {
+        true => Ok(waiting),
+        false => Err("the broker does not go on sending".into()),
+    }
 }
 
 /// The first message from `first` on that no client can parse, and the number of those before it.
