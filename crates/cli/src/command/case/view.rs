@@ -218,7 +218,7 @@ fn write_debate(out: &mut String, debate: &DebateFile) -> Result {
     let Some(outcome) = &debate.outcome else {
         let waits = match debate.level {
             None => "not settled yet".to_owned(),
-            Some(Level::Gate) => {
+            Some(Level::Fallback | Level::Gate) => {
                 "not settled yet: the cautious position stands until a gate has reviewed it"
                     .to_owned()
             }
