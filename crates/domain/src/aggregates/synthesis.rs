@@ -8,15 +8,17 @@
 //!
 //! [1] In the place of an earlier version of the same topic; a version that was held back already, or is not the last any more, is ignored. [2] With this one, so
 //! that nothing is lost that was written in time and is heard of late. What entries of several agents have in common is told with them. [3] Tells nobody, and says that the case is over.
+//!
+//! What has led to a checkpoint leads to no other when it is delivered again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::{
     Deadline, DeadlineElapsed, InsightHeld, InsightsTold, StoredEvent, SynthesisEvent,
 };
 use concord_wire::payload::notification::InsightsConsolidated;
 use concord_wire::payload::{Checkpoint, CheckpointReason, Insight};
-use concord_wire::{AgentId, CaseId, Timestamp, Token};
+use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
@@ -50,6 +52,8 @@ pub struct SynthesisState {
     pub is_over: bool,
     /// The last version of each topic that was held back, whatever has become of it: an event that comes again leads to nothing.
     heard: BTreeMap<Place, u64>,
+    /// What has led to a checkpoint: it leads to no other when it comes again.
+    causes: BTreeSet<MessageId>,
     due: Option<Timestamp>,
 }
 
@@ -119,7 +123,8 @@ impl Machine for SynthesisMachine {
                 known,
             } => {
                 let is_last = *reason == CheckpointReason::CaseOver;
-                if state.is_over || state.held.is_empty() && !is_last {
+                let was_made = state.is_over || state.causes.contains(&context.cause);
+                if was_made || state.held.is_empty() && !is_last {
                     return Decision::Ignore(Ignored::AlreadyDone);
                 }
                 consolidated(state, case_id, *reason, known, None)
@@ -151,6 +156,7 @@ impl Machine for SynthesisMachine {
                     state.heard.insert(place_of(insight), insight.version);
                 }
                 state.held.clear();
+                state.causes.insert(record.meta.cause);
                 state.due = None;
                 state.is_over |= told.reason == CheckpointReason::CaseOver;
                 state.checkpoints.push(Checkpoint {

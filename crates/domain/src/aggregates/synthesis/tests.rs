@@ -86,6 +86,20 @@ pub(crate) fn story() -> Story<SynthesisMachine> {
 }
 
 #[test]
+fn what_has_led_to_a_checkpoint_leads_to_no_other() {
+    let mut story: Story<SynthesisMachine> = Story::of("c-1");
+    let detected = happened("detected", 1);
+    let checkpoint = checkpoint(CheckpointReason::Detected);
+    hears(&mut story, &hold("ann", "margin", 1));
+    assert_eq!(story.hears(&detected, &checkpoint), "consolidated");
+    hears(&mut story, &hold("ann", "margin", 2));
+    // The same event is delivered again, long after.
+    assert_eq!(story.hears(&detected, &checkpoint), "ignored: already_done");
+    let decided = happened("decided", 2);
+    assert_eq!(story.hears(&decided, &checkpoint), "consolidated");
+}
+
+#[test]
 fn the_table_of_what_is_held_back() {
     use CheckpointReason::{CaseOver, Decided, Detected};
     let mut story = Story::<SynthesisMachine>::of("c-1");
