@@ -132,6 +132,9 @@ pub trait Machine: Sized + 'static {
 
     /// Whether every such aggregate must end some day.
     const MUST_END: bool = false;
+    /// How many bytes an aggregate without an end counts at most in a process's memory, whatever its events: about what its state
+    /// keeps of them. Where it is too much, aggregates are let go that had room, and each comes back event by event.
+    const STATE_BYTES_MAX: usize = 64 << 10;
     /// Whether the event that begins such an aggregate may also come after others.
     const MAY_BEGIN_LATER: bool = false;
 

@@ -82,6 +82,9 @@ impl Machine for WorklistMachine {
     type Event = WorklistEvent;
     type Input = WorklistInput;
 
+    // Places are taken and given back: of most events nothing is left.
+    const STATE_BYTES_MAX: usize = 4 << 10;
+
     fn decide(
         state: &WorklistState,
         _: &Context,

@@ -1,7 +1,7 @@
 //! The aggregates that a process has in memory: those of all its kinds, bounded in bytes together.
 //!
 //! How much memory a state takes is not known. What is counted is the size of the events that it was made from, as JSON, which is
-//! about half of it. An aggregate that never ends forgets most of its events, and counts no more than [`ENDLESS_BYTES_MAX`].
+//! about half of it. An aggregate that never ends forgets most of its events, and counts no more than [`Machine::STATE_BYTES_MAX`].
 //! Those that have ended are let go before any other, in the order in which they were last used: what follows from an end needs the
 //! aggregate for a while.
 
@@ -15,8 +15,6 @@ use crate::event_store::byte_lru::ByteLru;
 
 /// What each aggregate takes, whatever its events: its id, its slot, its place in the cache.
 const SLOT_BYTES: usize = 512;
-/// The most that an aggregate without an end counts.
-const ENDLESS_BYTES_MAX: usize = 64 << 10;
 
 type Kept = ByteLru<(TypeId, Token), Arc<dyn Any + Send + Sync>>;
 
@@ -91,7 +89,7 @@ impl Weight {
     pub(super) fn add<M: Machine>(&mut self, event: &M::Event, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes);
         if !M::MUST_END {
-            self.bytes = self.bytes.min(ENDLESS_BYTES_MAX);
+            self.bytes = self.bytes.min(M::STATE_BYTES_MAX);
         }
         self.has_ended |= M::ends(event);
     }
