@@ -72,7 +72,7 @@ pub struct Metrics {
     pub rate_limited: Family<Consumer, Counter>,
     /// Pauses in reading a consumer because a sender floods.
     pub held_back: Counter,
-    /// Deliveries that another replica has taken over.
+    /// Deliveries that were handed to another replica.
     pub handed_off: Counter,
     /// Messages waiting in each consumer.
     pub lag: Family<Consumer, Gauge>,
@@ -199,7 +199,7 @@ impl Metrics {
         );
         registry.register(
             "handed_off",
-            "Deliveries that another replica of the service has taken over.",
+            "Deliveries that were handed to another replica of the service.",
             self.handed_off.clone(),
         );
         registry.register(

@@ -2,46 +2,54 @@
 //! for it.
 //!
 //! All replicas of a service share its consumers, so the broker gives a delivery to any of them. Whoever gets it asks the
-//! rendezvous hash which replica the case belongs to ([`Replicas`]), and hands the delivery over by plain NATS. The owner says at
-//! once whether it has taken it, works on it, and acknowledges it to the broker. Where it has not, the delivery is worked
-//! on here: the owner may have gone, be frozen or be full. Whatever happens, the delivery is not acknowledged before somebody has
-//! worked on it, and the lock decides between two who do. See `docs/adr/0052`.
+//! rendezvous hash which replica the case belongs to ([`Replicas`](super::Replicas)), and hands the delivery over by plain NATS, in one
+//! message. The owner works on it, acknowledges it to the broker, and says with its next beat that it has taken it ([`receipts`]). Where it
+//! is not there or has no room, that is known at once, and where it is frozen, after a second; then the delivery is worked on here. Whatever
+//! happens, it is not acknowledged before somebody has worked on it, and the lock decides between two who do. See `docs/adr/0052`.
+
+mod key;
+pub(crate) mod receipts;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use async_nats::{HeaderMap, Message, Request, Subject};
-use concord_events::Aggregate;
+use async_nats::{HeaderMap, Message, StatusCode, Subject};
 use concord_events::subject::{ReplicaVerb, SystemSubject};
 use concord_events::topology::ConsumerKind;
-use concord_wire::subject::{Service, Subject as WireSubject, SubjectSpace};
+use concord_wire::Token;
 use futures::StreamExt;
-use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::broker::{Operation, Unavailable};
 use crate::delivery::Delivery;
 use crate::service::ServiceRunner;
+use key::key_of;
+use receipts::Handed;
 
-/// How long the owner has to say that it has taken a delivery.
-const TAKEN_WITHIN: Duration = Duration::from_millis(800);
-/// Room for deliveries that were handed to this process and are not done with, in kilobytes; what does not fit is not taken.
-const TAKEN_KB_MAX: usize = 32 * 1_024;
+/// Room for deliveries that were handed over, in kilobytes: to this process, until they are done with, and by it, until others have taken
+/// them. What does not fit is worked on where it is.
+const ROOM_KB: usize = 32 * 1_024;
 /// What a delivery takes of it besides its body: what is made of it while it is worked on.
-const TAKEN_KB_EACH: usize = 8;
+const ROOM_KB_EACH: usize = 8;
+/// How often is looked for what nobody has taken.
+const LOOK_INTERVAL: Duration = Duration::from_millis(300);
 
 /// The answer of an owner that has no room.
 const NOT_TAKEN: &[u8] = b"full";
 
-/// Headers of a delivery that is handed over: what the message and its consumer said of it.
+/// Headers of a delivery that is handed over: what the message and its consumer said of it, and who hands it over under which number.
 mod header {
     pub(super) const CONSUMER: &str = "Concord-Handed-Consumer";
     pub(super) const SUBJECT: &str = "Concord-Handed-Subject";
     pub(super) const REPLY: &str = "Concord-Handed-Reply";
+    /// Of earlier versions there is none, nor a number: they wait for an answer.
+    pub(super) const BY: &str = "Concord-Handed-By";
+    pub(super) const NUMBER: &str = "Concord-Handed-Number";
+    pub(super) const ALL: [&str; 5] = [CONSUMER, SUBJECT, REPLY, BY, NUMBER];
 }
 
-/// Works on deliveries of one consumer that other replicas have handed over.
+/// Works on deliveries of one consumer that were handed over.
 pub(crate) trait Taker: Send + Sync {
     /// Begins to work on a message as the broker delivered it. The permit is held until that is done.
     fn take(&self, message: Message, permit: OwnedSemaphorePermit);
@@ -51,14 +59,18 @@ pub(crate) trait Taker: Send + Sync {
 #[derive(Clone)]
 pub(crate) struct Takers {
     by_consumer: Arc<Mutex<BTreeMap<String, Arc<dyn Taker>>>>,
+    /// For what others have handed to this process.
     room: Arc<Semaphore>,
+    /// For what this process has handed to others.
+    room_of_others: Arc<Semaphore>,
 }
 
 impl Default for Takers {
     fn default() -> Self {
         Self {
             by_consumer: Arc::default(),
-            room: Arc::new(Semaphore::new(TAKEN_KB_MAX)),
+            room: Arc::new(Semaphore::new(ROOM_KB)),
+            room_of_others: Arc::new(Semaphore::new(ROOM_KB)),
         }
     }
 }
@@ -83,7 +95,7 @@ impl Takers {
 
     /// Gives a handed message to whom it is for. Whether it was taken.
     fn take(&self, handed: Message) -> bool {
-        let named = |name: &str| Some(handed.headers.as_ref()?.get(name)?.as_str().to_owned());
+        let named = |name: &str| Some(named(&handed, name)?.to_owned());
         let (Some(consumer), Some(subject), Some(reply)) = (
             named(header::CONSUMER),
             named(header::SUBJECT),
@@ -91,10 +103,10 @@ impl Takers {
         ) else {
             return false;
         };
-        let kilobytes = handed.payload.len() / 1_024 + TAKEN_KB_EACH;
-        let room = Arc::clone(&self.room);
-        let taken = u32::try_from(kilobytes).map(|size| room.try_acquire_many_owned(size));
-        let (Some(taker), Ok(Ok(permit))) = (self.of(&consumer), taken) else {
+        let (Some(taker), Some(permit)) = (
+            self.of(&consumer),
+            room_for(&self.room, handed.payload.len()),
+        ) else {
             return false;
         };
         let message = Message {
@@ -106,14 +118,39 @@ impl Takers {
         taker.take(message, permit);
         true
     }
+
+    /// Works here on what another replica has not taken.
+    fn work_on(&self, handed: Handed) {
+        let Handed {
+            consumer,
+            message,
+            room,
+        } = handed;
+        match self.of(&consumer) {
+            Some(taker) => taker.take(message, room),
+            None => tracing::error!(
+                consumer,
+                "Nobody works on a consumer whose delivery came back."
+            ),
+        }
+    }
+}
+
+fn named<'a>(handed: &'a Message, name: &str) -> Option<&'a str> {
+    Some(handed.headers.as_ref()?.get(name)?.as_str())
+}
+
+/// None where there is no room for a delivery with a body of so many bytes.
+fn room_for(room: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    let kilobytes = u32::try_from(bytes / 1_024 + ROOM_KB_EACH).ok()?;
+    Arc::clone(room).try_acquire_many_owned(kilobytes).ok()
 }
 
 /// The headers of the delivery itself; none where it has none.
 fn as_delivered(handed: &HeaderMap) -> Option<HeaderMap> {
-    let own = [header::CONSUMER, header::SUBJECT, header::REPLY];
     let mut delivered = HeaderMap::new();
     for (name, values) in handed.iter() {
-        if !own.contains(&name.as_ref()) {
+        if !header::ALL.contains(&name.as_ref()) {
             for value in values {
                 delivered.append(name.clone(), value.clone());
             }
@@ -129,10 +166,15 @@ pub(crate) async fn receive(runner: ServiceRunner) -> Result<(), Unavailable> {
     let mut handed = handed.map_err(|error| Operation::Subscribe.failed(error))?;
     while let Some(Some(message)) = runner.stop.run_until_cancelled(handed.next()).await {
         let receipt = message.reply.clone();
-        let said = if runner.takers.take(message) {
-            b"".as_slice()
-        } else {
-            NOT_TAKEN
+        let giver = named(&message, header::BY).and_then(|giver| Token::new(giver).ok());
+        let number = named(&message, header::NUMBER).and_then(|number| number.parse().ok());
+        let said = match (runner.takers.take(message), giver.zip(number)) {
+            (true, Some((giver, number))) => {
+                runner.replicas.receipts.taken(giver, number);
+                continue;
+            }
+            (true, None) => b"".as_slice(),
+            (false, _) => NOT_TAKEN,
         };
         if let Some(receipt) = receipt
             && let Err(error) = runner.broker.client.publish(receipt, said.into()).await
@@ -141,6 +183,43 @@ pub(crate) async fn receive(runner: ServiceRunner) -> Result<(), Unavailable> {
         }
     }
     Ok(())
+}
+
+/// Works on what other replicas were handed and have not taken, until the service stops.
+pub(crate) async fn take_back(runner: ServiceRunner) -> Result<(), Unavailable> {
+    let answers = format!("{}.*.*", runner.replicas.answers);
+    let answers = runner.broker.client.subscribe(answers).await;
+    let mut answers = answers.map_err(|error| Operation::Subscribe.failed(error))?;
+    let receipts = &runner.replicas.receipts;
+    let mut due = tokio::time::interval(LOOK_INTERVAL);
+    due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = due.tick() => {
+                for overdue in receipts.take_back_overdue(Instant::now()) {
+                    tracing::debug!(overdue.consumer, "A delivery was not taken in time; it is worked on here.");
+                    runner.takers.work_on(overdue);
+                }
+            }
+            Some(answer) = answers.next() => {
+                let Some((owner, number)) = of_answer(&answer.subject) else { continue };
+                let handed = receipts.take_back(&owner, number);
+                let refused = answer.payload.as_ref() == NOT_TAKEN
+                    || answer.status == Some(StatusCode::NO_RESPONDERS);
+                if let (Some(handed), true) = (handed, refused) {
+                    runner.takers.work_on(handed);
+                }
+            }
+            () = runner.stop.cancelled() => return Ok(()),
+        }
+    }
+}
+
+/// To whom a delivery was handed that an answer is about, and under which number.
+fn of_answer(subject: &Subject) -> Option<(Token, u64)> {
+    let (rest, number) = subject.rsplit_once('.')?;
+    let (_, owner) = rest.rsplit_once('.')?;
+    Some((Token::new(owner).ok()?, number.parse().ok()?))
 }
 
 /// Hands a delivery to the replica that its case belongs to. False where it is to be worked on here.
@@ -158,214 +237,57 @@ pub(crate) async fn to_owner(
     let Some(owner) = key.and_then(|key| runner.replicas.owner_of(&key)) else {
         return false;
     };
+    let Some(room) = room_for(&runner.takers.room_of_others, delivery.payload.len()) else {
+        return false;
+    };
+    let Delivery {
+        consumer,
+        subject: stored_under,
+        payload,
+        ..
+    } = delivery;
+    let message = Message {
+        subject: stored_under.as_str().into(),
+        reply: Some(reply.clone()),
+        payload: payload.clone(),
+        headers: delivery.headers.clone(),
+        status: None,
+        description: None,
+        length: payload.len(),
+    };
+    let handed = Handed {
+        consumer: consumer.to_string(),
+        message,
+        room,
+    };
+    let replicas = &runner.replicas;
+    let number = replicas.receipts.hand(&owner, handed, Instant::now());
     let mut headers = delivery.headers.clone().unwrap_or_default();
-    headers.insert(header::CONSUMER, &*delivery.consumer);
-    headers.insert(header::SUBJECT, delivery.subject.as_str());
+    headers.insert(header::CONSUMER, &**consumer);
+    headers.insert(header::SUBJECT, stored_under.as_str());
     headers.insert(header::REPLY, reply.as_str());
-    let request = Request::new()
-        .headers(headers)
-        .payload(delivery.payload.clone())
-        .timeout(Some(TAKEN_WITHIN));
-    let client = &runner.broker.client;
-    match client.send_request(subject(runner, &owner), request).await {
-        Ok(answer) if answer.payload.as_ref() == NOT_TAKEN => false,
-        Ok(_) => {
+    headers.insert(header::BY, replicas.own().as_str());
+    headers.insert(header::NUMBER, number.to_string());
+    let answer = format!("{}.{owner}.{number}", replicas.answers);
+    let (client, to) = (&runner.broker.client, subject(runner, &owner));
+    let sent = client.publish_with_reply_and_headers(to, answer, headers, payload.clone());
+    match sent.await {
+        Ok(()) => {
             runner.metrics.handed_off.inc();
             true
         }
         Err(error) => {
-            tracing::debug!(%owner, %error, "A delivery was not taken; it is worked on here.");
-            false
+            tracing::debug!(%owner, %error, "A delivery could not be handed over; it is worked on here.");
+            // Where it is not there any more it was taken back already, and is worked on.
+            replicas.receipts.take_back(&owner, number).is_none()
         }
     }
 }
 
-fn subject(runner: &ServiceRunner, replica: &concord_wire::Token) -> String {
+fn subject(runner: &ServiceRunner, replica: &Token) -> String {
     runner.broker.subjects().build(&SystemSubject::Replica {
         service: runner.service,
         verb: ReplicaVerb::Take,
         replica: Some(replica.clone()),
     })
-}
-
-/// What the deliveries have in common that are best worked on by one replica: mostly their case. None where it does not matter.
-fn key_of(kind: ConsumerKind, subjects: &SubjectSpace, delivery: &Delivery) -> Option<String> {
-    match kind {
-        ConsumerKind::Inbox(_)
-        | ConsumerKind::UrgentInbox(_)
-        | ConsumerKind::Wake
-        | ConsumerKind::Exchange => match subjects.parse(&delivery.subject).ok()? {
-            WireSubject::Message { case, .. } => case.map(|case| case.to_string()),
-            _ => None,
-        },
-        ConsumerKind::Events(service) => of_event(service, subjects, delivery),
-        // What opens a deadline and what closes it meet.
-        ConsumerKind::Deadlines => match subjects.parse(&delivery.subject).ok()? {
-            SystemSubject::Event { aggregate, id, .. } => Some(format!("{aggregate}.{id}")),
-            _ => None,
-        },
-        // What ends a case gives its opener's place back, for which the case is read.
-        ConsumerKind::Effects(Service::Coordinator) => {
-            match subjects.parse(&delivery.subject).ok()? {
-                SystemSubject::Event {
-                    aggregate: Aggregate::Case,
-                    id,
-                    event,
-                } => ENDS.contains(&event.as_str()).then(|| id.to_string()),
-                _ => None,
-            }
-        }
-        ConsumerKind::Effects(_)
-        | ConsumerKind::Due
-        | ConsumerKind::Completions
-        | ConsumerKind::Notices(_) => None,
-    }
-}
-
-/// Events that may be the end of a case.
-const ENDS: [&str; 5] = [
-    "decided",
-    "decision_changed",
-    "gate_reviewed",
-    "gate_passed",
-    "cancelled",
-];
-
-/// All steps of the queue of people are those of one aggregate.
-const QUEUE: &str = "queue";
-
-fn of_event(service: Service, subjects: &SubjectSpace, delivery: &Delivery) -> Option<String> {
-    let SystemSubject::Event {
-        aggregate,
-        id,
-        event,
-    } = subjects.parse(&delivery.subject).ok()?
-    else {
-        return None;
-    };
-    let queues = matches!(event.as_str(), "escalated" | "reminded" | "fell_back");
-    match aggregate {
-        Aggregate::Case | Aggregate::Detection => Some(id.to_string()),
-        Aggregate::ReviewQueue | Aggregate::Person => Some(QUEUE.to_owned()),
-        Aggregate::Debate if service == Service::DebateFacilitator && queues => {
-            Some(QUEUE.to_owned())
-        }
-        Aggregate::Debate => named_in(delivery).case_id.map(str::to_owned),
-        Aggregate::Deadline => named_in(delivery).id.map(str::to_owned),
-        _ => None,
-    }
-}
-
-/// What an event names of its contents, where it does.
-#[derive(Default, Deserialize)]
-struct Named<'a> {
-    #[serde(borrow, default)]
-    case_id: Option<&'a str>,
-    #[serde(borrow, default)]
-    id: Option<&'a str>,
-}
-
-#[derive(Deserialize)]
-struct Stored<'a> {
-    #[serde(borrow)]
-    data: Named<'a>,
-}
-
-fn named_in(delivery: &Delivery) -> Named<'_> {
-    let read = serde_json::from_slice::<Stored<'_>>(&delivery.payload);
-    read.map(|stored| stored.data).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use concord_wire::Timestamp;
-
-    use super::*;
-    use crate::delivery::Cost;
-
-    fn delivery(subject: &str, payload: &'static str) -> Delivery {
-        Delivery {
-            subject: subject.to_owned(),
-            payload: payload.into(),
-            headers: None,
-            trace: None,
-            stream: "S".to_owned(),
-            sequence: 1,
-            deliveries: 1,
-            stored_at: Timestamp::from_unix_millis(0),
-            consumer: "c".into(),
-            over_limit: None,
-            cost: Cost::default(),
-        }
-    }
-
-    #[test]
-    fn what_belongs_to_one_case_is_kept_together() {
-        use ConsumerKind::{Deadlines, Due, Effects, Events, Inbox};
-        use Service::{Coordinator, DebateFacilitator};
-        for (kind, subject, payload, key) in [
-            (
-                Inbox(Coordinator),
-                "msg.c-1.ann.coordinator.finding",
-                "",
-                Some("c-1"),
-            ),
-            (
-                Inbox(Coordinator),
-                "msg._.ann.coordinator.request",
-                "",
-                None,
-            ),
-            (Inbox(Coordinator), "anything", "", None),
-            (
-                Events(Coordinator),
-                "event.detection.c-1.completed",
-                "{}",
-                Some("c-1"),
-            ),
-            (
-                Events(Coordinator),
-                "event.debate.d-1.resolved",
-                r#"{"data":{"case_id":"c-1"}}"#,
-                Some("c-1"),
-            ),
-            (
-                Events(DebateFacilitator),
-                "event.debate.d-1.escalated",
-                "{}",
-                Some("queue"),
-            ),
-            (
-                Events(DebateFacilitator),
-                "event.queue.queue.assigned",
-                "{}",
-                Some("queue"),
-            ),
-            (
-                Events(Coordinator),
-                "event.debate.d-1.resolved",
-                "no JSON",
-                None,
-            ),
-            (
-                Events(Coordinator),
-                "event.deadline.x.case_elapsed",
-                r#"{"data":{"id":"c-1"}}"#,
-                Some("c-1"),
-            ),
-            (Deadlines, "event.debate.d-1.opened", "", Some("debate.d-1")),
-            (
-                Effects(Coordinator),
-                "event.case.c-1.decided",
-                "",
-                Some("c-1"),
-            ),
-            (Effects(Coordinator), "event.case.c-1.opened", "", None),
-            (Due, "timer.due.case.c-1.findings", "", None),
-        ] {
-            let delivery = delivery(&format!("concord.v1.{subject}"), payload);
-            let found = key_of(kind, &SubjectSpace::default(), &delivery);
-            assert_eq!(found.as_deref(), key, "{subject}");
-        }
-    }
 }

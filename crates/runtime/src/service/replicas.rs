@@ -10,6 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use concord_events::subject::{ReplicaVerb, SystemSubject};
 use concord_wire::Token;
 use concord_wire::subject::Service;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::broker::{Broker, Operation, Unavailable};
+use crate::service::hand_off::receipts::{Beat, Receipts};
 
 /// How often a replica says that it is there.
 const BEAT: Duration = Duration::from_millis(300);
@@ -33,16 +35,22 @@ pub struct Replicas {
     /// The others, with the time of the last beat of each.
     others: RwLock<BTreeMap<Token, Instant>>,
     changed: watch::Sender<u64>,
+    /// What this replica has handed to the others and been handed by them.
+    pub(crate) receipts: Receipts,
+    /// The inbox, followed by a replica and a number, on which a replica refuses what it was handed.
+    pub(crate) answers: String,
 }
 
 impl Replicas {
     /// One that sees no others yet.
-    pub(crate) fn new(service: Service, unique: &str) -> Self {
+    pub(crate) fn new(service: Service, unique: &str, inbox: String) -> Self {
         Self {
             service,
             own: Token::derived(unique),
             others: RwLock::default(),
             changed: watch::Sender::new(0),
+            receipts: Receipts::default(),
+            answers: inbox,
         }
     }
 
@@ -102,31 +110,32 @@ impl Replicas {
         loop {
             tokio::select! {
                 _ = due.tick() => {
-                    self.beat(&broker, b"").await;
+                    self.beat(&broker, self.receipts.beat().encode()).await;
                     self.bury(Instant::now());
                 }
                 Some(beat) = heard.next() => {
                     let is_new = self.hear(&broker, &beat);
                     // Whoever is new need not wait until it knows the others.
                     if is_new {
-                        self.beat(&broker, b"").await;
+                        self.beat(&broker, self.receipts.beat().encode()).await;
                     }
                 }
                 () = stop.cancelled() => break,
             }
         }
-        self.beat(&broker, LEAVING).await;
+        self.beat(&broker, self.receipts.beat().encode()).await;
+        self.beat(&broker, LEAVING.into()).await;
         Ok(())
     }
 
-    async fn beat(&self, broker: &Broker, body: &'static [u8]) {
+    async fn beat(&self, broker: &Broker, body: Bytes) {
         let subject = SystemSubject::Replica {
             service: self.service,
             verb: ReplicaVerb::Beat,
             replica: Some(self.own.clone()),
         };
         let subject = broker.subjects().build(&subject);
-        if let Err(error) = broker.client.publish(subject, body.into()).await {
+        if let Err(error) = broker.client.publish(subject, body).await {
             tracing::debug!(%error, "A beat could not be sent.");
         }
     }
@@ -144,6 +153,11 @@ impl Replicas {
             return false;
         }
         let leaves = beat.payload.as_ref() == LEAVING;
+        if leaves {
+            self.receipts.gone(&replica);
+        } else if let Some(number) = Beat::decode(&beat.payload).taken.get(&self.own) {
+            self.receipts.confirm(&replica, *number);
+        }
         let mut others = self.others.write().unwrap_or_else(PoisonError::into_inner);
         let was_known = if leaves {
             others.remove(&replica).is_some()
@@ -166,6 +180,7 @@ impl Replicas {
             let lives = now.duration_since(*heard) < SILENCE_MAX;
             if !lives {
                 tracing::warn!(%replica, "A replica of this service is silent; its work is taken over.");
+                self.receipts.gone(replica);
             }
             lives
         });
@@ -190,7 +205,7 @@ mod tests {
     fn seeing(own: &str, others: &[&str]) -> Replicas {
         let replicas = Replicas {
             own: Token::new(own).unwrap(),
-            ..Replicas::new(Service::Coordinator, own)
+            ..Replicas::new(Service::Coordinator, own, "_INBOX.a".to_owned())
         };
         let known = others.iter().map(|name| Token::new(*name).unwrap());
         *replicas.others.write().unwrap() = known.map(|name| (name, Instant::now())).collect();

@@ -55,7 +55,8 @@ impl ServiceRunner {
         stop: CancellationToken,
     ) -> Self {
         let restrictions = Arc::<Restrictions>::default();
-        let replicas = Replicas::new(context.service, &context.ports.unique_id());
+        let inbox = context.ports.broker.client.new_inbox();
+        let replicas = Replicas::new(context.service, &context.ports.unique_id(), inbox);
         let replicas = Arc::new(replicas);
         let admission = Admission::new(&context.work, Arc::clone(&restrictions), stop.clone());
         Self {

@@ -1,0 +1,211 @@
+//! What this replica has handed to others and does not know yet to have been taken, and what it has taken itself.
+//!
+//! A replica numbers what it hands to another. The other says with each of its beats up to which number it has taken what it was handed,
+//! by whom. To say so of each delivery cost as much as handing it over. What nobody has said it has taken comes back in the end.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_nats::Message;
+use bytes::Bytes;
+use concord_wire::Token;
+use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
+
+/// How long the owner has to say that it has taken a delivery: as long as a replica may be silent.
+const TAKEN_WITHIN: Duration = Duration::from_millis(1_200);
+
+/// A delivery of a consumer, as the broker delivered it.
+#[derive(Debug)]
+pub(crate) struct Handed {
+    pub(crate) consumer: String,
+    pub(crate) message: Message,
+    /// What it takes of the room for deliveries that are handed over; given back when it is done with.
+    pub(crate) room: OwnedSemaphorePermit,
+}
+
+struct Unconfirmed {
+    number: u64,
+    since: Instant,
+    handed: Handed,
+}
+
+/// What a replica says with a beat.
+#[derive(Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+pub(crate) struct Beat {
+    /// Up to which number it has taken what the others have handed to it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) taken: BTreeMap<Token, u64>,
+}
+
+impl Beat {
+    /// The body of the beat: nothing where there is nothing to say.
+    pub(crate) fn encode(&self) -> Bytes {
+        if self.taken.is_empty() {
+            return Bytes::new();
+        }
+        serde_json::to_vec(self)
+            .map(Bytes::from)
+            .unwrap_or_default()
+    }
+
+    /// What a beat says. Earlier versions say nothing.
+    pub(crate) fn decode(body: &[u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+}
+
+/// What one replica has handed to the others and been handed by them.
+#[derive(Default)]
+pub(crate) struct Receipts {
+    /// What each was handed, in the order of the numbers.
+    unconfirmed: Mutex<BTreeMap<Token, VecDeque<Unconfirmed>>>,
+    /// The number of what was handed last, to whomever.
+    last: AtomicU64,
+    /// Up to which number this replica has taken what others have handed to it.
+    taken: Mutex<BTreeMap<Token, u64>>,
+}
+
+impl Receipts {
+    /// Keeps a delivery that is handed to `owner` now until the owner has taken it. Its number.
+    pub(crate) fn hand(&self, owner: &Token, handed: Handed, now: Instant) -> u64 {
+        let mut unconfirmed = lock(&self.unconfirmed);
+        // Under the lock, so that those of one owner stand in order.
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        unconfirmed
+            .entry(owner.clone())
+            .or_default()
+            .push_back(Unconfirmed {
+                number,
+                since: now,
+                handed,
+            });
+        number
+    }
+
+    /// The owner has taken everything up to a number that it was handed.
+    pub(crate) fn confirm(&self, owner: &Token, number: u64) {
+        if let Some(of) = lock(&self.unconfirmed).get_mut(owner) {
+            of.drain(..of.partition_point(|one| one.number <= number));
+        }
+    }
+
+    /// Takes back one delivery, unless it is known to have been taken.
+    pub(crate) fn take_back(&self, owner: &Token, number: u64) -> Option<Handed> {
+        let mut unconfirmed = lock(&self.unconfirmed);
+        let of = unconfirmed.get_mut(owner)?;
+        let at = of.binary_search_by_key(&number, |one| one.number);
+        Some(of.remove(at.ok()?)?.handed)
+    }
+
+    /// Takes back what should be known by `now` to have been taken, and is not.
+    pub(crate) fn take_back_overdue(&self, now: Instant) -> Vec<Handed> {
+        let mut overdue = Vec::new();
+        lock(&self.unconfirmed).retain(|_, of| {
+            let late = |one: &Unconfirmed| now.duration_since(one.since) >= TAKEN_WITHIN;
+            let count = of.partition_point(late);
+            overdue.extend(of.drain(..count).map(|one| one.handed));
+            !of.is_empty()
+        });
+        overdue
+    }
+
+    /// This replica has taken what `giver` has handed to it under a number.
+    pub(crate) fn taken(&self, giver: Token, number: u64) {
+        let mut taken = lock(&self.taken);
+        let last = taken.entry(giver).or_default();
+        *last = number.max(*last);
+    }
+
+    /// What is to be said with the next beat.
+    pub(crate) fn beat(&self) -> Beat {
+        Beat {
+            taken: lock(&self.taken).clone(),
+        }
+    }
+
+    /// Forgets what was taken of a replica that has gone. What it was handed itself comes back when it is overdue.
+    pub(crate) fn gone(&self, replica: &Token) {
+        lock(&self.taken).remove(replica);
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    fn handed(room: &Arc<Semaphore>, consumer: &str) -> Handed {
+        Handed {
+            consumer: consumer.to_owned(),
+            message: Message {
+                subject: "s".into(),
+                reply: None,
+                payload: "".into(),
+                headers: None,
+                status: None,
+                description: None,
+                length: 0,
+            },
+            room: Arc::clone(room).try_acquire_owned().unwrap(),
+        }
+    }
+
+    fn names(of: Vec<Handed>) -> Vec<String> {
+        of.into_iter().map(|handed| handed.consumer).collect()
+    }
+
+    #[test]
+    fn what_is_not_known_to_be_taken_comes_back_once() {
+        let room = Arc::new(Semaphore::new(9));
+        let (receipts, begin) = (Receipts::default(), Instant::now());
+        let (ann, bob) = (Token::fixed("ann"), Token::fixed("bob"));
+        let hand = |to: &Token, consumer| receipts.hand(to, handed(&room, consumer), begin);
+        let numbers = ["one", "two", "three", "four"].map(|consumer| hand(&ann, consumer));
+        assert_eq!(numbers, [1, 2, 3, 4]);
+        assert_eq!(hand(&bob, "other"), 5);
+        receipts.confirm(&ann, 2);
+        assert_eq!(
+            room.available_permits(),
+            6,
+            "what was taken takes no room here"
+        );
+        assert!(receipts.take_back(&ann, 2).is_none());
+        let refused = receipts.take_back(&ann, 4);
+        assert_eq!(names(refused.into_iter().collect()), ["four"]);
+        assert!(receipts.take_back(&ann, 4).is_none(), "it came back before");
+        assert!(receipts.take_back_overdue(begin).is_empty());
+        let overdue = receipts.take_back_overdue(begin + TAKEN_WITHIN);
+        assert_eq!(names(overdue), ["three", "other"]);
+        assert!(receipts.take_back_overdue(begin + TAKEN_WITHIN).is_empty());
+        assert_eq!(room.available_permits(), 9);
+        assert_eq!(hand(&bob, "one more"), 6, "no number is given twice");
+    }
+
+    #[test]
+    fn a_beat_says_what_was_taken_of_those_who_are_there() {
+        let receipts = Receipts::default();
+        assert_eq!(receipts.beat(), Beat::default());
+        let (ann, bob) = (Token::fixed("ann"), Token::fixed("bob"));
+        for number in [1, 3, 2] {
+            receipts.taken(ann.clone(), number);
+        }
+        receipts.taken(bob.clone(), 7);
+        receipts.gone(&bob);
+        let beat = receipts.beat();
+        assert_eq!(beat.taken, [(ann, 3)].into());
+        let body = beat.encode();
+        assert_eq!(body, br#"{"taken":{"ann":3}}"#.as_slice());
+        assert_eq!(Beat::decode(&body), beat);
+        assert!(Beat::default().encode().is_empty() && Beat::decode(b"") == Beat::default());
+    }
+}
