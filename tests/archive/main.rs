@@ -2,6 +2,7 @@
 //! and services.
 
 mod killed;
+mod parts;
 mod removed;
 mod s3;
 mod s3_server;

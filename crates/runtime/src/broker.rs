@@ -16,6 +16,7 @@ pub(crate) mod refusals;
 pub mod room;
 pub(crate) mod sealed;
 pub mod shared_value;
+pub mod subject_reader;
 mod unavailable;
 pub mod wire_preferences;
 

@@ -15,26 +15,35 @@ use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, EventMeta, FiredBy, SealedAggregate, StoredEvent};
 use concord_runtime::Broker;
+use concord_runtime::broker::subject_reader::SubjectReader;
 use concord_runtime::broker::{Unavailable, log_reader};
 use concord_wire::subject::{Lane, Subject};
 use concord_wire::{CaseId, MessageType, Timestamp, Token, dialect};
+use futures::{StreamExt, TryStreamExt, stream};
 
 /// The last sequence of each stream that may be archived.
 pub(super) type Ends = BTreeMap<StreamKind, u64>;
 
 type Id = (Aggregate, Token);
 
-/// A case while everything of it is gathered.
+/// Cases that are read at the same time.
+const CASES_AT_ONCE: usize = 8;
+
+/// The aggregates that have the id of their case.
+const OWN: [Aggregate; 6] = [
+    Aggregate::Case,
+    Aggregate::Detection,
+    Aggregate::Board,
+    Aggregate::Commitment,
+    Aggregate::Impact,
+    Aggregate::Synthesis,
+];
+
+/// What is stored of a case.
 #[derive(Default)]
 struct Gathered {
     messages: Vec<ArchivedMessage>,
     events: BTreeMap<Id, Vec<ArchivedMessage>>,
-}
-
-/// Cases while everything of them is gathered.
-struct Gathering<'a> {
-    broker: &'a Broker,
-    cases: BTreeMap<CaseId, Gathered>,
 }
 
 /// What was found of cases.
@@ -52,36 +61,19 @@ pub(super) async fn read(
     before: Timestamp,
     ends: &Ends,
 ) -> Result<Found, Unavailable> {
-    let cases = cases.into_iter().map(|case| (case, Gathered::default()));
-    let mut gathering = Gathering {
-        broker,
-        cases: cases.collect(),
-    };
+    let gathered = cases.into_iter().map(|case| (case, Gathered::default()));
+    let mut gathered: BTreeMap<CaseId, Gathered> = gathered.collect();
     for lane in Lane::ALL {
-        gathering.messages(lane).await?;
+        add_messages(broker, lane, &mut gathered).await?;
     }
-    gathering.events(|case, gathered| {
-        let own = [
-            Aggregate::Case,
-            Aggregate::Detection,
-            Aggregate::Board,
-            Aggregate::Commitment,
-            Aggregate::Impact,
-            Aggregate::Synthesis,
-        ];
-        let own = own.map(|kind| (kind, case.token()));
-        own.into_iter().chain(gathered.requests(broker)).collect()
-    });
-    gathering.read_events().await?;
-    gathering.events(|_, gathered| gathered.debates());
-    gathering.read_events().await?;
-    gathering.events(|_, gathered| gathered.deadlines());
-    gathering.read_events().await?;
+    let cases = gathered.into_iter();
+    let cases = cases.map(|(case, gathered)| with_events(broker, case, gathered));
+    let mut cases = stream::iter(cases.collect::<Vec<_>>()).buffered(CASES_AT_ONCE);
     let mut found = Found {
         finished: Vec::new(),
         gone: Vec::new(),
     };
-    for (case, gathered) in gathering.cases {
+    while let Some((case, gathered)) = cases.try_next().await? {
         if gathered.first_of(Aggregate::Case).is_empty() {
             found.gone.push(case);
         } else if gathered.is_finished(before, ends) {
@@ -91,62 +83,79 @@ pub(super) async fn read(
     Ok(found)
 }
 
-impl Gathering<'_> {
-    async fn messages(&mut self, lane: Lane) -> Result<(), Unavailable> {
-        let subjects = self.broker.subjects();
-        let cases = self.cases.keys();
-        let filters: Vec<String> = cases.map(|case| subjects.transcript(lane, case)).collect();
-        let kind = StreamKind::of_lane(lane);
-        let gathered = &mut self.cases;
-        log_reader::read_matching(self.broker, kind, &filters, 1, |message| {
-            if let Ok(Subject::Message {
-                case: Some(case), ..
-            }) = subjects.parse(&message.subject)
-                && let Some(gathered) = gathered.get_mut(&case)
-            {
-                gathered.messages.push(message.archived(kind));
-            }
-            ControlFlow::Continue(())
-        })
-        .await
-    }
+/// Reads the messages of all these cases: the broker searches the stream once for all of them.
+async fn add_messages(
+    broker: &Broker,
+    lane: Lane,
+    cases: &mut BTreeMap<CaseId, Gathered>,
+) -> Result<(), Unavailable> {
+    let (kind, subjects) = (StreamKind::of_lane(lane), broker.subjects());
+    let filters = cases.keys().map(|case| subjects.transcript(lane, case));
+    let filters: Vec<String> = filters.collect();
+    log_reader::read_matching(broker, kind, &filters, 1, |message| {
+        if let Ok(Subject::Message {
+            case: Some(case), ..
+        }) = subjects.parse(&message.subject)
+            && let Some(gathered) = cases.get_mut(&case)
+        {
+            gathered.messages.push(message.archived(kind));
+        }
+        ControlFlow::Continue(())
+    })
+    .await
+}
 
-    /// Adds the aggregates that `of_case` names of each case, whose events are read next.
-    fn events(&mut self, of_case: impl Fn(&CaseId, &Gathered) -> BTreeSet<Id>) {
-        for (case, gathered) in &mut self.cases {
-            for id in of_case(case, gathered) {
-                gathered.events.entry(id).or_default();
-            }
+/// Reads the events of one case, and then those that they name. They are not searched for: a case has some ten aggregates of which most
+/// have no event, and what the broker does for a reader with many filters grows with the square of their number.
+async fn with_events(
+    broker: &Broker,
+    case: CaseId,
+    mut gathered: Gathered,
+) -> Result<(CaseId, Gathered), Unavailable> {
+    let mut reader = SubjectReader::new(broker).await?;
+    let own = OWN.map(|kind| (kind, case.token()));
+    let named = gathered.requests(broker).into_iter().chain(own).collect();
+    gathered.add_events(&mut reader, broker, named).await?;
+    let named = gathered.debates();
+    gathered.add_events(&mut reader, broker, named).await?;
+    let named = gathered.deadlines();
+    gathered.add_events(&mut reader, broker, named).await?;
+    Ok((case, gathered))
+}
+
+/// The predecessors that these messages of one aggregate name and that are not among them; none where one of them is no event, and may
+/// stand where an event stood.
+fn missing(known: &BTreeMap<u64, ArchivedMessage>) -> Option<BTreeSet<u64>> {
+    let mut missing = BTreeSet::new();
+    for message in known.values() {
+        missing.extend(EventMeta::decode(&message.payload).ok()?.earlier);
+    }
+    missing.retain(|sequence| !known.contains_key(sequence));
+    Some(missing)
+}
+
+/// Adds what is missing of an aggregate to the last messages on its subjects.
+async fn whole(
+    reader: &mut SubjectReader,
+    filter: &str,
+    last: Vec<ArchivedMessage>,
+) -> Result<Vec<ArchivedMessage>, Unavailable> {
+    let kind = StreamKind::Events;
+    let with_sequence = |message: ArchivedMessage| (message.sequence, message);
+    let mut known: BTreeMap<u64, ArchivedMessage> = last.into_iter().map(with_sequence).collect();
+    'search: while let Some(missing) = missing(&known) {
+        if missing.is_empty() {
+            return Ok(known.into_values().collect());
+        }
+        for sequence in missing {
+            let Some(found) = reader.at(kind, sequence).await? else {
+                break 'search;
+            };
+            known.insert(sequence, found.archived(kind));
         }
     }
-
-    /// Reads the events of the aggregates of which none is read yet.
-    async fn read_events(&mut self) -> Result<(), Unavailable> {
-        let mut owners = BTreeMap::new();
-        for (case, gathered) in &self.cases {
-            let unread = gathered.events.iter().filter(|(_, read)| read.is_empty());
-            owners.extend(unread.map(|(id, _)| (id.clone(), case.clone())));
-        }
-        let subjects = self.broker.subjects();
-        let filters = owners
-            .keys()
-            .map(|(kind, id)| subjects.events_of(*kind, id));
-        let filters: Vec<String> = filters.collect();
-        let cases = &mut self.cases;
-        log_reader::read_matching(self.broker, StreamKind::Events, &filters, 1, |message| {
-            if let Ok(SystemSubject::Event { aggregate, id, .. }) = subjects.parse(&message.subject)
-            {
-                let id = (aggregate, id);
-                let case = owners.get(&id).and_then(|case| cases.get_mut(case));
-                let events = case.and_then(|gathered| gathered.events.get_mut(&id));
-                if let Some(events) = events {
-                    events.push(message.archived(StreamKind::Events));
-                }
-            }
-            ControlFlow::Continue(())
-        })
-        .await
-    }
+    let read = reader.read(kind, filter).await?;
+    Ok(read.iter().map(|message| message.archived(kind)).collect())
 }
 
 /// The aggregate after its events; none where one of them cannot be read. What is no event is passed over.
@@ -163,6 +172,31 @@ fn rebuilt<M: Machine>(events: &[ArchivedMessage]) -> Option<Versioned<M>> {
 }
 
 impl Gathered {
+    /// Reads the events of these aggregates.
+    async fn add_events(
+        &mut self,
+        reader: &mut SubjectReader,
+        broker: &Broker,
+        ids: BTreeSet<Id>,
+    ) -> Result<(), Unavailable> {
+        let (kind, subjects) = (StreamKind::Events, broker.subjects());
+        let filter_of = |(aggregate, id): &Id| subjects.events_of(*aggregate, id);
+        let filters: Vec<String> = ids.iter().map(filter_of).collect();
+        let mut last: BTreeMap<Id, Vec<ArchivedMessage>> = BTreeMap::new();
+        for message in reader.last_of_each(kind, &filters).await? {
+            if let Ok(SystemSubject::Event { aggregate, id, .. }) = subjects.parse(&message.subject)
+            {
+                let of_aggregate = last.entry((aggregate, id)).or_default();
+                of_aggregate.push(message.archived(kind));
+            }
+        }
+        for (id, last) in last {
+            let events = whole(reader, &filter_of(&id), last).await?;
+            self.events.insert(id, events);
+        }
+        Ok(())
+    }
+
     fn of(&self, aggregate: Aggregate) -> impl Iterator<Item = (&Id, &Vec<ArchivedMessage>)> {
         let events = self.events.iter();
         events.filter(move |((kind, _), _)| *kind == aggregate)
