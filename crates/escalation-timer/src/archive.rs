@@ -126,22 +126,12 @@ impl Archiver {
 
     async fn round(&mut self) -> Result<(), AnyError> {
         self.find().await?;
-        // In turn, so that what is sealed is removed while there is always more to seal.
         loop {
             let state = self.state.load(&archive_id()).await?.state;
-            let may_be_more = self.seal(&state).await?;
-            self.purge().await?;
-            if !may_be_more {
+            if !self.seal(&state).await? {
                 break;
             }
         }
-        self.waiting
-            .set(i64::try_from(self.candidates.len()).unwrap_or(i64::MAX));
-        Ok(())
-    }
-
-    /// Removes what was sealed long enough ago from the streams.
-    async fn purge(&mut self) -> Result<(), AnyError> {
         let state = self.state.load(&archive_id()).await?.state;
         let now = self.runner.ports.now();
         for (number, waiting) in state.waiting {
@@ -157,6 +147,8 @@ impl Archiver {
                 self.purged.inc_by(cases as u64);
             }
         }
+        self.waiting
+            .set(i64::try_from(self.candidates.len()).unwrap_or(i64::MAX));
         Ok(())
     }
 
