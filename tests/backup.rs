@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use async_nats::jetstream::stream::Config;
 use concord_testkit::{
     Agent, CommandOutput, TestBroker, TestInstallation, command, event_data, finish,
     message_bodies, programs_of, wait_for,
@@ -73,6 +74,7 @@ async fn a_system_at_work_is_copied_and_goes_on_in_an_empty_broker() {
     refuses_what_was_changed(&broker.url(), &copy).await;
     let restored = concord(&broker.url(), &["restore", &text(&copy)]).await;
     assert!(restored.good().contains("Then start the services"));
+    assert!(!events(&broker.client().await).await.deny_delete);
     let head = text(&copy.join("head.json"));
     let checked = concord(&broker.url(), &["check", "--against", &head]).await;
     checked.good();
@@ -90,6 +92,13 @@ async fn a_system_at_work_is_copied_and_goes_on_in_an_empty_broker() {
     }
 }
 
+/// The configuration of the stream of events.
+async fn events(client: &async_nats::Client) -> Config {
+    let context = async_nats::jetstream::new(client.clone());
+    let stream = context.get_stream("CONCORD_EVENTS").await.unwrap();
+    stream.cached_info().config.clone()
+}
+
 async fn is_decided(installation: &TestInstallation, case: &str) {
     let case = CaseId::new(case).unwrap();
     installation.decision(&case, PATIENCE).await;
@@ -104,6 +113,13 @@ async fn copied_at_work(copy: &Path) -> BTreeMap<String, Value> {
     })
     .await;
     let client = installation.client();
+    // As versions before this one have made it.
+    let as_before = Config {
+        deny_delete: true,
+        ..events(client).await
+    };
+    let context = async_nats::jetstream::new(client.clone());
+    context.update_stream(as_before).await.unwrap();
     let _agents = analysts(client).await;
     for number in 0..4 {
         open(&installation, &format!("done-{number}"), false).await;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use concord_testkit::{Random, event_data, unique, wait_for};
+use concord_events::topology::StreamKind;
+use concord_testkit::{Random, event_data, stored, unique, wait_for};
 use concord_wire::subject::Service;
 use serde_json::json;
 
@@ -67,7 +68,7 @@ async fn killing_the_archivers_loses_nothing_and_doubles_nothing() {
     assert_eq!(checked["holds"], true, "{checked:#}");
 }
 
-/// Everything that the streams hold of a case's messages is removed by hand, as if the removal had been broken off there.
+/// The messages of a case and its first event are removed by hand, as if the removal had been broken off there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removal_that_is_broken_off_is_finished_and_nobody_sees_it() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -97,13 +98,22 @@ async fn a_removal_that_is_broken_off_is_finished_and_nobody_sees_it() {
     }
     let purged = event_data(client, "archive.log.purged").await;
     assert_eq!(purged.expect("the stream is read"), [json!(null); 0]);
-    let messages = async_nats::jetstream::new(client.clone())
-        .get_stream("CONCORD_MESSAGES")
-        .await
-        .expect("the stream");
-    let filter = format!("concord.v1.msg.{case}.>");
-    let removed_now = messages.purge().filter(filter).await.expect("it is purged");
-    assert!(removed_now.purged > 0);
+    for (kind, name, filter, most) in [
+        (StreamKind::Messages, "CONCORD_MESSAGES", "msg", usize::MAX),
+        (StreamKind::Events, "CONCORD_EVENTS", "event.case", 1),
+    ] {
+        let stream = async_nats::jetstream::new(client.clone())
+            .get_stream(name)
+            .await
+            .expect("the stream");
+        let filter = format!("concord.v1.{filter}.{case}.>");
+        let found = stored(client, kind, &filter).await.expect("it is read");
+        assert!(found.len() > 1);
+        for message in found.iter().take(most) {
+            let deleted = stream.delete_message(message.sequence).await;
+            assert!(deleted.expect("it is deleted"));
+        }
+    }
 
     // A file that was written when another replica was faster, or before a crash.
     let mut files = std::fs::read_dir(place.join("segments")).expect("a folder");

@@ -7,6 +7,7 @@ mod removed;
 mod s3;
 mod s3_server;
 mod stage;
+mod streams;
 mod views;
 
 use std::time::Duration;

@@ -10,7 +10,7 @@ use concord_runtime::broker::subject_reader::SubjectReader;
 use concord_runtime::broker::{log_reader, provision};
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::TestBroker;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const KIND: StreamKind = StreamKind::Messages;
@@ -106,9 +106,26 @@ async fn a_part_is_read_as_it_stands_in_the_whole() {
     let sequences: Vec<u64> = last.iter().map(|one| one.sequence).collect();
     assert_eq!(sequences, [1_202, 1_203, 1_204]);
     assert_eq!(last[1], whole[601]);
-    let found = reader.at(KIND, whole[7].sequence).await.unwrap();
-    assert_eq!(found.map(|one| one.archived(KIND)), Some(whole[7].clone()));
-    assert!(reader.at(KIND, 9_999).await.unwrap().is_none());
+    // With headers that pretend, without any, and with one.
+    let sequences = whole[..7].iter().map(|message| message.sequence);
+    let found = reader.at(KIND, sequences.chain([9_999])).await.unwrap();
+    let found = found.iter().map(|message| message.archived(KIND));
+    assert_eq!(found.collect::<Vec<_>>(), whole[..7]);
+}
+
+/// The broker lists the last messages of a thousand subjects at once, and refuses more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_many_subjects_is_read_too() {
+    let test_broker = TestBroker::start().await;
+    let broker = connected(&test_broker).await;
+    for number in 0..1_100 {
+        let subject = subject("c-1", &format!("kind-{number}"));
+        let stored = broker.jetstream.publish(subject, "".into()).await.unwrap();
+        stored.await.unwrap();
+    }
+    let read = by_subject(&broker, "c-1").await;
+    assert_eq!(read.len(), 1_100);
+    assert_eq!(read, by_log(&broker, "c-1").await);
 }
 
 /// A message that says of itself that there is no message ends nothing.
@@ -127,7 +144,14 @@ async fn a_message_that_looks_like_the_end_is_a_message() {
         let address = test_broker.url().replace("nats://", "");
         let mut raw = TcpStream::connect(address).await.unwrap();
         raw.write_all(text.as_bytes()).await.unwrap();
-        raw.flush().await.unwrap();
+        // A connection that is closed before the broker has read from it takes along what was sent.
+        let mut heard = String::new();
+        while !heard.contains("PONG\r\n") {
+            let mut buffer = [0; 4096];
+            let length = raw.read(&mut buffer).await.unwrap();
+            assert!(length > 0, "the broker hung up: {heard}");
+            heard.push_str(&String::from_utf8_lossy(&buffer[..length]));
+        }
         let stored = broker
             .jetstream
             .publish(subject("c-1", "finding"), "after".into());
@@ -137,4 +161,8 @@ async fn a_message_that_looks_like_the_end_is_a_message() {
     let bodies: Vec<&[u8]> = read.iter().map(|message| &*message.payload).collect();
     assert_eq!(bodies.iter().filter(|body| **body == b"after").count(), 2);
     assert_eq!(read.len(), 4, "{read:#?}");
+    let mut reader = SubjectReader::new(&broker).await.unwrap();
+    let found = reader.at(KIND, 1..=4).await.unwrap();
+    let found = found.iter().map(|message| message.archived(KIND));
+    assert_eq!(found.collect::<Vec<_>>(), read);
 }

@@ -9,7 +9,8 @@
 //! 4. After a while what is sealed is read back, compared, and removed from the streams; then `purged` is appended.
 
 mod gather;
-mod purge;
+mod read_through;
+mod removal;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -21,7 +22,9 @@ use concord_domain::aggregates::archive::{ArchiveInput, ArchiveMachine, ArchiveS
 use concord_domain::aggregates::head::{HeadMachine, head_id};
 use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::StreamKind;
-use concord_events::{Aggregate, SEGMENT_AGGREGATES_MAX, SEGMENT_CASES_MAX};
+use concord_events::{
+    Aggregate, SEGMENT_AGGREGATES_MAX, SEGMENT_CASES_MAX, SegmentSealed, SegmentsPurged,
+};
 use concord_runtime::broker::log_reader;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::ports::Clock;
@@ -33,6 +36,8 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use crate::TimerSettings;
 use gather::Ends;
+use read_through::ReadThrough;
+use removal::Removal;
 
 /// How often is looked whether there is something to archive, or to remove.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
@@ -58,6 +63,8 @@ pub(crate) struct Archiver {
     next: u64,
     /// Cases that were decided or cancelled, and when to look at them.
     candidates: BTreeMap<CaseId, Timestamp>,
+    /// What the consumers of this round have read.
+    read: ReadThrough,
     sealed: Counter,
     purged: Counter,
     waiting: Gauge,
@@ -90,6 +97,7 @@ impl Archiver {
             archive,
             next: 1,
             candidates: BTreeMap::new(),
+            read: ReadThrough::default(),
             runner: runner.clone(),
             sealed,
             purged,
@@ -126,29 +134,58 @@ impl Archiver {
 
     async fn round(&mut self) -> Result<(), AnyError> {
         self.find().await?;
+        self.read = ReadThrough::default();
+        let removal = Removal::new(&self.runner, &self.archive).await?;
+        let mut failed = None;
         loop {
             let state = self.state.load(&archive_id()).await?.state;
-            if !self.seal(&state).await? {
-                break;
+            let due = self.due(&state).filter(|_| failed.is_none());
+            // At the same time, so that the streams do not grow while cases are decided as fast as they can be.
+            let at_once = due.as_ref().filter(|_| !removal.is_dear());
+            let (sealed, purged) = tokio::join!(self.seal(&state), removal.segment(at_once));
+            let sealed = sealed?;
+            // What cannot be removed hinders nobody from sealing.
+            let mut purged = purged.unwrap_or_else(|error| {
+                failed = Some(error);
+                None
+            });
+            if !sealed && removal.is_dear() {
+                purged = removal.segment(due.as_ref()).await?;
             }
-        }
-        let state = self.state.load(&archive_id()).await?.state;
-        let now = self.runner.ports.now();
-        for (number, waiting) in state.waiting {
-            if now.millis_since(waiting.since) < PURGE_AFTER_MS {
-                break;
-            }
-            let purged = purge::segment(&self.runner, &self.archive, &waiting.sealed).await?;
-            let cases = waiting.sealed.cases.len() - purged.kept.len();
-            let kept = purged.kept.iter().cloned();
-            self.candidates.extend(kept.map(|case| (case, now)));
-            let cause = format!("purged/{number}/{}", self.runner.ports.unique_id());
-            if self.step(&cause, &ArchiveInput::Purge(purged)).await? {
-                self.purged.inc_by(cases as u64);
+            match (due, purged) {
+                (Some(due), Some(purged)) => self.removed(&due, purged).await?,
+                _ if !sealed => break,
+                _ => {}
             }
         }
         self.waiting
             .set(i64::try_from(self.candidates.len()).unwrap_or(i64::MAX));
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// The first segment that waits to be removed from the streams, if it has waited long enough.
+    fn due(&self, state: &ArchiveState) -> Option<SegmentSealed> {
+        let now = self.runner.ports.now();
+        let (_, waiting) = state.waiting.first_key_value()?;
+        let is_due = now.millis_since(waiting.since) >= PURGE_AFTER_MS;
+        is_due.then(|| waiting.sealed.clone())
+    }
+
+    /// Takes into account that a segment was removed from the streams.
+    async fn removed(
+        &mut self,
+        sealed: &SegmentSealed,
+        purged: SegmentsPurged,
+    ) -> Result<(), AnyError> {
+        let now = self.runner.ports.now();
+        let cases = sealed.cases.len() - purged.kept.len();
+        let kept = purged.kept.iter().cloned();
+        self.candidates.extend(kept.map(|case| (case, now)));
+        let number = sealed.number;
+        let cause = format!("purged/{number}/{}", self.runner.ports.unique_id());
+        if self.step(&cause, &ArchiveInput::Purge(purged)).await? {
+            self.purged.inc_by(cases as u64);
+        }
         Ok(())
     }
 
@@ -212,7 +249,7 @@ impl Archiver {
         if cases.is_empty() {
             return Ok(true);
         }
-        if let Some(consumer) = purge::behind(&self.runner.broker, &cases).await? {
+        if let Some(consumer) = self.read.behind(&self.runner.broker, &cases).await? {
             tracing::info!(%consumer, "Cases are not archived yet: this consumer has not read all of them.");
             return Ok(true);
         }

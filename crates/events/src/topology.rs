@@ -94,7 +94,7 @@ impl StreamKind {
                 "What is said at priority critical or system_critical, so that no backlog delays it."
             }
             Self::Events => {
-                "Events: the system of record. No age limit; messages cannot be deleted one by one."
+                "Events: the system of record. No age limit; what is archived is deleted."
             }
             Self::Timers => "Deadlines held and delivered by the broker's scheduler.",
             Self::Memory => {
@@ -170,8 +170,6 @@ pub struct StreamDefinition {
     pub bytes_max: Option<u64>,
     /// How long a `Nats-Msg-Id` is remembered.
     pub duplicate_window: Duration,
-    /// Whether deleting single messages is forbidden.
-    pub deny_delete: bool,
     /// Whether the broker's scheduler works on it.
     pub schedules: bool,
     /// How many copies are kept.
@@ -249,7 +247,6 @@ impl Layout {
                 Some(all / 100 * percent)
             }),
             duplicate_window: Duration::from_secs(120),
-            deny_delete: kind == StreamKind::Events,
             schedules: kind == StreamKind::Timers,
             replicas: self.choices.replicas,
         }

@@ -206,16 +206,10 @@ fn kept(stream: &StreamDefinition) -> String {
 }
 
 fn also(stream: &StreamDefinition) -> String {
-    let notes = [
-        (stream.deny_delete, "messages cannot be deleted"),
-        (stream.schedules, "holds schedules"),
-    ];
-    notes
-        .iter()
-        .filter(|(holds, _)| *holds)
-        .map(|(_, note)| *note)
-        .collect::<Vec<_>>()
-        .join("; ")
+    if stream.schedules {
+        return "holds schedules".to_owned();
+    }
+    String::new()
 }
 
 fn duration(duration: Duration) -> String {

@@ -3,8 +3,9 @@
 use concord_events::subject::{SystemFilters, SystemSubject, matches};
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
-use concord_runtime::Broker;
 use concord_runtime::event_store::archived::{Archived, ArchivedMessages};
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::{Broker, Consistency, EventStore};
 use concord_wire::subject::SubjectSpace;
 use concord_wire::{CaseId, Token};
 
@@ -106,8 +107,27 @@ fn may_be_archived(scope: &Scope, subjects: &SubjectSpace) -> bool {
     }
 }
 
+/// The events of an aggregate: those in the stream, or in their place what is archived.
+pub(super) async fn load<E: AggregateEvent>(
+    broker: &Broker,
+    store: &NatsEventStore,
+    id: &Token,
+) -> Result<Vec<StoredEvent<E>>, Failure> {
+    match store.load::<E>(id, 0, Consistency::Leader).await {
+        Ok(loaded) if !loaded.records.is_empty() => Ok(loaded.records),
+        // Or a part of it is removed just now, and the rest names what is gone.
+        loaded => {
+            let archived = events(broker, id).await?;
+            if archived.is_empty() {
+                loaded?;
+            }
+            Ok(archived)
+        }
+    }
+}
+
 /// The archived events of an aggregate; empty where it is not archived.
-pub(super) async fn events<E: AggregateEvent>(
+async fn events<E: AggregateEvent>(
     broker: &Broker,
     id: &Token,
 ) -> Result<Vec<StoredEvent<E>>, Failure> {

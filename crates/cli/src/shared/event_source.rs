@@ -12,11 +12,11 @@ use concord_domain::Machine;
 use concord_domain::machine::Versioned;
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, StoredEvent};
+use concord_runtime::Broker;
 use concord_runtime::event_store::archived::ArchivedPart;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::clock;
 use concord_runtime::service::reading::{EventsRequest, MessagesRequest, Page, PageItem};
-use concord_runtime::{Broker, Consistency, EventStore};
 use concord_wire::subject::{Lane, Service};
 use concord_wire::{AgentId, CaseId, Recipient, Token};
 use futures::stream::{BoxStream, StreamExt, select, try_unfold};
@@ -122,13 +122,7 @@ impl EventSource {
         id: &Token,
     ) -> Result<(M::State, Vec<StoredEvent<M::Event>>), Failure> {
         let events = match self {
-            Self::Streams(broker, store) => {
-                let loaded = store.load::<M::Event>(id, 0, Consistency::Leader).await?;
-                match loaded.records.is_empty() {
-                    true => archive_reader::events(broker, id).await?,
-                    false => loaded.records,
-                }
-            }
+            Self::Streams(broker, store) => archive_reader::load(broker, store, id).await?,
             Self::Services(_) => {
                 let aggregate = <M::Event as concord_events::AggregateEvent>::AGGREGATE;
                 let mut events = Vec::new();
@@ -138,6 +132,11 @@ impl EventSource {
                     Ok(())
                 })
                 .await?;
+                // A part of what is removed just now: its first event is gone.
+                let is_part = |first: &StoredEvent<_>| !first.meta.earlier.is_empty();
+                if events.first().is_some_and(is_part) {
+                    events.clear();
+                }
                 events
             }
         };

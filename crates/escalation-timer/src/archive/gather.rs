@@ -1,7 +1,6 @@
 //! Everything that is stored of cases, and whether they are over.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 use concord_archive::{ArchivedMessage, CaseContents};
 use concord_domain::Versioned;
@@ -15,8 +14,8 @@ use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, EventMeta, FiredBy, SealedAggregate, StoredEvent};
 use concord_runtime::Broker;
+use concord_runtime::broker::Unavailable;
 use concord_runtime::broker::subject_reader::SubjectReader;
-use concord_runtime::broker::{Unavailable, log_reader};
 use concord_wire::subject::{Lane, Subject};
 use concord_wire::{CaseId, MessageType, Timestamp, Token, dialect};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -26,8 +25,8 @@ pub(super) type Ends = BTreeMap<StreamKind, u64>;
 
 type Id = (Aggregate, Token);
 
-/// Cases that are read at the same time.
-const CASES_AT_ONCE: usize = 8;
+/// Cases that are read, or removed, at the same time.
+pub(super) const CASES_AT_ONCE: usize = 16;
 
 /// The aggregates that have the id of their case.
 const OWN: [Aggregate; 6] = [
@@ -61,14 +60,8 @@ pub(super) async fn read(
     before: Timestamp,
     ends: &Ends,
 ) -> Result<Found, Unavailable> {
-    let gathered = cases.into_iter().map(|case| (case, Gathered::default()));
-    let mut gathered: BTreeMap<CaseId, Gathered> = gathered.collect();
-    for lane in Lane::ALL {
-        add_messages(broker, lane, &mut gathered).await?;
-    }
-    let cases = gathered.into_iter();
-    let cases = cases.map(|(case, gathered)| with_events(broker, case, gathered));
-    let mut cases = stream::iter(cases.collect::<Vec<_>>()).buffered(CASES_AT_ONCE);
+    let cases = cases.into_iter().map(|case| of_case(broker, case));
+    let mut cases = stream::iter(cases).buffered(CASES_AT_ONCE);
     let mut found = Found {
         finished: Vec::new(),
         gone: Vec::new(),
@@ -83,36 +76,18 @@ pub(super) async fn read(
     Ok(found)
 }
 
-/// Reads the messages of all these cases: the broker searches the stream once for all of them.
-async fn add_messages(
-    broker: &Broker,
-    lane: Lane,
-    cases: &mut BTreeMap<CaseId, Gathered>,
-) -> Result<(), Unavailable> {
-    let (kind, subjects) = (StreamKind::of_lane(lane), broker.subjects());
-    let filters = cases.keys().map(|case| subjects.transcript(lane, case));
-    let filters: Vec<String> = filters.collect();
-    log_reader::read_matching(broker, kind, &filters, 1, |message| {
-        if let Ok(Subject::Message {
-            case: Some(case), ..
-        }) = subjects.parse(&message.subject)
-            && let Some(gathered) = cases.get_mut(&case)
-        {
-            gathered.messages.push(message.archived(kind));
-        }
-        ControlFlow::Continue(())
-    })
-    .await
-}
-
-/// Reads the events of one case, and then those that they name. They are not searched for: a case has some ten aggregates of which most
-/// have no event, and what the broker does for a reader with many filters grows with the square of their number.
-async fn with_events(
-    broker: &Broker,
-    case: CaseId,
-    mut gathered: Gathered,
-) -> Result<(CaseId, Gathered), Unavailable> {
+/// Reads the messages and events of one case, and then the events that they name. They are not searched for: a case has some ten
+/// aggregates of which most have no event, and what the broker does for a reader with many filters grows with the square of their number.
+async fn of_case(broker: &Broker, case: CaseId) -> Result<(CaseId, Gathered), Unavailable> {
     let mut reader = SubjectReader::new(broker).await?;
+    let mut gathered = Gathered::default();
+    for lane in Lane::ALL {
+        let kind = StreamKind::of_lane(lane);
+        let filter = broker.subjects().transcript(lane, &case);
+        let read = reader.read(kind, &filter).await?;
+        let archived = read.iter().map(|message| message.archived(kind));
+        gathered.messages.extend(archived);
+    }
     let own = OWN.map(|kind| (kind, case.token()));
     let named = gathered.requests(broker).into_iter().chain(own).collect();
     gathered.add_events(&mut reader, broker, named).await?;
@@ -143,16 +118,17 @@ async fn whole(
     let kind = StreamKind::Events;
     let with_sequence = |message: ArchivedMessage| (message.sequence, message);
     let mut known: BTreeMap<u64, ArchivedMessage> = last.into_iter().map(with_sequence).collect();
-    'search: while let Some(missing) = missing(&known) {
+    while let Some(missing) = missing(&known) {
         if missing.is_empty() {
             return Ok(known.into_values().collect());
         }
-        for sequence in missing {
-            let Some(found) = reader.at(kind, sequence).await? else {
-                break 'search;
-            };
-            known.insert(sequence, found.archived(kind));
+        let count = missing.len();
+        let found = reader.at(kind, missing).await?;
+        if found.len() < count {
+            break;
         }
+        let found = found.iter().map(|message| message.archived(kind));
+        known.extend(found.map(with_sequence));
     }
     let read = reader.read(kind, filter).await?;
     Ok(read.iter().map(|message| message.archived(kind)).collect())

@@ -2,7 +2,7 @@
 
 use concord_wire::subject::{Lane, Permissions, Service, SubjectForm};
 
-use super::Layout;
+use super::{Layout, StreamKind};
 use crate::Aggregate;
 use crate::subject::{ReplicaVerb, SystemSubject};
 
@@ -78,12 +78,18 @@ impl Layout {
             "STREAM.INFO.*",
             "STREAM.CREATE.*",
             "STREAM.MSG.GET.*",
-            "STREAM.MSG.DELETE.*",
             "CONSUMER.>",
             "DIRECT.GET.>",
         ]
         .map(|verb| format!("$JS.API.{verb}"))
         .into();
+        // What no client can parse is taken out of a stream; of events that is left to whoever archives them.
+        let others = StreamKind::ALL
+            .into_iter()
+            .filter(|kind| *kind != StreamKind::Events || service == Service::EscalationTimer);
+        asked.extend(
+            others.map(|kind| format!("$JS.API.STREAM.MSG.DELETE.{}", self.stream_name(kind))),
+        );
         // To acknowledge, and to say that more can be taken of what is read from a bucket.
         asked.extend(["$JS.ACK.>", "$JS.FC.>"].map(str::to_owned));
         if service == Service::EscalationTimer {
@@ -116,6 +122,14 @@ mod tests {
         assert!(may(timer, "timer.>") && !may(timer, "event.case.>"));
         assert!(may(Service::AgentAdapter, "urgent.>"), "for whom it hosts");
         assert!(may(timer, "replica.take.escalation-timer.*"));
+        let may_delete = |service, stream: &str| {
+            let permissions = layout.service_permissions(service);
+            permissions
+                .publish
+                .contains(&format!("$JS.API.STREAM.MSG.DELETE.CONCORD_{stream}"))
+        };
+        assert!(may_delete(coordinator, "MESSAGES") && !may_delete(coordinator, "EVENTS"));
+        assert!(may_delete(timer, "EVENTS"));
     }
 
     #[test]

@@ -32,9 +32,6 @@ pub async fn plan(broker: &Broker) -> Result<Vec<Change>, Unavailable> {
 fn change(deviation: Deviation) -> Change {
     let impossible = match (deviation.property, deviation.found.as_str()) {
         ("retention", _) => Some("how a stream keeps messages is fixed when it is made"),
-        ("deny_delete", "true") => {
-            Some("that nothing is deleted from a stream is never taken back")
-        }
         ("allow_msg_schedules", "true") => {
             Some("that a stream takes schedules is never taken back")
         }
@@ -101,7 +98,6 @@ async fn update(broker: &Broker, found: &Config, expected: &Config) -> Result<()
             _ => found.discard,
         },
         duplicate_window: expected.duplicate_window,
-        deny_delete: found.deny_delete || expected.deny_delete,
         allow_direct: expected.allow_direct,
         allow_message_schedules: found.allow_message_schedules || expected.allow_message_schedules,
         allow_message_ttl: found.allow_message_ttl || expected.allow_message_ttl,

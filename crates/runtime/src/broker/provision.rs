@@ -196,7 +196,6 @@ pub(super) fn config(definition: &StreamDefinition) -> Config {
         max_age: definition.max_age.unwrap_or_default(),
         max_messages_per_subject: definition.max_messages_per_subject.unwrap_or(-1),
         duplicate_window: definition.duplicate_window,
-        deny_delete: definition.deny_delete,
         allow_direct: true,
         allow_message_schedules: definition.schedules,
         allow_message_ttl: definition.schedules,
@@ -246,7 +245,6 @@ pub(super) fn compare(definition: &StreamDefinition, found: &Config) -> Vec<Devi
             found.duplicate_window,
             expected.duplicate_window,
         ),
-        row("deny_delete", found.deny_delete, expected.deny_delete),
         row("allow_direct", found.allow_direct, expected.allow_direct),
         row(
             "allow_msg_schedules",

@@ -1,19 +1,24 @@
 //! Reading what a stream holds on some subjects, without a consumer: for whoever looks at many small parts of a stream. A consumer
 //! costs the broker more than such a part, and one with many filters far more.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
 use async_nats::{HeaderMap, Message, StatusCode, Subscriber};
 use concord_events::topology::StreamKind;
 use concord_wire::Timestamp;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::broker::connection::REQUEST_TIMEOUT;
-use crate::broker::log_reader::LogMessage;
+use crate::broker::log_reader::{self, LogMessage};
 use crate::broker::{Broker, Operation, Unavailable};
 
 /// Messages that are asked for at once.
 const BATCH: usize = 500;
+/// Subjects of which the broker gives the last messages at once; it allows a few more.
+const LAST_MAX: usize = 1_000;
 /// The broker has sent all that it sends for a request.
 const END_OF_BATCH: u16 = 204;
 
@@ -26,7 +31,11 @@ mod header {
     pub(super) const PENDING: &str = "Nats-Num-Pending";
     /// The sequence of the message before it in the batch; 0 for the first.
     pub(super) const BEFORE: &str = "Nats-Last-Sequence";
-    pub(super) const ALL: [&str; 6] = ["Nats-Stream", SUBJECT, SEQUENCE, TIME, PENDING, BEFORE];
+    /// Those of a message that was asked for by its sequence.
+    pub(super) const OF_ONE: [&str; 4] = ["Nats-Stream", SUBJECT, SEQUENCE, TIME];
+    /// Those of a message in a batch.
+    pub(super) const OF_BATCH: [&str; 6] =
+        ["Nats-Stream", SUBJECT, SEQUENCE, TIME, PENDING, BEFORE];
 }
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
@@ -53,21 +62,68 @@ impl SubjectReader {
         })
     }
 
-    /// What a stream holds on subjects that match `filter`, in order, as some copy of the stream has it, which may lag.
+    /// What a stream holds on subjects that match `filter`, in order. For few subjects: they are listed, and where one has a single message,
+    /// that is the last of it. To search for what matches a filter with wildcards costs the broker far more.
     pub async fn read(
         &mut self,
         kind: StreamKind,
         filter: &str,
     ) -> Result<Vec<LogMessage>, Unavailable> {
-        self.read_by(
-            kind,
-            |next| json!({ "batch": BATCH, "seq": next, "next_by_subj": filter }),
-        )
-        .await
+        let counts = self.counts(kind, filter).await?;
+        if counts.len() > LAST_MAX {
+            return self.read_matching(kind, filter).await;
+        }
+        let stored: usize = counts.values().sum();
+        if stored == 0 {
+            return Ok(Vec::new());
+        }
+        let mut read = self.last_of_each(kind, &[filter.to_owned()]).await?;
+        read.retain(|message| counts.get(&message.subject) == Some(&1));
+        for (subject, _) in counts.iter().filter(|(_, count)| **count > 1) {
+            let request = |next| json!({ "batch": BATCH, "seq": next, "next_by_subj": subject });
+            read.extend(self.read_by(kind, request).await?);
+        }
+        read.sort_by_key(|message| message.sequence);
+        // The leader has counted, and any copy has answered.
+        if read.len() < stored {
+            let lags = format!(
+                "{stored} messages are stored, and a copy has {}",
+                read.len()
+            );
+            return Err(Operation::ReadMessage.failed(lags));
+        }
+        Ok(read)
     }
 
-    /// The last message on each subject that matches one of `filters`, in order. For few subjects, but in a stream of many it takes the
-    /// broker a fifth of what [`Self::read`] does.
+    /// How many messages there are on each subject.
+    async fn counts(
+        &self,
+        kind: StreamKind,
+        filter: &str,
+    ) -> Result<BTreeMap<String, usize>, Unavailable> {
+        let stream = self.broker.stream(kind).await?;
+        let listed = stream.info_with_subjects(filter).await;
+        let listed = listed.map_err(|error| Operation::DescribeStream.failed(error))?;
+        let counts = listed.try_collect().await;
+        counts.map_err(|error| Operation::DescribeStream.failed(error))
+    }
+
+    async fn read_matching(
+        &self,
+        kind: StreamKind,
+        filter: &str,
+    ) -> Result<Vec<LogMessage>, Unavailable> {
+        let (filters, mut read) = ([filter.to_owned()], Vec::new());
+        log_reader::read_matching(&self.broker, kind, &filters, 1, |message| {
+            read.push(message);
+            ControlFlow::Continue(())
+        })
+        .await?;
+        Ok(read)
+    }
+
+    /// The last message on each subject that matches one of `filters`, in order, as some copy of the stream has it, which may lag. Fails
+    /// where there are more than 1,024 subjects.
     pub async fn last_of_each(
         &mut self,
         kind: StreamKind,
@@ -83,18 +139,37 @@ impl SubjectReader {
         .await
     }
 
-    /// The message at a sequence, which another one names; none where it is gone.
+    /// The messages at these sequences, which others name; without those that are gone.
     pub async fn at(
         &mut self,
         kind: StreamKind,
-        sequence: u64,
-    ) -> Result<Option<LogMessage>, Unavailable> {
-        // A batch of one, so that the broker adds the same to it.
-        let request = json!({ "batch": 1, "seq": sequence, "next_by_subj": ">" });
-        let mut read = Vec::new();
-        let batch = self.batch(kind, &request, &mut read).await;
-        batch.map_err(|error| Operation::ReadMessage.failed(error))?;
-        Ok(read.pop().filter(|found| found.sequence == sequence))
+        sequences: impl IntoIterator<Item = u64>,
+    ) -> Result<Vec<LogMessage>, Unavailable> {
+        let found = self.each(kind, sequences).await;
+        found.map_err(|error| Operation::ReadMessage.failed(error))
+    }
+
+    /// Asks for messages one by one, and for all before the first is there. Not for batches of one: for each of those the broker counts what
+    /// follows, through all subjects where something was removed from the stream.
+    async fn each(
+        &mut self,
+        kind: StreamKind,
+        sequences: impl IntoIterator<Item = u64>,
+    ) -> Result<Vec<LogMessage>, AnyError> {
+        let mut waiting = BTreeSet::new();
+        for sequence in sequences {
+            waiting.insert(self.ask(kind, &json!({ "seq": sequence })).await?);
+        }
+        let mut found = Vec::new();
+        while !waiting.is_empty() {
+            let answer = self.answer(|subject| waiting.remove(subject)).await?;
+            if text(&answer, header::SEQUENCE).is_ok() {
+                found.push(as_stored(answer, &header::OF_ONE)?);
+            } else if answer.status != Some(StatusCode::NOT_FOUND) {
+                return Err(refused(&answer));
+            }
+        }
+        Ok(found)
     }
 
     /// Reads until nothing is left; `request` is what is asked for from a sequence on.
@@ -120,31 +195,17 @@ impl SubjectReader {
         request: &Value,
         read: &mut Vec<LogMessage>,
     ) -> Result<u64, AnyError> {
-        self.asked += 1;
-        let answers = format!("{}.{}", self.inbox, self.asked);
-        let stream = self.broker.layout.stream_name(kind);
-        let subject = format!("$JS.API.DIRECT.GET.{stream}");
-        let (client, body) = (&self.broker.client, request.to_string().into());
-        client
-            .publish_with_reply(subject, answers.clone(), body)
-            .await?;
+        let answers = self.ask(kind, request).await?;
         let mut before = 0;
         loop {
-            let answer = timeout(REQUEST_TIMEOUT, self.answers.next()).await?;
-            let answer = answer.ok_or("the subscription ended")?;
-            if answer.subject.as_str() != answers {
-                continue;
-            }
+            let answer = self.answer(|subject| subject == answers).await?;
             // A stored message may have a status of its own, so it is known by what the broker has added.
             let is_message = text(&answer, header::SEQUENCE).is_ok();
             match answer.status {
                 _ if is_message => {}
                 Some(StatusCode::NOT_FOUND) => return Ok(0),
                 Some(status) if status.as_u16() == END_OF_BATCH => {}
-                status => {
-                    let why = answer.description.unwrap_or_default();
-                    return Err(format!("the broker gives no messages: {status:?} {why}").into());
-                }
+                _ => return Err(refused(&answer)),
             }
             // What was lost on the way must not pass for a gap.
             if number(&answer, header::BEFORE)? != before {
@@ -153,11 +214,43 @@ impl SubjectReader {
             if !is_message {
                 return number(&answer, header::PENDING);
             }
-            let message = as_stored(answer)?;
+            let message = as_stored(answer, &header::OF_BATCH)?;
             before = message.sequence;
             read.push(message);
         }
     }
+
+    /// Sends a request; the subject of its answers.
+    async fn ask(&mut self, kind: StreamKind, request: &Value) -> Result<String, AnyError> {
+        self.asked += 1;
+        let answers = format!("{}.{}", self.inbox, self.asked);
+        let stream = self.broker.layout.stream_name(kind);
+        let subject = format!("$JS.API.DIRECT.GET.{stream}");
+        let (client, body) = (&self.broker.client, request.to_string().into());
+        client
+            .publish_with_reply(subject, answers.clone(), body)
+            .await?;
+        Ok(answers)
+    }
+
+    /// The next answer that is expected on its subject; what is late for an earlier request is passed over.
+    async fn answer(
+        &mut self,
+        mut is_expected: impl FnMut(&str) -> bool,
+    ) -> Result<Message, AnyError> {
+        loop {
+            let answer = timeout(REQUEST_TIMEOUT, self.answers.next()).await?;
+            let answer = answer.ok_or("the subscription ended")?;
+            if is_expected(answer.subject.as_str()) {
+                return Ok(answer);
+            }
+        }
+    }
+}
+
+fn refused(answer: &Message) -> AnyError {
+    let why = answer.description.as_deref().unwrap_or_default();
+    format!("the broker gives no messages: {:?} {why}", answer.status).into()
 }
 
 fn text<'a>(of: &'a Message, name: &str) -> Result<&'a str, AnyError> {
@@ -170,14 +263,14 @@ fn number(of: &Message, name: &str) -> Result<u64, AnyError> {
     Ok(text(of, name)?.parse()?)
 }
 
-/// The message as it is stored. Headers of the same names that it has itself stand before those that the broker adds.
-fn as_stored(given: Message) -> Result<LogMessage, AnyError> {
+/// The message as it is stored. Headers of the same names that it has itself stand before those that the broker has `added`.
+fn as_stored(given: Message, added: &[&str]) -> Result<LogMessage, AnyError> {
     let sequence = number(&given, header::SEQUENCE)?;
     let subject = text(&given, header::SUBJECT)?.to_owned();
     let at = Timestamp::parse(text(&given, header::TIME)?)?;
     let mut headers = HeaderMap::new();
     for (name, values) in given.headers.iter().flat_map(HeaderMap::iter) {
-        let added = usize::from(header::ALL.contains(&name.as_ref()));
+        let added = usize::from(added.contains(&name.as_ref()));
         for value in values.iter().take(values.len() - added) {
             headers.append(name.clone(), value.clone());
         }

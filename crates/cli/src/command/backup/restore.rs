@@ -130,8 +130,12 @@ async fn each_piece(
 async fn restore(broker: &Broker, copy: &StreamCopy, args: &RestoreArgs) -> Result<(), Failure> {
     let stream = &copy.stream;
     let mut described = directory::read_description(&args.directory, stream)?;
-    if let (Some(replicas), Some(config)) = (args.replicas, described.get_mut("config")) {
-        config["num_replicas"] = json!(replicas);
+    if let Some(config) = described.get_mut("config") {
+        // In a stream that exists this is never taken back, and what is archived leaves it slowly. Earlier versions made such streams.
+        config["deny_delete"] = json!(false);
+        if let Some(replicas) = args.replicas {
+            config["num_replicas"] = json!(replicas);
+        }
     }
     let subject = format!("$JS.API.STREAM.RESTORE.{stream}");
     let begun = request::ask(broker, subject, &described).await?;
