@@ -180,6 +180,8 @@ async fn the_header_says_which_dialect_it_is() {
         .iter()
         .find(|letter| letter.header(dead::SUBJECT).contains(".ben."));
     assert_eq!(letter.map(|letter| letter.header(DIALECT)), Some("panel"));
+    // Who is told that a message is refused can rely on it that it is kept.
+    assert!(letter.is_some_and(|letter| letter.at <= error.at));
     // A body from which the dialect could not be guessed is read by its declaration.
     let minimal =
         json!({ "message_type": "response", "payload": { "summary": "fine", "risk_score": 20 } });
