@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use concord_domain::aggregates::case::CaseState;
 use concord_domain::aggregates::impact::{
-    DecisionMoved, ImpactInput, ImpactMachine, ImpactState, ReceivedAnalysis, debate_standings,
-    late_standings, part_standings, with_decisions,
+    DecisionMoved, ImpactInput, ImpactMachine, ReceivedAnalysis, assumption_standings,
+    debate_standings, part_standings, with_decisions,
 };
 use concord_domain::rules::impact::estimate::Standing;
 use concord_domain::rules::impact::graph::Source;
@@ -17,6 +17,9 @@ use concord_wire::payload::ConflictOutcome;
 use concord_wire::{CaseId, Envelope};
 
 use crate::shared::Shared;
+
+/// What stands, by what it stands of.
+type Standings = BTreeMap<Source, Standing>;
 
 impl<P: Ports> Shared<P> {
     /// Steps for an analysis, once its decisions were compared with those of the case.
@@ -45,8 +48,10 @@ impl<P: Ports> Shared<P> {
             DebateEvent::FellBack(fell) => (fell.case_id, fell.outcome),
             _ => return Ok(()),
         };
-        let standings =
-            |case: &CaseState, _: &ImpactState| debate_standings(case, &outcome.conflict_id);
+        let standings = |case: &CaseState| {
+            let late = BTreeMap::new();
+            (debate_standings(case, &outcome.conflict_id), late)
+        };
         self.assess(&record.meta, &case_id, Some(&outcome), standings)
             .await
     }
@@ -56,18 +61,25 @@ impl<P: Ports> Shared<P> {
         &self,
         record: &StoredEvent<CaseEvent>,
     ) -> Result<(), HandleError> {
-        let is_new = match &record.event {
-            CaseEvent::Decided(_) => true,
-            CaseEvent::DecisionChanged(changed) => !changed.change.changed.is_empty(),
+        // The debate that changed it is assessed when its end is heard of, by name of whoever ruled.
+        let (is_new, told_apart) = match &record.event {
+            CaseEvent::Decided(_) => (true, None),
+            CaseEvent::DecisionChanged(changed) => (
+                !changed.change.changed.is_empty(),
+                Some(&changed.outcome.conflict_id),
+            ),
             _ => return Ok(()),
         };
         let Ok(case_id) = CaseId::new(record.meta.id.as_str()) else {
             return Ok(());
         };
-        let standings = |case: &CaseState, analyses: &ImpactState| {
-            let late = late_standings(case, analyses);
-            let parts = is_new.then(|| part_standings(case)).into_iter().flatten();
-            parts.chain(late).collect()
+        let standings = |case: &CaseState| {
+            let parts = if is_new {
+                part_standings(case)
+            } else {
+                BTreeMap::new()
+            };
+            (parts, assumption_standings(case, told_apart))
         };
         self.assess(&record.meta, &case_id, None, standings).await
     }
@@ -77,7 +89,7 @@ impl<P: Ports> Shared<P> {
         meta: &EventMeta,
         case_id: &CaseId,
         outcome: Option<&ConflictOutcome>,
-        standings: impl Fn(&CaseState, &ImpactState) -> BTreeMap<Source, Standing>,
+        standings: impl Fn(&CaseState) -> (Standings, Standings),
     ) -> Result<(), HandleError> {
         let id = case_id.token();
         let analyses = self.analyses.load(&id).await?.state;
@@ -89,13 +101,15 @@ impl<P: Ports> Shared<P> {
             return Ok(());
         };
         let ruled_by = outcome.and_then(|outcome| outcome.ruled_by.as_ref());
+        let (standings, late) = standings(&case);
         let moved = DecisionMoved {
             case_id: case_id.clone(),
             opened_by: opened.opened_by.clone(),
             debate_id: outcome.map(|outcome| outcome.conflict_id.clone()),
             status: outcome.map(|outcome| outcome.status),
             by: ruled_by.map(|ruled| ruled.expert.clone()),
-            standings: standings(&case, &analyses),
+            standings,
+            late,
         };
         let context = self.service.of_event(meta.event_id.clone());
         let input = ImpactInput::Moved(Box::new(moved));

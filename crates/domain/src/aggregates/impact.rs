@@ -58,7 +58,7 @@ pub mod rerun;
 
 pub use assess::{DecisionMoved, TOLD_MAX, moved};
 pub use decisions::{
-    all_standings, debate_standings, late_standings, part_standings, with_decisions,
+    all_standings, assumption_standings, debate_standings, part_standings, with_decisions,
 };
 pub use estimating::{EstimateResult, reports};
 pub use rerun::{Run, StartRerun, StepResult};

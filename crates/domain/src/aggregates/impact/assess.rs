@@ -31,12 +31,20 @@ pub struct DecisionMoved {
     pub by: Option<AgentId>,
     /// What stands now of what has changed.
     pub standings: BTreeMap<Source, Standing>,
+    /// What stands of assumptions, told where it is in no report yet: a debate may end before its case knows what it is about.
+    pub late: BTreeMap<Source, Standing>,
 }
 
 /// The event by which a change is assessed; none where it affects no analysis.
 pub(super) fn assessed(state: &ImpactState, moved: &DecisionMoved) -> Option<ImpactAssessed> {
     let graph = &state.graph;
-    let mut changed = changes(graph, &moved.standings);
+    let is_late = |(source, standing): &(&Source, &Standing)| {
+        graph.dependants(source).next().is_some() && state.reported.get(source) != Some(standing)
+    };
+    let late = moved.late.iter().filter(is_late);
+    let mut all = moved.standings.clone();
+    all.extend(late.map(|(source, standing)| (source.clone(), standing.clone())));
+    let mut changed = changes(graph, &all);
     changed.truncate(CHANGES_MAX);
     // As the event says it, so that whoever reads it comes to the same.
     let standings = standings(&changed);
@@ -186,5 +194,6 @@ pub fn moved(assessed: &ImpactAssessed) -> DecisionMoved {
         status: assessed.status,
         by: assessed.by.clone(),
         standings: standings(&assessed.changed),
+        late: BTreeMap::new(),
     }
 }

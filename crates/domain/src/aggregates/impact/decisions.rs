@@ -8,7 +8,6 @@ use concord_wire::payload::{
 use concord_wire::{AgentId, DebateId, Fault};
 use serde_json::Value;
 
-use super::ImpactState;
 use super::publish::{PARAMETERS, some_of};
 use crate::aggregates::case::{CaseState, confidence_of, everyone_in};
 use crate::rules::impact::estimate::Standing;
@@ -212,18 +211,21 @@ pub fn part_standings(case: &CaseState) -> BTreeMap<Source, Standing> {
     BTreeMap::from([(Source::Decision(case_id.token()), standing)])
 }
 
-/// What stands of assumptions and is in no report yet: a debate may end before its case knows what it is about.
-pub fn late_standings(case: &CaseState, state: &ImpactState) -> BTreeMap<Source, Standing> {
+/// What stands of the assumptions that debates were about. Left out is what `told_apart` has decided, where its own end is told of.
+pub fn assumption_standings(
+    case: &CaseState,
+    told_apart: Option<&DebateId>,
+) -> BTreeMap<Source, Standing> {
     let debates = case.outcomes.keys();
-    let standings = debates.flat_map(|debate| debate_standings(case, debate));
-    let is_late = |source: &Source, standing: &Standing| {
-        matches!(source, Source::Assumption(_))
-            && state.graph.dependants(source).next().is_some()
-            && state.reported.get(source) != Some(standing)
-    };
+    let mut standings: BTreeMap<Source, Standing> = debates
+        .flat_map(|debate| debate_standings(case, debate))
+        .filter(|(source, _)| matches!(source, Source::Assumption(_)))
+        .collect();
+    if let Some(debate) = told_apart {
+        let of_it = debate_standings(case, debate);
+        standings.retain(|source, _| !of_it.contains_key(source));
+    }
     standings
-        .filter(|(source, standing)| is_late(source, standing))
-        .collect()
 }
 
 /// What stands in the case of whatever its analyses use.

@@ -241,6 +241,7 @@ mod assessing {
             ]),
             debate_id: Some(debate),
             status: Some(Status::Overridden),
+            late: BTreeMap::new(),
             by: Some(agent("eva")),
         }))
     }
@@ -269,6 +270,29 @@ mod assessing {
         assert!((delta - 0.10).abs() < 1e-9, "{delta}");
         let mut nobody = Story::<ImpactMachine>::of("c-1");
         assert_eq!(hears(&mut nobody, "e-1", 28.0), "ignored: already_done");
+    }
+
+    /// The two reports of an override can come at the same time: what the first has said is not said again.
+    #[test]
+    fn what_is_late_is_told_only_if_it_is_in_no_report_yet() {
+        let late = |to: f64| match moved(to) {
+            ImpactInput::Moved(mut moved) => {
+                let (_, standing) = moved.standings.pop_last().unwrap();
+                moved.standings.clear();
+                moved.late = BTreeMap::from([
+                    (Source::assumption("nobody's"), standing.clone()),
+                    (Source::assumption("operating_margin"), standing),
+                ]);
+                ImpactInput::Moved(moved)
+            }
+            other => other,
+        };
+        let mut story = published();
+        assert_eq!(story.hears(&happened("e-1", 9), &moved(28.0)), "assessed");
+        let again = story.hears(&happened("e-2", 9), &late(28.0));
+        assert_eq!(again, "ignored: already_done");
+        assert_eq!(story.hears(&happened("e-3", 9), &late(26.0)), "assessed");
+        assert_eq!(assessed(&story).changed.len(), 1);
     }
 
     #[test]

@@ -42,6 +42,7 @@ fn moved(story: &mut Story<ImpactMachine>, id: &str, to: f64) -> String {
         status: None,
         by: None,
         standings: BTreeMap::from([(Source::assumption("margin"), standing)]),
+        late: BTreeMap::new(),
     }));
     story.hears(&happened(id, 9), &moved)
 }
