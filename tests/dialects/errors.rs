@@ -173,15 +173,17 @@ async fn the_header_says_which_dialect_it_is() {
         .await;
     let error = stage.error("ben").await;
     assert_eq!(error.header(DIALECT), "panel");
-    let letters = dead_letters(stage.installation.client())
-        .await
-        .expect("the stream can be read");
-    let letter = letters
-        .iter()
-        .find(|letter| letter.header(dead::SUBJECT).contains(".ben."));
-    assert_eq!(letter.map(|letter| letter.header(DIALECT)), Some("panel"));
-    // Who is told that a message is refused can rely on it that it is kept.
-    assert!(letter.is_some_and(|letter| letter.at <= error.at));
+    // Its sender is told first: what is kept was told.
+    let letter = wait_for("the dead letter", PATIENCE, async || {
+        let letters = dead_letters(stage.installation.client()).await?;
+        let of_ben = |letter: &Stored| letter.header(dead::SUBJECT).contains(".ben.");
+        letters
+            .into_iter()
+            .find(of_ben)
+            .ok_or_else(|| "none".to_owned())
+    })
+    .await;
+    assert_eq!(letter.header(DIALECT), "panel");
     // A body from which the dialect could not be guessed is read by its declaration.
     let minimal =
         json!({ "message_type": "response", "payload": { "summary": "fine", "risk_score": 20 } });

@@ -63,8 +63,8 @@ pub async fn keep_failed<P: Ports>(
         format!("The message could not be processed: {why}."),
         "It is kept; the operator can send it again with `concord dead retry`.",
     );
-    keep(context, delivery, &fault, reason).await?;
-    reject::tell_sender(context, delivery, &fault).await
+    reject::tell_sender(context, delivery, &fault).await?;
+    keep(context, delivery, &fault, reason).await
 }
 
 fn describe(mut headers: Headers, delivery: &Delivery, fault: &Fault, now: Timestamp) -> Headers {

@@ -20,16 +20,16 @@ use crate::ports::Ports;
 /// Suffix of the `message_id` of a refusal, which follows from the place of the refused message in its stream.
 pub const SUFFIX: &str = "refused";
 
-/// Refuses a delivery. It is kept before its sender is told: who has been told can rely on it.
+/// Refuses a delivery. Its sender is told first: what is handled again may not be refused again, and what is kept was told.
 pub async fn refuse<P: Ports>(
     context: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
 ) -> Result<(), Error> {
     tracing::info!(subject = %delivery.subject, sequence = delivery.sequence, %fault, "Refused a message.");
+    tell_sender(context, delivery, fault).await?;
     let reason = DeadReason::from(fault.code);
     crate::delivery::dead_letter::keep(context, delivery, fault, reason).await?;
-    tell_sender(context, delivery, fault).await?;
     context.count_dead(reason);
     Ok(())
 }
