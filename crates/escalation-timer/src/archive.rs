@@ -14,6 +14,7 @@ mod removal;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use concord_archive::{Archive, CaseContents, SegmentPlace, pack};
@@ -141,7 +142,7 @@ impl Archiver {
             let state = self.state.load(&archive_id()).await?.state;
             let due = self.due(&state).filter(|_| failed.is_none());
             // At the same time, so that the streams do not grow while cases are decided as fast as they can be.
-            let at_once = due.as_ref().filter(|_| !removal.is_dear());
+            let at_once = due.as_deref().filter(|_| !removal.is_dear());
             let (sealed, purged) = tokio::join!(self.seal(&state), removal.segment(at_once));
             let sealed = sealed?;
             // What cannot be removed hinders nobody from sealing.
@@ -150,7 +151,7 @@ impl Archiver {
                 None
             });
             if !sealed && removal.is_dear() {
-                purged = removal.segment(due.as_ref()).await?;
+                purged = removal.segment(due.as_deref()).await?;
             }
             match (due, purged) {
                 (Some(due), Some(purged)) => self.removed(&due, purged).await?,
@@ -164,11 +165,11 @@ impl Archiver {
     }
 
     /// The first segment that waits to be removed from the streams, if it has waited long enough.
-    fn due(&self, state: &ArchiveState) -> Option<SegmentSealed> {
+    fn due(&self, state: &ArchiveState) -> Option<Arc<SegmentSealed>> {
         let now = self.runner.ports.now();
         let (_, waiting) = state.waiting.first_key_value()?;
         let is_due = now.millis_since(waiting.since) >= PURGE_AFTER_MS;
-        is_due.then(|| waiting.sealed.clone())
+        is_due.then(|| Arc::clone(&waiting.sealed))
     }
 
     /// Takes into account that a segment was removed from the streams.
@@ -225,7 +226,8 @@ impl Archiver {
     /// Seals one segment. Whether there may be another.
     async fn seal(&mut self, state: &ArchiveState) -> Result<bool, AnyError> {
         let now = self.runner.ports.now();
-        self.candidates.retain(|case, _| !state.waits(case));
+        let waiting = state.waiting_cases();
+        self.candidates.retain(|case, _| !waiting.contains(case));
         let due = self.candidates.iter().filter(|(_, at)| **at <= now);
         let due: Vec<CaseId> = due
             .map(|(case, _)| case.clone())

@@ -11,7 +11,8 @@
 //! A segment waits from when it is sealed until it is purged. Meanwhile its cases are closed to every
 //! input, so that nothing is stored of them that is not in the archive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use concord_events::{
     ArchiveEvent, SEGMENT_AGGREGATES_MAX, SEGMENT_CASES_MAX, SegmentSealed, SegmentsPurged,
@@ -30,8 +31,8 @@ pub struct ArchiveMachine;
 pub struct WaitingSegment {
     /// Since when it waits.
     pub since: Timestamp,
-    /// The segment.
-    pub sealed: SegmentSealed,
+    /// The segment. Shared, because the state is copied for every segment that is made while others wait.
+    pub sealed: Arc<SegmentSealed>,
 }
 
 /// The state: the end of the chain of segments, and the segments that wait to be purged.
@@ -49,12 +50,11 @@ impl ArchiveState {
         self.last.as_ref().map_or(1, |(number, _)| number + 1)
     }
 
-    /// Whether a case is in a segment that waits.
-    pub fn waits(&self, case: &CaseId) -> bool {
+    /// The cases in the segments that wait: those of some seconds, which are asked for once for many cases.
+    pub fn waiting_cases(&self) -> BTreeSet<&CaseId> {
         let segments = self.waiting.values();
-        segments
-            .flat_map(|segment| &segment.sealed.cases)
-            .any(|sealed| sealed.case_id == *case)
+        let sealed = segments.flat_map(|segment| &segment.sealed.cases);
+        sealed.map(|sealed| &sealed.case_id).collect()
     }
 }
 
@@ -93,10 +93,9 @@ impl Machine for ArchiveMachine {
         match record.event {
             ArchiveEvent::Sealed(sealed) => {
                 state.last = Some((sealed.number, sealed.manifest.clone()));
-                let number = sealed.number;
-                state
-                    .waiting
-                    .insert(number, WaitingSegment { since, sealed });
+                let (number, sealed) = (sealed.number, Arc::new(sealed));
+                let waiting = WaitingSegment { since, sealed };
+                state.waiting.insert(number, waiting);
             }
             ArchiveEvent::Purged(purged) => {
                 state.waiting = state.waiting.split_off(&(purged.through + 1));
@@ -132,7 +131,9 @@ fn wrong_place(state: &ArchiveState, event: &ArchiveEvent) -> Option<String> {
     if segment.cases.len() > SEGMENT_CASES_MAX || aggregates > SEGMENT_AGGREGATES_MAX {
         return Some("It contains more than one segment may.".to_owned());
     }
-    let twice = segment.cases.iter().find(|case| state.waits(&case.case_id));
+    let waiting = state.waiting_cases();
+    let mut cases = segment.cases.iter();
+    let twice = cases.find(|case| waiting.contains(&case.case_id));
     twice.map(|case| {
         format!(
             "The case {} is in a segment that waits already.",

@@ -65,10 +65,11 @@ pub fn options_of(about: About<'_>, positions: &[Position]) -> Vec<usize> {
 
 /// How many different options the positions make.
 pub fn option_count(about: About<'_>, positions: &[Position]) -> usize {
-    options_of(about, positions)
-        .into_iter()
-        .max()
-        .map_or(0, |last| last + 1)
+    count_of(&options_of(about, positions))
+}
+
+fn count_of(options: &[usize]) -> usize {
+    options.iter().max().map_or(0, |last| last + 1)
 }
 
 /// The weight that a rule gives to a vote with this stated confidence.
@@ -181,11 +182,9 @@ fn options(
     positions: &[Position],
     credibility: &Credibilities,
 ) -> Vec<VoteOption> {
-    let count = option_count(about, positions);
-    let mut ordered: Vec<(usize, &Position)> = options_of(about, positions)
-        .into_iter()
-        .zip(positions)
-        .collect();
+    let numbers = options_of(about, positions);
+    let count = count_of(&numbers);
+    let mut ordered: Vec<(usize, &Position)> = numbers.into_iter().zip(positions).collect();
     // Voters in the order of their ids: the sums are then the same whoever counts.
     ordered.sort_by(|(a, p), (b, q)| a.cmp(b).then_with(|| p.agent_id.cmp(&q.agent_id)));
     let mut options: Vec<VoteOption> = Vec::new();

@@ -20,6 +20,9 @@ use super::{installation, subjects};
 
 /// Parties of each debate; the last answer ends it.
 const PARTIES: usize = 10;
+/// All debates fit in it. They are answered in turn, so of a cache that is a little too small each would be gone when its next answer
+/// comes. What the raw broker's client needs to know is in memory, too.
+const CACHED_BYTES: usize = 256 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Longer than a measurement takes.
 const PAUSE: Duration = Duration::from_secs(600);
@@ -50,7 +53,8 @@ pub(super) async fn measure(options: &Options, round: usize) -> anyhow::Result<(
 impl Load {
     async fn start(options: &Options, round: usize) -> anyhow::Result<Self> {
         let mut plan = installation::unlimited(options, &format!("step-{round}"))
-            .with_setting(format!("work.in_flight_max={}", options.in_flight));
+            .with_setting(format!("work.in_flight_max={}", options.in_flight))
+            .with_setting(format!("work.cached_bytes_max={CACHED_BYTES}"));
         plan.replicas = [(Service::DebateFacilitator, 1)].into();
         let installation = installation::start(options, plan).await?;
         let client = async_nats::connect(installation.server_url()).await?;
@@ -89,8 +93,11 @@ impl Load {
     async fn pause(&self) -> anyhow::Result<()> {
         let until = time::OffsetDateTime::now_utc() + PAUSE;
         self.messages.pause_consumer(&self.inbox, until).await?;
-        for effects in subjects::consumers(ConsumerKind::Effects(Service::DebateFacilitator)) {
-            self.events.pause_consumer(&effects, until).await?;
+        let own = Service::DebateFacilitator;
+        for kind in [ConsumerKind::Effects(own), ConsumerKind::Events(own)] {
+            for follows in subjects::consumers(kind) {
+                self.events.pause_consumer(&follows, until).await?;
+            }
         }
         Ok(())
     }

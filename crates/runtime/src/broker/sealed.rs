@@ -3,7 +3,7 @@
 //! A case is removed from the streams only some time after it was sealed (see the escalation timer). So every process knows of it
 //! before it is gone, and appends nothing to it meanwhile; and a case id that was archived is never opened anew.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{PoisonError, RwLock};
 
@@ -20,22 +20,24 @@ struct Known {
     hasher: RandomState,
     /// The sequence of the last event that was taken into account.
     sequence: u64,
-    /// Archived cases, each by a hash of its id: there is no end of them, and so no id is kept.
-    cases: HashSet<u64>,
-    /// What is in segments that are not purged yet, by the number of the segment.
-    waiting: BTreeMap<u64, BTreeSet<(Aggregate, Token)>>,
+    /// Archived aggregates, each by a hash of its kind and id: there is no end of cases, and every step asks.
+    archived: HashSet<u64>,
+    /// Those of them that are no cases and in segments that are not purged yet, by the number of the segment.
+    waiting: BTreeMap<u64, Vec<u64>>,
+}
+
+impl Known {
+    fn hash_of(&self, aggregate: Aggregate, id: &str) -> u64 {
+        self.hasher.hash_one((aggregate, id))
+    }
 }
 
 impl SealedAggregates {
     /// Whether an aggregate is archived.
     pub(crate) fn contains(&self, aggregate: Aggregate, id: &Token) -> bool {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if aggregate == Aggregate::Case {
-            return !known.cases.is_empty()
-                && known.cases.contains(&known.hasher.hash_one(id.as_str()));
-        }
-        let mut waiting = known.waiting.values();
-        !known.waiting.is_empty() && waiting.any(|all| all.contains(&(aggregate, id.clone())))
+        let is_empty = known.archived.is_empty();
+        !is_empty && (known.archived).contains(&known.hash_of(aggregate, id.as_str()))
     }
 
     /// The sequence of the last event of the archive that is known; 0 for none.
@@ -55,25 +57,28 @@ impl SealedAggregates {
         known.sequence = sequence;
         match event {
             ArchiveEvent::Sealed(segment) => {
-                let mut waiting = BTreeSet::new();
+                let mut waiting = Vec::new();
                 for sealed in segment.cases.into_iter().flat_map(|case| case.aggregates) {
                     if sealed.aggregate.owner() != service {
                         continue;
                     }
-                    if sealed.aggregate == Aggregate::Case {
-                        let hash = known.hasher.hash_one(sealed.id.as_str());
-                        known.cases.insert(hash);
-                    } else {
-                        waiting.insert((sealed.aggregate, sealed.id));
+                    let hash = known.hash_of(sealed.aggregate, sealed.id.as_str());
+                    known.archived.insert(hash);
+                    if sealed.aggregate != Aggregate::Case {
+                        waiting.push(hash);
                     }
                 }
                 known.waiting.insert(segment.number, waiting);
             }
             ArchiveEvent::Purged(purged) => {
-                known.waiting = known.waiting.split_off(&(purged.through + 1));
+                let still = known.waiting.split_off(&(purged.through + 1));
+                let gone = std::mem::replace(&mut known.waiting, still);
+                for hash in gone.into_values().flatten() {
+                    known.archived.remove(&hash);
+                }
                 for case in purged.kept {
-                    let hash = known.hasher.hash_one(case.as_str());
-                    known.cases.remove(&hash);
+                    let hash = known.hash_of(Aggregate::Case, case.as_str());
+                    known.archived.remove(&hash);
                 }
             }
         }

@@ -35,6 +35,22 @@ impl<K: Hash + Eq, V> ByteLru<K, V> {
         self.pop(&key);
         self.entries.put(key, (value, bytes));
         self.bytes += bytes;
+        self.make_room();
+    }
+
+    /// Has a value count so many bytes from now on, if it is kept; others go where it needs their room. When it was used last does not
+    /// change.
+    pub fn weigh(&mut self, key: &K, bytes: usize) {
+        let entry = self.entries.peek_mut(key);
+        let Some((_, counted)) = entry.or_else(|| self.demoted.peek_mut(key)) else {
+            return;
+        };
+        self.bytes = self.bytes - *counted + bytes;
+        *counted = bytes;
+        self.make_room();
+    }
+
+    fn make_room(&mut self) {
         while self.bytes > self.bytes_max && self.len() > 1 {
             let gone = self.demoted.pop_lru().or_else(|| self.entries.pop_lru());
             self.bytes -= gone.map_or(0, |(_, (_, bytes))| bytes);

@@ -49,15 +49,9 @@ impl Cache {
         let key = (TypeId::of::<S>(), id.clone());
         let mut kept = self.kept();
         let address = Arc::as_ptr(slot).cast::<()>();
-        if kept
-            .get(&key)
-            .is_some_and(|kept| Arc::as_ptr(kept).cast::<()>() == address)
-        {
-            kept.put(
-                key.clone(),
-                Arc::clone(slot) as _,
-                SLOT_BYTES + weight.bytes,
-            );
+        let same = |kept: &Arc<dyn Any + Send + Sync>| Arc::as_ptr(kept).cast::<()>() == address;
+        if kept.get(&key).is_some_and(same) {
+            kept.weigh(&key, SLOT_BYTES + weight.bytes);
             if weight.has_ended {
                 kept.demote(&key);
             }
