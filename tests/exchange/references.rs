@@ -93,6 +93,10 @@ async fn a_payload_over_a_megabyte_is_read_where_it_is_and_what_is_not_as_it_say
     let message = request_by(&put(&store, &payload).await, &ann, &bob);
     let pointer = "/payload/parameters/text";
     fails_at(client, &message, "INVALID_REQUEST", pointer).await;
+    // What would take many times its bytes in memory is not read.
+    let digits = json!({ "action": "open_case", "parameters": { "digits": vec![0; 600_000] } });
+    let message = request_by(&put(&store, &digits).await, &ann, "coordinator");
+    fails_at(client, &message, "CAPACITY_EXCEEDED", "/payload").await;
     // A service reads such a payload as well, and goes on afterwards.
     let parameters = json!({ "agent_id": bob, "why": "done" });
     let payload = json!({ "action": "deregister_agent", "parameters": parameters, "context": { "text": text } });

@@ -11,6 +11,7 @@ mod disk;
 mod drain;
 mod events;
 mod ladder;
+mod large;
 mod parties;
 mod reconnect;
 mod replicas;

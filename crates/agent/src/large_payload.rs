@@ -40,6 +40,7 @@ impl Agent {
                 "Send less, or say where it can be had.",
             )));
         }
+        concord_encoding::check_values(&message.payload)?;
         let bucket = self.inner.subjects.payload_bucket();
         let reference = PayloadReference::new(&bucket, message.message_id.as_str(), payload);
         let reference = match self.put_by_service(&reference, payload).await? {

@@ -14,8 +14,8 @@ use concord_events::{
 use concord_runtime::delivery::route::{digest_of, not_acted_on};
 use concord_runtime::{Routed, signing};
 use concord_wire::payload::{
-    ADD_PARTICIPANT, AddParticipant, Challenge, Estimate, Finding, OPEN_CASE, OpenCase, Request,
-    Review,
+    ADD_PARTICIPANT, AddParticipant, Challenge, Estimate, Finding, OPEN_CASE, OpenCase, Review,
+    UnreadRequest,
 };
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope, ErrorCode, Fault, MessageType, Token};
@@ -151,7 +151,7 @@ fn no_case() -> Fault {
 }
 
 fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
-    let request: Request = envelope.payload()?;
+    let request: UnreadRequest = envelope.payload()?;
     if request.action == ADD_PARTICIPANT {
         return addition(envelope, &request);
     }
@@ -166,9 +166,7 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
             ),
         ));
     }
-    let parameters = request.parameters.to_string();
-    let open: OpenCase =
-        concord_wire::envelope::from_json(parameters.as_bytes(), "/payload/parameters")?;
+    let open: OpenCase = request.parameters()?;
     let (id, input) = open_case(envelope, open)?;
     Ok(Routed::Step {
         id: id.token(),
@@ -176,7 +174,7 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     })
 }
 
-fn addition(envelope: &Envelope, request: &Request) -> Result<Routed<CaseInput>, Fault> {
+fn addition(envelope: &Envelope, request: &UnreadRequest) -> Result<Routed<CaseInput>, Fault> {
     let case = envelope.case_id.as_ref().ok_or_else(|| {
         Fault::invalid(
             "/case_id",
@@ -184,9 +182,7 @@ fn addition(envelope: &Envelope, request: &Request) -> Result<Routed<CaseInput>,
             "Publish on the msg subject of the case.",
         )
     })?;
-    let parameters = request.parameters.to_string();
-    let AddParticipant { agent_id } =
-        concord_wire::envelope::from_json(parameters.as_bytes(), "/payload/parameters")?;
+    let AddParticipant { agent_id } = request.parameters()?;
     let received = ReceivedAddition {
         by: envelope.from_agent.clone(),
         request: Some(heard(envelope)),

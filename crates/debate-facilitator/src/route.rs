@@ -8,7 +8,7 @@ use concord_domain::effect;
 use concord_runtime::delivery::route::{digest_of, not_acted_on};
 use concord_runtime::{Routed, signing};
 use concord_wire::payload::{
-    Acknowledgement, Answer, Clarification, Evidence, OutcomeReport, Request, Ruling,
+    Acknowledgement, Answer, Clarification, Evidence, OutcomeReport, Request, Ruling, action_of,
 };
 use concord_wire::subject::Service;
 use concord_wire::{DebateId, Envelope, ErrorCode, Fault, MessageType, Token};
@@ -171,11 +171,11 @@ fn no_debate(message: &str) -> Fault {
 }
 
 fn request(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
-    let request: Request = envelope.payload()?;
-    if request.action != concord_wire::payload::OPEN_DEBATE {
+    let action = action_of(envelope)?;
+    if action != concord_wire::payload::OPEN_DEBATE {
         return Err(Fault::invalid(
             "/payload/action",
-            format!("The debate facilitator does not do {:?}.", request.action),
+            format!("The debate facilitator does not do {action:?}."),
             "Debates are opened by the conflict detector; open a case to have findings debated.",
         ));
     }
@@ -191,7 +191,7 @@ fn request(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
             "Open a case with the coordinator; conflicts among its findings are debated, and you can challenge a finding.",
         ));
     }
-    let open = effect::read_open_debate(&request)?;
+    let open = effect::read_open_debate(&envelope.payload::<Request>()?)?;
     let id: Token = open.conflict.conflict_id.token();
     Ok(Routed::Step {
         id,

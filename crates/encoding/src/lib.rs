@@ -16,7 +16,7 @@ use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-pub use reference::{PAYLOAD_BYTES_MAX, PayloadReference, REFERENCE};
+pub use reference::{PAYLOAD_BYTES_MAX, PayloadReference, REFERENCE, check_values};
 
 /// Most bytes of a compressed body. What cannot be made smaller grows by a little.
 const COMPRESSED_BYTES_MAX: usize = ENVELOPE_BYTES_MAX + (64 << 10);

@@ -12,6 +12,9 @@ use sha2::{Digest, Sha256};
 pub const REFERENCE: &str = "payload_reference";
 /// Largest payload that travels by reference, in bytes, where no setting says otherwise.
 pub const PAYLOAD_BYTES_MAX: u64 = 8 << 20;
+/// Most values and names in a payload that travels by reference: as many as a message without reference has room for. In memory each takes
+/// many times its bytes, so that bytes alone are no bound: a list of digits takes sixteen times as much.
+const PAYLOAD_VALUES_MAX: usize = 1 << 19;
 /// Most bytes of a reference. A longer payload is no reference.
 const REFERENCE_BYTES_MAX: usize = 2_048;
 
@@ -118,6 +121,7 @@ impl PayloadReference {
                 "Put one there.",
             ));
         }
+        check_values(&payload)?;
         Ok(payload)
     }
 
@@ -135,6 +139,34 @@ impl PayloadReference {
         let what = format!("The object has more than {} bytes.", self.size);
         fault("size", what, "State the size as it is.")
     }
+}
+
+/// Checks that a payload has no more values and names than may travel by reference.
+pub fn check_values(payload: &RawValue) -> Result<(), Fault> {
+    if values_in(payload.get()) <= PAYLOAD_VALUES_MAX {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        "/payload",
+        format!("It has more than {PAYLOAD_VALUES_MAX} values and names."),
+        "Write long lists of numbers as one text, for example as base64, or split them over several messages.",
+    ))
+}
+
+/// How many values and names a JSON text has at most, without reading them: before each there is a comma, a colon or a bracket.
+fn values_in(json: &str) -> usize {
+    let (mut count, mut in_text, mut is_escaped) = (1, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_text,
+            b'"' => in_text = !in_text,
+            b',' | b':' | b'[' | b'{' if !in_text => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 fn digest(bytes: &[u8]) -> String {
@@ -184,6 +216,31 @@ mod tests {
                 "{bad}"
             );
         }
+    }
+
+    #[test]
+    fn a_payload_has_a_bounded_number_of_values_and_text_is_one() {
+        for (json, count) in [
+            ("{}", 2),
+            (r#"{"a":[1,2,{"b":null}]}"#, 8),
+            (r#"{"a":"1,2,[3]:{4}"}"#, 3),
+            (r#"{"a":"quoted \", \\","b":0}"#, 5),
+        ] {
+            assert_eq!(values_in(json), count, "{json}");
+        }
+        let with = |inner: String| {
+            let json = format!(r#"{{"list":{inner}}}"#);
+            let reference = PayloadReference::new("B", "m-1", json.as_bytes());
+            reference.verified(json.into_bytes())
+        };
+        let zeros = |count: usize| "0,".repeat(count - 1) + "0";
+        assert!(with(format!("[{}]", zeros(PAYLOAD_VALUES_MAX - 10))).is_ok());
+        assert!(with(format!("\"{}\"", zeros(PAYLOAD_VALUES_MAX + 10))).is_ok());
+        let fault = with(format!("[{}]", zeros(PAYLOAD_VALUES_MAX))).unwrap_err();
+        assert_eq!(
+            (fault.code, &*fault.pointer),
+            (ErrorCode::CapacityExceeded, "/payload")
+        );
     }
 
     #[test]

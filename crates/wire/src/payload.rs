@@ -87,7 +87,9 @@ pub use decision::{
     Outcome, RecordedFigures, Resolution, RoundRecord, SetAside, SetAsideReason, Status, Tally,
     VoteOption, Voter,
 };
-pub use exchange::{ErrorReport, RATE_LIMIT, Request, Response, ResponseStatus};
+pub use exchange::{
+    ErrorReport, RATE_LIMIT, Request, Response, ResponseStatus, UnreadRequest, action_of,
+};
 pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, Overflow};
 pub(crate) use finding::check_name;
 pub use finding::{

@@ -2,9 +2,9 @@
 
 use concord_domain::aggregates::agent::AgentInput;
 use concord_runtime::Routed;
-use concord_wire::envelope::from_json;
 use concord_wire::payload::{
-    Card, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, Request, StatusReport, UPDATE_AGENT,
+    Card, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport, UPDATE_AGENT, UnreadRequest,
+    action_of,
 };
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType};
@@ -19,13 +19,16 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<Routed<AgentInput>>, F
         MessageType::Status => return status(envelope).map(Some),
         _ => return Ok(None),
     }
-    let request: Request = envelope.payload()?;
-    let parameters = request.parameters.to_string();
+    let action = action_of(envelope)?;
+    if ![REGISTER_AGENT, UPDATE_AGENT, DEREGISTER_AGENT].contains(&action.as_str()) {
+        return Ok(None);
+    }
+    let request: UnreadRequest = envelope.payload()?;
     let by = envelope.from_agent.clone();
     let request_id = Some(envelope.message_id.clone());
-    let input = match request.action.as_str() {
+    let input = match action.as_str() {
         action @ (REGISTER_AGENT | UPDATE_AGENT) => {
-            let card: Card = from_json(parameters.as_bytes(), PARAMETERS)?;
+            let card: Card = request.parameters()?;
             own(&by, &card.agent_id)?;
             let must_exist = action == UPDATE_AGENT;
             AgentInput::Register {
@@ -36,10 +39,8 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<Routed<AgentInput>>, F
             }
         }
         DEREGISTER_AGENT => {
-            let departure: Deregister = match &request.parameters {
-                serde_json::Value::Null => Deregister::default(),
-                _ => from_json(parameters.as_bytes(), PARAMETERS)?,
-            };
+            let departure: Option<Deregister> = request.parameters()?;
+            let departure = departure.unwrap_or_default();
             departure.check(PARAMETERS)?;
             own(&by, departure.agent_id.as_ref().unwrap_or(&by))?;
             AgentInput::Deregister {

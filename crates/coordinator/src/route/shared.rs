@@ -9,13 +9,11 @@ use concord_domain::aggregates::person::Authority;
 use concord_domain::rules::alerting::Watched;
 use concord_events::{Heard, LeaseBounds, MemoryBounds};
 use concord_runtime::delivery::route::digest_of;
-use concord_wire::envelope::from_json;
 use concord_wire::payload::{
     Alert, BOARD_PUT, Commitment, MEMORY_PUT, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry,
-    REPORT_ALERT, Remember, ReportAlert, Request,
+    REPORT_ALERT, Remember, ReportAlert, UnreadRequest, action_of,
 };
 use concord_wire::{CaseId, Envelope, Fault, MessageType, Token};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 /// Where the parameters of a request stand.
@@ -45,12 +43,6 @@ pub struct SharedBounds {
     pub memory: MemoryBounds,
 }
 
-/// No more of a request than what it asks for: most are about other things.
-#[derive(Deserialize)]
-struct Action {
-    action: String,
-}
-
 /// A message that is about what is shared; none when it is about something else.
 pub fn from_message(
     envelope: &Envelope,
@@ -65,8 +57,7 @@ pub fn from_message(
     if envelope.message_type != MessageType::Request {
         return Ok(None);
     }
-    let action = envelope.payload::<Action>().map(|asked| asked.action);
-    match action.as_deref() {
+    match action_of(envelope).as_deref() {
         Ok(BOARD_PUT) => put(envelope).map(Some),
         Ok(PUBLISH_ANALYSIS) => analysis(envelope).map(Some),
         Ok(MEMORY_PUT) => memory(envelope, bounds.memory).map(Some),
@@ -96,8 +87,7 @@ fn in_case<T: DeserializeOwned>(envelope: &Envelope, what: &str) -> Result<(Case
 }
 
 fn parameters<T: DeserializeOwned>(envelope: &Envelope) -> Result<T, Fault> {
-    let request: Request = envelope.payload()?;
-    from_json(request.parameters.to_string().as_bytes(), PARAMETERS)
+    envelope.payload::<UnreadRequest>()?.parameters()
 }
 
 /// What the case says about whom it reaches is to be read before it is decided on.

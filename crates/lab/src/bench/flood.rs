@@ -145,6 +145,18 @@ async fn beside_unread(
     count: usize,
 ) -> anyhow::Result<(AnswerTimes, f64)> {
     let context = jetstream::new(async_nats::connect(url).await?);
+    let (name, subject) = make_unread(&context).await?;
+    let flood = Flood::start(url, subject.into(), lasts).await?;
+    let answers = AnswerTimes::of(quiet_agents(url, "unread", count).await?);
+    let (sent, _, seconds) = flood.end().await?;
+    context.delete_stream(name).await?;
+    Ok((answers, sent as f64 / seconds))
+}
+
+/// Makes the stream that nobody reads: its name, and the subject of its messages.
+pub(super) async fn make_unread(
+    context: &jetstream::Context,
+) -> anyhow::Result<(&'static str, &'static str)> {
     let (name, subject) = UNREAD;
     let config = stream::Config {
         name: name.into(),
@@ -152,11 +164,7 @@ async fn beside_unread(
         ..Default::default()
     };
     context.create_stream(config).await?;
-    let flood = Flood::start(url, subject.into(), lasts).await?;
-    let answers = AnswerTimes::of(quiet_agents(url, "unread", count).await?);
-    let (sent, _, seconds) = flood.end().await?;
-    context.delete_stream(name).await?;
-    Ok((answers, sent as f64 / seconds))
+    Ok(UNREAD)
 }
 
 /// The times of the answers to `count` messages of each quiet agent, in milliseconds.

@@ -5,9 +5,9 @@
 //! known how many messages the broker may still send, so a process that is to stop asks for no more, takes what is still
 //! sent, and gives it back.
 //!
-//! It holds a bounded number of bytes, too, and asks for fewer messages while they are large. (To name a number of bytes in each
-//! request made the broker deliver a flood several times more slowly, see `docs/adr/0053`.) It asks for no more than there are places for, because the worker tells the broker about the messages that have a place that
-//! they are still worked on. What the client has received and nobody has looked at would be delivered again.
+//! It asks for and holds a bounded number of bytes, too, and asks for fewer messages while they are large. It asks for no more than there
+//! are places for, because the worker tells the broker about the messages that have a place that they are still worked on. What the client
+//! has received and nobody has looked at would be delivered again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,7 +37,12 @@ const SILENCE_MAX: Duration = Duration::from_secs(2);
 
 /// The broker has nothing (more) for a request.
 const EXPIRED: u16 = 408;
-/// How many messages an expired request still asked for.
+/// A request has ended before its time: it has no bytes left for the next message, which another request is given, or bytes and no messages.
+/// Other conflicts are errors; the broker tells them apart by words alone.
+const CONFLICT: u16 = 409;
+const NO_BYTES_LEFT: &str = "Message Size Exceeds MaxBytes";
+const NO_MESSAGES_LEFT: &str = "Batch Completed";
+/// How many messages a request that has ended still asked for.
 const UNSENT: &str = "Nats-Pending-Messages";
 /// Bytes of messages that this process holds of one consumer, in kilobytes: a few of the largest.
 const ROOM_KB: u32 = 16 << 10;
@@ -191,7 +196,8 @@ impl Pull {
             .silent_at
             .max(Instant::now() + self.expires + SILENCE_MAX);
         self.connects = self.connects_now();
-        let request = json!({ "batch": more, "expires": expires });
+        let bytes_max = bytes_max(&self.broker);
+        let request = json!({ "batch": more, "max_bytes": bytes_max, "expires": expires });
         let (subject, inbox) = (self.subject.clone(), self.inbox.clone());
         self.broker
             .client
@@ -215,6 +221,15 @@ impl Pull {
         match answer.status.map(u16::from) {
             Some(EXPIRED) => {
                 self.end_request(&answer);
+                self.expires = (self.expires * 2).min(EXPIRES_IDLE_MAX);
+                Ok(None)
+            }
+            Some(CONFLICT)
+                if [NO_BYTES_LEFT, NO_MESSAGES_LEFT]
+                    .map(Some)
+                    .contains(&answer.description.as_deref()) =>
+            {
+                self.end_request(&answer);
                 Ok(None)
             }
             status => Err(format!(
@@ -232,7 +247,6 @@ impl Pull {
             .as_ref()
             .and_then(|headers| headers.get(UNSENT)?.as_str().parse().ok());
         self.asked = self.asked.saturating_sub(unsent.unwrap_or(self.asked));
-        self.expires = (self.expires * 2).min(EXPIRES_IDLE_MAX);
     }
 
     /// Asks for no more, and has what is still sent delivered to another process.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{ErrorReport, Request, Response, ResponseStatus, check_name};
+use super::{ErrorReport, Request, Response, ResponseStatus, action_of, check_name};
 use crate::envelope::from_json;
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
@@ -216,14 +216,8 @@ impl BatchResult {
 
 /// Whether a message is a batch.
 pub fn is_batch(message: &Envelope) -> bool {
-    #[derive(Deserialize)]
-    struct Action {
-        action: String,
-    }
     message.message_type == MessageType::Request
-        && message
-            .payload::<Action>()
-            .is_ok_and(|request| request.action == BATCH)
+        && action_of(message).is_ok_and(|action| action == BATCH)
 }
 
 /// When the answer to a batch is given at the latest that is due at `due`: a second before, or a tenth of the time that is left.

@@ -1,12 +1,17 @@
 //! Requests, responses and errors: the specification's general exchange.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::action::check_action;
 use super::expert::is_web_address;
 use super::{check_name, shortened};
+use crate::envelope::{Envelope, from_json};
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 use crate::timestamp::Timestamp;
@@ -32,6 +37,42 @@ pub struct Request {
     /// The address that the completion is posted to. A request with a callback is acknowledged at once and completed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
+}
+
+/// A request whose parameters are still as they were written, for whoever reads them as what its action needs. As values of any form
+/// they would take many times their bytes: a list of digits sixteen times.
+#[derive(Debug, Deserialize)]
+pub struct UnreadRequest {
+    /// The action that is asked for.
+    pub action: String,
+    #[serde(default)]
+    parameters: Option<Box<RawValue>>,
+    // The rest is what it must be, and is not kept.
+    #[serde(default, rename = "context")]
+    _context: BTreeMap<String, IgnoredAny>,
+    #[serde(default, rename = "constraints")]
+    _constraints: BTreeMap<String, IgnoredAny>,
+    #[serde(default, rename = "deadline")]
+    _deadline: Option<Timestamp>,
+    #[serde(default, rename = "callback_url")]
+    _callback_url: Option<String>,
+}
+
+impl UnreadRequest {
+    /// Reads the parameters as `T`, those that are missing like `null`; the fault's pointer begins with `/payload/parameters`.
+    pub fn parameters<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+        let written = self.parameters.as_deref().map_or("null", RawValue::get);
+        from_json(written.as_bytes(), "/payload/parameters")
+    }
+}
+
+/// The action that a request asks for. Nothing else of it is read: most requests are for somebody else than who looks.
+pub fn action_of(message: &Envelope) -> Result<String, Fault> {
+    #[derive(Deserialize)]
+    struct Asked {
+        action: String,
+    }
+    message.payload::<Asked>().map(|asked| asked.action)
 }
 
 impl Request {
