@@ -15,7 +15,7 @@ use concord_runtime::delivery::route::{digest_of, not_acted_on};
 use concord_runtime::{Routed, signing};
 use concord_wire::payload::{
     ADD_PARTICIPANT, AddParticipant, Challenge, Estimate, Finding, OPEN_CASE, OpenCase, Review,
-    UnreadRequest,
+    action_of, parameters_of,
 };
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope, ErrorCode, Fault, MessageType, Token};
@@ -151,14 +151,14 @@ fn no_case() -> Fault {
 }
 
 fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
-    let request: UnreadRequest = envelope.payload()?;
-    if request.action == ADD_PARTICIPANT {
-        return addition(envelope, &request);
+    let action = action_of(envelope)?;
+    if action == ADD_PARTICIPANT {
+        return addition(envelope);
     }
-    if request.action != OPEN_CASE {
+    if action != OPEN_CASE {
         return Err(Fault::invalid(
             "/payload/action",
-            format!("The coordinator does not do {:?}.", request.action),
+            format!("The coordinator does not do {action:?}."),
             format!(
                 "Ask for {:?}, or for one of add_participant, open_task, cancel_task, join_task, leave_task, find_agents, board_put, memory_put, report_alert, publish_analysis, \
                  register_agent, update_agent, deregister_agent.",
@@ -166,7 +166,7 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
             ),
         ));
     }
-    let open: OpenCase = request.parameters()?;
+    let open: OpenCase = parameters_of(envelope)?;
     let (id, input) = open_case(envelope, open)?;
     Ok(Routed::Step {
         id: id.token(),
@@ -174,7 +174,7 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     })
 }
 
-fn addition(envelope: &Envelope, request: &UnreadRequest) -> Result<Routed<CaseInput>, Fault> {
+fn addition(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     let case = envelope.case_id.as_ref().ok_or_else(|| {
         Fault::invalid(
             "/case_id",
@@ -182,7 +182,7 @@ fn addition(envelope: &Envelope, request: &UnreadRequest) -> Result<Routed<CaseI
             "Publish on the msg subject of the case.",
         )
     })?;
-    let AddParticipant { agent_id } = request.parameters()?;
+    let AddParticipant { agent_id } = parameters_of(envelope)?;
     let received = ReceivedAddition {
         by: envelope.from_agent.clone(),
         request: Some(heard(envelope)),

@@ -88,7 +88,7 @@ pub use decision::{
     VoteOption, Voter,
 };
 pub use exchange::{
-    ErrorReport, RATE_LIMIT, Request, Response, ResponseStatus, UnreadRequest, action_of,
+    ErrorReport, RATE_LIMIT, Request, Response, ResponseStatus, action_of, parameters_of,
 };
 pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, Overflow};
 pub(crate) use finding::check_name;

@@ -3,8 +3,8 @@
 use concord_domain::aggregates::agent::AgentInput;
 use concord_runtime::Routed;
 use concord_wire::payload::{
-    Card, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport, UPDATE_AGENT, UnreadRequest,
-    action_of,
+    Card, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport, UPDATE_AGENT, action_of,
+    parameters_of,
 };
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType};
@@ -19,16 +19,11 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<Routed<AgentInput>>, F
         MessageType::Status => return status(envelope).map(Some),
         _ => return Ok(None),
     }
-    let action = action_of(envelope)?;
-    if ![REGISTER_AGENT, UPDATE_AGENT, DEREGISTER_AGENT].contains(&action.as_str()) {
-        return Ok(None);
-    }
-    let request: UnreadRequest = envelope.payload()?;
     let by = envelope.from_agent.clone();
     let request_id = Some(envelope.message_id.clone());
-    let input = match action.as_str() {
+    let input = match action_of(envelope)?.as_str() {
         action @ (REGISTER_AGENT | UPDATE_AGENT) => {
-            let card: Card = request.parameters()?;
+            let card: Card = parameters_of(envelope)?;
             own(&by, &card.agent_id)?;
             let must_exist = action == UPDATE_AGENT;
             AgentInput::Register {
@@ -39,7 +34,7 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<Routed<AgentInput>>, F
             }
         }
         DEREGISTER_AGENT => {
-            let departure: Option<Deregister> = request.parameters()?;
+            let departure: Option<Deregister> = parameters_of(envelope)?;
             let departure = departure.unwrap_or_default();
             departure.check(PARAMETERS)?;
             own(&by, departure.agent_id.as_ref().unwrap_or(&by))?;

@@ -11,7 +11,7 @@ use concord_events::{Heard, LeaseBounds, MemoryBounds};
 use concord_runtime::delivery::route::digest_of;
 use concord_wire::payload::{
     Alert, BOARD_PUT, Commitment, MEMORY_PUT, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry,
-    REPORT_ALERT, Remember, ReportAlert, UnreadRequest, action_of,
+    REPORT_ALERT, Remember, ReportAlert, action_of, parameters_of,
 };
 use concord_wire::{CaseId, Envelope, Fault, MessageType, Token};
 use serde::de::DeserializeOwned;
@@ -83,16 +83,12 @@ fn in_case<T: DeserializeOwned>(envelope: &Envelope, what: &str) -> Result<(Case
             "Publish on the msg subject of the case.",
         )
     })?;
-    Ok((case_id, parameters(envelope)?))
-}
-
-fn parameters<T: DeserializeOwned>(envelope: &Envelope) -> Result<T, Fault> {
-    envelope.payload::<UnreadRequest>()?.parameters()
+    Ok((case_id, parameters_of(envelope)?))
 }
 
 /// What the case says about whom it reaches is to be read before it is decided on.
 fn memory(envelope: &Envelope, bounds: MemoryBounds) -> Result<SharedInput, Fault> {
-    let mut entry: Remember = parameters(envelope)?;
+    let mut entry: Remember = parameters_of(envelope)?;
     entry.check(&envelope.from_agent, PARAMETERS)?;
     entry.confidence = entry.confidence.or(envelope.metadata.confidence);
     // Whose memory it is, its event says.
@@ -157,7 +153,7 @@ fn alert(envelope: &Envelope) -> Result<SharedInput, Fault> {
 }
 
 fn report(envelope: &Envelope) -> Result<SharedInput, Fault> {
-    let report: ReportAlert = parameters(envelope)?;
+    let report: ReportAlert = parameters_of(envelope)?;
     report.check(PARAMETERS)?;
     let received = ReceivedReport {
         heard: heard(envelope),

@@ -8,7 +8,7 @@ use concord_domain::effect::question_of;
 use concord_events::{StoredEvent, TaskEvent};
 use concord_wire::payload::{
     Bid, CANCEL_TASK, CancelTask, Decline, ErrorReport, FIND_AGENTS, FindAgents, Handoff,
-    JOIN_TASK, LEAVE_TASK, OPEN_TASK, OpenTask, TaskMember, TaskResult, UnreadRequest, action_of,
+    JOIN_TASK, LEAVE_TASK, OPEN_TASK, OpenTask, TaskMember, TaskResult, action_of, parameters_of,
 };
 use concord_wire::{AgentId, Envelope, Fault, MessageType, Token};
 use serde_json::Value;
@@ -17,9 +17,6 @@ use crate::reruns::TASK_PREFIX;
 
 /// Where the parameters of a request stand.
 pub(crate) const PARAMETERS: &str = "/payload/parameters";
-
-/// The actions of requests that are about tasks.
-const ACTIONS: [&str; 5] = [OPEN_TASK, CANCEL_TASK, JOIN_TASK, LEAVE_TASK, FIND_AGENTS];
 
 /// What a message wants of tasks.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,16 +101,11 @@ pub(crate) fn named_task(envelope: &Envelope) -> Option<(Token, u64)> {
 }
 
 fn request(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
-    let action = action_of(envelope)?;
-    if !ACTIONS.contains(&action.as_str()) {
-        return Ok(None);
-    }
-    let request: UnreadRequest = envelope.payload()?;
     let by = envelope.from_agent.clone();
     let request_id = envelope.message_id.clone();
-    Ok(Some(match action.as_str() {
+    Ok(Some(match action_of(envelope)?.as_str() {
         OPEN_TASK => {
-            let terms: OpenTask = request.parameters()?;
+            let terms: OpenTask = parameters_of(envelope)?;
             check_task_id(terms.task_id.as_ref(), "/payload/parameters/task_id")?;
             let made = || Token::derived(&format!("task/{by}/{request_id}"));
             let id = terms.task_id.clone().unwrap_or_else(made);
@@ -127,7 +119,7 @@ fn request(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
             TaskMessage::Step(id, TaskInput::Open(Box::new(asked)))
         }
         CANCEL_TASK => {
-            let CancelTask { task_id, why } = request.parameters()?;
+            let CancelTask { task_id, why } = parameters_of(envelope)?;
             let input = TaskInput::Cancel {
                 by,
                 sender: Box::default(),
@@ -137,7 +129,7 @@ fn request(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
             TaskMessage::Step(task_id, input)
         }
         action @ (JOIN_TASK | LEAVE_TASK) => {
-            let TaskMember { task_id } = request.parameters()?;
+            let TaskMember { task_id } = parameters_of(envelope)?;
             let input = TaskInput::Member {
                 agent: by,
                 request_id,
@@ -145,7 +137,7 @@ fn request(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
             };
             TaskMessage::Step(task_id, input)
         }
-        FIND_AGENTS => TaskMessage::Find(request.parameters()?),
+        FIND_AGENTS => TaskMessage::Find(parameters_of(envelope)?),
         _ => return Ok(None),
     }))
 }

@@ -218,25 +218,20 @@ impl Pull {
             self.expires = EXPIRES;
             return Ok(Some(answer));
         }
+        let description = answer.description.as_deref().unwrap_or_default();
         match answer.status.map(u16::from) {
             Some(EXPIRED) => {
                 self.end_request(&answer);
                 self.expires = (self.expires * 2).min(EXPIRES_IDLE_MAX);
                 Ok(None)
             }
-            Some(CONFLICT)
-                if [NO_BYTES_LEFT, NO_MESSAGES_LEFT]
-                    .map(Some)
-                    .contains(&answer.description.as_deref()) =>
-            {
+            Some(CONFLICT) if [NO_BYTES_LEFT, NO_MESSAGES_LEFT].contains(&description) => {
                 self.end_request(&answer);
                 Ok(None)
             }
-            status => Err(format!(
-                "the broker gives no messages: {status:?} {:?}",
-                answer.description
-            )
-            .into()),
+            status => {
+                Err(format!("the broker gives no messages: {status:?} {description:?}").into())
+            }
         }
     }
 

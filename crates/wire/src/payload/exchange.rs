@@ -39,12 +39,11 @@ pub struct Request {
     pub callback_url: Option<String>,
 }
 
-/// A request whose parameters are still as they were written, for whoever reads them as what its action needs. As values of any form
-/// they would take many times their bytes: a list of digits sixteen times.
-#[derive(Debug, Deserialize)]
-pub struct UnreadRequest {
-    /// The action that is asked for.
-    pub action: String,
+/// A request whose parameters are still as they were written.
+#[derive(Deserialize)]
+struct UnreadRequest {
+    #[serde(rename = "action")]
+    _action: String,
     #[serde(default)]
     parameters: Option<Box<RawValue>>,
     // The rest is what it must be, and is not kept.
@@ -58,12 +57,12 @@ pub struct UnreadRequest {
     _callback_url: Option<String>,
 }
 
-impl UnreadRequest {
-    /// Reads the parameters as `T`, those that are missing like `null`; the fault's pointer begins with `/payload/parameters`.
-    pub fn parameters<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        let written = self.parameters.as_deref().map_or("null", RawValue::get);
-        from_json(written.as_bytes(), "/payload/parameters")
-    }
+/// The parameters of a request as what its action needs, those that are missing read like `null`; the fault's pointer begins with
+/// `/payload`. As values of any form they would take many times their bytes: a list of digits sixteen times.
+pub fn parameters_of<T: DeserializeOwned>(message: &Envelope) -> Result<T, Fault> {
+    let request: UnreadRequest = message.payload()?;
+    let written = request.parameters.as_deref().map_or("null", RawValue::get);
+    from_json(written.as_bytes(), "/payload/parameters")
 }
 
 /// The action that a request asks for. Nothing else of it is read: most requests are for somebody else than who looks.
