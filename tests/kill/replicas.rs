@@ -70,10 +70,13 @@ async fn a_case_belongs_to_one_replica_and_another_takes_it_over() {
         handed > CASES as u64,
         "{handed} deliveries were handed over"
     );
-    // Ten to twenty-one were lost while the replicas do not see each other yet, and by deadlines; without owners it was 176.
+    // Both take and give back places of the one who opened all cases, and one of them does it for both. While each did, ten to
+    // twenty-one locks were lost; without owners of cases it was 176.
+    let asked = sum(&processes, "concord_steps_asked_total").await;
+    assert!(asked > 0, "no step was asked for");
     let conflicts = sum(&processes, "concord_step_conflicts_total").await;
-    println!("{handed} deliveries handed over, {conflicts} locks lost");
-    assert!(conflicts < 2 * CASES as u64, "{conflicts} locks were lost");
+    println!("{handed} deliveries handed over, {asked} steps asked for, {conflicts} locks lost");
+    assert!(conflicts < CASES as u64, "{conflicts} locks were lost");
 
     // What a frozen replica is handed, it does not take.
     freeze(&installation, Service::Coordinator, 0);

@@ -111,7 +111,7 @@ pub fn bind<P: Ports>(
         people: People::new(service),
         agents: Arc::clone(&agents),
         policies: Policies::new(service),
-        openers: Openers::new(service, &cases, own.quota),
+        openers: Openers::new(service, &cases, own.quota, binder),
         boards: Arc::new(Aggregates::new(ports.clone(), cache)),
         commitments: Arc::new(Aggregates::new(ports.clone(), cache)),
     };

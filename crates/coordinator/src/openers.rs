@@ -15,8 +15,9 @@ use concord_events::{
 };
 use concord_runtime::delivery::HandleError;
 use concord_runtime::event_store::step;
-use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Outcome, Ports};
+use concord_runtime::service::owned::OwnedAggregates;
+use concord_runtime::service::{Binder, ServiceContext};
+use concord_runtime::{Aggregates, Ports};
 use concord_wire::payload::Role;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Fault, MessageId, Token};
@@ -37,7 +38,7 @@ pub(crate) struct Openers<P> {
     pub(crate) service: ServiceContext<P>,
     cases: Arc<Aggregates<CaseMachine, P>>,
     tasks: Arc<Aggregates<TaskMachine, P>>,
-    pub(crate) held: Arc<Aggregates<OpenerMachine, P>>,
+    pub(crate) held: Arc<OwnedAggregates<OpenerMachine, P>>,
     pub(crate) quotas: Quotas,
 }
 
@@ -58,13 +59,13 @@ impl<P: Ports> Openers<P> {
         service: &ServiceContext<P>,
         cases: &Arc<Aggregates<CaseMachine, P>>,
         quotas: Quotas,
+        binder: &mut impl Binder,
     ) -> Self {
-        let held = Aggregates::new(service.ports.clone(), &service.cache);
         Self {
             service: service.clone(),
             cases: Arc::clone(cases),
             tasks: Arc::new(Aggregates::new(service.ports.clone(), &service.cache)),
-            held: Arc::new(held),
+            held: Arc::new(OwnedAggregates::new(service, binder)),
             quotas,
         }
     }
@@ -94,8 +95,8 @@ impl<P: Ports> Openers<P> {
             gates: u32::try_from(asked.request.gates.len()).unwrap_or(u32::MAX),
             quotas: self.quotas,
         };
-        let input = OpenerInput::Admit(admitted);
-        self.ask(&asked.opened_by, &context, &input, Refused::Case(&case_id))
+        let (input, place) = (OpenerInput::Admit(admitted), self.of_place(&context));
+        self.ask(&asked.opened_by, &place, &input, Refused::Case(&case_id))
             .await
     }
 
@@ -149,8 +150,8 @@ impl<P: Ports> Openers<P> {
             task_id: id.clone(),
             quota,
         };
-        let input = OpenerInput::AdmitTask(admitted);
-        self.ask(opener, context, &input, Refused::Task(id)).await
+        let (input, place) = (OpenerInput::AdmitTask(admitted), self.of_place(context));
+        self.ask(opener, &place, &input, Refused::Task(id)).await
     }
 
     /// Gives back the place of a task.
@@ -187,7 +188,7 @@ impl<P: Ports> Openers<P> {
         let Some(fault) = self.step(opener, context, input).await? else {
             return Ok(());
         };
-        let held = self.held.load(&opener.token()).await?.state;
+        let held = self.held.to_read().load(&opener.token()).await?.state;
         let Some((quota, limit)) = held.in_the_way_of(input) else {
             return Err(fault.into());
         };
@@ -305,6 +306,12 @@ impl<P: Ports> Openers<P> {
         Ok(())
     }
 
+    /// The circumstances of taking a place because of a message. Another message may have it given back before this one is delivered again
+    /// and takes it again, and one cause leads to one event of an aggregate.
+    fn of_place(&self, message: &Context) -> Context {
+        self.ordered(&format!("admitted/{}", message.cause))
+    }
+
     /// The circumstances of a step that follows from no single message.
     fn ordered(&self, what: &str) -> Context {
         let now = self.service.ports.now();
@@ -319,15 +326,7 @@ impl<P: Ports> Openers<P> {
         context: &Context,
         input: &OpenerInput,
     ) -> Result<Option<Fault>, step::Error> {
-        let outcome = self
-            .held
-            .step(&opener.token(), context, input, None)
-            .await?;
-        self.service.count_step::<OpenerMachine>(&outcome);
-        Ok(match outcome {
-            Outcome::Rejected(fault) => Some(fault),
-            Outcome::Appended { .. } | Outcome::Ignored(_) => None,
-        })
+        self.held.step(&opener.token(), context, input).await
     }
 }
 

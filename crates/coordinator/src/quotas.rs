@@ -95,7 +95,7 @@ async fn rows<P: Ports>(
     };
     let mut rows = Vec::new();
     for name in names {
-        let state = openers.held.load(&name.token()).await?.state;
+        let state = openers.held.to_read().load(&name.token()).await?.state;
         rows.push(Row::new(name, &state));
     }
     rows.sort_by(|a, b| (b.open_cases, &a.opener).cmp(&(a.open_cases, &b.opener)));

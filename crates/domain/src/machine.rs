@@ -5,12 +5,13 @@ use concord_events::{
 };
 use concord_wire::payload::Snapshot;
 use concord_wire::{CaseId, Fault, MessageId, Timestamp, Token};
+use serde::{Deserialize, Serialize};
 
 use crate::effect::Effect;
 use crate::event_chain;
 
 /// The circumstances of a decision, besides state and input.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Context {
     /// The present, as the service sees it.
     pub now: Timestamp,

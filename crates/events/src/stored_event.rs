@@ -229,7 +229,8 @@ fn unreadable(bytes: &[u8], error: serde_json::Error) -> Error {
 }
 
 /// The kind of a cause. Senders choose the ids of their messages, so a message must never be taken for an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// A message.
     Message,

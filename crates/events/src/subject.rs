@@ -29,7 +29,7 @@ pub const GRAMMAR: [(&str, &str); 6] = [
     ),
     (
         "replica.take.<service>.<replica>",
-        "a delivery that another replica works on; not stored",
+        "a delivery that another replica works on, or a step that it is asked for; not stored",
     ),
 ];
 
@@ -86,7 +86,7 @@ pub enum SystemSubject {
 pub enum ReplicaVerb {
     /// The replica that is named is there.
     Beat,
-    /// The replica that is named is to work on this delivery.
+    /// The replica that is named is to work on this delivery, or is asked for this step.
     Take,
 }
 

@@ -8,6 +8,7 @@ pub mod directory;
 pub(crate) mod hand_off;
 pub mod health;
 pub mod operator_api;
+pub mod owned;
 pub mod payloads;
 pub mod people;
 pub(crate) mod poison;

@@ -23,6 +23,7 @@ mod injected_bugs;
 mod network;
 mod oneshot;
 mod options;
+mod owners;
 mod plan;
 mod policies;
 mod ports;

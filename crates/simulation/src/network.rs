@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use concord_events::topology::StreamKind;
 use concord_runtime::Appended;
 use concord_runtime::broker::Operation;
@@ -76,6 +77,8 @@ pub(crate) enum Reply {
     Events(Vec<(u64, String, Arc<[u8]>)>, u64),
     Published(Receipt),
     Found(Option<Stored>),
+    /// What another process says that was asked.
+    Answered(Bytes),
     Done,
 }
 

@@ -14,14 +14,15 @@ use concord_domain::aggregates::agent::AgentMachine;
 use concord_escalation_timer::Watchdog;
 use concord_events::topology::{ConsumerKind, StreamKind};
 use concord_events::{
-    AgentEvent, CommitmentEvent, LeaseBounds, MemoryBounds, QuestionBounds, Quotas, SilenceBounds,
-    StoredEvent,
+    AgentEvent, Aggregate, CommitmentEvent, LeaseBounds, MemoryBounds, QuestionBounds, Quotas,
+    SilenceBounds, StoredEvent,
 };
 use concord_runtime::broker::Operation as Asked;
 use concord_runtime::delivery::settle::{Settlement, settle};
 use concord_runtime::delivery::{Delivery, Handler};
 use concord_runtime::service::api::{Call, Verb};
 use concord_runtime::service::metrics::Metrics;
+use concord_runtime::service::owned::{Answerer, Owners};
 use concord_runtime::service::settings::WorkSettings;
 use concord_runtime::service::{Binder, ServiceContext};
 use concord_runtime::{Aggregates, Directory};
@@ -32,6 +33,7 @@ use crate::agents::operators::Operation;
 use crate::faults::InjectedBug;
 use crate::injected_bugs;
 use crate::network::{Connection, Request};
+use crate::owners::SimOwners;
 use crate::ports::SimPorts;
 
 /// How long the watchdog leaves an overdue deadline to the broker.
@@ -119,10 +121,22 @@ impl<H: Handler> AnyHandler for H {
 }
 
 /// What a service has bound.
-#[derive(Default)]
 struct Bound {
     handlers: BTreeMap<ConsumerKind, Arc<dyn AnyHandler>>,
     verbs: BTreeMap<&'static str, Verb>,
+    answerers: BTreeMap<Aggregate, Answerer>,
+    others: Arc<dyn Owners>,
+}
+
+impl Bound {
+    fn new(others: SimOwners) -> Self {
+        Self {
+            handlers: BTreeMap::new(),
+            verbs: BTreeMap::new(),
+            answerers: BTreeMap::new(),
+            others: Arc::new(others),
+        }
+    }
 }
 
 impl Binder for Bound {
@@ -138,6 +152,11 @@ impl Binder for Bound {
 
     fn answer(&mut self, name: &'static str, verb: Verb) {
         self.verbs.insert(name, verb);
+    }
+
+    fn own(&mut self, aggregate: Aggregate, answerer: Answerer) -> Arc<dyn Owners> {
+        self.answerers.insert(aggregate, answerer);
+        Arc::clone(&self.others)
     }
 }
 
@@ -168,11 +187,15 @@ impl Process {
             question: QUESTIONS,
             silence: SILENCE,
         };
+        let others = SimOwners {
+            connection: connection.clone(),
+            service,
+        };
+        let mut bound = Bound::new(others);
         let ports = SimPorts::new(service, connection);
         let context = ServiceContext::new(service, ports, metrics, Arc::new(work));
         let directory = Arc::new(Directory::new());
         let holdings = Arc::new(Holdings::default());
-        let mut bound = Bound::default();
         let mut watchdog = None;
         match service {
             Service::Coordinator => {
@@ -298,6 +321,12 @@ impl Process {
         }
         self.follow_events();
         retry_due(&self.context, &self.agents, &self.directory).await;
+    }
+
+    /// What another replica asks for.
+    pub(crate) async fn answer(&self, aggregate: Aggregate, request: Bytes) -> Option<Bytes> {
+        let answerer = self.bound.answerers.get(&aggregate)?;
+        answerer(request).await
     }
 
     /// What an operator asks for by the service's API.

@@ -232,6 +232,10 @@ impl Simulation {
             }
             Action::Crash(incarnation) => self.crash(incarnation),
             Action::Restart { replica } => self.start(replica),
+            Action::Ask(question) => {
+                let others = self.living(question.service);
+                question.reach(&self.world, &mut self.executor, others);
+            }
             Action::Second => self.second(),
             Action::Watch { replica } => self.watch(replica),
             Action::Hear { sequence } => {
@@ -263,13 +267,8 @@ impl Simulation {
         let Some((kind, _)) = world.broker.kind_of(consumer) else {
             return;
         };
-        let service = kind.service();
-        let up = self
-            .replicas
-            .iter()
-            .filter(|replica| replica.service == service && replica.process.is_some());
-        let processes: Vec<Incarnation> = up.map(|replica| replica.incarnation).collect();
-        let Some(incarnation) = world.random.pick(&processes).copied() else {
+        let up = self.living(kind.service());
+        let Some(&(incarnation, _)) = world.random.pick(&up) else {
             return world.plan(500, Action::Offer { consumer, sequence });
         };
         world.lease(consumer, sequence);
@@ -339,16 +338,7 @@ impl Simulation {
     fn operate(&mut self, operation: Arc<Operation>) {
         let mut world = self.world.lock();
         world.talk -= 1;
-        let service = operation.service();
-        let up = self
-            .replicas
-            .iter()
-            .filter(|replica| replica.service == service);
-        let up: Vec<(Incarnation, Arc<Process>)> = up
-            .filter_map(|replica| {
-                Some((replica.incarnation, Arc::clone(replica.process.as_ref()?)))
-            })
-            .collect();
+        let up = self.living(operation.service());
         let Some((incarnation, process)) = world.random.pick(&up).cloned() else {
             return world.plan(500, Action::Operate(operation));
         };
@@ -359,6 +349,14 @@ impl Simulation {
             incarnation,
             async move { process.operate(&operation).await },
         );
+    }
+
+    /// The processes of a service that are up.
+    fn living(&self, service: Service) -> Vec<(Incarnation, Arc<Process>)> {
+        let of_service = self.replicas.iter().filter(|one| one.service == service);
+        let up =
+            of_service.filter_map(|one| Some((one.incarnation, Arc::clone(one.process.as_ref()?))));
+        up.collect()
     }
 
     fn crash(&mut self, incarnation: Incarnation) {

@@ -13,6 +13,7 @@ use crate::broker::{Broker, Publication, Receipt};
 use crate::executor::Incarnation;
 use crate::faults::{Faults, InjectedBug};
 use crate::network::{Arrival, Cell, Reply};
+use crate::owners::Question;
 use crate::plan::Plan;
 use crate::random::Random;
 use crate::report::Counts;
@@ -53,6 +54,8 @@ pub(crate) enum Action {
     Restart { replica: usize },
     /// A second has passed: the broker may go away for a while.
     Second,
+    /// What one replica asks another for reaches it.
+    Ask(Question),
     /// A replica looks for deadlines that the broker did not fire.
     Watch { replica: usize },
     /// Whoever a message is addressed to reads it.

@@ -78,6 +78,7 @@ fn two_hundred_seeds_with_tasks_hold_and_tasks_were_done() {
     }
     assert!(counts.tasks > 200 && counts.tasks_done > 100, "{counts:?}");
     assert!(counts.silences > 20 && counts.joined > 10, "{counts:?}");
+    assert!(counts.asked > 100, "{counts:?}");
 }
 
 #[test]

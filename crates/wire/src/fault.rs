@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ErrorCode;
 
 /// Why a message is refused: the code, the place in the message, what is wrong there, and how to correct it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// The wire code.
     pub code: ErrorCode,

@@ -218,7 +218,7 @@ const UNTYPED: [(&str, &str, &str, Option<&str>); 9] = [
     (
         "replica-take",
         "replica-take",
-        "A delivery that another replica works on.",
+        "A delivery that another replica works on, or a step that it is asked for.",
         None,
     ),
     (

@@ -24,6 +24,7 @@ use concord_events::{
     StoredEvent, TaskAdmitted, TaskReleased,
 };
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Timestamp, Token};
+use serde::{Deserialize, Serialize};
 
 use crate::machine::{Context, Decision, Ignored, Machine};
 
@@ -57,7 +58,8 @@ pub struct HeldCase {
 }
 
 /// One input of an opener.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OpenerInput {
     /// Asks for a place for a case.
     Admit(Admitted),

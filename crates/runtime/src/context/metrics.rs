@@ -74,6 +74,8 @@ pub struct Metrics {
     pub held_back: Counter,
     /// Deliveries that were handed to another replica.
     pub handed_off: Counter,
+    /// Steps that another replica has done for this one.
+    pub steps_asked: Counter,
     /// Messages waiting in each consumer.
     pub lag: Family<Consumer, Gauge>,
     /// Whether the broker answers: 1 or 0.
@@ -108,6 +110,7 @@ impl Default for Metrics {
             rate_limited: Family::default(),
             held_back: Counter::default(),
             handed_off: Counter::default(),
+            steps_asked: Counter::default(),
             lag: Family::default(),
             broker_up: Gauge::default(),
             stream_fill: Family::default(),
@@ -198,11 +201,6 @@ impl Metrics {
             self.held_back.clone(),
         );
         registry.register(
-            "handed_off",
-            "Deliveries that were handed to another replica of the service.",
-            self.handed_off.clone(),
-        );
-        registry.register(
             "consumer_lag",
             "Messages waiting in each consumer.",
             self.lag.clone(),
@@ -212,8 +210,22 @@ impl Metrics {
             "Whether the broker answers.",
             self.broker_up.clone(),
         );
+        self.register_replicas(registry);
         self.register_storage(registry);
         self.register_deadlines(registry);
+    }
+
+    fn register_replicas(&self, registry: &mut Registry) {
+        registry.register(
+            "handed_off",
+            "Deliveries that were handed to another replica of the service.",
+            self.handed_off.clone(),
+        );
+        registry.register(
+            "steps_asked",
+            "Steps on an aggregate that belongs to another replica of the service, which has done them.",
+            self.steps_asked.clone(),
+        );
     }
 
     fn register_storage(&self, registry: &mut Registry) {

@@ -1,11 +1,15 @@
 //! How a service says which handler is for which consumers.
 
+use std::sync::Arc;
+
+use concord_events::Aggregate;
 use concord_events::topology::ConsumerKind;
 
 use crate::delivery::Handler;
 use crate::delivery::reject_all::RejectAll;
 use crate::ports::Ports;
 use crate::service::api::Verb;
+use crate::service::owned::{Answerer, Owners};
 use crate::service::{ServiceContext, ServiceRunner};
 
 /// Takes the handlers of a service. In production they are bound to pull consumers and to the API; in the simulator, to
@@ -19,6 +23,9 @@ pub trait Binder {
 
     /// Has `verb` answer requests under this name to the service's API.
     fn answer(&mut self, name: &'static str, verb: Verb);
+
+    /// Has `answerer` do the steps on aggregates of a kind that other replicas ask for. Those replicas, to ask them.
+    fn own(&mut self, aggregate: Aggregate, answerer: Answerer) -> Arc<dyn Owners>;
 
     /// Answers the messages to a service that acts on none.
     fn handle_no_messages<P: Ports>(&mut self, context: &ServiceContext<P>) {
@@ -42,5 +49,10 @@ impl Binder for ServiceRunner {
 
     fn answer(&mut self, name: &'static str, verb: Verb) {
         ServiceRunner::answer(self, name, verb);
+    }
+
+    fn own(&mut self, aggregate: Aggregate, answerer: Answerer) -> Arc<dyn Owners> {
+        self.answerers.add(aggregate, answerer);
+        Arc::new(self.clone())
     }
 }

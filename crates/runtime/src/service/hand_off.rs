@@ -23,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::broker::{Operation, Unavailable};
 use crate::delivery::Delivery;
-use crate::service::ServiceRunner;
+use crate::service::{ServiceRunner, owned};
 use key::key_of;
 use receipts::Handed;
 
@@ -36,7 +36,7 @@ const ROOM_KB_EACH: usize = 8;
 const LOOK_INTERVAL: Duration = Duration::from_millis(300);
 
 /// The answer of an owner that has no room.
-const NOT_TAKEN: &[u8] = b"full";
+pub(crate) const NOT_TAKEN: &[u8] = b"full";
 
 /// Headers of a delivery that is handed over: what the message and its consumer said of it, and who hands it over under which number.
 mod header {
@@ -159,12 +159,16 @@ fn as_delivered(handed: &HeaderMap) -> Option<HeaderMap> {
     (!delivered.is_empty()).then_some(delivered)
 }
 
-/// Takes what other replicas hand over, until the service stops.
+/// Takes what other replicas hand over, and does what they ask for, until the service stops.
 pub(crate) async fn receive(runner: ServiceRunner) -> Result<(), Unavailable> {
     let subject = subject(&runner, runner.replicas.own());
     let handed = runner.broker.client.subscribe(subject).await;
     let mut handed = handed.map_err(|error| Operation::Subscribe.failed(error))?;
     while let Some(Some(message)) = runner.stop.run_until_cancelled(handed.next()).await {
+        if owned::is_asked(&message) {
+            runner.spawn(owned::answer(runner.clone(), message));
+            continue;
+        }
         let receipt = message.reply.clone();
         let giver = named(&message, header::BY).and_then(|giver| Token::new(giver).ok());
         let number = named(&message, header::NUMBER).and_then(|number| number.parse().ok());
@@ -284,7 +288,8 @@ pub(crate) async fn to_owner(
     }
 }
 
-fn subject(runner: &ServiceRunner, replica: &Token) -> String {
+/// Where a replica hears what the others want of it.
+pub(crate) fn subject(runner: &ServiceRunner, replica: &Token) -> String {
     runner.broker.subjects().build(&SystemSubject::Replica {
         service: runner.service,
         verb: ReplicaVerb::Take,

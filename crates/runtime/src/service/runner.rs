@@ -19,6 +19,7 @@ use crate::delivery::reject_all::RejectAll;
 use crate::ports::Ports;
 use crate::service::hand_off::Takers;
 use crate::service::health::Readiness;
+use crate::service::owned::Answerers;
 use crate::service::{Replicas, ServiceContext, api};
 use crate::{Directory, NatsPorts, service::poison, service::worker};
 
@@ -39,6 +40,7 @@ pub struct ServiceRunner {
     /// The replicas of this service.
     pub replicas: Arc<Replicas>,
     pub(crate) takers: Takers,
+    pub(crate) answerers: Answerers,
 }
 
 #[derive(Default)]
@@ -71,6 +73,7 @@ impl ServiceRunner {
             restrictions,
             replicas,
             takers: Takers::default(),
+            answerers: Answerers::default(),
         }
     }
 

@@ -6,6 +6,7 @@ use concord_events::topology::ConsumerKind;
 use concord_wire::subject::{Service, Subject as WireSubject, SubjectSpace};
 use concord_wire::{CaseId, MessageType};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::delivery::Delivery;
 use crate::delivery::route::is_between_agents;
@@ -94,6 +95,10 @@ fn of_event(service: Service, subjects: &SubjectSpace, delivery: &Delivery) -> O
     else {
         return None;
     };
+    // It reads the case from the stream either way, and steps on what nobody else does.
+    if service == Service::ConflictDetector {
+        return None;
+    }
     let queues = matches!(event.as_str(), "escalated" | "reminded" | "fell_back");
     match aggregate {
         Aggregate::Case | Aggregate::Detection => Some(id.to_string()),
@@ -101,7 +106,16 @@ fn of_event(service: Service, subjects: &SubjectSpace, delivery: &Delivery) -> O
         Aggregate::Debate if service == Service::DebateFacilitator && queues => {
             Some(QUEUE.to_owned())
         }
-        Aggregate::Debate => named_in(delivery).case_id.map(str::to_owned),
+        // Where it never was on the ladder, nothing follows for the facilitator.
+        Aggregate::Debate
+            if service == Service::DebateFacilitator
+                && event.as_str() == "resolved"
+                && named_in(delivery).outcome.level.is_none() =>
+        {
+            None
+        }
+        // Of an opener, what was admitted is compared with its case.
+        Aggregate::Debate | Aggregate::Opener => named_in(delivery).case_id.map(str::to_owned),
         Aggregate::Deadline => named_in(delivery).id.map(str::to_owned),
         _ => None,
     }
@@ -114,6 +128,16 @@ struct Named<'a> {
     case_id: Option<&'a str>,
     #[serde(borrow, default)]
     id: Option<&'a str>,
+    #[serde(default)]
+    outcome: Outcome,
+}
+
+/// How a debate has ended.
+#[derive(Default, Deserialize)]
+struct Outcome {
+    /// On which level of the ladder; none where it never was on it.
+    #[serde(default)]
+    level: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -190,6 +214,7 @@ mod tests {
         use ConsumerKind::{Deadlines, Due, Effects, Events};
         use Service::{Coordinator, DebateFacilitator};
         let of_case = r#"{"data":{"case_id":"c-1"}}"#;
+        let of_ladder = r#"{"data":{"case_id":"c-1","outcome":{"level":1,"status":"settled"}}}"#;
         let (coordinator, facilitator) = (Events(Coordinator), Events(DebateFacilitator));
         let ends = Effects(Coordinator);
         check(&[
@@ -200,9 +225,28 @@ mod tests {
                 Some("c-1"),
             ),
             (
+                Events(Service::ConflictDetector),
+                "event.case.c-1.findings_closed",
+                "{}",
+                None,
+            ),
+            (
+                coordinator,
+                "event.opener.olga.admitted",
+                of_case,
+                Some("c-1"),
+            ),
+            (
                 coordinator,
                 "event.debate.d-1.resolved",
                 of_case,
+                Some("c-1"),
+            ),
+            (facilitator, "event.debate.d-1.resolved", of_case, None),
+            (
+                facilitator,
+                "event.debate.d-1.resolved",
+                of_ladder,
                 Some("c-1"),
             ),
             (
