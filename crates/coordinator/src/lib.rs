@@ -115,7 +115,7 @@ pub fn bind<P: Ports>(
         boards: Arc::new(Aggregates::new(ports.clone(), cache)),
         commitments: Arc::new(Aggregates::new(ports.clone(), cache)),
     };
-    let tasks = tasks::Tasks::new(service, &cases, &names, directory);
+    let tasks = tasks::Tasks::new(service, &cases, &names, directory, binder);
     let bounds = SharedBounds {
         leases: own.commitment,
         memory: own.memory,

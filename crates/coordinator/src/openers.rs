@@ -326,7 +326,8 @@ impl<P: Ports> Openers<P> {
         context: &Context,
         input: &OpenerInput,
     ) -> Result<Option<Fault>, step::Error> {
-        self.held.step(&opener.token(), context, input).await
+        let stepped = self.held.step(&opener.token(), context, input).await?;
+        Ok(stepped.fault)
     }
 }
 

@@ -13,8 +13,9 @@ use concord_events::{
 };
 use concord_runtime::delivery::{Ack, Delivery, HandleError, handlers};
 use concord_runtime::event_store::step;
-use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Directory, Outcome, People, Ports};
+use concord_runtime::service::owned::OwnedAggregates;
+use concord_runtime::service::{Binder, ServiceContext};
+use concord_runtime::{Aggregates, Directory, People, Ports};
 use concord_wire::payload::AgentStatus;
 use concord_wire::{AgentId, Envelope, Fault, MessageId, MessageType, Token};
 
@@ -37,7 +38,7 @@ pub(crate) use find::verb as find_verb;
 pub(crate) struct Tasks<P> {
     service: ServiceContext<P>,
     tasks: Arc<Aggregates<TaskMachine, P>>,
-    worklists: Arc<Aggregates<WorklistMachine, P>>,
+    worklists: Arc<OwnedAggregates<WorklistMachine, P>>,
     agents: Arc<Aggregates<AgentMachine, P>>,
     people: People<P>,
     directory: Arc<Directory>,
@@ -68,16 +69,17 @@ impl<P: Ports> Tasks<P> {
         cases: &Arc<Aggregates<CaseMachine, P>>,
         names: &Names<P>,
         directory: &Arc<Directory>,
+        binder: &mut impl Binder,
     ) -> Self {
         directory.keep_index();
-        let worklists = Arc::new(Aggregates::new(service.ports.clone(), &service.cache));
+        let worklists = Arc::new(OwnedAggregates::new(service, binder));
         Self {
             service: service.clone(),
             tasks: Arc::new(Aggregates::new(service.ports.clone(), &service.cache)),
             agents: Arc::clone(&names.agents),
             people: names.people.clone(),
             directory: Arc::clone(directory),
-            candidates: Candidates::new(service, &worklists, directory),
+            candidates: Candidates::new(service, &worklists, directory, binder),
             panels: Panels::new(service, cases, names),
             openers: names.openers.clone(),
             worklists,
@@ -137,7 +139,7 @@ impl<P: Ports> Tasks<P> {
         let (service, tasks) = (&self.service, &self.tasks);
         let done =
             handlers::step_of_message(service, tasks, id.clone(), envelope, &input, delivery).await;
-        // A step that is tried again needs the place: it could not be taken anew by the same message.
+        // A step that is tried again needs the place.
         if let (TaskInput::Open(asked), Ok(_) | Err(HandleError::Refused(_))) = (&input, &done) {
             self.settle(&id, &asked.opened_by).await?;
         }
@@ -176,7 +178,7 @@ impl<P: Ports> Tasks<P> {
                 let Said { by, asked, word } = *said;
                 let word = match word {
                     Word::Bid(bid, _) => {
-                        let known = self.worklists.load(&by.token()).await?;
+                        let known = self.worklists.to_read().load(&by.token()).await?;
                         Word::Bid(bid, known.state.reliability())
                     }
                     Word::HandOn(handoff, _) => {
@@ -294,7 +296,7 @@ impl<P: Ports> Tasks<P> {
         if let Some(card) = self.agents.load(&id).await?.state.card {
             return Ok(card.capacity);
         }
-        Ok(self.worklists.load(&id).await?.state.capacity)
+        Ok(self.worklists.to_read().load(&id).await?.state.capacity)
     }
 
     /// Gives an agent the task for which there is room now.
@@ -352,7 +354,7 @@ impl<P: Ports> Tasks<P> {
             },
         };
         let context = self.service.of_event(record.meta.event_id.clone());
-        let known = self.worklists.load(&agent.token()).await?.state;
+        let known = self.worklists.to_read().load(&agent.token()).await?.state;
         for task_id in known.held.iter().chain(known.waiting.keys()) {
             self.lose(task_id, &context, agent, why.to_owned()).await?;
         }
@@ -389,12 +391,7 @@ impl<P: Ports> Tasks<P> {
         context: &Context,
         input: &WorklistInput,
     ) -> Result<Option<Fault>, step::Error> {
-        let id = agent.token();
-        let outcome = self.worklists.step(&id, context, input, None).await?;
-        self.service.count_step::<WorklistMachine>(&outcome);
-        Ok(match outcome {
-            Outcome::Rejected(fault) => Some(fault),
-            Outcome::Appended { .. } | Outcome::Ignored(_) => None,
-        })
+        let stepped = self.worklists.step(&agent.token(), context, input).await?;
+        Ok(stepped.fault)
     }
 }

@@ -3,29 +3,29 @@
 use std::sync::Arc;
 
 use concord_domain::Context;
-use concord_domain::aggregates::rotation::{self, RotationMachine, Turn};
+use concord_domain::aggregates::rotation::{self, RotationMachine, RotationState, Turn};
 use concord_domain::aggregates::task::{AGENTS_MAX, OpenedTask, strategy};
 use concord_domain::aggregates::worklist::WorklistMachine;
 use concord_events::TaskCandidate;
 use concord_runtime::delivery::HandleError;
 use concord_runtime::event_store::step;
-use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Directory, Ports};
+use concord_runtime::service::owned::OwnedAggregates;
+use concord_runtime::service::{Binder, ServiceContext};
+use concord_runtime::{Directory, Ports};
 use concord_wire::payload::AgentStatus;
 use concord_wire::{AgentId, Token};
 
 /// Finds the candidates of tasks. Cheap to clone.
 pub(crate) struct Candidates<P> {
-    service: ServiceContext<P>,
-    rotations: Arc<Aggregates<RotationMachine, P>>,
-    worklists: Arc<Aggregates<WorklistMachine, P>>,
+    /// Whose turn it was for a task is learned from the step.
+    rotations: Arc<OwnedAggregates<RotationMachine, P, Option<AgentId>>>,
+    worklists: Arc<OwnedAggregates<WorklistMachine, P>>,
     directory: Arc<Directory>,
 }
 
 impl<P: Clone> Clone for Candidates<P> {
     fn clone(&self) -> Self {
         Self {
-            service: self.service.clone(),
             rotations: Arc::clone(&self.rotations),
             worklists: Arc::clone(&self.worklists),
             directory: Arc::clone(&self.directory),
@@ -36,12 +36,14 @@ impl<P: Clone> Clone for Candidates<P> {
 impl<P: Ports> Candidates<P> {
     pub(super) fn new(
         service: &ServiceContext<P>,
-        worklists: &Arc<Aggregates<WorklistMachine, P>>,
+        worklists: &Arc<OwnedAggregates<WorklistMachine, P>>,
         directory: &Arc<Directory>,
+        binder: &mut impl Binder,
     ) -> Self {
+        let turn_of = |state: &RotationState, turn: &Turn| state.turn_of(&turn.task_id).cloned();
+        let rotations = OwnedAggregates::reading(service, binder, turn_of);
         Self {
-            service: service.clone(),
-            rotations: Arc::new(Aggregates::new(service.ports.clone(), &service.cache)),
+            rotations: Arc::new(rotations),
             worklists: Arc::clone(worklists),
             directory: Arc::clone(directory),
         }
@@ -53,7 +55,7 @@ impl<P: Ports> Candidates<P> {
         let rotates = strategy::named(&asked.terms.strategy).is_some_and(|one| one.rotates());
         let rotation = rotation::id_of(&asked.terms.criteria);
         let last = match rotates {
-            true => self.rotations.peek(&rotation).await?.state.last,
+            true => self.rotations.to_read().peek(&rotation).await?.state.last,
             false => None,
         };
         let mut candidates = self.fitting(&asked, last.as_ref()).await?;
@@ -110,7 +112,7 @@ impl<P: Ports> Candidates<P> {
                 (AgentStatus::Busy, _) => true,
                 (_, None) => false,
                 (_, capacity) => {
-                    let worklist = self.worklists.peek(&agent.token()).await?;
+                    let worklist = self.worklists.to_read().peek(&agent.token()).await?;
                     worklist.state.is_full(capacity)
                 }
             };
@@ -134,14 +136,11 @@ impl<P: Ports> Candidates<P> {
             task_id: id.clone(),
             eligible: eligible.map(|one| one.agent.clone()).collect(),
         };
-        let outcome = self.rotations.step(rotation, context, &turn, None).await?;
-        self.service.count_step::<RotationMachine>(&outcome);
-        // As the step has just left it.
-        let known = self.rotations.load_up_to(rotation, 1).await?.state;
-        if let Some(first) = known.turn_of(id) {
+        let stepped = self.rotations.step(rotation, context, &turn).await?;
+        if let Some(first) = stepped.known {
             asked
                 .candidates
-                .sort_by_key(|one| (one.agent < *first, one.agent.clone()));
+                .sort_by_key(|one| (one.agent < first, one.agent.clone()));
         }
         Ok(asked)
     }

@@ -12,6 +12,7 @@
 use concord_events::{RotationEvent, StoredEvent, Turned};
 use concord_wire::payload::Criteria;
 use concord_wire::{AgentId, Token};
+use serde::{Deserialize, Serialize};
 
 use crate::aggregates::review_queue::Recent;
 use crate::machine::{Context, Decision, Ignored, Machine};
@@ -48,7 +49,7 @@ impl RotationState {
 }
 
 /// A task is to be offered to one of these agents.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     /// The task.
     pub task_id: Token,

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::{StoredEvent, WorkReleased, WorkTaken, WorklistEvent};
 use concord_wire::{ErrorCode, Fault, Priority, Token};
+use serde::{Deserialize, Serialize};
 
 use crate::machine::{Context, Decision, Ignored, Machine};
 
@@ -64,7 +65,8 @@ impl WorklistState {
 }
 
 /// One input of a worklist.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WorklistInput {
     /// Asks for a place for a task.
     Take(WorkTaken),

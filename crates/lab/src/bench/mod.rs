@@ -67,6 +67,7 @@ Examples:
   target/dist/concord-lab bench --replicas 1,2,4 --cases 5000      one, two and four processes of each service
   target/dist/concord-lab bench --replicas 1 --agents rust         without Python
   target/dist/concord-lab bench --tasks 10000 --agents 1000        tasks by each strategy, over a thousand agents
+  target/dist/concord-lab bench --tasks --replicas 4               the same with four processes of each service
   target/dist/concord-lab bench --long                             100,000 cases: what grows with their number
   target/dist/concord-lab bench --long --cases 1000000 --json      for a night")]
 pub(crate) struct BenchArgs {
@@ -86,7 +87,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     concurrency: u32,
     /// Measure whole cases with so many processes of each service, one measurement for each number; beside them the raw broker,
-    /// the step, a lone case and an orchestrator written by hand.
+    /// the step, a lone case and an orchestrator written by hand. With --long and --tasks one number.
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=32))]
     replicas: Vec<u8>,
     /// What the five agents are written in, `python` or `rust`; the lone case always has the fastest. With --tasks how many agents
@@ -95,7 +96,7 @@ pub(crate) struct BenchArgs {
     agents: Option<AgentsArg>,
     /// Measure nothing but so many tasks by each strategy, and how long it takes to find who can do something.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = TASKS, group = "only",
-          value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "replicas")]
+          value_parser = clap::value_parser!(u32).range(1..))]
     tasks: Option<u32>,
     /// Measure nothing but how soon so many alerts are heard, one after the other, while 100,000 messages wait.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = ALERTS, group = "only",
@@ -197,20 +198,24 @@ impl BenchArgs {
             tasks: tasks as usize,
             agents,
             concurrency: self.concurrency as usize,
+            replicas: self.one_number()?,
         }))
+    }
+
+    /// The processes of each service where all is measured on one installation.
+    fn one_number(&self) -> Result<usize, Failure> {
+        match *self.replicas.as_slice() {
+            [] => Ok(1),
+            [replicas] => Ok(usize::from(replicas)),
+            _ => Err(Failure::usage(
+                "--long and --tasks run on one installation; give --replicas one number, for example --replicas 2",
+            )),
+        }
     }
 
     /// The cases of `--long`.
     fn long(&self, options: &Options) -> Result<Load, Failure> {
-        let replicas = match *self.replicas.as_slice() {
-            [] => 1,
-            [replicas] => usize::from(replicas),
-            _ => {
-                return Err(Failure::usage(
-                    "--long runs on one installation; give --replicas one number, for example --replicas 2",
-                ));
-            }
-        };
+        let replicas = self.one_number()?;
         let total = self.cases.unwrap_or(LONG_CASES) as usize;
         if total < 10 {
             return Err(Failure::usage(

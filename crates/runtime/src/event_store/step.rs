@@ -173,14 +173,27 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
         input: &M::Input,
         trace: Option<&Trace>,
     ) -> Result<Outcome, Error> {
+        let done = self.step_and(id, (context, input), trace, |_| ()).await;
+        done.map(|(outcome, ())| outcome)
+    }
+
+    /// Does one step, and reads something of the state that it has left.
+    pub async fn step_and<T>(
+        &self,
+        id: &Token,
+        decided: (&Context, &M::Input),
+        trace: Option<&Trace>,
+        read: impl FnOnce(&M::State) -> T,
+    ) -> Result<(Outcome, T), Error> {
         if self.event_store.is_archived(M::Event::AGGREGATE, id) {
-            return Ok(Outcome::Rejected(archived::<M>(id)));
+            let refused = Outcome::Rejected(archived::<M>(id));
+            return Ok((refused, read(&M::State::default())));
         }
         let slot = self.cache.slot::<Slot<M>>(id);
         let mut cached = slot.lock().await;
-        let done = self.step_on(&mut cached, id, (context, input), trace).await;
+        let done = self.step_on(&mut cached, id, decided, trace).await;
         self.cache.weigh(id, &slot, cached.weight);
-        done
+        Ok((done?, read(&cached.versioned.state)))
     }
 
     /// Does one step on an aggregate. Reading is boxed: most steps do not read, and would be moved about with room for it.

@@ -42,16 +42,28 @@ pub trait Owners: Send + Sync + 'static {
     fn ask(&self, owner: Token, aggregate: Aggregate, request: Bytes) -> Answered;
 }
 
-/// The aggregates of one kind, on each of which one replica steps.
-pub struct OwnedAggregates<M: Machine, P> {
-    here: Here<M, P>,
+/// The aggregates of one kind, on each of which one replica steps. `A` is what whoever steps learns of the state that the step has left.
+pub struct OwnedAggregates<M: Machine, P, A = ()> {
+    here: Here<M, P, A>,
     owners: Arc<dyn Owners>,
 }
 
 /// Those that this process has.
-struct Here<M: Machine, P> {
+struct Here<M: Machine, P, A> {
     service: ServiceContext<P>,
     aggregates: Arc<Aggregates<M, P>>,
+    read: Read<M, A>,
+}
+
+type Read<M, A> = fn(&<M as Machine>::State, &<M as Machine>::Input) -> A;
+
+/// What came of a step, whoever has done it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Stepped<A> {
+    /// Why it was refused; none where it was not.
+    pub fault: Option<Fault>,
+    /// What is known of the state after it.
+    pub known: A,
 }
 
 #[derive(Serialize)]
@@ -68,18 +80,12 @@ struct Heard<I> {
     input: I,
 }
 
-/// What came of a step that another replica has asked for.
-#[derive(Serialize, Deserialize)]
-struct Done {
-    /// Why it was refused; none where it was not.
-    fault: Option<Fault>,
-}
-
-impl<M: Machine, P: Clone> Clone for Here<M, P> {
+impl<M: Machine, P: Clone, A> Clone for Here<M, P, A> {
     fn clone(&self) -> Self {
         Self {
             service: self.service.clone(),
             aggregates: Arc::clone(&self.aggregates),
+            read: self.read,
         }
     }
 }
@@ -90,11 +96,27 @@ where
 {
     /// Those of a service, whose other replicas are answered from now on.
     pub fn new(service: &ServiceContext<P>, binder: &mut impl Binder) -> Self {
+        Self::reading(service, binder, |_, _| ())
+    }
+}
+
+impl<M: Machine, P: Ports, A> OwnedAggregates<M, P, A>
+where
+    M::Input: Serialize + DeserializeOwned,
+    A: Serialize + DeserializeOwned + Send + 'static,
+{
+    /// The same, with `read` for what is learned of the state after a step.
+    pub fn reading(
+        service: &ServiceContext<P>,
+        binder: &mut impl Binder,
+        read: Read<M, A>,
+    ) -> Self {
         let here = Here {
             service: service.clone(),
             aggregates: Arc::new(Aggregates::new(service.ports.clone(), &service.cache)),
+            read,
         };
-        let of_others: Here<M, P> = here.clone();
+        let of_others: Here<M, P, A> = here.clone();
         let answerer: Answerer = Arc::new(move |request| {
             let here = of_others.clone();
             Box::pin(async move { here.answer(&request).await })
@@ -108,44 +130,50 @@ where
         &self.here.aggregates
     }
 
-    /// Does one step, or has it done by the replica that the aggregate belongs to. The fault where it was refused.
+    /// Does one step, or has it done by the replica that the aggregate belongs to.
     pub async fn step(
         &self,
         id: &Token,
         context: &Context,
         input: &M::Input,
-    ) -> Result<Option<Fault>, Error> {
+    ) -> Result<Stepped<A>, Error> {
         let aggregate = M::Event::AGGREGATE;
         let owner = self.owners.owner_of(&format!("{aggregate}.{id}"));
         let asked = Asked { id, context, input };
         if let Some(owner) = owner
             && let Ok(request) = serde_json::to_vec(&asked)
             && let Some(answer) = self.owners.ask(owner, aggregate, request.into()).await
-            && let Ok(done) = serde_json::from_slice::<Done>(&answer)
+            && let Ok(stepped) = serde_json::from_slice(&answer)
         {
-            return Ok(done.fault);
+            return Ok(stepped);
         }
         self.here.step(id, context, input).await
     }
 }
 
-impl<M: Machine, P: Ports> Here<M, P> {
+impl<M: Machine, P: Ports, A> Here<M, P, A> {
     async fn step(
         &self,
         id: &Token,
         context: &Context,
         input: &M::Input,
-    ) -> Result<Option<Fault>, Error> {
-        let outcome = self.aggregates.step(id, context, input, None).await?;
+    ) -> Result<Stepped<A>, Error> {
+        let read = |state: &M::State| (self.read)(state, input);
+        let done = self
+            .aggregates
+            .step_and(id, (context, input), None, read)
+            .await;
+        let (outcome, known) = done?;
         self.service.count_step::<M>(&outcome);
-        Ok(match outcome {
+        let fault = match outcome {
             Outcome::Rejected(fault) => Some(fault),
             Outcome::Appended { .. } | Outcome::Ignored(_) => None,
-        })
+        };
+        Ok(Stepped { fault, known })
     }
 }
 
-impl<M: Machine, P: Ports> Here<M, P>
+impl<M: Machine, P: Ports, A: Serialize> Here<M, P, A>
 where
     M::Input: DeserializeOwned,
 {
@@ -153,7 +181,7 @@ where
         // A later version may ask for what this one does not know: it does that itself.
         let Heard { id, context, input } = serde_json::from_slice(request).ok()?;
         match self.step(&id, &context, &input).await {
-            Ok(fault) => serde_json::to_vec(&Done { fault }).ok().map(Bytes::from),
+            Ok(stepped) => serde_json::to_vec(&stepped).ok().map(Bytes::from),
             Err(error) => {
                 let error = ErrorChain(&error);
                 tracing::debug!(%id, %error, "A step that another replica has asked for failed; it does it itself.");

@@ -60,6 +60,8 @@ pub(super) struct TaskLoad {
     pub(super) agents: usize,
     /// Tasks under way at once.
     pub(super) concurrency: usize,
+    /// Processes of each service.
+    pub(super) replicas: usize,
 }
 
 /// The tasks of one strategy.
@@ -101,6 +103,8 @@ pub(super) struct TasksReport {
     pub(super) tasks: usize,
     /// Tasks under way at once.
     pub(super) concurrency: usize,
+    /// Processes of each service.
+    pub(super) replicas: usize,
     /// Raw broker: messages pulled, appended under the lock and acknowledged, a second.
     pub(super) raw_per_second: f64,
     /// Processor time of one of these, in microseconds, by process.
@@ -126,6 +130,9 @@ pub(super) async fn measure(
     tell(&format!("{} agents that register", load.agents));
     let mut plan = installation::unlimited(options, "tasks");
     plan = plan.with_service_setting(Service::Coordinator, UNBOUNDED);
+    for replicas in plan.replicas.values_mut() {
+        *replicas = load.replicas;
+    }
     let installation = installation::start(options, plan).await?;
     let measured = on_installation(&installation, load, &tell).await;
     let (strategies, matching) = measured.with_context(|| {
@@ -139,6 +146,7 @@ pub(super) async fn measure(
         agents: load.agents,
         tasks: load.tasks,
         concurrency: load.concurrency,
+        replicas: load.replicas,
         raw_per_second: round(raw.per_second),
         raw_cpu_us: raw.cpu_us,
         strategies,

@@ -7,11 +7,12 @@ use super::{Found, TasksReport};
 
 pub(in super::super) fn tasks(report: &TasksReport) {
     anstream::println!(
-        "{} cores; {} tasks by each strategy, {} at once, over {} agents on one connection of the driver",
+        "{} cores; {} tasks by each strategy, {} at once, over {} agents on one connection of the driver; processes of each service: {}",
         report.cores,
         report.tasks,
         report.concurrency,
-        report.agents
+        report.agents,
+        report.replicas
     );
     anstream::println!("raw broker: {:.0} messages a second", report.raw_per_second);
     for (process, microseconds) in &report.raw_cpu_us {

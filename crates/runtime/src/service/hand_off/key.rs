@@ -1,5 +1,6 @@
 //! What deliveries have in common that are best worked on by one replica.
 
+use concord_domain::effect::source_of;
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::ConsumerKind;
@@ -24,7 +25,7 @@ pub(super) fn key_of(
         | ConsumerKind::Exchange => {
             let subject = subjects.parse(&delivery.subject).ok()?;
             let case = case_of(&subject).filter(|_| is_acted_on(kind, &subject));
-            case.map(CaseId::to_string)
+            task_of(kind, &subject, delivery).or_else(|| case.map(CaseId::to_string))
         }
         ConsumerKind::Events(service) => of_event(service, subjects, delivery),
         // What opens a deadline and what closes it meet.
@@ -40,6 +41,12 @@ pub(super) fn key_of(
                     id,
                     event,
                 } => ENDS.contains(&event.as_str()).then(|| id.to_string()),
+                // By them places are taken and given back, for which the task is read.
+                SystemSubject::Event {
+                    aggregate: Aggregate::Task,
+                    id,
+                    ..
+                } => Some(id.to_string()),
                 _ => None,
             }
         }
@@ -55,6 +62,37 @@ fn case_of(subject: &WireSubject) -> Option<&CaseId> {
         WireSubject::Message { case, .. } => case.as_ref(),
         _ => None,
     }
+}
+
+/// The task that an agent's word to the coordinator is about, by the message that it answers.
+fn task_of(kind: ConsumerKind, subject: &WireSubject, delivery: &Delivery) -> Option<String> {
+    let is_inbox = matches!(
+        kind,
+        ConsumerKind::Inbox(Service::Coordinator) | ConsumerKind::UrgentInbox(Service::Coordinator)
+    );
+    let WireSubject::Message { kind: of, .. } = subject else {
+        return None;
+    };
+    if !is_inbox || !ABOUT_TASKS.iter().any(|kind| kind.as_str() == of.as_str()) {
+        return None;
+    }
+    let answer = serde_json::from_slice::<Answer<'_>>(&delivery.payload).ok()?;
+    let (id, _) = source_of(answer.reply_to?)?;
+    Some(id.to_owned())
+}
+
+/// What agents say about the tasks that they were asked to do.
+const ABOUT_TASKS: [MessageType; 4] = [
+    MessageType::TaskResult,
+    MessageType::Bid,
+    MessageType::Refuse,
+    MessageType::Handoff,
+];
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow, default)]
+    reply_to: Option<&'a str>,
 }
 
 /// Whether a consumer that is given messages to others may make something of one. What services say to agents is most of what
@@ -114,8 +152,22 @@ fn of_event(service: Service, subjects: &SubjectSpace, delivery: &Delivery) -> O
         {
             None
         }
-        // Of an opener, what was admitted is compared with its case.
-        Aggregate::Debate | Aggregate::Opener => named_in(delivery).case_id.map(str::to_owned),
+        Aggregate::Debate => named_in(delivery).case_id.map(str::to_owned),
+        // What was admitted is compared with its case or task.
+        Aggregate::Opener => {
+            let named = named_in(delivery);
+            named.case_id.or(named.task_id).map(str::to_owned)
+        }
+        Aggregate::Worklist => {
+            let named = named_in(delivery);
+            // The task that is given to the agent now, where one is.
+            let given = match event.as_str() {
+                "taken" => named.task_id,
+                "released" => named.next,
+                _ => None,
+            };
+            given.map(str::to_owned)
+        }
         Aggregate::Deadline => named_in(delivery).id.map(str::to_owned),
         _ => None,
     }
@@ -128,6 +180,10 @@ struct Named<'a> {
     case_id: Option<&'a str>,
     #[serde(borrow, default)]
     id: Option<&'a str>,
+    #[serde(borrow, default)]
+    task_id: Option<&'a str>,
+    #[serde(borrow, default)]
+    next: Option<&'a str>,
     #[serde(default)]
     outcome: Outcome,
 }
@@ -272,6 +328,42 @@ mod tests {
             (ends, "event.case.c-1.decided", "", Some("c-1")),
             (ends, "event.case.c-1.opened", "", None),
             (Due, "timer.due.case.c-1.findings", "", None),
+        ]);
+    }
+
+    #[test]
+    fn what_is_said_and_stored_of_one_task_is_kept_together() {
+        let answer = r#"{"reply_to":"t-1-43-0"}"#;
+        let of_task = r#"{"data":{"task_id":"t-1"}}"#;
+        let of_next = r#"{"data":{"task_id":"t-1","next":"t-2"}}"#;
+        let inbox = ConsumerKind::Inbox(Service::Coordinator);
+        let events = ConsumerKind::Events(Service::Coordinator);
+        let effects = ConsumerKind::Effects(Service::Coordinator);
+        check(&[
+            (
+                inbox,
+                "msg._.ann.coordinator.task_result",
+                answer,
+                Some("t-1"),
+            ),
+            (inbox, "msg.c-1.ann.coordinator.bid", answer, Some("t-1")),
+            (
+                inbox,
+                "msg.c-1.ann.coordinator.task_result",
+                "no JSON",
+                Some("c-1"),
+            ),
+            (
+                events,
+                "event.opener.olga.task_admitted",
+                of_task,
+                Some("t-1"),
+            ),
+            (events, "event.worklist.ann.taken", of_task, Some("t-1")),
+            (events, "event.worklist.ann.queued", of_task, None),
+            (events, "event.worklist.ann.released", of_next, Some("t-2")),
+            (events, "event.worklist.ann.released", of_task, None),
+            (effects, "event.task.t-1.result", "", Some("t-1")),
         ]);
     }
 }
