@@ -296,7 +296,14 @@ impl<P: Ports> Tasks<P> {
         if let Some(card) = self.agents.load(&id).await?.state.card {
             return Ok(card.capacity);
         }
-        Ok(self.worklists.to_read().load(&id).await?.state.capacity)
+        let known = self.worklists.to_read().load(&id).await?;
+        // Whoever has left before it had a task gets one at a time: nobody knows how many it would do.
+        let has_had_one = known.sequence() > 0;
+        Ok(if has_had_one {
+            known.state.capacity
+        } else {
+            Some(1)
+        })
     }
 
     /// Gives an agent the task for which there is room now.
