@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use concord_domain::aggregates::case::CaseState;
 use concord_domain::aggregates::impact::{
-    DecisionMoved, ImpactInput, ImpactMachine, ReceivedAnalysis, assumption_standings,
-    debate_standings, part_standings, with_decisions,
+    DecisionMoved, ImpactInput, ImpactMachine, ReceivedAnalysis, debate_standings, moved_by,
+    with_decisions,
 };
 use concord_domain::rules::impact::estimate::Standing;
 use concord_domain::rules::impact::graph::Source;
@@ -56,32 +56,19 @@ impl<P: Ports> Shared<P> {
             .await
     }
 
-    /// Assesses what a version of the decision changes.
+    /// Assesses what an event of the case changes.
     pub(crate) async fn heard_of_decision(
         &self,
         record: &StoredEvent<CaseEvent>,
     ) -> Result<(), HandleError> {
-        // The debate that changed it is assessed when its end is heard of, by name of whoever ruled.
-        let (is_new, told_apart) = match &record.event {
-            CaseEvent::Decided(_) => (true, None),
-            CaseEvent::DecisionChanged(changed) => (
-                !changed.change.changed.is_empty(),
-                Some(&changed.outcome.conflict_id),
-            ),
-            _ => return Ok(()),
+        let Some(moved) = moved_by(&record.event) else {
+            return Ok(());
         };
         let Ok(case_id) = CaseId::new(record.meta.id.as_str()) else {
             return Ok(());
         };
-        let standings = |case: &CaseState| {
-            let parts = if is_new {
-                part_standings(case)
-            } else {
-                BTreeMap::new()
-            };
-            (parts, assumption_standings(case, told_apart))
-        };
-        self.assess(&record.meta, &case_id, None, standings).await
+        self.assess(&record.meta, &case_id, None, |case| moved.standings(case))
+            .await
     }
 
     async fn assess(
@@ -92,11 +79,14 @@ impl<P: Ports> Shared<P> {
         standings: impl Fn(&CaseState) -> (Standings, Standings),
     ) -> Result<(), HandleError> {
         let id = case_id.token();
+        let case = self.cases.load(&id).await?.state;
+        if case.outcomes.is_empty() && case.decision.is_none() {
+            return Ok(());
+        }
         let analyses = self.analyses.load(&id).await?.state;
         if analyses.graph.is_empty() {
             return Ok(());
         }
-        let case = self.cases.load(&id).await?.state;
         let Some(opened) = &case.opened else {
             return Ok(());
         };

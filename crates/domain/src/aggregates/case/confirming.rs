@@ -6,6 +6,9 @@
 //! | a finding of another that counts      | confirmed, once for each sender | refused |
 //! | one's own, or what is no such finding | refused                         | refused |
 //!
+//! Where the policy counts confirmations, those count that came before the findings were closed, as the detector sees the case then: the
+//! conflicts are the same whenever they are looked for. Later ones are shown.
+//!
 //! An estimate that a participant writes into shared memory in the case while findings are collected is compared like one of its finding,
 //! where the finding does not state the same itself (estimate_noted). Only where the policy compares estimates.
 
@@ -75,8 +78,10 @@ pub(super) fn confirm(
     };
     let nobody = BTreeMap::new();
     let earlier = state.confirmations.get(&finding.message_id);
-    let by = earlier.unwrap_or(&nobody).values().copied();
-    let by = by.chain([received.confidence]);
+    let by = earlier.unwrap_or(&nobody).values();
+    let by = by
+        .map(|earlier| earlier.confidence)
+        .chain([received.confidence]);
     Decision::Append(CaseEvent::Confirmed(Box::new(Confirmed {
         heard: received.heard.clone(),
         finding: finding.message_id.clone(),
@@ -167,7 +172,7 @@ pub(super) fn note(state: &CaseState, opened: &CaseOpened, noted: &Noted) -> Cas
 
 impl CaseState {
     /// The findings as conflicts are detected among them: with the estimates that their authors have written into shared memory, and, where
-    /// the policy says so, with the confidence that confirmations give them.
+    /// the policy says so, with the confidence that confirmations gave them before they were closed.
     pub fn compared_findings(&self) -> Cow<'_, [ReceivedFinding]> {
         let counts = self
             .opened
@@ -185,7 +190,9 @@ impl CaseState {
                 .get(&finding.message_id)
                 .filter(|_| counts)
             {
-                finding.confidence = strengthened(finding.confidence, by.values().copied());
+                let in_time = by.values().filter(|by| by.is_in_time);
+                finding.confidence =
+                    strengthened(finding.confidence, in_time.map(|by| by.confidence));
             }
         }
         Cow::Owned(findings)
@@ -211,12 +218,12 @@ impl CaseState {
                 finding: finding.message_id.clone(),
                 author: finding.agent_id.clone(),
                 confidence: finding.confidence,
-                strengthened: strengthened(finding.confidence, by.values().copied()),
+                strengthened: strengthened(finding.confidence, by.values().map(|by| by.confidence)),
                 by: by
                     .iter()
-                    .map(|(agent, confidence)| ConfirmedBy {
+                    .map(|(agent, by)| ConfirmedBy {
                         agent: agent.clone(),
-                        confidence: *confidence,
+                        confidence: by.confidence,
                     })
                     .collect(),
             })
@@ -225,9 +232,12 @@ impl CaseState {
     }
 
     pub(super) fn confirm(&mut self, confirmed: Confirmed) {
-        let by: &mut BTreeMap<AgentId, f64> =
-            self.confirmations.entry(confirmed.finding).or_default();
-        by.insert(confirmed.heard.agent_id.clone(), confirmed.confidence);
+        let given = Given {
+            confidence: confirmed.confidence,
+            is_in_time: self.phase == Phase::Collecting,
+        };
+        let by = self.confirmations.entry(confirmed.finding).or_default();
+        by.insert(confirmed.heard.agent_id.clone(), given);
         self.remember(confirmed.heard);
     }
 
@@ -245,7 +255,16 @@ fn is_same(one: &Estimate, other: &Estimate) -> bool {
     form(one) == form(other)
 }
 
-/// What is confirmed, by finding: who, with how sure each is.
-pub(super) type ConfirmationsBy = BTreeMap<MessageId, BTreeMap<AgentId, f64>>;
+/// A confirmation of a finding.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Given {
+    /// How sure the sender is, 0 to 1.
+    confidence: f64,
+    /// Whether it came before the findings were closed.
+    is_in_time: bool,
+}
+
+/// What is confirmed, by finding: by whom, and how.
+pub(super) type ConfirmationsBy = BTreeMap<MessageId, BTreeMap<AgentId, Given>>;
 /// Estimates in shared memory, by participant and topic: the version, and what is estimated.
 pub(super) type NotedEstimates = BTreeMap<(AgentId, Token), (u64, Option<Estimate>)>;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use concord_events::CaseEvent;
 use concord_wire::payload::{
     ConflictOutcome, Dependency, DependencyKind, EstimateModel, Figure, Outcome, PublishAnalysis,
 };
@@ -183,8 +184,47 @@ pub fn debate_standings(case: &CaseState, debate: &DebateId) -> BTreeMap<Source,
         .collect()
 }
 
+/// What an event of a case may change for its analyses.
+#[derive(Debug, Clone, Copy)]
+pub struct MovedBy<'e> {
+    /// Whether the result of the decision is another.
+    result: bool,
+    /// The debate that changed it, which is told of when its end is heard of, by name of whoever ruled.
+    told_apart: Option<&'e DebateId>,
+}
+
+/// What this event may change: a version of the decision, or the conflicts of the case. A debate may have ended before them, and only then
+/// is it known what it was about; a case that is cancelled afterwards has no decision that would say it.
+pub fn moved_by(event: &CaseEvent) -> Option<MovedBy<'_>> {
+    let (result, told_apart) = match event {
+        CaseEvent::Decided(_) => (true, None),
+        CaseEvent::DecisionChanged(changed) => (
+            !changed.change.changed.is_empty(),
+            Some(&changed.outcome.conflict_id),
+        ),
+        CaseEvent::ConflictsReceived(_) => (false, None),
+        _ => return None,
+    };
+    Some(MovedBy { result, told_apart })
+}
+
+impl MovedBy<'_> {
+    /// What stands of the result, and what stands of assumptions.
+    pub fn standings(
+        &self,
+        case: &CaseState,
+    ) -> (BTreeMap<Source, Standing>, BTreeMap<Source, Standing>) {
+        let parts = if self.result {
+            part_standings(case)
+        } else {
+            BTreeMap::new()
+        };
+        (parts, assumption_standings(case, self.told_apart))
+    }
+}
+
 /// What stands of the decision of a case, part by part; nothing while it is not decided.
-pub fn part_standings(case: &CaseState) -> BTreeMap<Source, Standing> {
+pub(super) fn part_standings(case: &CaseState) -> BTreeMap<Source, Standing> {
     let (Some(case_id), Some(decision)) = (&case.case_id, &case.decision) else {
         return BTreeMap::new();
     };
@@ -212,7 +252,7 @@ pub fn part_standings(case: &CaseState) -> BTreeMap<Source, Standing> {
 }
 
 /// What stands of the assumptions that debates were about. Left out is what `told_apart` has decided, where its own end is told of.
-pub fn assumption_standings(
+fn assumption_standings(
     case: &CaseState,
     told_apart: Option<&DebateId>,
 ) -> BTreeMap<Source, Standing> {

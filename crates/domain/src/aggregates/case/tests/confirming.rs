@@ -107,6 +107,32 @@ fn the_table_of_confirmations() {
     assert_eq!(hears(&mut story, "k-7", &late), "refused: ");
 }
 
+/// The detector sees the case as it was when its findings closed. A debate that only the coordinator knows of would keep the case at its
+/// gate for ever.
+#[test]
+fn who_confirms_after_the_findings_are_closed_changes_no_conflict() {
+    let mut story = collecting(Confirmations::Count);
+    for (who, id, score) in [("ben", "f-2", 90), ("cyd", "f-3", 10)] {
+        hears(
+            &mut story,
+            id,
+            &finding(who, id, json!({ "risk_score": score })),
+        );
+    }
+    assert_eq!(story.state().phase, Phase::Detecting);
+    let policy = &story.state().opened.as_ref().unwrap().policy;
+    let findings = story.state().compared_findings();
+    let detected = crate::rules::conflict::detect_within_limit(&case_id(), policy, &findings);
+    let late = confirm("cyd", "k-1", "f-2", 0.6);
+    assert_eq!(hears(&mut story, "k-1", &late), "confirmed");
+    assert_eq!(story.state().confirmed_findings()[0].strengthened, 0.86);
+    let due = elapsed(Aggregate::Case, &story.id, CASE, after(CASE_DUE));
+    hears(&mut story, "d-1", &CaseInput::Elapsed(due));
+    let decision = story.state().decision.as_ref().unwrap();
+    assert!(!detected.debated.is_empty());
+    assert_eq!(decision.conflicts, detected.debated);
+}
+
 #[test]
 fn confirmations_change_nothing_where_the_policy_only_shows_them() {
     let story = story();
