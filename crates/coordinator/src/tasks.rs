@@ -291,19 +291,13 @@ impl<P: Ports> Tasks<P> {
         if let Some(card) = self.directory.agent(agent).and_then(|known| known.card) {
             return Ok(card.capacity);
         }
-        // This process has not heard of it yet, or it has left: then its last capacity holds until its tasks are taken from it.
+        // This process has not heard of it yet, or it has left.
         let id = agent.token();
         if let Some(card) = self.agents.load(&id).await?.state.card {
             return Ok(card.capacity);
         }
         let known = self.worklists.to_read().load(&id).await?;
-        // Whoever has left before it had a task gets one at a time: nobody knows how many it would do.
-        let has_had_one = known.sequence() > 0;
-        Ok(if has_had_one {
-            known.state.capacity
-        } else {
-            Some(1)
-        })
+        Ok(known.state.capacity_of_absent())
     }
 
     /// Gives an agent the task for which there is room now.

@@ -43,6 +43,15 @@ pub struct WorklistState {
 }
 
 impl WorklistState {
+    /// How many tasks an agent may have at a time that is in no register any more; `None` for no limit. Its last capacity holds until its
+    /// tasks are taken from it. Whoever has left before it had a task gets one at a time: nobody knows how many it would do.
+    pub fn capacity_of_absent(&self) -> Option<u32> {
+        if *self == Self::default() {
+            return Some(1);
+        }
+        self.capacity
+    }
+
     /// Whether there is no room for a further task.
     pub fn is_full(&self, capacity: Option<u32>) -> bool {
         capacity.is_some_and(|capacity| self.held.len() as u64 >= u64::from(capacity))

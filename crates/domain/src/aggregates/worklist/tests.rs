@@ -58,6 +58,19 @@ fn what_has_no_room_waits_and_goes_by_priority_and_age() {
     assert!((story.state().reliability() - 4.0 / 6.0).abs() < 1e-9);
 }
 
+#[test]
+fn who_has_left_keeps_its_capacity_and_gets_one_at_a_time_if_it_never_had_any() {
+    let mut story = Story::<WorklistMachine>::of("ann");
+    assert_eq!(story.state().capacity_of_absent(), Some(1));
+    for (place, input) in [take("t-1", Priority::Normal, 3), release("t-1", Some(true))]
+        .iter()
+        .enumerate()
+    {
+        story.hears(&said(&format!("m-{place}"), 1), input);
+        assert_eq!(story.state().capacity_of_absent(), Some(3));
+    }
+}
+
 proptest! {
     #[test]
     fn nobody_has_more_than_its_capacity_and_nothing_waits_while_there_is_room(
