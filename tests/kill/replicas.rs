@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use async_nats::jetstream;
 use concord_installation::{Instance, instances};
-use concord_testkit::{TestInstallation, audit, settled, wait_for};
+use concord_testkit::{Message, TestInstallation, audit, settled, wait_for};
 use concord_wire::subject::Service;
+use serde_json::json;
 
 use crate::agents::{Agents, publish};
-use crate::blows::{freeze, start, thaw};
+use crate::blows::{freeze, start_sharing, thaw};
 use crate::cases::{self, AGENTS, opening, wait_for_decisions};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,7 +51,7 @@ async fn sum(of: &[Instance], counter: &str) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_case_belongs_to_one_replica_and_another_takes_it_over() {
-    let installation = start().await;
+    let installation = start_sharing().await;
     let client = installation.client().clone();
     let jetstream = jetstream::new(client.clone());
     let _agents = Agents::start(&client, &AGENTS[..4], cases::answers);
@@ -100,4 +101,118 @@ async fn a_case_belongs_to_one_replica_and_another_takes_it_over() {
     let report = audit(&client).await.expect("the streams can be read");
     let violations: Vec<_> = report.violations().collect();
     assert!(report.holds(), "{violations:#?}");
+}
+
+/// Opens cases of which nobody finds anything, and waits until the deadline of each has passed.
+async fn run_out(installation: &TestInstallation, part: usize) {
+    for number in part * CASES..(part + 1) * CASES {
+        let parameters = json!({
+            "case_id": format!("case-{number}"), "participants": ["ann", "ben"], "task": { "type": "test" },
+            "policy": { "finding_timeout_ms": 300 },
+        });
+        let request = json!({ "action": "open_case", "parameters": parameters });
+        Message::new("_", "olga", "coordinator", "request", request)
+            .publish(installation.client())
+            .await;
+    }
+    wait_for_decisions(installation.client(), (part + 1) * CASES, PATIENCE).await;
+}
+
+/// How many replicas of a service work, and do not stand by.
+async fn working(installation: &TestInstallation, service: Service) -> Result<u64, String> {
+    let name = format!("concord-{service}");
+    let enough = |found: &[Instance]| found.iter().filter(|one| one.name == name).count() >= 2;
+    let found = instances(installation.client(), Duration::from_secs(1), enough).await;
+    let mut found = found.map_err(|error| error.to_string())?;
+    found.retain(|instance| instance.name == name);
+    let mut working = 0;
+    for instance in found {
+        working += instance.counter("concord_working").await?;
+    }
+    Ok(working)
+}
+
+async fn wait_for_working(installation: &TestInstallation, service: Service, count: u64) {
+    let what = format!("{count} of {service} to work");
+    wait_for(what, PATIENCE, async || {
+        match working(installation, service).await? {
+            found if found == count => Ok(()),
+            found => Err(format!("{found} do")),
+        }
+    })
+    .await;
+}
+
+/// Two of each, without the adapter.
+async fn standing_by(settings: &[&str]) -> TestInstallation {
+    let installation = TestInstallation::start_with(|plan| {
+        let plan = plan.with_replicas(Service::AgentAdapter, 0);
+        let services = Service::ALL.iter();
+        let services = services.filter(|service| **service != Service::AgentAdapter);
+        let plan = services.fold(plan, |plan, service| plan.with_replicas(*service, 2));
+        let settings = settings.iter();
+        settings.fold(plan, |plan, setting| plan.with_setting(*setting))
+    })
+    .await;
+    installation.free_openers().await;
+    installation
+}
+
+/// As long as one can do the work it has all of it, and nothing is handed over.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_replica_works_while_another_stands_by_and_takes_over() {
+    const FREEZABLE: [Service; 2] = [Service::Coordinator, Service::EscalationTimer];
+    let installation = standing_by(&["work.ack_wait_ms=1000"]).await;
+    for service in FREEZABLE {
+        wait_for_working(&installation, service, 1).await;
+    }
+    run_out(&installation, 0).await;
+    for counter in [
+        "concord_handed_off_total",
+        "concord_steps_asked_total",
+        "concord_step_conflicts_total",
+    ] {
+        let counted = installation.counter(counter).await;
+        assert_eq!(counted.expect("the counters are read"), 0, "{counter}");
+    }
+    // Whichever of them it is that works.
+    for replica in 0..2 {
+        for service in FREEZABLE {
+            freeze(&installation, service, replica);
+        }
+        run_out(&installation, 1 + replica).await;
+        for service in FREEZABLE {
+            thaw(&installation, service, replica);
+        }
+    }
+    for (part, replica) in [(3, 0), (4, 1)] {
+        for service in FREEZABLE {
+            installation
+                .kill(service, replica)
+                .expect("a process of the plan");
+        }
+        run_out(&installation, part).await;
+        for service in FREEZABLE {
+            installation
+                .launch(service, replica)
+                .expect("it starts again");
+        }
+    }
+    installation.holds(PATIENCE).await;
+}
+
+/// Each message is refused, so nothing but their number matters.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_is_behind_is_helped() {
+    const MESSAGES: usize = 4_000;
+    let installation = standing_by(&["work.in_flight_max=1", "work.agent_rate_max=0"]).await;
+    wait_for_working(&installation, Service::Coordinator, 1).await;
+    let client = installation.client();
+    for number in 0..MESSAGES {
+        let finding = json!({ "summary": number.to_string() });
+        let message = Message::finding("no-such-case", "ann", finding, 0.8);
+        message.publish(client).await;
+    }
+    wait_for_working(&installation, Service::Coordinator, 2).await;
+    installation.holds(PATIENCE).await;
 }

@@ -167,6 +167,9 @@ pub struct WorkSettings {
     pub cached_bytes_max: usize,
     /// Threads of this process that work at once. A service grows by replicas rather than by threads.
     pub threads: NonZeroUsize,
+    /// Whether a replica that is not needed stands by: as long as the oldest one can do the work, it has all of it. What comes for a
+    /// hosted agent is shared by all.
+    pub standby: bool,
 }
 
 impl Default for WorkSettings {
@@ -182,6 +185,7 @@ impl Default for WorkSettings {
             drain_ms: 10_000,
             cached_bytes_max: 16 << 20,
             threads: NonZeroUsize::new(2).unwrap_or(NonZeroUsize::MIN),
+            standby: true,
         }
     }
 }

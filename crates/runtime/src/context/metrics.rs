@@ -76,6 +76,8 @@ pub struct Metrics {
     pub handed_off: Counter,
     /// Steps that another replica has done for this one.
     pub steps_asked: Counter,
+    /// Whether this replica works: 1, or 0 where it stands by.
+    pub working: Gauge,
     /// Messages waiting in each consumer.
     pub lag: Family<Consumer, Gauge>,
     /// Whether the broker answers: 1 or 0.
@@ -111,6 +113,7 @@ impl Default for Metrics {
             held_back: Counter::default(),
             handed_off: Counter::default(),
             steps_asked: Counter::default(),
+            working: Gauge::default(),
             lag: Family::default(),
             broker_up: Gauge::default(),
             stream_fill: Family::default(),
@@ -225,6 +228,11 @@ impl Metrics {
             "steps_asked",
             "Steps on an aggregate that belongs to another replica of the service, which has done them.",
             self.steps_asked.clone(),
+        );
+        registry.register(
+            "working",
+            "Whether this replica of the service works: 1, or 0 where it stands by.",
+            self.working.clone(),
         );
     }
 

@@ -208,8 +208,11 @@ pub(crate) async fn take_back(runner: ServiceRunner) -> Result<(), Unavailable> 
             Some(answer) = answers.next() => {
                 let Some((owner, number)) = of_answer(&answer.subject) else { continue };
                 let handed = receipts.take_back(&owner, number);
-                let refused = answer.payload.as_ref() == NOT_TAKEN
-                    || answer.status == Some(StatusCode::NO_RESPONDERS);
+                let is_gone = answer.status == Some(StatusCode::NO_RESPONDERS);
+                if is_gone {
+                    runner.replicas.let_go(&owner);
+                }
+                let refused = is_gone || answer.payload.as_ref() == NOT_TAKEN;
                 if let (Some(handed), true) = (handed, refused) {
                     runner.takers.work_on(handed);
                 }
@@ -272,7 +275,7 @@ pub(crate) async fn to_owner(
     headers.insert(header::REPLY, reply.as_str());
     headers.insert(header::BY, replicas.own().as_str());
     headers.insert(header::NUMBER, number.to_string());
-    let answer = format!("{}.{owner}.{number}", replicas.answers);
+    let answer = replicas.answer_of(&owner, number);
     let (client, to) = (&runner.broker.client, subject(runner, &owner));
     let sent = client.publish_with_reply_and_headers(to, answer, headers, payload.clone());
     match sent.await {

@@ -231,13 +231,17 @@ impl HttpEndpoint {
 /// Sees the other replicas of this service, and takes what they hand over.
 fn follow_replicas(runner: &ServiceRunner) {
     let following = Arc::clone(&runner.replicas);
-    let following = following.follow(runner.broker.clone(), runner.stop.clone());
+    let (behind, alone) = (runner.clone(), Arc::clone(&runner.replicas));
+    let following = following.follow(runner.broker.clone(), runner.stop.clone(), move || {
+        behind.is_behind()
+    });
     let receiving = hand_off::receive(runner.clone());
     let taking_back = hand_off::take_back(runner.clone());
     runner.spawn(async move {
         // Without a connection there is nobody to see, and a connection subscribes again by itself.
         if let Err(error) = tokio::try_join!(following, receiving, taking_back) {
             tracing::error!(error = %ErrorChain(&error), "This replica works alone.");
+            alone.work_alone();
         }
     });
 }

@@ -16,7 +16,6 @@ use crate::broker::provision::PullConsumer;
 use crate::context::restrictions::Restrictions;
 use crate::delivery::Handler;
 use crate::delivery::reject_all::RejectAll;
-use crate::ports::Ports;
 use crate::service::hand_off::Takers;
 use crate::service::health::Readiness;
 use crate::service::owned::Answerers;
@@ -43,6 +42,10 @@ pub struct ServiceRunner {
     pub(crate) answerers: Answerers,
 }
 
+/// So many messages wait in a consumer that another replica is needed, however busy this one is: the least by which the chart scales, so that
+/// what it adds has work.
+const BEHIND: i64 = 200;
+
 #[derive(Default)]
 struct Bindings {
     expected: BTreeSet<String>,
@@ -57,9 +60,7 @@ impl ServiceRunner {
         stop: CancellationToken,
     ) -> Self {
         let restrictions = Arc::<Restrictions>::default();
-        let inbox = context.ports.broker.client.new_inbox();
-        let replicas = Replicas::new(context.service, &context.ports.unique_id(), inbox);
-        let replicas = Arc::new(replicas);
+        let replicas = Arc::new(Replicas::new(&context));
         let admission = Admission::new(&context.work, Arc::clone(&restrictions), stop.clone());
         Self {
             broker: context.ports.broker.clone(),
@@ -225,6 +226,14 @@ impl ServiceRunner {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
         )
+    }
+
+    /// Whether more waits in a consumer than a replica should leave waiting.
+    pub(crate) fn is_behind(&self) -> bool {
+        let expected = self.bindings(|bindings| bindings.expected.clone());
+        expected.iter().any(|consumer| {
+            self.metrics.lag_of(consumer).get() >= BEHIND && !self.restrictions.concern(consumer)
+        })
     }
 
     /// Whether the service can do its work.

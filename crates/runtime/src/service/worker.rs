@@ -31,8 +31,8 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 /// When pulling went well for so long, the next failure is taken for a first one.
 const GOOD_MIN: Duration = Duration::from_secs(10);
 
-/// Pulls from `consumer` until the service stops, then finishes what is under way. `permits` bounds how many deliveries are
-/// worked on at once.
+/// Pulls from `consumer` until the service stops, whenever this replica is one of those that do; then finishes what is under way. `permits`
+/// bounds how many deliveries are worked on at once.
 pub(crate) async fn run<H: Handler>(
     runner: ServiceRunner,
     (kind, consumer): (Option<ConsumerKind>, PullConsumer),
@@ -173,11 +173,18 @@ impl<H: Handler> Pulling<H> {
     async fn pull(&self, consumer: &PullConsumer) -> Result<(), AnyError> {
         let runner = &self.worker.runner;
         consumer.bind(&runner.broker).await?;
-        let mut messages = Pull::start(&runner.broker, consumer).await?;
+        // Whoever stands by is as ready as whoever works.
         runner.bound(&consumer.name);
+        tokio::select! {
+            () = self.until_reads(true) => {}
+            () = runner.stop.cancelled() => return Ok(()),
+        }
+        let mut messages = Pull::start(&runner.broker, consumer).await?;
+        let mut stands_by = std::pin::pin!(self.until_reads(false));
         loop {
             let taken = tokio::select! {
                 next = messages.next() => next?,
+                () = &mut stands_by => break,
                 () = runner.stop.cancelled() => break,
             };
             self.start(taken).await;
@@ -186,6 +193,19 @@ impl<H: Handler> Pulling<H> {
             }
         }
         messages.stop().await
+    }
+}
+
+impl<H> Pulling<H> {
+    /// Waits until this replica reads the consumer, or does not. What comes for a hosted agent is read by all: handling it is waiting for the
+    /// agent, and with more replicas more of it waits at once.
+    async fn until_reads(&self, reads: bool) {
+        let Worker { runner, kind, .. } = &*self.worker;
+        match kind {
+            Some(_) => runner.replicas.until_works(reads).await,
+            None if reads => {}
+            None => std::future::pending().await,
+        }
     }
 }
 

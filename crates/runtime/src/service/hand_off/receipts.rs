@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::Message;
 use bytes::Bytes;
-use concord_wire::Token;
+use concord_wire::{Timestamp, Token};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -38,14 +38,17 @@ pub(crate) struct Beat {
     /// Up to which number it has taken what the others have handed to it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) taken: BTreeMap<Token, u64>,
+    /// When it was started. Nothing where it does not stand by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<Timestamp>,
+    /// How busy it is, in percent.
+    #[serde(default)]
+    pub(crate) busy: u32,
 }
 
 impl Beat {
-    /// The body of the beat: nothing where there is nothing to say.
+    /// The body of the beat.
     pub(crate) fn encode(&self) -> Bytes {
-        if self.taken.is_empty() {
-            return Bytes::new();
-        }
         serde_json::to_vec(self)
             .map(Bytes::from)
             .unwrap_or_default()
@@ -69,6 +72,9 @@ pub(crate) struct Receipts {
 }
 
 impl Receipts {
+    /// No delivery has this number.
+    pub(crate) const NOTHING: u64 = 0;
+
     /// Keeps a delivery that is handed to `owner` now until the owner has taken it. Its number.
     pub(crate) fn hand(&self, owner: &Token, handed: Handed, now: Instant) -> u64 {
         let mut unconfirmed = lock(&self.unconfirmed);
@@ -119,11 +125,9 @@ impl Receipts {
         *last = number.max(*last);
     }
 
-    /// What is to be said with the next beat.
-    pub(crate) fn beat(&self) -> Beat {
-        Beat {
-            taken: lock(&self.taken).clone(),
-        }
+    /// Up to which number this replica has taken what the others have handed to it.
+    pub(crate) fn taken_up_to(&self) -> BTreeMap<Token, u64> {
+        lock(&self.taken).clone()
     }
 
     /// Forgets what was taken of a replica that has gone. What it was handed itself comes back when it is overdue.
@@ -194,18 +198,27 @@ mod tests {
     #[test]
     fn a_beat_says_what_was_taken_of_those_who_are_there() {
         let receipts = Receipts::default();
-        assert_eq!(receipts.beat(), Beat::default());
+        assert!(receipts.taken_up_to().is_empty());
         let (ann, bob) = (Token::fixed("ann"), Token::fixed("bob"));
         for number in [1, 3, 2] {
             receipts.taken(ann.clone(), number);
         }
         receipts.taken(bob.clone(), 7);
         receipts.gone(&bob);
-        let beat = receipts.beat();
-        assert_eq!(beat.taken, [(ann, 3)].into());
+        let beat = Beat {
+            taken: receipts.taken_up_to(),
+            since: Timestamp::parse("2026-11-21T20:00:00Z").ok(),
+            busy: 7,
+        };
         let body = beat.encode();
-        assert_eq!(body, br#"{"taken":{"ann":3}}"#.as_slice());
+        assert_eq!(
+            body,
+            br#"{"taken":{"ann":3},"since":"2026-11-21T20:00:00.000Z","busy":7}"#.as_slice()
+        );
         assert_eq!(Beat::decode(&body), beat);
-        assert!(Beat::default().encode().is_empty() && Beat::decode(b"") == Beat::default());
+        // What earlier versions say.
+        let earlier = Beat::decode(br#"{"taken":{"ann":3}}"#);
+        assert_eq!((earlier.taken, earlier.since), (beat.taken, None));
+        assert_eq!(Beat::decode(b""), Beat::default());
     }
 }
