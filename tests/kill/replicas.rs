@@ -150,7 +150,7 @@ async fn standing_by(settings: &[&str]) -> TestInstallation {
         let services = Service::ALL.iter();
         let services = services.filter(|service| **service != Service::AgentAdapter);
         let plan = services.fold(plan, |plan, service| plan.with_replicas(*service, 2));
-        let settings = settings.iter();
+        let settings = settings.iter().chain(&["work.standby=true"]);
         settings.fold(plan, |plan, setting| plan.with_setting(*setting))
     })
     .await;
