@@ -52,8 +52,7 @@ impl<P: Ports> Shared<P> {
             let late = BTreeMap::new();
             (debate_standings(case, &outcome.conflict_id), late)
         };
-        // The case has just taken the outcome in.
-        self.assess((&record.meta, 1), &case_id, Some(&outcome), standings)
+        self.assess(&record.meta, &case_id, Some(&outcome), standings)
             .await
     }
 
@@ -68,29 +67,23 @@ impl<P: Ports> Shared<P> {
         let Ok(case_id) = CaseId::new(record.meta.id.as_str()) else {
             return Ok(());
         };
-        let of = (&record.meta, record.sequence);
-        self.assess(of, &case_id, None, |case| moved.standings(case))
+        self.assess(&record.meta, &case_id, None, |case| moved.standings(case))
             .await
     }
 
-    /// Assesses what has changed because of an event, in the case as it was at a sequence or later. What has changed since has events of
-    /// its own.
     async fn assess(
         &self,
-        (meta, sequence): (&EventMeta, u64),
+        meta: &EventMeta,
         case_id: &CaseId,
         outcome: Option<&ConflictOutcome>,
         standings: impl Fn(&CaseState) -> (Standings, Standings),
     ) -> Result<(), HandleError> {
         let id = case_id.token();
-        let case = self.cases.load_up_to(&id, sequence).await?.state;
-        if case.outcomes.is_empty() && case.decision.is_none() {
-            return Ok(());
-        }
         let analyses = self.analyses.load(&id).await?.state;
         if analyses.graph.is_empty() {
             return Ok(());
         }
+        let case = self.cases.load(&id).await?.state;
         let Some(opened) = &case.opened else {
             return Ok(());
         };
