@@ -11,16 +11,31 @@ use serde_json::{Value, json};
 use crate::PATIENCE;
 use crate::stage::{opening, result, work};
 
+async fn two_coordinators() -> TestInstallation {
+    TestInstallation::start_with(|plan| {
+        plan.with_replicas(Service::AgentAdapter, 0)
+            .with_replicas(Service::Coordinator, 2)
+    })
+    .await
+}
+
+async fn wait_for_all(client: &async_nats::Client, tasks: usize) {
+    wait_for("all tasks to be done", PATIENCE, async || {
+        let reports = event_data(client, "task.*.reported").await?.len();
+        if reports >= tasks {
+            Ok(())
+        } else {
+            Err(format!("{reports} are"))
+        }
+    })
+    .await;
+}
+
 /// Every task takes a turn and a place, and gives the place back: each replica would do that for its tasks, and one of them does it for both.
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_take_places_on_worklists_without_losing_locks() {
     const TASKS: usize = 40;
-    let installation = TestInstallation::start_with(|plan| {
-        plan.with_replicas(Service::AgentAdapter, 0)
-            .with_replicas(Service::Coordinator, 2)
-            .with_setting("work.standby=false")
-    })
-    .await;
+    let installation = two_coordinators().await;
     let mut workers = Vec::new();
     for name in ["ann", "ben"] {
         let done = move |kind: &str, _: &Value| {
@@ -36,13 +51,7 @@ async fn replicas_take_places_on_worklists_without_losing_locks() {
             .publish(&client)
             .await;
     }
-    wait_for("all tasks to be done", PATIENCE, async || {
-        let reports = event_data(&client, "task.*.reported").await?;
-        (reports.len() == TASKS)
-            .then_some(())
-            .ok_or_else(|| format!("{} are", reports.len()))
-    })
-    .await;
+    wait_for_all(&client, TASKS).await;
     let counted = async |name: &str| installation.counter(name).await.expect("it is counted");
     let asked = counted("concord_steps_asked_total").await;
     let lost = counted("concord_step_conflicts_total").await;
@@ -56,11 +65,7 @@ async fn replicas_take_places_on_worklists_without_losing_locks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_task_is_lost_or_done_twice_when_a_coordinator_is_killed() {
     const TASKS: usize = 30;
-    let installation = TestInstallation::start_with(|plan| {
-        plan.with_replicas(Service::AgentAdapter, 0)
-            .with_replicas(Service::Coordinator, 2)
-    })
-    .await;
+    let installation = two_coordinators().await;
     let given = Arc::new(AtomicUsize::new(0));
     let mut workers = Vec::new();
     for name in ["ann", "ben", "cyd"] {
@@ -87,15 +92,8 @@ async fn no_task_is_lost_or_done_twice_when_a_coordinator_is_killed() {
                 .unwrap();
         }
     }
-    let ended = wait_for("all tasks to be done", PATIENCE, async || {
-        let reports = event_data(&client, "task.*.reported").await?;
-        if reports.len() >= TASKS {
-            Ok(reports)
-        } else {
-            Err(format!("{} are", reports.len()))
-        }
-    })
-    .await;
+    wait_for_all(&client, TASKS).await;
+    let ended = event_data(&client, "task.*.reported").await.unwrap();
     assert_eq!(ended.len(), TASKS);
     installation.holds(PATIENCE).await;
     assert_eq!(given.load(Ordering::SeqCst), TASKS, "each was given once");
