@@ -143,6 +143,9 @@ impl Run {
             "debate.unassigned" if data["expert"] == "ida" => {
                 self.shown.remove(&id);
             }
+            "debate.assigned" if data["instead_of"]["expert"] == "ida" => {
+                self.shown.remove(&id);
+            }
             "debate.fell_back" => {
                 if let Some(digest) = self.shown.get(&id) {
                     self.store(&parties::late_ruling(

@@ -61,8 +61,9 @@ pub use impact::{
 };
 pub use ladder::{
     Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved,
-    DebateAssigned, DiscussionEnded, Escalated, EvidenceGiven, FellBack, Heard, MediatorAsked,
-    OpinionGiven, QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned, names,
+    DebateAssigned, DiscussionEnded, Escalated, EvidenceGiven, FellBack, Heard, InsteadOf,
+    MediatorAsked, OpinionGiven, QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned,
+    names,
 };
 pub use memory::{FiredRule, MemoryBounds, MemoryEvent, MemoryPut};
 pub use opener::{

@@ -844,7 +844,7 @@ class DebateResolved(TypedDict):
     topic: str
 
 
-UnassignedReason = Literal["left", "did_not_act"]
+UnassignedReason = Literal["left", "did_not_act", "reassigned"]
 
 
 class DebateUnassigned(TypedDict):

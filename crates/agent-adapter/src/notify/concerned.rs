@@ -64,7 +64,7 @@ impl<P: Ports> Concerned<P> {
         let stored = StoredEvent::<DebateEvent>::decode(bytes, sequence)?;
         match stored.event {
             DebateEvent::OutcomeKnown(known) => self.known(&stored.meta, sequence, *known).await,
-            _ => Ok(Notice::of(stored).into_iter().collect()),
+            _ => Ok(Notice::of(stored)),
         }
     }
 

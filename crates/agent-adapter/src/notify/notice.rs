@@ -74,8 +74,8 @@ pub(crate) enum What {
     FellBack(Option<Position>),
     /// The gate must review the provisional decision.
     AwaitsGate,
-    /// The debate was taken back from the expert, who had let it lie.
-    TakenBack,
+    /// The debate was taken from the expert, for this reason.
+    TakenBack(UnassignedReason),
     /// The decision of the case has a new version.
     Changed {
         /// What is different, and why.
@@ -171,9 +171,9 @@ struct Content {
 }
 
 impl Content {
-    fn of(event: DebateEvent) -> Option<Self> {
-        match event {
-            DebateEvent::Assigned(assigned) => Some(Self::assigned(*assigned)),
+    fn of(event: DebateEvent) -> Vec<Self> {
+        let one = match event {
+            DebateEvent::Assigned(assigned) => return Self::assigned(*assigned),
             DebateEvent::Unassigned(unassigned) => Self::unassigned(unassigned),
             DebateEvent::Reminded(reminded) => Some(Self::reminded(reminded)),
             DebateEvent::FellBack(fell_back) => Self::fell_back(*fell_back),
@@ -189,17 +189,29 @@ impl Content {
                 until: None,
             }),
             _ => None,
-        }
+        };
+        one.into_iter().collect()
     }
 
-    fn assigned(assigned: DebateAssigned) -> Self {
+    /// Who had it until now is told besides: somebody else has it.
+    fn assigned(assigned: DebateAssigned) -> Vec<Self> {
         let briefed = assigned.briefed;
+        let before = assigned.instead_of.map(|before| Self {
+            case_id: assigned.case_id.clone(),
+            topic: briefed.brief.topic.clone(),
+            what: What::TakenBack(UnassignedReason::Reassigned),
+            to: Audience::Person {
+                name: before.expert,
+                contact: before.contact,
+            },
+            until: None,
+        });
         let named = |one: BriefedPosition| Position {
             position_id: Some(one.position_id),
             position: one.position,
             value: one.value,
         };
-        Self {
+        let given = Self {
             case_id: assigned.case_id,
             topic: briefed.brief.topic,
             what: What::Assigned {
@@ -213,7 +225,8 @@ impl Content {
                 contact: assigned.contact,
             },
             until: Some(briefed.due),
-        }
+        };
+        std::iter::once(given).chain(before).collect()
     }
 
     /// None where the expert has left: whoever leaves knows that.
@@ -221,7 +234,7 @@ impl Content {
         Some(Self {
             case_id: unassigned.case_id,
             topic: unassigned.topic,
-            what: What::TakenBack,
+            what: What::TakenBack(unassigned.reason),
             to: Audience::Expert {
                 expert: Some(unassigned.expert),
                 contact: unassigned.contact,
@@ -266,27 +279,23 @@ impl Content {
 }
 
 impl Notice {
-    /// The notice of an event. None where people are not told of it.
-    pub(crate) fn of(event: StoredEvent<DebateEvent>) -> Option<Self> {
-        let debate_id = DebateId::new(event.meta.id.as_str()).ok()?;
-        let Content {
-            case_id,
-            topic,
-            what,
-            to,
-            until,
-        } = Content::of(event.event)?;
-        Some(Self {
+    /// The notices of an event. None where people are not told of it.
+    pub(crate) fn of(event: StoredEvent<DebateEvent>) -> Vec<Self> {
+        let Ok(debate_id) = DebateId::new(event.meta.id.as_str()) else {
+            return Vec::new();
+        };
+        let notice = |content: Content| Self {
             sequence: event.sequence,
             at: event.meta.at,
-            debate_id: Some(debate_id),
-            case_id: Some(case_id),
+            debate_id: Some(debate_id.clone()),
+            case_id: Some(content.case_id),
             task_id: None,
-            topic,
-            what,
-            to,
-            until,
-        })
+            topic: content.topic,
+            what: content.what,
+            to: content.to,
+            until: content.until,
+        };
+        Content::of(event.event).into_iter().map(notice).collect()
     }
 
     /// The id of what the notice is about: the debate, else the case or task; the alert where it is about one.
@@ -307,7 +316,7 @@ impl Notice {
             What::Reminded(_) => "debate.reminded",
             What::FellBack(_) => "debate.fell_back",
             What::AwaitsGate => "debate.awaits_gate",
-            What::TakenBack => "debate.unassigned",
+            What::TakenBack(_) => "debate.unassigned",
             What::Changed {
                 overridden: false, ..
             } => "case.decision_changed",
@@ -347,50 +356,4 @@ impl Notice {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn reminded(contact: &str, due: &str) -> StoredEvent<DebateEvent> {
-        let bytes = format!(
-            r#"{{"fact":"reminded","aggregate":"debate","event_id":"e","id":"d-1","cause":"m","at":"2026-01-01T00:00:00.000Z",
-            "data":{{"case_id":"c-1","topic":"t","expert":"eva",{contact}"percent":50,"due":"{due}","waits_for":[]}}}}"#
-        );
-        StoredEvent::decode(bytes.as_bytes(), 7).unwrap()
-    }
-
-    #[test]
-    fn a_reminder_is_for_the_expert_and_events_without_a_contact_are_read() {
-        let due = "2026-01-01T01:00:00.000Z";
-        let notice = Notice::of(reminded(r#""contact":{"email":"e@x.org"},"#, due)).unwrap();
-        assert_eq!(
-            (notice.kind(), notice.id("concord", "email")),
-            ("debate.reminded", "concord-d-1-7-email".to_owned())
-        );
-        let Audience::Expert { contact, .. } = notice.to else {
-            panic!("{notice:?}")
-        };
-        assert_eq!(contact.email.as_deref(), Some("e@x.org"));
-        let Audience::Expert { contact, .. } = Notice::of(reminded("", due)).unwrap().to else {
-            panic!()
-        };
-        assert!(contact.is_empty());
-    }
-
-    #[test]
-    fn what_is_late_or_old_is_stale() {
-        let notice = Notice::of(reminded("", "2026-01-03T00:00:00.000Z")).unwrap();
-        let day = 86_400_000;
-        for (hours, why) in [
-            (1, None),
-            (24, None),
-            (25, Some("it is too old")),
-            (48, Some("its time is over")),
-        ] {
-            assert_eq!(
-                notice.stale(notice.at.plus_millis(hours * 3_600_000), day),
-                why,
-                "{hours} h"
-            );
-        }
-    }
-}
+mod tests;

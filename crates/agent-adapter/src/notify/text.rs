@@ -3,6 +3,7 @@
 
 use concord_domain::text::{command_word, one_line};
 use concord_events::AlertRaised;
+use concord_wire::payload::notification::UnassignedReason;
 use concord_wire::payload::{ChangedPart, DecisionChange};
 use concord_wire::{AgentId, CaseId};
 
@@ -29,7 +30,7 @@ pub(crate) fn subject(notice: &Notice) -> String {
         (What::AwaitsGate, Audience::Gate(gate)) => {
             format!("[Concord] The gate {gate} must review: {topic}")
         }
-        (What::TakenBack, _) => format!("[Concord] Taken back from you: {topic}"),
+        (What::TakenBack(_), _) => format!("[Concord] Taken back from you: {topic}"),
         (
             What::Changed {
                 overridden: true, ..
@@ -96,7 +97,7 @@ pub(crate) fn body(notice: &Notice) -> String {
             lines.push(format!("Said by: {by}"));
             lines.push(format!("Because: {}", one_line(explanation, LINE_MAX)));
         }
-        What::FellBack(None) | What::Reminded(_) | What::AwaitsGate | What::TakenBack => {}
+        What::FellBack(None) | What::Reminded(_) | What::AwaitsGate | What::TakenBack(_) => {}
     }
     if let Some(until) = notice.until {
         lines.push(format!("Until: {until}"));
@@ -232,7 +233,8 @@ fn sentence(notice: &Notice) -> String {
         (What::AwaitsGate, Audience::Gate(gate)) => {
             format!("A provisional decision waits for its review at the gate {gate}.")
         }
-        (What::TakenBack, _) => "Half of the time has passed without your ruling, so the debate goes to somebody else. A ruling of yours does not count any more.".into(),
+        (What::TakenBack(UnassignedReason::Reassigned), _) => "Somebody else was given the debate. A ruling of yours does not count any more.".into(),
+        (What::TakenBack(_), _) => "Half of the time has passed without your ruling, so the debate goes to somebody else. A ruling of yours does not count any more.".into(),
         (What::Changed { overridden: true, .. }, _) => "Something else stands now than what you had ruled.".into(),
         (What::Changed { .. }, _) => "The decision of a case in which you ruled or reviewed has changed.".into(),
         (What::QuotaReached(_), _) => "Something was refused because a quota is used up. Nobody is told again of it within an hour.".into(),
@@ -250,6 +252,7 @@ fn answer(notice: &Notice) -> Vec<String> {
     let debate = notice.about();
     let case = notice.case_id.as_ref().map_or(debate, CaseId::as_str);
     match &notice.to {
+        _ if matches!(notice.what, What::TakenBack(_)) => Vec::new(),
         Audience::Person { .. } if is_of_alert(notice) => vec![
             "What it says, what has become of it, and the cases that are open:".into(),
             format!("  concord alert show {}", notice.about()),
@@ -265,7 +268,6 @@ fn answer(notice: &Notice) -> Vec<String> {
             "What stands now, and how it came to be:".into(),
             format!("  concord case show {case}"),
         ],
-        Audience::Expert { .. } if notice.what == What::TakenBack => Vec::new(),
         Audience::Expert { expert, .. } => {
             let expert = expert.as_ref().map_or("YOU", AgentId::as_str);
             vec![

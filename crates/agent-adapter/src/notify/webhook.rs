@@ -180,7 +180,7 @@ fn body(notice: &Notice) -> Value {
         }
         What::Reminded(percent) => add("percent", json!(percent)),
         What::FellBack(position) => add("provisional", json!(position)),
-        What::AwaitsGate | What::TakenBack => {}
+        What::AwaitsGate | What::TakenBack(_) => {}
         What::Changed { change, .. } => add("change", json!(change)),
         What::QuotaReached(reached) => {
             add("opener", json!(reached.opener));

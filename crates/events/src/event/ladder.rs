@@ -207,8 +207,21 @@ pub struct DebateAssigned {
     /// The addresses at which the expert is notified, as registered then.
     #[serde(default, skip_serializing_if = "Contact::is_empty")]
     pub contact: Contact,
+    /// The expert who had it until now, where it was not taken back from them before. Absent in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<InsteadOf>,
     /// All open deadlines of the debate.
     pub waits_for: Vec<Deadline>,
+}
+
+/// The expert who had a debate that somebody else was given.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InsteadOf {
+    /// The expert.
+    pub expert: AgentId,
+    /// The addresses at which the expert is notified, as registered then.
+    #[serde(default, skip_serializing_if = "Contact::is_empty")]
+    pub contact: Contact,
 }
 
 /// Contents of `unassigned`.

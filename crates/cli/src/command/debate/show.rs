@@ -4,7 +4,9 @@ use std::fmt::{Result as Written, Write};
 
 use clap::Args;
 use concord_domain::aggregates::debate::DebateState;
-use concord_events::{AggregateEvent, Deadline, DebateEvent, StoredEvent, Synced};
+use concord_events::{
+    AggregateEvent, Deadline, DebateAssigned, DebateEvent, StoredEvent, Synced, Unassigned,
+};
 use concord_runtime::service::clock;
 use concord_wire::payload::notification::UnassignedReason;
 use concord_wire::payload::{ConflictOutcome, DebateTerms, Level, Position};
@@ -249,6 +251,23 @@ fn synced_text(synced: &Synced) -> String {
     format!("without {}", names.join(", "))
 }
 
+fn assigned_text(assigned: &DebateAssigned) -> String {
+    let to = &assigned.briefed.expert;
+    match &assigned.instead_of {
+        Some(before) => format!("to {to}, instead of {}", before.expert),
+        None => format!("to {to}"),
+    }
+}
+
+fn unassigned_text(unassigned: &Unassigned) -> String {
+    let why = match unassigned.reason {
+        UnassignedReason::Left => "has left",
+        UnassignedReason::DidNotAct => "has let it lie",
+        UnassignedReason::Reassigned => "has it no more",
+    };
+    format!("{} {why}", unassigned.expert)
+}
+
 /// The main contents of an event.
 fn event_text(event: &DebateEvent) -> String {
     let text = match event {
@@ -275,14 +294,8 @@ fn event_text(event: &DebateEvent) -> String {
             )
         }
         DebateEvent::OpinionGiven(given) => format!("{}: {}", given.heard.agent_id, given.text),
-        DebateEvent::Assigned(assigned) => format!("to {}", assigned.briefed.expert),
-        DebateEvent::Unassigned(unassigned) => {
-            let why = match unassigned.reason {
-                UnassignedReason::Left => "has left",
-                UnassignedReason::DidNotAct => "has let it lie",
-            };
-            format!("{} {why}", unassigned.expert)
-        }
+        DebateEvent::Assigned(assigned) => assigned_text(assigned),
+        DebateEvent::Unassigned(unassigned) => unassigned_text(unassigned),
         DebateEvent::Reminded(reminded) => format!("at {} % of the time", reminded.percent),
         DebateEvent::RulingSetAside(aside) => {
             format!(

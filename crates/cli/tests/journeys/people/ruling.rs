@@ -1,9 +1,13 @@
 //! Rulings that count and rulings that do not.
 
-use concord_testkit::CommandOutput;
+use std::time::Duration;
+
+use concord_testkit::{CommandOutput, message_bodies, wait_for};
 use serde_json::{Value, json};
 
 use super::Stage;
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn rule(
     stage: &Stage,
@@ -34,6 +38,7 @@ pub(super) async fn rulings(stage: &Stage, debate: &str, digest: &Value) {
     stage
         .until("queue next --expert fay", |next| !next.is_null())
         .await;
+    told_that_somebody_else_has_it(stage, debate).await;
     let late = rule(stage, debate, "eva", "p2", "").await.refused(1);
     assert!(late.contains("UNAUTHORIZED"), "{late}");
     let ruled = rule(stage, debate, "fay", "p2", "--json").await.json();
@@ -49,6 +54,31 @@ pub(super) async fn rulings(stage: &Stage, debate: &str, digest: &Value) {
         shown.contains("resolved (ruling): 30 %") && shown.contains("ruling_set_aside"),
         "{shown}"
     );
+}
+
+/// `eva` had it before `fay` was given it.
+async fn told_that_somebody_else_has_it(stage: &Stage, debate: &str) {
+    let client = stage.installation.client();
+    let told = wait_for("eva to be told", PATIENCE, async || {
+        let messages = message_bodies(
+            client,
+            "concord.v1.msg.*.debate-facilitator.eva.notification",
+        )
+        .await?;
+        let mut payloads = messages
+            .into_iter()
+            .map(|message| message["payload"].clone());
+        payloads
+            .find(|payload| payload["event"] == "debate_unassigned")
+            .ok_or_else(|| "she is not".to_owned())
+    })
+    .await;
+    assert_eq!(
+        (&told["data"]["debate_id"], &told["data"]["reason"]),
+        (&json!(debate), &json!("reassigned"))
+    );
+    let shown = stage.good(&format!("debate show {debate}")).await;
+    assert!(shown.contains("to fay, instead of eva"), "{shown}");
 }
 
 /// What comes in between changes the brief: the ruling on the old one does not count.

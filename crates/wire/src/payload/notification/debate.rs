@@ -66,6 +66,8 @@ pub enum UnassignedReason {
     Left,
     /// The expert has not ruled for half of the time that was left, and somebody else can.
     DidNotAct,
+    /// Somebody else was given it.
+    Reassigned,
 }
 
 impl UnassignedReason {

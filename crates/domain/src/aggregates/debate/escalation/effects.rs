@@ -1,11 +1,11 @@
 //! The effects of the events of the ladder.
 
 use concord_events::{
-    self as events, Acknowledged, DebateEvent, DebateOpened, Escalated, Reminded,
+    self as events, Acknowledged, DebateAssigned, DebateEvent, DebateOpened, Escalated, Reminded,
 };
 use concord_wire::payload::notification::{
     ChallengeAcknowledged, DebateAwaitsGate, DebateEscalated, DebateProvisional, DebateUnassigned,
-    OutcomeKnown, RulingDue,
+    OutcomeKnown, RulingDue, UnassignedReason,
 };
 use concord_wire::payload::{Challenge, Clarification};
 use concord_wire::{AgentId, DebateId};
@@ -40,9 +40,7 @@ pub(in crate::aggregates::debate) fn effects(
             ask.into_iter().chain(brief).collect()
         }
         DebateEvent::Escalated(escalated) => self::escalated(debate_id, escalated),
-        DebateEvent::Assigned(assigned) => vec![Effect::AskExpert {
-            briefed: Box::new(assigned.briefed.clone()),
-        }],
+        DebateEvent::Assigned(assigned) => self::assigned(debate_id, assigned),
         DebateEvent::Unassigned(unassigned) => {
             let data = DebateUnassigned {
                 debate_id: debate_id.clone(),
@@ -88,6 +86,22 @@ fn acknowledged(debate_id: &DebateId, acknowledged: &Acknowledged) -> Effect {
         commit_by: acknowledged.commit_by,
     };
     Effect::tell(acknowledged.challenger.clone(), data)
+}
+
+/// The expert is asked, and who had the debate until now is told.
+fn assigned(debate_id: &DebateId, assigned: &DebateAssigned) -> Vec<Effect> {
+    let ask = Effect::AskExpert {
+        briefed: Box::new(assigned.briefed.clone()),
+    };
+    let told = assigned.instead_of.as_ref().map(|before| {
+        let data = DebateUnassigned {
+            debate_id: debate_id.clone(),
+            topic: assigned.briefed.brief.topic.clone(),
+            reason: UnassignedReason::Reassigned,
+        };
+        Effect::tell(before.expert.clone(), data)
+    });
+    std::iter::once(ask).chain(told).collect()
 }
 
 fn reminded(debate_id: &DebateId, reminded: &Reminded) -> Vec<Effect> {

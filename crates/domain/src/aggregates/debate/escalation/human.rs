@@ -1,7 +1,7 @@
 //! Level 3: the review queue assigns the debate to an expert, and the expert rules.
 
 use concord_events::{
-    DebateAssigned, DebateEvent, DebateOpened, RulingRefusal, RulingSetAside, Unassigned,
+    DebateAssigned, DebateEvent, DebateOpened, InsteadOf, RulingRefusal, RulingSetAside, Unassigned,
 };
 use concord_wire::AgentId;
 use concord_wire::payload::{
@@ -24,7 +24,8 @@ fn waits_for_person(on: &OnLadder<'_>) -> bool {
     on.ladder.level == Level::Person && !on.is_resolved()
 }
 
-/// The review queue has assigned the debate to an expert.
+/// The review queue has assigned the debate to an expert. Another one can have it still: an operator has reassigned it, or it was given
+/// back and assigned again before the debate heard of the first.
 pub(in crate::aggregates::debate) fn assigned(
     on: &OnLadder<'_>,
     expert: &AgentId,
@@ -45,6 +46,10 @@ pub(in crate::aggregates::debate) fn assigned(
             case_id: on.opened.case_id.clone(),
             briefed,
             contact: contact.clone(),
+            instead_of: on.ladder.expert.clone().map(|expert| InsteadOf {
+                expert,
+                contact: on.ladder.contact.clone(),
+            }),
             waits_for: on.ladder.waits_for.clone(),
         }))),
         // Its time is held: the expert is given it when it runs again, by the brief of that event.

@@ -115,3 +115,33 @@ fn debates_of_earlier_versions_keep_their_experts() {
     assert!(!returns(&mut story, HALF));
     assert!(!returns(&mut story, NEARLY));
 }
+
+#[test]
+fn who_had_a_debate_that_somebody_else_is_given_is_told() {
+    let mut story = at_level_3(Some("ada"));
+    assigned(&mut story, 16 * MINUTE, "eve");
+    assigned(&mut story, 17 * MINUTE, "fay");
+    let DebateEvent::Assigned(given) = &story.last().event else {
+        panic!("{:?}", story.last())
+    };
+    let before = given.instead_of.as_ref().unwrap();
+    assert_eq!(
+        (&before.expert, &before.contact),
+        (&agent("eve"), &contact_of("eve"))
+    );
+    let told = format!("{:?}", DebateMachine::effects(story.last()));
+    assert!(
+        told.contains("Reassigned") && told.contains("eve") && !told.contains("@example.org"),
+        "{told}"
+    );
+    // That the queue had taken it back is heard too late to change anything.
+    let takes = command(Command::Unassigned {
+        expert: agent("eve"),
+        reason: UnassignedReason::DidNotAct,
+    });
+    assert_eq!(
+        story.hears(&happened("q-back", 18 * MINUTE), &takes),
+        "ignored: already_done"
+    );
+    assert_eq!(ladder(&story).expert, Some(agent("fay")));
+}
