@@ -29,6 +29,8 @@ async fn start() -> TestInstallation {
         plan.with_replicas(Service::AgentAdapter, 0)
             .with_replicas(COORDINATORS.0, COORDINATORS.1)
             .with_setting("work.agent_rate_max=50")
+            // Both read, and say so.
+            .with_setting("work.standby=false")
             .with_setting(format!("http.ready_lag_max={LAG_MAX}"))
             .with_setting(format!("work.agent_burst_max={BURST}"))
     })

@@ -71,6 +71,14 @@ pub(crate) async fn start() -> TestInstallation {
     installation
 }
 
+/// The same, where no replica stands by: all deliveries are shared.
+pub(crate) async fn start_sharing() -> TestInstallation {
+    let sharing = |plan| doubled(plan).with_setting("work.standby=false");
+    let installation = TestInstallation::start_with(sharing).await;
+    installation.free_openers().await;
+    installation
+}
+
 /// A plan with two processes of each service.
 pub(crate) fn doubled(plan: Plan) -> Plan {
     // A message that a killed process was working on is delivered to another after this time.

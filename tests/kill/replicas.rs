@@ -10,7 +10,7 @@ use concord_wire::subject::Service;
 use serde_json::json;
 
 use crate::agents::{Agents, publish};
-use crate::blows::{freeze, start, thaw};
+use crate::blows::{freeze, start_sharing, thaw};
 use crate::cases::{self, AGENTS, opening, wait_for_decisions};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ async fn sum(of: &[Instance], counter: &str) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_case_belongs_to_one_replica_and_another_takes_it_over() {
-    let installation = start().await;
+    let installation = start_sharing().await;
     let client = installation.client().clone();
     let jetstream = jetstream::new(client.clone());
     let _agents = Agents::start(&client, &AGENTS[..4], cases::answers);
@@ -150,7 +150,7 @@ async fn standing_by(settings: &[&str]) -> TestInstallation {
         let services = Service::ALL.iter();
         let services = services.filter(|service| **service != Service::AgentAdapter);
         let plan = services.fold(plan, |plan, service| plan.with_replicas(*service, 2));
-        let settings = settings.iter().chain(&["work.standby=true"]);
+        let settings = settings.iter();
         settings.fold(plan, |plan, setting| plan.with_setting(*setting))
     })
     .await;

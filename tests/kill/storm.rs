@@ -8,7 +8,7 @@ use concord_testkit::{Random, TestInstallation, audit, dead_letters, settled, wa
 use serde_json::Value;
 
 use crate::agents::{Agents, publish};
-use crate::blows::{Blow, last_event, plan, start, strike};
+use crate::blows::{Blow, last_event, plan, start, start_sharing, strike};
 use crate::cases::{self, AGENTS, opening, wait_for_decisions};
 
 const CASES: usize = 200;
@@ -16,10 +16,14 @@ const CASES: usize = 200;
 const EVENTS_OF_A_CASE: u64 = 8;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs all cases under these blows: the decisions, and how many events there were.
+/// Runs all cases under these blows, where there are any with replicas that share the work: the decisions, and how many events there were.
 async fn run(blows: &[(u64, Blow)]) -> (Vec<(String, Value)>, u64) {
     let begun = Instant::now();
-    let installation = start().await;
+    let installation = if blows.is_empty() {
+        start().await
+    } else {
+        start_sharing().await
+    };
     let client = installation.client().clone();
     let jetstream = jetstream::new(client.clone());
     let _agents = Agents::start(&client, &AGENTS[..4], cases::answers);

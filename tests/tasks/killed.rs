@@ -11,10 +11,12 @@ use serde_json::{Value, json};
 use crate::PATIENCE;
 use crate::stage::{opening, result, work};
 
+/// Two that share the work.
 async fn two_coordinators() -> TestInstallation {
     TestInstallation::start_with(|plan| {
         plan.with_replicas(Service::AgentAdapter, 0)
             .with_replicas(Service::Coordinator, 2)
+            .with_setting("work.standby=false")
     })
     .await
 }

@@ -185,7 +185,7 @@ impl Default for WorkSettings {
             drain_ms: 10_000,
             cached_bytes_max: 16 << 20,
             threads: NonZeroUsize::new(2).unwrap_or(NonZeroUsize::MIN),
-            standby: false,
+            standby: true,
         }
     }
 }
