@@ -2,6 +2,7 @@
 //! decision as without the kills.
 
 mod agents;
+mod behind;
 mod blows;
 mod brokers;
 mod cases;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
+use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use async_nats::jetstream::{self, Context};
 use concord_events::topology::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
 use concord_wire::Timestamp;
@@ -41,6 +42,9 @@ impl Stored {
     }
 }
 
+/// How long a whole stream may take to be read, by a broker that has just come back, too.
+const READ_MAX: Duration = Duration::from_secs(60);
+
 /// The names under the default prefix.
 pub fn layout() -> Layout {
     Layout::default()
@@ -63,8 +67,8 @@ pub async fn stored_from(
     first: u64,
 ) -> Result<Vec<Stored>, String> {
     let (jetstream, stream) = (jetstream::new(client.clone()), layout().stream_name(kind));
-    read(&jetstream, &stream, filter, first)
-        .await
+    let read = tokio::time::timeout(READ_MAX, read(&jetstream, &stream, filter, first)).await;
+    read.map_err(|_| format!("{stream} could not be read within {READ_MAX:?}"))?
         .map_err(|error| error.to_string())
 }
 
@@ -84,10 +88,23 @@ async fn read(
         memory_storage: true,
         ..pull::Config::default()
     };
+    let mut last = last_of(jetstream, stream, filter).await?;
     let mut consumer = jetstream.create_consumer_on_stream(config, stream).await?;
-    let mut found = Vec::new();
+    let mut found: Vec<Stored> = Vec::new();
     let mut waiting = consumer.cached_info().num_pending;
-    while waiting > 0 {
+    loop {
+        let read = found
+            .last()
+            .map_or(first.saturating_sub(1), |stored| stored.sequence);
+        if waiting == 0 && read < last {
+            // The copy that is read lacks it still, or it has been removed meanwhile.
+            last = last_of(jetstream, stream, filter).await?;
+            waiting = consumer.info().await?.num_pending;
+            continue;
+        }
+        if waiting == 0 {
+            break;
+        }
         let before = found.len();
         let mut batch = consumer.fetch().max_messages(500).messages().await?;
         while let Some(message) = batch.next().await {
@@ -115,6 +132,20 @@ async fn read(
     let name = &consumer.cached_info().name;
     jetstream.delete_consumer_from_stream(name, stream).await?;
     Ok(found)
+}
+
+/// The sequence of the last message on subjects that match `filter`, as the stream's leader knows it; 0 where there is none.
+async fn last_of(
+    jetstream: &Context,
+    stream: &str,
+    filter: &str,
+) -> Result<u64, async_nats::Error> {
+    let stream = jetstream.get_stream_no_info(stream).await?;
+    match stream.get_last_raw_message_by_subject(filter).await {
+        Ok(message) => Ok(message.sequence),
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(0),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn millis(nanoseconds: i128) -> Timestamp {

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use concord_archive::ArchivedMessage;
 use concord_events::non_event::NonEvent;
 use concord_events::topology::StreamKind;
+use concord_runtime::broker::{log_reader, non_event};
 use concord_runtime::event_store::archived::{self, ArchivedPart};
-use concord_runtime::{Broker, broker, broker::non_event, codec::dialect};
+use concord_runtime::{Broker, broker, codec::dialect};
 use concord_wire::Timestamp;
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -250,6 +251,16 @@ fn unreadable(stream: &str, error: &dyn std::error::Error) -> Failure {
     ))
 }
 
+/// The sequence of the last message of a scope that is stored now; 0 where there is none.
+async fn last_stored(broker: &Broker, scope: &Scope) -> Result<u64, Failure> {
+    let last = log_reader::last(broker, scope.stream, &scope.filters).await;
+    let name = broker.layout.stream_name(scope.stream);
+    let last = last.map_err(|error| missing(&name, &error))?;
+    Ok(last
+        .filter(|last| scope.since.is_none_or(|since| last.at >= since))
+        .map_or(0, |last| last.sequence))
+}
+
 /// Reads the messages that are stored now, in order; their number.
 pub(crate) async fn for_each(
     broker: &Broker,
@@ -257,20 +268,26 @@ pub(crate) async fn for_each(
     what: &'static str,
     mut take: impl FnMut(StreamMessage) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
+    // Asked first: the consumer may be on a copy that lacks what is new, and then the rest comes when it has it.
+    let last = last_stored(broker, scope).await?;
     let (waiting, mut messages) = follow(broker, scope).await?;
     // After the consumer of the stream: what was removed from the stream before is in the archive by now.
     let mut archive = ArchiveReader::new(broker, scope).await?;
     let bar = progress(what, waiting);
-    let (mut read, mut of_archive) = (0, 0);
+    let (mut read, mut of_archive, mut seen) = (0, 0, 0);
     let mut take = |stored: StreamMessage| {
         if scope.non_events || stored.non_event.is_none() {
             take(stored)?;
         }
         Ok(())
     };
-    while read < waiting {
+    while read < waiting || seen < last {
         let next = tokio::time::timeout(PATIENCE, messages.next()).await;
         let Ok(next) = next else {
+            // What was to come has been removed meanwhile, as when cases are archived.
+            if read >= waiting && last_stored(broker, scope).await? <= seen {
+                break;
+            }
             let name = broker.layout.stream_name(scope.stream);
             return Err(Failure::failed(format!(
                 "the broker does not go on sending the stream {name}; try again"
@@ -280,6 +297,7 @@ pub(crate) async fn for_each(
         let stored = stored?;
         of_archive += archive.take_before(stored.sequence, &mut take).await?;
         archive.pass_over(stored.sequence).await?;
+        seen = stored.sequence;
         take(stored)?;
         read += 1;
         bar.inc(1);

@@ -2,13 +2,15 @@
 //!
 //! A message that no client can parse costs the connection (see [`unparsable`]). It is found by the broker's description of
 //! it, and passed over: it has no digest, like a message that is gone.
+//!
+//! A consumer is on one copy of its stream, and that of a broker that has just come back may lack what is new. So the stream's leader is
+//! asked what is the last that is to be read.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy, pull};
-use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
 use concord_archive::ArchivedMessage;
 use concord_domain::assurance::evidence::{Content, MessageDigest};
@@ -24,6 +26,9 @@ use crate::broker::{Broker, Operation, Unavailable, timestamp};
 const BATCH: usize = 500;
 /// Messages that are looked at one by one for the one that costs the connection.
 const SEARCHED_MAX: usize = 2 * BATCH;
+/// How long a copy of a stream may take to get what it lacks, and how often it is looked at.
+const BEHIND_MAX: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(50);
 /// How long the broker keeps the consumer of a reader that went away.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -105,6 +110,65 @@ pub async fn end(broker: &Broker, kind: StreamKind) -> Result<StreamEnd, Unavail
     })
 }
 
+/// Where a stream holds a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Its sequence in the stream.
+    pub sequence: u64,
+    /// The time at which the broker stored it.
+    pub at: Timestamp,
+}
+
+/// The last message that a stream holds on subjects that match one of `filters`, or on all where there are none, as the stream's
+/// leader knows it.
+pub async fn last(
+    broker: &Broker,
+    kind: StreamKind,
+    filters: &[String],
+) -> Result<Option<Place>, Unavailable> {
+    let name = broker.layout.stream_name(kind);
+    let all = [">".to_owned()];
+    let filters = if filters.is_empty() { &all } else { filters };
+    let mut last = None;
+    for filter in filters {
+        let found = raw_message::last(broker, &name, filter).await;
+        let found = found.map_err(|error| Operation::ReadMessage.failed(error))?;
+        let place = found.map(|found| Place {
+            sequence: found.sequence,
+            at: Timestamp::parse(&found.time).unwrap_or_default(),
+        });
+        last = last.max(place);
+    }
+    Ok(last)
+}
+
+/// What is read of a stream.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    kind: StreamKind,
+    /// The subjects; all where there are none.
+    filters: &'a [String],
+    /// So many messages at most.
+    most: usize,
+    /// The last message that is to be read, if it is not removed meanwhile.
+    last: Option<Place>,
+}
+
+impl Part<'_> {
+    fn consumer(&self, first: u64) -> pull::Config {
+        pull::Config {
+            deliver_policy: DeliverPolicy::ByStartSequence {
+                start_sequence: first,
+            },
+            filter_subjects: self.filters.to_vec(),
+            ack_policy: AckPolicy::None,
+            inactive_threshold: IDLE,
+            memory_storage: true,
+            ..pull::Config::default()
+        }
+    }
+}
+
 /// Shows `each` what a stream holds from `first` on, up to what is stored now, or until it breaks.
 pub async fn read(
     broker: &Broker,
@@ -112,12 +176,16 @@ pub async fn read(
     first: u64,
     mut each: impl FnMut(LogMessage) -> ControlFlow<()> + Send,
 ) -> Result<(), Unavailable> {
-    let stream = broker.stream(kind).await?;
     let name = broker.layout.stream_name(kind);
+    let all = Part {
+        kind,
+        filters: &[],
+        most: usize::MAX,
+        last: last(broker, kind, &[]).await?,
+    };
     let mut next = first;
     loop {
-        let from = (&stream, &[][..], usize::MAX);
-        let error = match read_from(broker, from, &mut next, &mut each).await {
+        let error = match read_from(broker, all, &mut next, &mut each).await {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
@@ -126,8 +194,11 @@ pub async fn read(
         };
         tracing::warn!(stream = %name, sequence, "A message that no client can parse has no digest.");
         if before > 0 {
-            let from = (&stream, &[][..], before);
-            let read = read_from(broker, from, &mut next, &mut each).await;
+            let part = Part {
+                most: before,
+                ..all
+            };
+            let read = read_from(broker, part, &mut next, &mut each).await;
             read.map_err(|error| Operation::ReadMessage.failed(error))?;
         }
         next = sequence + 1;
@@ -146,36 +217,38 @@ pub async fn read_matching(
     if filters.is_empty() {
         return Ok(());
     }
-    let stream = broker.stream(kind).await?;
+    let part = Part {
+        kind,
+        filters,
+        most: usize::MAX,
+        last: last(broker, kind, filters).await?,
+    };
     let mut next = first;
-    let from = (&stream, filters, usize::MAX);
-    let read = read_from(broker, from, &mut next, &mut each).await;
+    let read = read_from(broker, part, &mut next, &mut each).await;
     read.map_err(|error| Operation::ReadMessage.failed(error))
 }
 
-/// Shows `each` at most `most` messages on subjects that match `filters`, or on all where there are none, and moves `next` behind each of them.
+/// Shows `each` the messages of a part of a stream from `next` on, and moves `next` behind each of them.
 async fn read_from(
     broker: &Broker,
-    (stream, filters, most): (&Stream<()>, &[String], usize),
+    part: Part<'_>,
     next: &mut u64,
     each: &mut (impl FnMut(LogMessage) -> ControlFlow<()> + Send),
 ) -> Result<(), AnyError> {
-    let config = pull::Config {
-        deliver_policy: DeliverPolicy::ByStartSequence {
-            start_sequence: *next,
-        },
-        filter_subjects: filters.to_vec(),
-        ack_policy: AckPolicy::None,
-        inactive_threshold: IDLE,
-        memory_storage: true,
-        ..pull::Config::default()
-    };
-    let mut consumer = stream.create_consumer(config).await?;
+    let stream = broker.stream(part.kind).await?;
+    let mut consumer = stream.create_consumer(part.consumer(*next)).await?;
     let name = consumer.cached_info().name.clone();
     let waiting = usize::try_from(consumer.cached_info().num_pending).unwrap_or(usize::MAX);
-    let mut left = waiting.min(most);
+    let mut left = waiting.min(part.most);
     let mut delivered = 0;
-    'read: while left > 0 {
+    'read: loop {
+        if left == 0 && delivered < part.most {
+            let coming = still_to_come(broker, &mut consumer, part, *next).await?;
+            left = coming.min(part.most - delivered);
+        }
+        if left == 0 {
+            break;
+        }
         let mut batch = consumer
             .fetch()
             .max_messages(left.min(BATCH))
@@ -193,7 +266,7 @@ async fn read_from(
             let info = message.info()?;
             delivered += 1;
             // What was lost on the way must not pass for a gap.
-            if info.consumer_sequence != delivered {
+            if info.consumer_sequence != delivered as u64 {
                 return Err("a delivery was lost".into());
             }
             left -= 1;
@@ -221,6 +294,29 @@ async fn read_from(
     // It goes by itself, too.
     let _ = stream.delete_consumer(&name).await;
     Ok(())
+}
+
+/// How many messages of this part come from `next` on although none was left: none, but where the copy that is read lacked some.
+async fn still_to_come(
+    broker: &Broker,
+    consumer: &mut Consumer<pull::Config>,
+    part: Part<'_>,
+    next: u64,
+) -> Result<usize, AnyError> {
+    let begun = Instant::now();
+    let is_to_come = |last: Option<Place>| last.is_some_and(|last| next <= last.sequence);
+    while is_to_come(part.last) {
+        let waiting = usize::try_from(consumer.info().await?.num_pending)?;
+        // The last may have been removed meanwhile, as when cases are archived.
+        if waiting > 0 || !is_to_come(last(broker, part.kind, part.filters).await?) {
+            return Ok(waiting);
+        }
+        if begun.elapsed() > BEHIND_MAX {
+            return Err("the broker that is read from lacks what others have".into());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(0)
 }
 
 /// How many messages are left where none of so many came: what waited may have been removed meanwhile, as when cases are archived.

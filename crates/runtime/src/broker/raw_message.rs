@@ -72,6 +72,15 @@ pub(crate) async fn next(
     .await
 }
 
+/// The last message whose subject matches `filter`.
+pub(crate) async fn last(
+    broker: &Broker,
+    stream: &str,
+    filter: &str,
+) -> Result<Option<RawMessage>, RequestError> {
+    ask(broker, stream, &json!({ "last_by_subj": filter })).await
+}
+
 /// The message at `sequence`.
 pub(crate) async fn at(
     broker: &Broker,

@@ -19,6 +19,7 @@ use concord_wire::payload::Criteria;
 use futures::StreamExt;
 use tokio::sync::watch;
 
+use crate::broker::log_reader;
 use crate::broker::wire_preferences::WirePreference;
 use crate::broker::{Broker, Operation};
 use crate::error_chain::ErrorChain;
@@ -95,17 +96,23 @@ impl Directory {
     /// Reads what is stored, and then what comes; ends when the broker cannot be read.
     async fn read(&self, broker: &Broker) -> Result<(), Error> {
         // The last event of each kind is enough: a card, a status or a departure replaces what was before.
+        let filter = broker.subjects().events_of_kind(Aggregate::Agent);
+        // The copy of a broker that has just come back may lack what is new.
+        let last =
+            log_reader::last(broker, StreamKind::Events, std::slice::from_ref(&filter)).await?;
+        let last = last.map_or(0, |last| last.sequence);
         let config = pull::OrderedConfig {
-            filter_subject: broker.subjects().events_of_kind(Aggregate::Agent),
+            filter_subject: filter,
             deliver_policy: DeliverPolicy::LastPerSubject,
             ..pull::OrderedConfig::default()
         };
         let stream = broker.stream(StreamKind::Events).await?;
         let consumer = stream.create_consumer(config).await;
         let consumer = consumer.map_err(|error| Operation::FollowAgents.failed(error))?;
-        let mut left = consumer.cached_info().num_pending;
+        let (mut left, mut seen) = (consumer.cached_info().num_pending, 0);
+        let is_loaded = |left: u64, seen: u64| left == 0 && seen >= last;
         self.loaded
-            .send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
+            .send_if_modified(|loaded| is_loaded(left, seen) && !std::mem::replace(loaded, true));
         let messages = consumer.messages().await;
         let mut messages = messages.map_err(|error| Operation::FollowAgents.failed(error))?;
         while let Some(message) = messages.next().await {
@@ -122,8 +129,10 @@ impl Directory {
                 }
             }
             left = left.saturating_sub(1);
-            self.loaded
-                .send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
+            seen = info.stream_sequence;
+            self.loaded.send_if_modified(|loaded| {
+                is_loaded(left, seen) && !std::mem::replace(loaded, true)
+            });
         }
         Ok(())
     }
