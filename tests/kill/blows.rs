@@ -1,8 +1,6 @@
 //! Blows: processes are killed and started again, and the broker is away for a moment. They fall at numbers of stored events, so
 //! that the same seed gives the same blows.
 
-use std::process::Command;
-
 use async_nats::jetstream;
 use concord_testkit::{Plan, Random, SERVICES, TestInstallation, with_hosted_agent};
 use concord_wire::subject::Service;
@@ -99,18 +97,18 @@ pub(crate) async fn last_event(jetstream: &jetstream::Context) -> Result<u64, St
 
 /// Stops a process without its knowing.
 pub(crate) fn freeze(installation: &TestInstallation, service: Service, replica: usize) {
-    signal(installation, service, replica, "-STOP");
+    assert!(
+        installation
+            .freeze(service, replica)
+            .expect("a process of the plan")
+    );
 }
 
 /// Lets a frozen process go on.
 pub(crate) fn thaw(installation: &TestInstallation, service: Service, replica: usize) {
-    signal(installation, service, replica, "-CONT");
-}
-
-fn signal(installation: &TestInstallation, service: Service, replica: usize, signal: &str) {
-    let pid = installation.pid(service, replica).expect("it runs");
-    let done = Command::new("kill")
-        .args([signal, &pid.to_string()])
-        .status();
-    assert!(done.expect("kill is there").success(), "{signal} {pid}");
+    assert!(
+        installation
+            .thaw(service, replica)
+            .expect("a process of the plan")
+    );
 }

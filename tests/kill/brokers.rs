@@ -5,7 +5,6 @@
 //! its own, which can become full.
 
 use std::net::SocketAddr;
-use std::process::Command;
 
 use concord_installation::NatsServer;
 use concord_testkit::{free_address, nats_server};
@@ -95,12 +94,12 @@ impl Brokers {
 
     /// Stops one without its knowing.
     pub(crate) fn freeze(&self, broker: usize) {
-        self.signal(broker, "-STOP");
+        assert!(self.servers[broker].freeze(), "it runs");
     }
 
     /// Lets a frozen one go on.
     pub(crate) fn thaw(&self, broker: usize) {
-        self.signal(broker, "-CONT");
+        assert!(self.servers[broker].thaw(), "it runs");
     }
 
     /// Cuts one off from the others. Its clients go on reaching it.
@@ -138,14 +137,6 @@ impl Brokers {
         self.disks[broker].make_room();
         self.servers[broker].stop().await;
         self.start_again(broker).await;
-    }
-
-    fn signal(&self, broker: usize, signal: &str) {
-        let pid = self.servers[broker].pid().expect("it runs");
-        let done = Command::new("kill")
-            .args([signal, &pid.to_string()])
-            .status();
-        assert!(done.expect("kill is there").success(), "{signal} {pid}");
     }
 }
 

@@ -228,6 +228,16 @@ impl Installation {
         Ok(found.process.wait(DRAIN_MAX).await)
     }
 
+    /// Stops a process without its knowing. False when it does not run.
+    pub fn freeze(&self, service: Service, replica: usize) -> Result<bool, Error> {
+        Ok(self.find(service, replica)?.process.freeze())
+    }
+
+    /// Lets a frozen process go on. False when it does not run.
+    pub fn thaw(&self, service: Service, replica: usize) -> Result<bool, Error> {
+        Ok(self.find(service, replica)?.process.thaw())
+    }
+
     /// Starts a process that has ended, without waiting for it.
     pub fn launch(&self, service: Service, replica: usize) -> Result<(), Error> {
         self.find(service, replica)?.process.start()

@@ -250,6 +250,16 @@ impl NatsServer {
         self.process.wait(STOP_MAX).await
     }
 
+    /// Stops the server without its knowing. False when it does not run.
+    pub fn freeze(&self) -> bool {
+        self.process.freeze()
+    }
+
+    /// Lets a frozen server go on. False when it does not run.
+    pub fn thaw(&self) -> bool {
+        self.process.thaw()
+    }
+
     /// Kills the server with SIGKILL.
     pub fn kill(&self) {
         self.process.kill();

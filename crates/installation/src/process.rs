@@ -143,12 +143,25 @@ impl Process {
 
     /// Sends SIGTERM.
     pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Stops it without its knowing (SIGSTOP). False when it does not run. A frozen process can still be killed.
+    pub fn freeze(&self) -> bool {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets a frozen process go on (SIGCONT). False when it does not run.
+    pub fn thaw(&self) -> bool {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> bool {
         self.child(|slot| {
-            let Some(child) = alive(slot) else { return };
-            if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                let _ = kill_process(pid, Signal::TERM);
-            }
-        });
+            let pid = alive(slot).and_then(|child| i32::try_from(child.id()).ok());
+            let pid = pid.and_then(Pid::from_raw);
+            pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
+        })
     }
 
     /// Waits until it has ended; kills it when that takes longer than `bound`. True when it ended by itself.

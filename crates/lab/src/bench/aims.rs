@@ -7,6 +7,7 @@ use super::long::LongReport;
 use super::measurements::{Beside, Report};
 use super::meter::BROKER;
 use super::numbers::round;
+use super::takeover::{Blow, BlowReport};
 use super::tasks::TasksReport;
 
 /// Cases at once with which Concord is measured beside an orchestrator written by hand.
@@ -242,6 +243,23 @@ pub(super) fn of_tasks(report: &TasksReport) -> Vec<Aim> {
             Bound::AtMost(20.0),
         ),
     ]
+}
+
+/// What is wanted of another replica's taking over. What the one that was struck had been given is not in it.
+pub(super) fn of_takeover(blows: &[BlowReport]) -> Vec<Aim> {
+    let aim = |own: &BlowReport| {
+        let (aim, most) = match own.blow {
+            Blow::Killed => ("the longest wait after a replica was killed, ms", 1_000.0),
+            Blow::Frozen => ("the longest wait after a replica was frozen, ms", 2_000.0),
+        };
+        let note = format!(
+            "and {} of {} came again",
+            own.given_to_it,
+            own.given_to_it + own.others
+        );
+        Aim::new(aim, Some(own.others_answered.max_ms), Bound::AtMost(most)).with_note(Some(note))
+    };
+    blows.iter().map(aim).collect()
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout};
 
 use super::deadlines::now_ms;
-use super::flood::{AnswerTimes, stored};
 use super::measurements::Options;
+use super::quiet::{AnswerTimes, stored};
 use super::{installation, subjects};
 
 /// Messages that wait for the busy agent.

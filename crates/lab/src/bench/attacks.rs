@@ -21,10 +21,11 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::flood::{AnswerTimes, FLOODER, make_unread, message, quiet_agents, stored};
+use super::flood::{FLOODER, make_unread};
 use super::installation;
 use super::measurements::Options;
 use super::process::peak_mb;
+use super::quiet::{AnswerTimes, message, quiet_agents, stored};
 use super::subjects;
 
 /// Messages of each quiet agent, ten a second: few, so that the attack lasts for a good part of the time.
@@ -127,14 +128,14 @@ async fn one(options: &Options, attack: Attack) -> anyhow::Result<AttackReport> 
     installation::free_openers(&installation).await?;
     let url = installation.server_url();
     quiet_agents(url, "warm", 10).await?;
-    let alone = AnswerTimes::of(quiet_agents(url, "alone", QUIET_MESSAGES).await?);
+    let alone = AnswerTimes::of_answers(&quiet_agents(url, "alone", QUIET_MESSAGES).await?);
     let told = Told::listen(url).await?;
     let client = async_nats::connect(url).await?;
     let messages = messages(&client, attack).await?;
     let unread = beside_unread(url, &client, attack, &messages).await?;
     let subject = subjects::message_outside_cases(FLOODER, "coordinator", "request")?;
     let sending = tokio::spawn(send(client, subject, attack, messages));
-    let during = AnswerTimes::of(quiet_agents(url, "during", QUIET_MESSAGES).await?);
+    let during = AnswerTimes::of_answers(&quiet_agents(url, "during", QUIET_MESSAGES).await?);
     let sent_s = sending.await??;
     let peak_mb = installation::memory(&installation, peak_mb);
     let (errors, told) = told.end();
@@ -167,7 +168,7 @@ async fn beside_unread(
     let (name, subject) = make_unread(&context).await?;
     let sending = send(client.clone(), subject.into(), attack, messages.to_vec());
     let sending = tokio::spawn(sending);
-    let answers = AnswerTimes::of(quiet_agents(url, "unread", QUIET_MESSAGES).await?);
+    let answers = AnswerTimes::of_answers(&quiet_agents(url, "unread", QUIET_MESSAGES).await?);
     sending.await??;
     context.delete_stream(name).await?;
     Ok(answers)

@@ -1,39 +1,25 @@
 //! One agent floods, others do not: how long each of their messages takes to be answered, alone, while as much is sent to the
 //! broker that no service is given, and during the flood. The second shows what of the third is the broker's and the machine's.
 //!
-//! Ten agents ask the coordinator, ten times a second each, for something that it does not do, and are told so: the whole way
-//! from stream to stream, with a refusal stored and a dead letter kept. The flooder sends the same as fast as it can. The
-//! services have the limits that they have by default.
+//! The flooder sends what quiet agents send, as fast as it can. The services have the limits that they have by default.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use async_nats::Client;
 use async_nats::jetstream::{self, stream};
-use bytes::Bytes;
-use concord_wire::{ErrorCode, Timestamp};
+use concord_wire::ErrorCode;
 use futures::StreamExt;
-use futures::future::try_join_all;
 use futures::stream::FuturesUnordered;
 use serde::Serialize;
-use serde_json::{Value, json};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio::time::Instant;
 
 use super::attacks::{self, AttackReport};
-use super::deadlines::now_ms;
 use super::installation;
 use super::measurements::Options;
+use super::quiet::{AnswerTimes, INTERVAL, QUIET, message, quiet_agents, stored};
 use super::subjects;
 
-/// Agents that send few messages.
-const QUIET: usize = 10;
-/// The time between two messages of one of them.
-const INTERVAL: Duration = Duration::from_millis(100);
-/// The time in which the last answer must come.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Messages that the flooder sends before the broker has stored the first of them. One that does not wait for the broker at all
 /// has it refuse everybody's messages, which is for the broker to prevent.
 const FLOOD_IN_FLIGHT: usize = 256;
@@ -41,32 +27,6 @@ const FLOOD_IN_FLIGHT: usize = 256;
 pub(super) const FLOODER: &str = "flooder";
 /// A stream that nobody reads, and its subject.
 const UNREAD: (&str, &str) = ("UNREAD", "unread");
-
-/// The times of answers, in milliseconds.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct AnswerTimes {
-    /// The 50th percentile.
-    pub(super) p50_ms: f64,
-    /// The 99th percentile.
-    pub(super) p99_ms: f64,
-    /// The longest time.
-    pub(super) max_ms: f64,
-}
-
-impl AnswerTimes {
-    pub(super) fn of(mut each: Vec<f64>) -> Self {
-        each.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            each.get(((each.len() as f64 * share) as usize).min(each.len().saturating_sub(1)))
-        };
-        let at = |share| at(share).copied().unwrap_or_default();
-        Self {
-            p50_ms: at(0.50),
-            p99_ms: at(0.99),
-            max_ms: at(1.0),
-        }
-    }
-}
 
 /// Quiet agents beside a flood.
 #[derive(Debug, Clone, Serialize)]
@@ -107,7 +67,7 @@ pub(super) async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
     let url = installation.server_url();
     // The first messages warm caches and connections and are not counted.
     quiet_agents(url, "warm", 10).await?;
-    let alone = AnswerTimes::of(quiet_agents(url, "alone", options.flood_messages).await?);
+    let alone = AnswerTimes::of_answers(&quiet_agents(url, "alone", options.flood_messages).await?);
     let lasts = INTERVAL * u32::try_from(options.flood_messages)?;
     let (unread, unread_per_second) = beside_unread(url, lasts, options.flood_messages).await?;
     let flood = Flood::start(
@@ -119,7 +79,7 @@ pub(super) async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
     let each = quiet_agents(url, "during", options.flood_messages).await?;
     let (flooded, limited, seconds) = flood.end().await?;
     installation.stop().await;
-    let (messages, during) = (each.len(), AnswerTimes::of(each));
+    let (messages, during) = (each.len(), AnswerTimes::of_answers(&each));
     let attacks = attacks::measure(options, |what| eprintln!("measuring {what}")).await?;
     Ok(FloodReport {
         quiet_agents: QUIET,
@@ -147,7 +107,7 @@ async fn beside_unread(
     let context = jetstream::new(async_nats::connect(url).await?);
     let (name, subject) = make_unread(&context).await?;
     let flood = Flood::start(url, subject.into(), lasts).await?;
-    let answers = AnswerTimes::of(quiet_agents(url, "unread", count).await?);
+    let answers = AnswerTimes::of_answers(&quiet_agents(url, "unread", count).await?);
     let (sent, _, seconds) = flood.end().await?;
     context.delete_stream(name).await?;
     Ok((answers, sent as f64 / seconds))
@@ -165,92 +125,6 @@ pub(super) async fn make_unread(
     };
     context.create_stream(config).await?;
     Ok(UNREAD)
-}
-
-/// The times of the answers to `count` messages of each quiet agent, in milliseconds.
-pub(super) async fn quiet_agents(url: &str, phase: &str, count: usize) -> anyhow::Result<Vec<f64>> {
-    let agents = (0..QUIET).map(async |number| {
-        let client = async_nats::connect(url).await?;
-        // Not all at the same instant.
-        let begins = Instant::now() + INTERVAL * u32::try_from(number)? / u32::try_from(QUIET)?;
-        quiet_agent(&client, &format!("quiet-{number}"), phase, count, begins).await
-    });
-    Ok(try_join_all(agents).await?.into_iter().flatten().collect())
-}
-
-async fn quiet_agent(
-    client: &Client,
-    name: &str,
-    phase: &str,
-    count: usize,
-    begins: Instant,
-) -> anyhow::Result<Vec<f64>> {
-    let mut answers = client.subscribe(subjects::inbox(name)?).await?;
-    client.flush().await?;
-    sleep_until(begins).await;
-    let mut due = interval(INTERVAL);
-    due.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    let (context, mut publishing) = (jetstream::new(client.clone()), FuturesUnordered::new());
-    let (mut sent, mut took) = (HashMap::new(), Vec::with_capacity(count));
-    let mut number = 0;
-    let given_up = begins + INTERVAL * u32::try_from(count)? + PATIENCE;
-    while took.len() < count {
-        tokio::select! {
-            _ = due.tick(), if number < count => {
-                let (id, subject, message) = message(name, &format!("{phase}-{number}"))?;
-                sent.insert(id, Instant::now());
-                publishing.push(stored(context.clone(), subject, message.into()));
-                number += 1;
-            }
-            // One that the broker has refused was sent again, as any agent does that wants an answer.
-            Some(sent) = publishing.next(), if !publishing.is_empty() => sent?,
-            answer = answers.next() => {
-                let answer: Value = serde_json::from_slice(&answer.context("the subscription ended")?.payload)?;
-                let asked = answer.get("correlation_id").and_then(Value::as_str).and_then(|id| sent.remove(id));
-                took.extend(asked.map(|at| at.elapsed().as_secs_f64() * 1_000.0));
-            }
-            () = sleep_until(given_up) => bail!("{} of {count} messages of {name} were answered", took.len()),
-        }
-    }
-    Ok(took)
-}
-
-/// A request for what the coordinator does not do: its id, its subject and its body.
-pub(super) fn message(from: &str, number: &str) -> anyhow::Result<(String, String, Vec<u8>)> {
-    let id = format!("{from}-{number}");
-    let now = Timestamp::from_unix_millis(i64::try_from(now_ms()?)?);
-    let body = json!({
-        "message_id": id, "timestamp": now, "from_agent": from, "to_agent": "coordinator", "message_type": "request",
-        "payload": { "action": "no_such_action", "parameters": {} },
-    });
-    Ok((
-        id,
-        subjects::message_outside_cases(from, "coordinator", "request")?,
-        serde_json::to_vec(&body)?,
-    ))
-}
-
-/// Publishes until the broker has stored it.
-pub(super) async fn stored(
-    context: jetstream::Context,
-    subject: String,
-    message: Bytes,
-) -> anyhow::Result<()> {
-    const TRIES: usize = 20;
-    for tried in 1.. {
-        let sent = async {
-            context
-                .publish(subject.clone(), message.clone())
-                .await?
-                .await
-        };
-        match sent.await {
-            Ok(_) => break,
-            Err(error) if tried == TRIES => return Err(error.into()),
-            Err(_) => tokio::time::sleep(INTERVAL).await,
-        }
-    }
-    Ok(())
 }
 
 /// A flood under way.

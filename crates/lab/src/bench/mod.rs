@@ -27,11 +27,13 @@ mod meter;
 mod numbers;
 mod print;
 mod process;
+mod quiet;
 mod raw;
 mod ready_process;
 mod snapshots;
 mod step;
 mod subjects;
+mod takeover;
 mod tasks;
 
 pub(crate) use agents::program::AgentArgs;
@@ -49,6 +51,8 @@ const TASK_AGENTS: usize = 100;
 const ALERTS: &str = "300";
 /// Debates of `--snapshots`.
 const SNAPSHOTS: &str = "500";
+/// Blows of each kind of `--takeover`.
+const BLOWS: &str = "10";
 /// Cases of each other measurement.
 const CASES: u32 = 2_000;
 
@@ -80,10 +84,10 @@ pub(crate) struct BenchArgs {
     /// Deliveries under way at once, of the raw broker and of the step.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     in_flight: u32,
-    /// Whole cases of each measurement: 2,000, and 100,000 with --long.
+    /// Whole cases of each measurement, and before --takeover: 2,000, and 100,000 with --long.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     cases: Option<u32>,
-    /// Cases under way at once with --replicas, --long and --snapshots.
+    /// Cases under way at once with --replicas, --long, --snapshots and --takeover.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     concurrency: u32,
     /// Measure whole cases with so many processes of each service, one measurement for each number; beside them the raw broker,
@@ -106,6 +110,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = SNAPSHOTS, group = "only",
           value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "replicas")]
     snapshots: Option<u32>,
+    /// Measure nothing but how long everybody waits when the coordinator that works is killed and another takes over, so many times,
+    /// and when it is frozen; after --cases of one opener.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = BLOWS, group = "only",
+          value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "replicas")]
+    takeover: Option<u32>,
     /// Measure nothing but what grows with the number of cases.
     #[arg(long, group = "only")]
     long: bool,
@@ -142,7 +151,9 @@ impl BenchArgs {
             replicas_concurrency: self.concurrency as usize,
             ..Options::new(folder)
         };
-        let has_agents_of_its_own = self.tasks.or(self.alerts).or(self.snapshots).is_some();
+        let has_agents_of_its_own = [self.tasks, self.alerts, self.snapshots, self.takeover]
+            .iter()
+            .any(Option::is_some);
         if self.deadlines_only || self.flood || has_agents_of_its_own {
             return Ok(options);
         }
@@ -287,6 +298,13 @@ pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
         show(args.json, &report, print::snapshots)?;
         return Ok(0);
     }
+    if let Some(times) = args.takeover {
+        let report = takeover::measure(&options, times as usize)
+            .await
+            .map_err(failed)?;
+        show(args.json, &report, print::takeover)?;
+        return Ok(0);
+    }
     if args.long {
         let load = args.long(&options)?;
         let report = long::measure(&options, &load).await.map_err(failed)?;
@@ -338,87 +356,4 @@ fn result(limited: u64) -> Result<u8, Failure> {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        bench: BenchArgs,
-    }
-
-    fn parse(arguments: &[&str]) -> Result<BenchArgs, String> {
-        let line = ["bench"].iter().chain(arguments);
-        let parsed = Command::try_parse_from(line).map_err(|error| error.to_string());
-        parsed.map(|command| command.bench)
-    }
-
-    #[test]
-    fn a_measurement_of_a_limit_is_no_result() {
-        assert_eq!(result(0).unwrap(), 0);
-        let failure = result(7).unwrap_err();
-        assert_eq!(failure.code(), 1);
-        assert!(failure.to_string().contains("intervened 7 times"));
-    }
-
-    #[test]
-    fn the_replicas_are_numbers_of_processes() {
-        let rust = ["--agents", "rust", "--replicas"];
-        let args = parse(&[&rust[..], &["1,2,4", "--cases", "9"]].concat()).unwrap();
-        let options = args.options(Path::new("/nowhere")).unwrap();
-        assert_eq!(options.replicas, [1, 2, 4]);
-        assert_eq!((options.cases, options.replicas_cases), (9, 9));
-        assert!(!options.everything && options.concurrency.is_empty());
-        for wrong in ["0", "1,0", "", "two", "33", "1;2"] {
-            let error = parse(&[&rust[..], &[wrong]].concat()).unwrap_err();
-            assert!(error.contains("--replicas"), "{error}");
-        }
-    }
-
-    #[test]
-    fn agents_are_a_kind_for_cases_and_a_number_for_tasks() {
-        let load = |arguments: &[&str]| parse(arguments).unwrap().task_load();
-        let given = load(&["--tasks", "70", "--agents", "1000"])
-            .unwrap()
-            .unwrap();
-        assert_eq!(
-            (given.tasks, given.agents, given.concurrency),
-            (70, 1_000, 32)
-        );
-        let usual = load(&["--tasks"]).unwrap().unwrap();
-        assert_eq!((usual.tasks, usual.agents), (500, 100));
-        assert!(load(&[]).unwrap().is_none());
-        assert_eq!(
-            load(&["--tasks", "--agents", "rust"]).unwrap_err().code(),
-            2
-        );
-        let of_cases = parse(&["--agents", "7"]).unwrap();
-        assert_eq!(
-            of_cases.options(Path::new("/nowhere")).unwrap_err().code(),
-            2
-        );
-        for wrong in [["--agents", "0"], ["--agents", "ruby"], ["--tasks", "0"]] {
-            assert!(parse(&wrong).is_err(), "{wrong:?}");
-        }
-        assert!(parse(&["--tasks", "5", "--long"]).is_err());
-    }
-
-    #[test]
-    fn many_cases_run_on_one_installation() {
-        let long = |more: &[&str]| {
-            let args = parse(&[&["--long", "--agents", "rust"], more].concat()).unwrap();
-            let options = args.options(Path::new("/nowhere")).unwrap();
-            args.long(&options)
-        };
-        let load = long(&[]).unwrap();
-        assert_eq!((load.total, load.replicas), (100_000, 1));
-        let load = long(&["--cases", "70", "--replicas", "2"]).unwrap();
-        assert_eq!((load.total, load.replicas), (70, 2));
-        assert_eq!(long(&["--replicas", "1,2"]).unwrap_err().code(), 2);
-        assert_eq!(long(&["--cases", "9"]).unwrap_err().code(), 2);
-        assert!(parse(&["--long", "--flood"]).is_err());
-        assert!(parse(&["--flood", "--replicas", "1"]).is_err());
-    }
-}
+mod tests;

@@ -6,11 +6,13 @@ use super::aims::Aim;
 use super::alerts::AlertsReport;
 use super::cases::CasesReport;
 use super::deadlines::{DeadlinesReport, Lateness};
-use super::flood::{AnswerTimes, FloodReport};
+use super::flood::FloodReport;
 use super::long::LongReport;
 use super::measurements::{Beside, Report};
 use super::meter::{BROKER, Usage};
+use super::quiet::AnswerTimes;
 use super::snapshots::SnapshotsReport;
+use super::takeover::{Blow, TakeoverReport};
 
 pub(super) fn report(report: &Report) {
     anstream::println!("{} cores, {} in flight", report.cores, report.in_flight);
@@ -233,6 +235,29 @@ pub(super) fn snapshots(report: &SnapshotsReport) {
         "{debates} debates, {concurrency} cases at once; {silent} parties were silent"
     );
     times("    a party holds what it writes", report.held);
+}
+
+pub(super) fn takeover(report: &TakeoverReport) {
+    anstream::println!("after {} cases of one opener", report.cases);
+    for own in &report.blows {
+        let what = match own.blow {
+            Blow::Killed => "killed",
+            Blow::Frozen => "frozen",
+        };
+        anstream::println!(
+            "the coordinator that works of {} is {what}, {} times; of {} messages sent after that {} came again, because it had been \
+             given them",
+            report.replicas,
+            own.times,
+            own.given_to_it + own.others,
+            own.given_to_it
+        );
+        times("    the first answer", own.first_answer);
+        times("    answers to what came again", own.given_to_it_answered);
+        times("    answers to all others", own.others_answered);
+        times("    a case that is opened then", own.case);
+    }
+    aims(&report.aims);
 }
 
 pub(super) fn flood(report: &FloodReport) {

@@ -15,8 +15,8 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, timeout};
 
 use super::agents::program::{Agent, Asked};
-use super::flood::AnswerTimes;
 use super::measurements::Options;
+use super::quiet::AnswerTimes;
 use super::{driver, installation, subjects};
 
 /// The parties, and the score that each finds.
