@@ -4,19 +4,23 @@
 use std::marker::PhantomData;
 
 use concord_domain::aggregates::deadline::{DeadlineMachine, Fire};
+use concord_domain::aggregates::opener::{OpenerInput, OpenerMachine};
 use concord_domain::aggregates::track_record::{Observe, TrackRecordMachine};
 use concord_domain::assurance::replay;
+use concord_domain::machine::CARRY_EVERY;
 use concord_domain::{Context, Machine, Versioned};
-use concord_events::{Aggregate, Deadline, EARLIER_MAX, FiredBy, StoredEvent};
+use concord_events::{
+    Admitted, Aggregate, Deadline, EARLIER_MAX, FiredBy, OpenerEvent, Quotas, StoredEvent,
+};
 use concord_runtime::broker::provision;
 use concord_runtime::event_store::cache::Cache;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
-use concord_runtime::{Aggregates, Broker, Consistency, EventStore, Outcome};
+use concord_runtime::{Aggregates, Broker, Consistency, EventStore, Outcome, Since};
 use concord_testkit::TestBroker;
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{self, Source};
-use concord_wire::{AgentId, MessageId, Timestamp, Token};
+use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
 
 /// The number of events that one process stores: more than two events together name.
 const EVENTS: u64 = 640;
@@ -83,7 +87,11 @@ impl<M: Machine, F: Fn(u64) -> M::Input> Life<M, F> {
         position: u64,
         consistency: Consistency,
     ) -> Vec<StoredEvent<M::Event>> {
-        let loaded = self.store.load(&self.id, position, consistency).await;
+        let since = Since {
+            after: position,
+            form: None,
+        };
+        let loaded = self.store.load(&self.id, since, consistency).await;
         loaded.unwrap().records
     }
 
@@ -206,4 +214,62 @@ async fn a_track_record_of_years() {
         tell: None,
     })
     .await;
+}
+
+/// One case after the other, each with a place that is given back.
+fn opened(step: u64) -> OpenerInput {
+    let case_id = CaseId::new(format!("c-{}", step / 2)).unwrap();
+    if !step.is_multiple_of(2) {
+        return OpenerInput::Release(case_id);
+    }
+    OpenerInput::Admit(Admitted {
+        opener: AgentId::fixed("olga"),
+        case_id,
+        gates: 0,
+        quotas: Quotas::default(),
+    })
+}
+
+#[tokio::test]
+async fn an_opener_of_hundreds_of_cases_is_loaded_from_its_last_state() {
+    let broker = TestBroker::start().await;
+    let life = Life::<OpenerMachine, _> {
+        store: event_store(&broker).await,
+        id: Token::fixed("olga"),
+        input: opened,
+        machine: PhantomData,
+    };
+    let (busy, idle) = (life.process(), life.process());
+    for step in 0..EVENTS {
+        life.append(&busy, step).await;
+        if step == 2 {
+            life.load(&idle).await;
+        }
+    }
+    let known = life.load(&busy).await;
+    for other in [&idle, &life.process()] {
+        let found = life.load(other).await;
+        assert_eq!(found.state, known.state);
+        assert_eq!(found.named(), known.named());
+    }
+    let form = OpenerMachine::CARRY.as_ref().map(|carry| carry.form);
+    for (form, range) in [
+        (form, 1..=CARRY_EVERY),
+        // Whoever does not know the form reads them all.
+        (Some(77), EVENTS as usize..=EVENTS as usize),
+    ] {
+        let since = Since { after: 0, form };
+        let loaded = life.store.load(&life.id, since, Consistency::Any).await;
+        let records: Vec<StoredEvent<OpenerEvent>> = loaded.unwrap().records;
+        assert!(range.contains(&records.len()), "{}", records.len());
+    }
+    // Processes that know nothing, or little, go on from there.
+    life.append(&life.process(), EVENTS).await;
+    life.append(&idle, EVENTS + 1).await;
+    life.append(&busy, EVENTS + 2).await;
+    let events = life.events_after(0, Consistency::Leader).await;
+    assert_eq!(events.len() as u64, EVENTS + 3);
+    assert_eq!(replay::rebuild::<OpenerMachine>(&events).1, []);
+    let longest = events.iter().map(|event| event.meta.earlier.len()).max();
+    assert_eq!(longest, Some(CARRY_EVERY));
 }

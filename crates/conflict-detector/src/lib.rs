@@ -11,7 +11,7 @@ use concord_events::topology::ConsumerKind;
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
-use concord_runtime::{Aggregates, Ports};
+use concord_runtime::{Aggregates, Ports, Since};
 use concord_wire::CaseId;
 use concord_wire::subject::Service;
 
@@ -78,7 +78,7 @@ impl<P: Ports> Handler for FindingsClosed<P> {
         let events = self
             .service
             .ports
-            .history(&delivery.payload, delivery.sequence, 0)
+            .history(&delivery.payload, delivery.sequence, Since::FIRST)
             .await?;
         let mut case = Versioned::<CaseMachine>::default();
         events.into_iter().for_each(|event| case.apply(event));

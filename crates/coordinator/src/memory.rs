@@ -7,11 +7,11 @@ use concord_domain::aggregates::case::{Sharing, check_member, written_in};
 use concord_domain::aggregates::memory::{ReceivedMemory, WrittenIn, as_of, entry_of};
 use concord_domain::aggregates::synthesis::SynthesisState;
 use concord_events::{Aggregate, MemoryEvent};
-use concord_runtime::Ports;
 use concord_runtime::delivery::{ErrorChain, HandleError};
 use concord_runtime::event_store::{Consistency, Error};
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
 use concord_runtime::service::reading::UnderWay;
+use concord_runtime::{Ports, Since};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{Checkpoint, MemoryEntry, MemoryListing, Reach, Snapshot};
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, Token};
@@ -237,7 +237,7 @@ impl<P: Ports> Shared<P> {
         }
         let ports = &self.service.ports;
         let loaded = ports
-            .load::<MemoryEvent>(owner, 0, Consistency::Leader)
+            .load::<MemoryEvent>(owner, Since::FIRST, Consistency::Leader)
             .await;
         let records = loaded.map_err(|error| unreadable(&error))?.records;
         if !asked.history {

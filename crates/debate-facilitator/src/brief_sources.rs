@@ -6,7 +6,7 @@ use concord_domain::aggregates::debate::{self, Command, DebateInput, Sources};
 use concord_domain::aggregates::track_record::credibility_of;
 use concord_events::{DebateEvent, DebateOpened};
 use concord_runtime::delivery::HandleError;
-use concord_runtime::{Consistency, Ports};
+use concord_runtime::{Consistency, Ports, Since};
 use concord_wire::Token;
 use concord_wire::payload::Background;
 use concord_wire::payload::track_record::Query;
@@ -43,7 +43,7 @@ impl<P: Ports> Stores<P> {
     async fn background(&self, id: &Token) -> Result<Option<Background>, HandleError> {
         let history = self
             .ports
-            .load::<DebateEvent>(id, 0, Consistency::Leader)
+            .load::<DebateEvent>(id, Since::FIRST, Consistency::Leader)
             .await?
             .records;
         let opened = history.iter().find_map(|record| match &record.event {

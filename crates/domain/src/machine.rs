@@ -1,14 +1,17 @@
 //! The trait of all state machines, and the one way in which a decision becomes a stored event.
 
-use concord_events::{
-    AggregateEvent, Deadline, EARLIER_MAX, EventMeta, Origin, StoredEvent, event_id,
-};
+use concord_events::{AggregateEvent, Deadline, Origin, StoredEvent};
 use concord_wire::payload::Snapshot;
-use concord_wire::{CaseId, Fault, MessageId, Timestamp, Token};
+use concord_wire::{CaseId, Fault, MessageId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::effect::Effect;
-use crate::event_chain;
+
+mod carry;
+mod versioned;
+
+pub use carry::{CARRY_EVERY, Carry};
+pub use versioned::Versioned;
 
 /// The circumstances of a decision, besides state and input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -136,6 +139,9 @@ pub trait Machine: Sized + 'static {
     /// How many bytes an aggregate without an end counts at most in a process's memory, whatever its events: about what its state
     /// keeps of them. Where it is too much, aggregates are let go that had room, and each comes back event by event.
     const STATE_BYTES_MAX: usize = 64 << 10;
+    /// How events carry the state, so that nobody reads those before: of aggregates that live as long as the installation, and have
+    /// events as long as they live. None where there are few events.
+    const CARRY: Option<Carry<Self::State>> = None;
     /// Whether the event that begins such an aggregate may also come after others.
     const MAY_BEGIN_LATER: bool = false;
 
@@ -172,99 +178,6 @@ pub trait Machine: Sized + 'static {
     /// differences.
     fn recount(_after: &Self::State, _record: &StoredEvent<Self::Event>) -> Vec<String> {
         Vec::new()
-    }
-}
-
-/// A state together with the stream sequences of the last events it was made from.
-#[derive(Debug)]
-pub struct Versioned<M: Machine> {
-    /// The state.
-    pub state: M::State,
-    /// Sequences of the last events applied, oldest first: as many as the next event names.
-    pub sequences: Vec<u64>,
-}
-
-// Derived, these would ask the machine itself to be cloneable; only its state is.
-impl<M: Machine> Clone for Versioned<M> {
-    fn clone(&self) -> Self {
-        Self {
-            state: self.state.clone(),
-            sequences: self.sequences.clone(),
-        }
-    }
-}
-
-impl<M: Machine> Default for Versioned<M> {
-    fn default() -> Self {
-        Self {
-            state: M::State::default(),
-            sequences: Vec::new(),
-        }
-    }
-}
-
-impl<M: Machine> Versioned<M> {
-    /// Sequence of the last event; 0 before the first. The optimistic lock expects it.
-    pub fn sequence(&self) -> u64 {
-        self.sequences.last().copied().unwrap_or(0)
-    }
-
-    /// Applies a stored event. One that was applied before is left out, so a reload may overlap.
-    pub fn apply(&mut self, record: StoredEvent<M::Event>) {
-        if record.sequence > self.sequence() {
-            event_chain::remember(&mut self.sequences, record.sequence, EARLIER_MAX);
-            debug_assert!(
-                self.sequences.is_sorted(),
-                "sequences grow: {:?}",
-                self.sequences
-            );
-            M::apply(&mut self.state, record);
-        }
-    }
-
-    /// Makes the stored form of `event`, with the deadlines that it opens and closes. Its sequence
-    /// is 0 until it is stored.
-    pub fn record(&self, id: &Token, context: &Context, event: M::Event) -> StoredEvent<M::Event> {
-        debug_assert!(
-            !M::MUST_END || !self.sequences.is_empty() || M::begins(&event),
-            "{} {id} cannot begin with {event:?}",
-            M::Event::AGGREGATE
-        );
-        debug_assert_eq!(M::misplaced(&self.state, &event), None, "{event:?} of {id}");
-        let before = M::deadlines(&self.state);
-        let meta = EventMeta {
-            event_id: event_id(M::Event::AGGREGATE, id, context.origin, &context.cause),
-            id: id.clone(),
-            at: context.now,
-            cause: context.cause.clone(),
-            deadlines: Vec::new(),
-            opened: Vec::new(),
-            closed: Vec::new(),
-            earlier: self.sequences.clone(),
-            memory_snapshot: M::memory_snapshot(&self.state),
-        };
-        let mut record = StoredEvent {
-            meta,
-            sequence: 0,
-            event,
-        };
-        if !record.event.moves_deadlines() {
-            record.meta.deadlines = before;
-            return record;
-        }
-        let after = M::deadlines_after(&self.state, &record);
-        record.meta.opened = after
-            .iter()
-            .filter(|d| !before.contains(d))
-            .map(|d| d.name.clone())
-            .collect();
-        record.meta.closed = before
-            .iter()
-            .filter(|b| !after.iter().any(|a| a.name == b.name))
-            .map(|d| d.name.clone())
-            .collect();
-        record.meta.deadlines = after;
-        record
     }
 }
 

@@ -17,7 +17,8 @@ pub mod topology;
 pub use aggregates::{Aggregate, EventVisitor, all_events};
 pub use event::*;
 pub use stored_event::{
-    AggregateEvent, EARLIER_MAX, Error, EventInfo, EventMeta, Origin, StoredEvent, event_id,
+    AggregateEvent, CarriedState, EARLIER_MAX, Error, EventInfo, EventMeta, Origin, StoredEvent,
+    event_id,
 };
 // Events contain these, and notifications repeat them to agents.
 pub use concord_wire::payload::{Deadline, EscalationReason, ProvedParty, Remembered};

@@ -19,6 +19,16 @@ use crate::subject::SystemSubject;
 /// `docs/adr/0014`.
 pub const EARLIER_MAX: usize = 256;
 
+/// The state of an aggregate before an event, as the event carries it: whoever has it needs none of the events before. It says
+/// nothing that they do not say, and whoever does not know its form reads them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CarriedState {
+    /// The form of `value`, by the kind of aggregate.
+    pub form: u32,
+    /// The state.
+    pub value: serde_json::Value,
+}
+
 /// What is stored with every event beside its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventMeta {
@@ -39,15 +49,18 @@ pub struct EventMeta {
     /// Names of deadlines that were open before this event and no longer are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<Token>,
-    /// Stream sequences of the last 256 earlier events of the aggregate, oldest first; of all of them if there are
-    /// fewer. The oldest event named here names those before it. The lock under which an event is appended proves the list
-    /// complete, so an aggregate is loaded by sequence instead of by a search through the stream.
+    /// Stream sequences of earlier events of the aggregate, oldest first: of all from the last one on that carries the state, and of
+    /// the last 256 if there are more. The oldest event named here names those before it. The lock under which an event is appended
+    /// proves the list complete, so an aggregate is loaded by sequence instead of by a search through the stream.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = EARLIER_MAX))]
     pub earlier: Vec<u64>,
     /// The snapshot of shared memory that the aggregate refers to, and so do the messages that follow from the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_snapshot: Option<Snapshot>,
+    /// The state of the aggregate before this event; now and then, in aggregates that live long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<CarriedState>,
 }
 
 /// An event in its stored form.
@@ -92,6 +105,8 @@ struct StoredEventParts<'a> {
     earlier: Vec<u64>,
     #[serde(default)]
     memory_snapshot: Option<Snapshot>,
+    #[serde(default)]
+    state: Option<CarriedState>,
     #[serde(borrow)]
     data: &'a RawValue,
 }
@@ -181,6 +196,7 @@ impl<E: AggregateEvent> StoredEvent<E> {
             closed,
             earlier,
             memory_snapshot,
+            state,
             data,
         } = serde_json::from_slice(bytes).map_err(|error| unreadable(bytes, error))?;
         let meta = EventMeta {
@@ -193,6 +209,7 @@ impl<E: AggregateEvent> StoredEvent<E> {
             closed,
             earlier,
             memory_snapshot,
+            state,
         };
         Ok(Self {
             meta,

@@ -11,6 +11,7 @@ pub mod step;
 
 use bytes::Bytes;
 use concord_domain::event_chain::Chain;
+use concord_domain::machine::CARRY_EVERY;
 use concord_events::{Aggregate, AggregateEvent, Deadline, StoredEvent};
 use concord_wire::{Dialect, Envelope, Token};
 use futures::future::try_join_all;
@@ -78,6 +79,24 @@ pub enum Error {
     },
 }
 
+/// Which events of an aggregate are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Since {
+    /// Those after this sequence; 0 for all.
+    pub after: u64,
+    /// The form in which the reader takes a state: of an event that carries one in this form, those before are left out. Without a
+    /// form nothing is left out.
+    pub form: Option<u32>,
+}
+
+impl Since {
+    /// All events.
+    pub const FIRST: Self = Self {
+        after: 0,
+        form: None,
+    };
+}
+
 /// What was read of an aggregate.
 #[derive(Debug)]
 pub struct Loaded<E> {
@@ -127,11 +146,16 @@ pub trait EventStore: Send + Sync + 'static {
         StepCounters::default()
     }
 
-    /// The events of an aggregate after the sequence `after`, in order; 0 for all. What is no event is passed over.
+    /// How many events there are at least from one that carries the state of its aggregate to the next.
+    fn carry_every(&self) -> usize {
+        CARRY_EVERY
+    }
+
+    /// The events of an aggregate that are wanted, in order. What is no event is passed over.
     fn load<E: AggregateEvent>(
         &self,
         id: &Token,
-        after: u64,
+        since: Since,
         consistency: Consistency,
     ) -> impl Future<Output = Result<Loaded<E>, Error>> + Send;
 
@@ -158,7 +182,7 @@ pub trait EventStore: Send + Sync + 'static {
         event: &'static str,
     ) -> impl Future<Output = Result<Option<StoredEvent<E>>, Error>> + Send {
         async move {
-            let loaded = self.load::<E>(id, 0, Consistency::Any).await?;
+            let loaded = self.load::<E>(id, Since::FIRST, Consistency::Any).await?;
             let mut records = loaded.records.into_iter().rev();
             Ok(records.find(|record| record.event.name() == event))
         }
@@ -191,7 +215,7 @@ pub trait EventStore: Send + Sync + 'static {
         false
     }
 
-    /// The events of an aggregate after `after` up to a stored one, found by the predecessors that events name: a request
+    /// The events of an aggregate that are wanted, up to a stored one, found by the predecessors that events name: a request
     /// an event, as many at once as one event names.
     ///
     /// An event never changes, so any copy of the stream that has it may answer.
@@ -199,12 +223,12 @@ pub trait EventStore: Send + Sync + 'static {
         &self,
         last: &[u8],
         sequence: u64,
-        after: u64,
+        since: Since,
     ) -> impl Future<Output = Result<Vec<StoredEvent<E>>, Error>> + Send {
         async move {
             let unreadable = |source| Error::Unreadable { sequence, source };
             let last = StoredEvent::<E>::decode(last, sequence).map_err(unreadable)?;
-            let mut chain = Chain::new(last, after);
+            let mut chain = Chain::new(last, since.after, since.form);
             loop {
                 let missing = chain.missing();
                 if missing.is_empty() {

@@ -42,7 +42,7 @@ pub use delivery::route::Routed;
 pub use delivery::{Delivery, HandleError, Handler};
 pub use event_store::step::{Aggregates, Outcome};
 pub use event_store::{
-    Appended, Consistency, EventStore, LastEvent, Loaded, Publisher, ScannedEvent,
+    Appended, Consistency, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, Since,
 };
 pub use ports::Ports;
 pub use ports::nats::NatsPorts;

@@ -132,6 +132,8 @@ pub enum InjectedBug {
     StaleRefusal,
     /// The lock expects the last event, whatever else was stored after it.
     HeadForgotten,
+    /// An event carries another state than the one before it.
+    CarriedStateWrong,
     /// Nobody looks for deadlines that the broker did not fire.
     NoWatchdog,
     /// A deadline that the broker delivers is fired without a look at the clock.
@@ -222,7 +224,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 51] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -230,6 +232,7 @@ impl InjectedBug {
         Self::EffectForgotten,
         Self::StaleRefusal,
         Self::HeadForgotten,
+        Self::CarriedStateWrong,
         Self::NoWatchdog,
         Self::EarlyFire,
         Self::QueueIgnoresLoad,
@@ -327,6 +330,7 @@ impl InjectedBug {
             Self::EffectForgotten => "effect_forgotten",
             Self::StaleRefusal => "stale_refusal",
             Self::HeadForgotten => "head_forgotten",
+            Self::CarriedStateWrong => "carried_state_wrong",
             Self::NoWatchdog => "no_watchdog",
             Self::EarlyFire => "early_fire",
             Self::QueueIgnoresLoad => "queue_ignores_load",

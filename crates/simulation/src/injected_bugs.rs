@@ -21,7 +21,7 @@ use concord_events::{
 };
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Consistency, EventStore, Loaded, Ports, Routed};
+use concord_runtime::{Consistency, EventStore, Loaded, Ports, Routed, Since};
 use concord_wire::payload::{PersonRecord, Role, RoleGrant, Status};
 use concord_wire::subject::{Service, Subject};
 use concord_wire::{Envelope, Token, dialect};
@@ -144,7 +144,7 @@ async fn assign_unfairly(
     context: &Context,
     advance: &QueueInput,
 ) -> Result<(), HandleError> {
-    let loaded = ports.load::<ReviewQueueEvent>(id, 0, Consistency::Leader);
+    let loaded = ports.load::<ReviewQueueEvent>(id, Since::FIRST, Consistency::Leader);
     let Loaded { records, head } = loaded.await?;
     let mut known = Versioned::<ReviewQueueMachine>::default();
     for mut record in records {
@@ -185,7 +185,9 @@ async fn settle_badly(
     }
     let ports = &service.ports;
     let id = resolved.case_id.token();
-    let Loaded { records, head } = ports.load::<CaseEvent>(&id, 0, Consistency::Leader).await?;
+    let Loaded { records, head } = ports
+        .load::<CaseEvent>(&id, Since::FIRST, Consistency::Leader)
+        .await?;
     let known = concord_domain::assurance::replay::rebuild::<CaseMachine>(&records).0;
     let context = service.of_event(stored.meta.event_id);
     let input = CaseInput::Resolved(Box::new(resolved.outcome));
@@ -253,7 +255,7 @@ async fn rule_badly(
         return decided_on::<DebateMachine>(ports, &id, &context, &input, in_time, |_| {}).await;
     }
     let loaded = ports
-        .load::<DebateEvent>(&id, 0, Consistency::Leader)
+        .load::<DebateEvent>(&id, Since::FIRST, Consistency::Leader)
         .await?;
     let known = concord_domain::assurance::replay::rebuild::<DebateMachine>(&loaded.records).0;
     let Some(digest) = known.state.ladder.and_then(|ladder| ladder.digest) else {
@@ -334,7 +336,7 @@ async fn share_badly(
         (InjectedBug::BoardVersionIgnored, Some(SharedInput::Board(case_id, input))) => {
             let id = case_id.token();
             let loaded = ports
-                .load::<BoardEvent>(&id, 0, Consistency::Leader)
+                .load::<BoardEvent>(&id, Since::FIRST, Consistency::Leader)
                 .await?;
             let known = concord_domain::assurance::replay::rebuild::<BoardMachine>(&loaded.records);
             let BoardInput::Put(mut received) = input;
@@ -395,7 +397,9 @@ async fn known_by<M: Machine>(
     id: &Token,
     counts: impl Fn(&StoredEvent<M::Event>) -> bool,
 ) -> Result<(Versioned<M>, u64), HandleError> {
-    let Loaded { records, head } = ports.load::<M::Event>(id, 0, Consistency::Leader).await?;
+    let Loaded { records, head } = ports
+        .load::<M::Event>(id, Since::FIRST, Consistency::Leader)
+        .await?;
     let mut known = Versioned::<M>::default();
     for record in records {
         if counts(&record) {

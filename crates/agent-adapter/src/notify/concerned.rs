@@ -12,7 +12,7 @@ use concord_events::{
 };
 use concord_runtime::delivery::HandleError;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Consistency, People, Ports};
+use concord_runtime::{Consistency, People, Ports, Since};
 use concord_wire::payload::{REGIME_CHANGE, Role};
 use concord_wire::{AgentId, CaseId, DebateId, Token};
 
@@ -220,7 +220,10 @@ impl<P: Ports> Concerned<P> {
         id: &Token,
         sequence: u64,
     ) -> Result<Vec<StoredEvent<E>>, HandleError> {
-        let loaded = self.ports.load::<E>(id, 0, Consistency::Leader).await?;
+        let loaded = self
+            .ports
+            .load::<E>(id, Since::FIRST, Consistency::Leader)
+            .await?;
         let mut records = loaded.records;
         records.retain(|record| record.sequence < sequence);
         Ok(records)

@@ -5,7 +5,7 @@ use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
 use concord_runtime::event_store::archived::{Archived, ArchivedMessages};
 use concord_runtime::event_store::nats::NatsEventStore;
-use concord_runtime::{Broker, Consistency, EventStore};
+use concord_runtime::{Broker, Consistency, EventStore, Since};
 use concord_wire::subject::SubjectSpace;
 use concord_wire::{CaseId, Token};
 
@@ -113,7 +113,7 @@ pub(super) async fn load<E: AggregateEvent>(
     store: &NatsEventStore,
     id: &Token,
 ) -> Result<Vec<StoredEvent<E>>, Failure> {
-    match store.load::<E>(id, 0, Consistency::Leader).await {
+    match store.load::<E>(id, Since::FIRST, Consistency::Leader).await {
         Ok(loaded) if !loaded.records.is_empty() => Ok(loaded.records),
         // Or a part of it is removed just now, and the rest names what is gone.
         loaded => {

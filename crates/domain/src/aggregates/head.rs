@@ -8,16 +8,17 @@
 
 use concord_events::{Head, HeadEvent, StoredEvent};
 use concord_wire::Token;
+use serde::{Deserialize, Serialize};
 
 use crate::assurance::evidence::digest_of;
-use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::machine::{Carry, Context, Decision, Ignored, Machine};
 
 /// The state machine of the head.
 #[derive(Debug, Clone, Copy)]
 pub struct HeadMachine;
 
 /// The state: the last head.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HeadState {
     /// The last head; none before the first.
     pub last: Option<Head>,
@@ -36,6 +37,8 @@ impl Machine for HeadMachine {
     type State = HeadState;
     type Event = HeadEvent;
     type Input = Advance;
+
+    const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
 
     fn decide(state: &HeadState, _: &Context, Advance(head): &Advance) -> Decision<HeadEvent> {
         if wrong_place(state, head).is_some() {

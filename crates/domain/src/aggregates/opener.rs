@@ -26,7 +26,7 @@ use concord_events::{
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Timestamp, Token};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::machine::{Carry, Context, Decision, Ignored, Machine};
 
 /// How long nobody is told again that a quota is used up, in milliseconds: whoever floods is refused thousands of times.
 pub const TELL_AGAIN_MS: u64 = 3_600_000;
@@ -36,7 +36,7 @@ pub const TELL_AGAIN_MS: u64 = 3_600_000;
 pub struct OpenerMachine;
 
 /// The state of an opener.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OpenerState {
     /// The open cases.
     pub cases: BTreeMap<CaseId, HeldCase>,
@@ -47,7 +47,7 @@ pub struct OpenerState {
 }
 
 /// An open case of an opener.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldCase {
     /// Since when.
     pub since: Timestamp,
@@ -130,6 +130,8 @@ impl Machine for OpenerMachine {
     type State = OpenerState;
     type Event = OpenerEvent;
     type Input = OpenerInput;
+
+    const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
 
     fn decide(
         state: &OpenerState,

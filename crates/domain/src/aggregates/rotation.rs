@@ -15,7 +15,7 @@ use concord_wire::{AgentId, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::aggregates::review_queue::Recent;
-use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::machine::{Carry, Context, Decision, Ignored, Machine};
 
 /// How many turns are remembered, to recognise a task that is handled again.
 const TURNS_MAX: usize = 1_024;
@@ -25,7 +25,7 @@ const TURNS_MAX: usize = 1_024;
 pub struct RotationMachine;
 
 /// The state of a rotation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RotationState {
     /// Whose turn it was last.
     pub last: Option<AgentId>,
@@ -67,6 +67,8 @@ impl Machine for RotationMachine {
     type State = RotationState;
     type Event = RotationEvent;
     type Input = Turn;
+
+    const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
 
     fn decide(state: &RotationState, _: &Context, turn: &Turn) -> Decision<RotationEvent> {
         if state.turns.contains(&turn.task_id) {

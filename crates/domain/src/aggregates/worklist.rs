@@ -17,7 +17,7 @@ use concord_events::{StoredEvent, WorkReleased, WorkTaken, WorklistEvent};
 use concord_wire::{ErrorCode, Fault, Priority, Token};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::machine::{Carry, Context, Decision, Ignored, Machine};
 
 /// How many tasks may wait for one agent.
 pub const WAITING_MAX: usize = 1_000;
@@ -27,7 +27,7 @@ pub const WAITING_MAX: usize = 1_000;
 pub struct WorklistMachine;
 
 /// The state of a worklist.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct WorklistState {
     /// The tasks that the agent has.
     pub held: BTreeSet<Token>,
@@ -92,6 +92,8 @@ impl Machine for WorklistMachine {
     type State = WorklistState;
     type Event = WorklistEvent;
     type Input = WorklistInput;
+
+    const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
 
     // Places are taken and given back: of most events nothing is left.
     const STATE_BYTES_MAX: usize = 4 << 10;

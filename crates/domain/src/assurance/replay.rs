@@ -41,8 +41,15 @@ fn difference<E: AggregateEvent>(record: &StoredEvent<E>, what: String) -> Diffe
 /// Applies one more event. Returns where it differs from what the events before it lead to.
 pub fn step<M: Machine>(rebuilt: &mut Versioned<M>, record: &StoredEvent<M::Event>) -> Vec<String> {
     let mut differences = Vec::new();
-    if record.meta.earlier != rebuilt.sequences {
-        differences.push(predecessors(&record.meta.earlier, &rebuilt.sequences));
+    // A version that carries no states names the last ones there are, whatever they carry.
+    let named = &record.meta.earlier;
+    if named != rebuilt.named() && *named != rebuilt.sequences {
+        differences.push(predecessors(named, rebuilt.named()));
+    }
+    if let (Some(carried), Some(carry)) = (&record.meta.state, &M::CARRY)
+        && !carry.is_carried(carried, &rebuilt.state)
+    {
+        differences.push("it carries another state than the events before it lead to".to_owned());
     }
     rebuilt.apply(record.clone());
     let deadlines = M::deadlines(&rebuilt.state);

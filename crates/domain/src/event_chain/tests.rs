@@ -34,6 +34,7 @@ fn fact(sequence: u64, earlier: Vec<u64>) -> StoredEvent<DeadlineEvent> {
         closed: vec![],
         earlier,
         memory_snapshot: None,
+        state: None,
     };
     StoredEvent {
         meta,
@@ -58,7 +59,7 @@ fn life(distances: &[u64], most: usize) -> Stored {
 /// Follows the chain from the last fact: what was found, and what was fetched at once each time.
 fn follow(stored: &Stored, known: u64) -> (Vec<u64>, Vec<Vec<u64>>) {
     let (_, last) = stored.last_key_value().unwrap();
-    let mut chain = Chain::new(last.clone(), known);
+    let mut chain = Chain::new(last.clone(), known, None);
     let mut fetched = Vec::new();
     loop {
         let missing = chain.missing();

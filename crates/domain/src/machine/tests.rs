@@ -1,4 +1,5 @@
 use concord_events::{CaseEvent, Origin};
+use concord_wire::Token;
 use serde_json::json;
 
 use super::*;

@@ -11,7 +11,7 @@ use concord_wire::{CaseId, Token};
 
 use crate::broker::Broker;
 use crate::event_store::nats::NatsEventStore;
-use crate::event_store::{self, Consistency, EventStore};
+use crate::event_store::{self, Consistency, EventStore, Since};
 
 /// Why what is archived cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ impl Archived {
         let store = NatsEventStore::new(broker.clone()).await?;
         let id = archive_id();
         let loaded = store
-            .load::<ArchiveEvent>(&id, 0, Consistency::Leader)
+            .load::<ArchiveEvent>(&id, Since::FIRST, Consistency::Leader)
             .await?;
         let mut archived = Self::default();
         for record in loaded.records {

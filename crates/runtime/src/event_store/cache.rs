@@ -81,11 +81,16 @@ pub(super) struct Weight {
 impl Weight {
     /// Takes an event into account that was applied, and how large it is.
     pub(super) fn add<M: Machine>(&mut self, event: &M::Event, bytes: usize) {
+        self.add_bytes::<M>(bytes);
+        self.has_ended |= M::ends(event);
+    }
+
+    /// Takes into account what a state was made from that was read as it is.
+    pub(super) fn add_bytes<M: Machine>(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes);
         if !M::MUST_END {
             self.bytes = self.bytes.min(M::STATE_BYTES_MAX);
         }
-        self.has_ended |= M::ends(event);
     }
 }
 

@@ -17,7 +17,7 @@ use futures::future::try_join_all;
 use crate::broker::{Broker, Operation, headers, non_event, publish, raw_message, trace_of};
 use crate::event_store::publish::check_size;
 use crate::event_store::{
-    Appended, Consistency, Error, EventStore, LastEvent, Loaded, ScannedEvent, scan,
+    Appended, Consistency, Error, EventStore, LastEvent, Loaded, ScannedEvent, Since, scan,
 };
 use crate::telemetry::trace::Trace;
 
@@ -167,17 +167,17 @@ impl EventStore for NatsEventStore {
     async fn load<E: AggregateEvent>(
         &self,
         id: &Token,
-        after: u64,
+        since: Since,
         consistency: Consistency,
     ) -> Result<Loaded<E>, Error> {
         let LastMessage { event, head } = self
-            .last_after(E::AGGREGATE, id, after, consistency)
+            .last_after(E::AGGREGATE, id, since.after, consistency)
             .await?;
-        let Some(last) = event.filter(|last| last.sequence > after) else {
+        let Some(last) = event.filter(|last| last.sequence > since.after) else {
             return Ok(Loaded::nothing(head));
         };
         // The last event names those before it, so they are fetched by sequence instead of by a search.
-        let records = self.history(&last.payload, last.sequence, after).await?;
+        let records = self.history(&last.payload, last.sequence, since).await?;
         Ok(Loaded { records, head })
     }
 

@@ -21,7 +21,7 @@ use concord_wire::{ErrorCode, Fault, Token};
 use prometheus_client::metrics::counter::Counter;
 
 use crate::event_store::cache::{Cache, Weight};
-use crate::event_store::{self, Appended, Consistency, EventStore, Loaded};
+use crate::event_store::{self, Appended, Consistency, EventStore, Loaded, Since};
 use crate::telemetry::trace::Trace;
 
 /// How often a lost race is decided again before the message is put back.
@@ -97,6 +97,22 @@ impl<M: Machine> CachedAggregate<M> {
     fn apply(&mut self, record: StoredEvent<M::Event>, bytes: usize) {
         self.weight.add::<M>(&record.event, bytes);
         self.versioned.apply(record);
+    }
+
+    /// Takes events into account that were loaded; false when all events are to be loaded (see [`Versioned::catch_up`]).
+    fn catch_up(&mut self, records: Vec<StoredEvent<M::Event>>) -> bool {
+        let events = records
+            .iter()
+            .map(|record| (&record.event, json_bytes(&record.event)));
+        let mut weight = self.weight;
+        events.for_each(|(event, bytes)| weight.add::<M>(event, bytes));
+        let carried = records.first().and_then(|first| first.meta.state.as_ref());
+        weight.add_bytes::<M>(carried.map_or(0, |carried| json_bytes(&carried.value)));
+        let caught_up = self.versioned.catch_up(records);
+        if caught_up {
+            self.weight = weight;
+        }
+        caught_up
     }
 
     /// The sequence that the lock expects to be the last under the aggregate.
@@ -219,6 +235,8 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
                 }
             };
             let mut record = cached.versioned.record(id, context, event);
+            let every = self.event_store.carry_every();
+            cached.versioned.carry(&mut record, every);
             let appended = self
                 .event_store
                 .append(&record, cached.head(), trace)
@@ -255,9 +273,49 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
         own: Option<&StoredEvent<M::Event>>,
     ) -> Result<Refreshed, Error> {
         self.counters.reloads.inc();
+        let since = Since {
+            after: cached.head(),
+            // An event of this step may stand before the one that carries the state.
+            form: M::CARRY
+                .as_ref()
+                .map(|carry| carry.form)
+                .filter(|_| own.is_none()),
+        };
+        let records = self.read(cached, id, since, consistency).await?;
+        if records.is_empty() {
+            return Ok(Refreshed::Unchanged);
+        }
+        let same = |own: &StoredEvent<M::Event>, stored: &StoredEvent<M::Event>| {
+            own.meta.event_id == stored.meta.event_id && own.event == stored.event
+        };
+        let mine = own.and_then(|own| records.iter().find(|stored| same(own, stored)));
+        let found = mine.map(|record| Outcome::Appended {
+            event: record.event.name(),
+            sequence: record.sequence,
+        });
+        if !cached.catch_up(records) {
+            let since = Since {
+                form: None,
+                ..since
+            };
+            let records = self.read(cached, id, since, consistency).await?;
+            let complete = cached.catch_up(records);
+            debug_assert!(complete, "all events were read");
+        }
+        Ok(found.map_or(Refreshed::Changed, Refreshed::FoundOwn))
+    }
+
+    /// Reads what is wanted, and takes note of where the aggregate ends.
+    async fn read(
+        &self,
+        cached: &mut CachedAggregate<M>,
+        id: &Token,
+        since: Since,
+        consistency: Consistency,
+    ) -> Result<Vec<StoredEvent<M::Event>>, Error> {
         let loaded = self
             .event_store
-            .load::<M::Event>(id, cached.head(), consistency)
+            .load::<M::Event>(id, since, consistency)
             .await;
         let Loaded { records, head } = loaded.map_err(|source| failed::<M>(id, source))?;
         debug_assert!(
@@ -271,22 +329,7 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
         if head > last {
             cached.non_event = cached.non_event.max(head);
         }
-        if records.is_empty() {
-            return Ok(Refreshed::Unchanged);
-        }
-        let same = |own: &StoredEvent<M::Event>, stored: &StoredEvent<M::Event>| {
-            own.meta.event_id == stored.meta.event_id && own.event == stored.event
-        };
-        let mine = own.and_then(|own| records.iter().find(|stored| same(own, stored)));
-        let found = mine.map(|record| Outcome::Appended {
-            event: record.event.name(),
-            sequence: record.sequence,
-        });
-        for record in records {
-            let bytes = json_bytes(&record.event);
-            cached.apply(record, bytes);
-        }
-        Ok(found.map_or(Refreshed::Changed, Refreshed::FoundOwn))
+        Ok(records)
     }
 }
 

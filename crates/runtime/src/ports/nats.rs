@@ -19,7 +19,7 @@ use crate::event_store::nats::NatsEventStore;
 use crate::event_store::publish::check_size;
 use crate::event_store::step::StepCounters;
 use crate::event_store::{
-    Appended, Consistency, Error, EventStore, LastEvent, Loaded, Publisher, ScannedEvent,
+    Appended, Consistency, Error, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, Since,
 };
 use crate::ports::{
     ArmedDeadline, Clock, DeadLetters, Headers, MessageLookup, Ports, Preferences, Timers,
@@ -82,10 +82,10 @@ impl EventStore for NatsPorts {
     async fn load<E: AggregateEvent>(
         &self,
         id: &Token,
-        after: u64,
+        since: Since,
         consistency: Consistency,
     ) -> Result<Loaded<E>, Error> {
-        self.store.load(id, after, consistency).await
+        self.store.load(id, since, consistency).await
     }
 
     async fn append<E: AggregateEvent>(

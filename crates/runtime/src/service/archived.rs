@@ -6,7 +6,7 @@ use concord_domain::aggregates::archive::archive_id;
 use concord_events::ArchiveEvent;
 
 use crate::error_chain::ErrorChain;
-use crate::event_store::{Consistency, Error, EventStore};
+use crate::event_store::{Consistency, Error, EventStore, Since};
 use crate::service::ServiceRunner;
 
 /// How often is looked. What is sealed is removed from the streams only when every process has looked several times.
@@ -40,10 +40,13 @@ async fn look(runner: &ServiceRunner) {
 
 async fn read(runner: &ServiceRunner) -> Result<(), Error> {
     let sealed = &runner.broker.sealed;
-    let (id, after) = (archive_id(), sealed.sequence());
+    let since = Since {
+        after: sealed.sequence(),
+        form: None,
+    };
     let loaded = runner
         .ports
-        .load::<ArchiveEvent>(&id, after, Consistency::Leader)
+        .load::<ArchiveEvent>(&archive_id(), since, Consistency::Leader)
         .await?;
     for record in loaded.records {
         sealed.apply(runner.service, record.sequence, record.event);

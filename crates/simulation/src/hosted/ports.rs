@@ -16,7 +16,7 @@ use concord_runtime::ports::{
     ArmedDeadline, Clock, DeadLetters, Headers, MessageLookup, Ports, Preferences, Timers,
 };
 use concord_runtime::{
-    Appended, Consistency, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, Trace,
+    Appended, Consistency, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, Since, Trace,
 };
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Envelope, MessageId, Timestamp, Token};
@@ -169,7 +169,7 @@ impl EventStore for HostedPorts {
     async fn load<E: AggregateEvent>(
         &self,
         _: &Token,
-        _: u64,
+        _: Since,
         _: Consistency,
     ) -> Result<Loaded<E>, Error> {
         Ok(Loaded::nothing(0))

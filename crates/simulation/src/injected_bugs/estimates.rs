@@ -8,7 +8,7 @@ use concord_domain::machine::{Decision, Versioned};
 use concord_events::{DetectionEvent, EventMeta};
 use concord_runtime::delivery::{Delivery, HandleError, handlers};
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Consistency, EventStore, Loaded};
+use concord_runtime::{Consistency, EventStore, Loaded, Since};
 use concord_wire::CaseId;
 
 use crate::faults::InjectedBug;
@@ -31,7 +31,7 @@ pub(super) async fn compare_badly(
     };
     let ports = &service.ports;
     let events = ports
-        .history(&delivery.payload, delivery.sequence, 0)
+        .history(&delivery.payload, delivery.sequence, Since::FIRST)
         .await?;
     let mut case = Versioned::<CaseMachine>::default();
     events.into_iter().for_each(|event| case.apply(event));
@@ -39,7 +39,7 @@ pub(super) async fn compare_badly(
         return Ok(());
     };
     let Loaded { records, head } = ports
-        .load::<DetectionEvent>(&id, 0, Consistency::Leader)
+        .load::<DetectionEvent>(&id, Since::FIRST, Consistency::Leader)
         .await?;
     let mut known = Versioned::<DetectionMachine>::default();
     records.into_iter().for_each(|record| known.apply(record));

@@ -15,7 +15,7 @@ use concord_events::{
 };
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Consistency, EventStore, Ports};
+use concord_runtime::{Consistency, EventStore, Ports, Since};
 use concord_wire::Token;
 use concord_wire::payload::CheckpointReason;
 
@@ -41,7 +41,7 @@ pub(super) async fn tell_nobody(
     };
     let who = &received.heard.agent_id;
     let loaded = ports
-        .load::<CaseEvent>(&case_id.token(), 0, Consistency::Leader)
+        .load::<CaseEvent>(&case_id.token(), Since::FIRST, Consistency::Leader)
         .await?;
     let case = replay::rebuild::<CaseMachine>(&loaded.records).0.state;
     if check_member(&case, who, &Authority::default(), Sharing::Write).is_err() {
@@ -75,7 +75,7 @@ pub(super) async fn forget_held(
     let DetectionEvent::Completed(detected) = stored.event;
     let id = detected.case_id.token();
     let loaded = ports
-        .load::<SynthesisEvent>(&id, 0, Consistency::Leader)
+        .load::<SynthesisEvent>(&id, Since::FIRST, Consistency::Leader)
         .await?;
     let held = replay::rebuild::<SynthesisMachine>(&loaded.records)
         .0

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use concord_domain::event_chain;
 use concord_domain::{Machine, MachineVisitor, effect, visit_machine};
 use concord_events::non_event::is_acknowledgement;
 use concord_events::subject::{SystemFilters, SystemSubject};
@@ -12,7 +13,7 @@ use concord_events::{Aggregate, AggregateEvent, EventMeta, StoredEvent};
 use concord_runtime::broker::Operation;
 use concord_runtime::event_store::Error;
 use concord_runtime::{
-    Appended, Consistency, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, Trace,
+    Appended, Consistency, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, Since, Trace,
 };
 use concord_wire::{Envelope, MessageId, Token};
 
@@ -76,6 +77,22 @@ impl SimPorts {
         Ok(Some(kept))
     }
 
+    /// An injected bug: a part is missing of the state that an event carries.
+    fn state_spoilt<E: AggregateEvent>(&self, record: &StoredEvent<E>) -> Option<StoredEvent<E>> {
+        if self.connection.injected_bug() != Some(InjectedBug::CarriedStateWrong) {
+            return None;
+        }
+        let mut spoilt = record.clone();
+        let parts = spoilt.meta.state.as_mut()?.value.as_object_mut()?;
+        let part = parts.values_mut().find_map(|part| {
+            let part = part.as_object_mut()?;
+            part.keys().next().cloned().map(|first| (part, first))
+        });
+        let (part, first) = part?;
+        part.remove(&first);
+        Some(spoilt)
+    }
+
     /// An injected bug: what would follow from the event, were it stored next, is published now.
     async fn publish_early<E: AggregateEvent>(&self, record: &StoredEvent<E>) -> Result<(), Error> {
         let bytes = record.encode()?;
@@ -117,10 +134,15 @@ impl MachineVisitor for Effects<'_> {
 }
 
 impl EventStore for SimPorts {
+    /// The worlds are small.
+    fn carry_every(&self) -> usize {
+        3
+    }
+
     async fn load<E: AggregateEvent>(
         &self,
         id: &Token,
-        after: u64,
+        since: Since,
         consistency: Consistency,
     ) -> Result<Loaded<E>, Error> {
         if self.forgets::<E>() {
@@ -129,7 +151,7 @@ impl EventStore for SimPorts {
         let lock = self.connection.subjects().events_of(E::AGGREGATE, id);
         let request = Request::Events {
             lock,
-            after,
+            after: since.after,
             leader: consistency == Consistency::Leader,
         };
         let Reply::Events(events, head) =
@@ -147,8 +169,9 @@ impl EventStore for SimPorts {
             Some(InjectedBug::HeadForgotten) => events.last().map_or(0, |(sequence, ..)| *sequence),
             _ => head,
         };
+        let records = events.iter().map(decode).collect::<Result<_, _>>()?;
         Ok(Loaded {
-            records: events.iter().map(decode).collect::<Result<_, _>>()?,
+            records: event_chain::from_state(records, since.form),
             head,
         })
     }
@@ -163,7 +186,9 @@ impl EventStore for SimPorts {
             self.publish_early(record).await?;
         }
         let changed = match self.level_deadlines_kept(record).await? {
-            None => self.noticed_anew(record),
+            None => self
+                .noticed_anew(record)
+                .or_else(|| self.state_spoilt(record)),
             kept => kept,
         };
         let record = changed.as_ref().unwrap_or(record);

@@ -120,6 +120,7 @@ impl Stage {
             closed: Vec::new(),
             earlier: Vec::new(),
             memory_snapshot: None,
+            state: None,
         };
         WakeMachine::apply(
             &mut self.state,

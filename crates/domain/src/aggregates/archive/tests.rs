@@ -48,6 +48,7 @@ fn after(inputs: impl IntoIterator<Item = ArchiveInput>) -> ArchiveState {
             closed: Vec::new(),
             earlier: Vec::new(),
             memory_snapshot: None,
+            state: None,
         };
         ArchiveMachine::apply(
             &mut state,

@@ -45,6 +45,7 @@ fn after(head: &Head) -> HeadState {
         closed: Vec::new(),
         earlier: Vec::new(),
         memory_snapshot: None,
+        state: None,
     };
     let event = HeadEvent::Advanced(head.clone());
     HeadMachine::apply(

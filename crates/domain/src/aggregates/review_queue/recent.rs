@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// The last `max` entries, each under a key. A new entry displaces the oldest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recent<K, V> {
@@ -59,6 +61,38 @@ impl<K: Ord + Clone, V> Recent<K, V> {
     }
 }
 
+/// How the map is written: its entries, the oldest first.
+#[derive(Serialize, Deserialize)]
+struct Written<K, V> {
+    max: usize,
+    entries: Vec<(K, V)>,
+}
+
+impl<K: Ord + Serialize, V: Serialize> Serialize for Recent<K, V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let entries = self.order.iter();
+        let entries = entries.filter_map(|key| self.values.get_key_value(key));
+        let written = Written {
+            max: self.max,
+            entries: entries.collect(),
+        };
+        written.serialize(serializer)
+    }
+}
+
+impl<'de, K: Ord + Clone + Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de>
+    for Recent<K, V>
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Written { max, entries } = Written::deserialize(deserializer)?;
+        let mut recent = Self::new(max);
+        for (key, value) in entries {
+            recent.insert(key, value);
+        }
+        Ok(recent)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +109,10 @@ mod tests {
             (None, Some(&2), Some(&4))
         );
         assert_eq!((recent.len(), recent.contains(&"c")), (2, true));
+        let written = serde_json::to_string(&recent).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Recent<&str, u8>>(&written).unwrap(),
+            recent
+        );
     }
 }

@@ -119,6 +119,7 @@ fn directory(agents: usize) -> anyhow::Result<Directory> {
             closed: Vec::new(),
             earlier: Vec::new(),
             memory_snapshot: None,
+            state: None,
         };
         let event = AgentEvent::Registered(AgentRegistered {
             card,

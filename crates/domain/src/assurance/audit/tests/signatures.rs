@@ -163,6 +163,7 @@ fn feed<M: Machine>(
         closed: Vec::new(),
         earlier: Vec::new(),
         memory_snapshot: None,
+        state: None,
     };
     let record = StoredEvent {
         meta,
