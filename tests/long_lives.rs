@@ -273,3 +273,39 @@ async fn an_opener_of_hundreds_of_cases_is_loaded_from_its_last_state() {
     let longest = events.iter().map(|event| event.meta.earlier.len()).max();
     assert_eq!(longest, Some(CARRY_EVERY));
 }
+
+/// The more cases are open, the more events there are from one state to the next: more than one event names.
+#[tokio::test]
+async fn an_opener_with_thousands_of_open_cases_is_loaded_whole() {
+    const OPEN: u64 = 2_870;
+    let broker = TestBroker::start().await;
+    let life = Life::<OpenerMachine, _> {
+        store: event_store(&broker).await,
+        id: Token::fixed("olga"),
+        input: |step| {
+            OpenerInput::Admit(Admitted {
+                opener: AgentId::fixed("olga"),
+                case_id: CaseId::new(format!("c-{step}")).unwrap(),
+                gates: 0,
+                quotas: Quotas {
+                    open_cases: 0,
+                    ..Quotas::default()
+                },
+            })
+        },
+        machine: PhantomData,
+    };
+    let busy = life.process();
+    for step in 0..OPEN {
+        life.append(&busy, step).await;
+    }
+    let form = OpenerMachine::CARRY.as_ref().map(|carry| carry.form);
+    let since = Since { after: 0, form };
+    let loaded = life.store.load(&life.id, since, Consistency::Any).await;
+    let records: Vec<StoredEvent<OpenerEvent>> = loaded.unwrap().records;
+    let range = EARLIER_MAX + 1..OPEN as usize;
+    assert!(range.contains(&records.len()), "{}", records.len());
+    let found = life.load(&life.process()).await;
+    assert_eq!(found.state, life.load(&busy).await.state);
+    assert_eq!(found.state.cases.len() as u64, OPEN);
+}

@@ -4,6 +4,7 @@ pub mod archived;
 mod byte_lru;
 pub mod cache;
 pub mod effects;
+mod long_chain;
 pub mod nats;
 pub(crate) mod publish;
 mod scan;
@@ -158,6 +159,22 @@ pub trait EventStore: Send + Sync + 'static {
         since: Since,
         consistency: Consistency,
     ) -> impl Future<Output = Result<Loaded<E>, Error>> + Send;
+
+    /// Shows `each` the events of an aggregate that are wanted, in order. Returns the sequence of the last message under the aggregate,
+    /// as [`Loaded::head`]. Of an aggregate of many events no more than some hundreds are in memory at once.
+    fn load_each<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        since: Since,
+        consistency: Consistency,
+        each: impl FnMut(StoredEvent<E>) + Send,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        async move {
+            let loaded = self.load(id, since, consistency).await?;
+            loaded.records.into_iter().for_each(each);
+            Ok(loaded.head)
+        }
+    }
 
     /// Appends an event if the last message under its aggregate is still that at `head` (0 for none).
     fn append<E: AggregateEvent>(

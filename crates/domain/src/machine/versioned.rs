@@ -65,16 +65,13 @@ impl<M: Machine> Versioned<M> {
         }
     }
 
-    /// Applies events as they were loaded; where some are left out before the first, that one carries the state to begin with.
-    /// False when it cannot be read: then nothing is applied, and all events are to be loaded.
+    /// Applies the next event as it was loaded; where some are left out before it, it carries the state to begin with. False when
+    /// that cannot be read: then nothing is applied, and all events are to be loaded.
     #[must_use]
-    pub fn catch_up(&mut self, records: Vec<StoredEvent<M::Event>>) -> bool {
-        let Some(first) = records.first() else {
-            return true;
-        };
-        let follows = first.meta.earlier.last().copied().unwrap_or(0);
+    pub fn catch_up(&mut self, record: StoredEvent<M::Event>) -> bool {
+        let follows = record.meta.earlier.last().copied().unwrap_or(0);
         if follows > self.sequence() {
-            let Some(state) = first.meta.state.as_ref().and_then(Self::read) else {
+            let Some(state) = record.meta.state.as_ref().and_then(Self::read) else {
                 return false;
             };
             *self = Self {
@@ -82,7 +79,7 @@ impl<M: Machine> Versioned<M> {
                 ..Self::default()
             };
         }
-        records.into_iter().for_each(|record| self.apply(record));
+        self.apply(record);
         true
     }
 

@@ -17,7 +17,8 @@ use futures::future::try_join_all;
 use crate::broker::{Broker, Operation, headers, non_event, publish, raw_message, trace_of};
 use crate::event_store::publish::check_size;
 use crate::event_store::{
-    Appended, Consistency, Error, EventStore, LastEvent, Loaded, ScannedEvent, Since, scan,
+    Appended, Consistency, Error, EventStore, LastEvent, Loaded, ScannedEvent, Since, long_chain,
+    scan,
 };
 use crate::telemetry::trace::Trace;
 
@@ -179,6 +180,25 @@ impl EventStore for NatsEventStore {
         // The last event names those before it, so they are fetched by sequence instead of by a search.
         let records = self.history(&last.payload, last.sequence, since).await?;
         Ok(Loaded { records, head })
+    }
+
+    async fn load_each<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        since: Since,
+        consistency: Consistency,
+        each: impl FnMut(StoredEvent<E>) + Send,
+    ) -> Result<u64, Error> {
+        let LastMessage { event, head } = self
+            .last_after(E::AGGREGATE, id, since.after, consistency)
+            .await?;
+        if let Some(last) = event.filter(|last| last.sequence > since.after) {
+            let sequence = last.sequence;
+            let last = StoredEvent::decode(&last.payload, sequence)
+                .map_err(|source| Error::Unreadable { sequence, source })?;
+            long_chain::each(self, last, since, each).await?;
+        }
+        Ok(head)
     }
 
     async fn append<E: AggregateEvent>(

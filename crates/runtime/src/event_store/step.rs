@@ -21,7 +21,7 @@ use concord_wire::{ErrorCode, Fault, Token};
 use prometheus_client::metrics::counter::Counter;
 
 use crate::event_store::cache::{Cache, Weight};
-use crate::event_store::{self, Appended, Consistency, EventStore, Loaded, Since};
+use crate::event_store::{self, Appended, Consistency, EventStore, Since};
 use crate::telemetry::trace::Trace;
 
 /// How often a lost race is decided again before the message is put back.
@@ -99,20 +99,14 @@ impl<M: Machine> CachedAggregate<M> {
         self.versioned.apply(record);
     }
 
-    /// Takes events into account that were loaded; false when all events are to be loaded (see [`Versioned::catch_up`]).
-    fn catch_up(&mut self, records: Vec<StoredEvent<M::Event>>) -> bool {
-        let events = records
-            .iter()
-            .map(|record| (&record.event, json_bytes(&record.event)));
-        let mut weight = self.weight;
-        events.for_each(|(event, bytes)| weight.add::<M>(event, bytes));
-        let carried = records.first().and_then(|first| first.meta.state.as_ref());
-        weight.add_bytes::<M>(carried.map_or(0, |carried| json_bytes(&carried.value)));
-        let caught_up = self.versioned.catch_up(records);
-        if caught_up {
-            self.weight = weight;
-        }
-        caught_up
+    /// Takes the next event into account that was loaded; false when all events are to be loaded (see [`Versioned::catch_up`]).
+    fn catch_up(&mut self, record: StoredEvent<M::Event>) -> bool {
+        let carried = record.meta.state.as_ref();
+        self.weight
+            .add_bytes::<M>(carried.map_or(0, |carried| json_bytes(&carried.value)));
+        self.weight
+            .add::<M>(&record.event, json_bytes(&record.event));
+        self.versioned.catch_up(record)
     }
 
     /// The sequence that the lock expects to be the last under the aggregate.
@@ -273,63 +267,62 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
         own: Option<&StoredEvent<M::Event>>,
     ) -> Result<Refreshed, Error> {
         self.counters.reloads.inc();
+        let form = M::CARRY.as_ref().map(|carry| carry.form);
         let since = Since {
             after: cached.head(),
             // An event of this step may stand before the one that carries the state.
-            form: M::CARRY
-                .as_ref()
-                .map(|carry| carry.form)
-                .filter(|_| own.is_none()),
+            form: form.filter(|_| own.is_none()),
         };
-        let records = self.read(cached, id, since, consistency).await?;
-        if records.is_empty() {
-            return Ok(Refreshed::Unchanged);
+        let read = self.read(cached, id, (since, consistency), own).await?;
+        if let Some(refreshed) = read {
+            return Ok(refreshed);
         }
-        let same = |own: &StoredEvent<M::Event>, stored: &StoredEvent<M::Event>| {
-            own.meta.event_id == stored.meta.event_id && own.event == stored.event
-        };
-        let mine = own.and_then(|own| records.iter().find(|stored| same(own, stored)));
-        let found = mine.map(|record| Outcome::Appended {
-            event: record.event.name(),
-            sequence: record.sequence,
-        });
-        if !cached.catch_up(records) {
-            let since = Since {
+        let all = (
+            Since {
                 form: None,
                 ..since
-            };
-            let records = self.read(cached, id, since, consistency).await?;
-            let complete = cached.catch_up(records);
-            debug_assert!(complete, "all events were read");
-        }
-        Ok(found.map_or(Refreshed::Changed, Refreshed::FoundOwn))
+            },
+            consistency,
+        );
+        let read = self.read(cached, id, all, own).await?;
+        debug_assert!(read.is_some(), "nothing is left out of all events");
+        Ok(read.unwrap_or(Refreshed::Unchanged))
     }
 
-    /// Reads what is wanted, and takes note of where the aggregate ends.
+    /// Reads the events that are wanted, and takes each into account; none where one is left out and the state cannot be read that
+    /// stands for it.
     async fn read(
         &self,
         cached: &mut CachedAggregate<M>,
         id: &Token,
-        since: Since,
-        consistency: Consistency,
-    ) -> Result<Vec<StoredEvent<M::Event>>, Error> {
-        let loaded = self
+        (since, consistency): (Since, Consistency),
+        own: Option<&StoredEvent<M::Event>>,
+    ) -> Result<Option<Refreshed>, Error> {
+        let mut refreshed = Refreshed::Unchanged;
+        let mut is_complete = true;
+        let read = self
             .event_store
-            .load::<M::Event>(id, since, consistency)
-            .await;
-        let Loaded { records, head } = loaded.map_err(|source| failed::<M>(id, source))?;
-        debug_assert!(
-            records.is_sorted_by(|one, next| one.sequence < next.sequence),
-            "events are not in the order in which they were stored"
-        );
+            .load_each::<M::Event>(id, since, consistency, |record| {
+                if !is_complete {
+                    return;
+                }
+                let is_own = own.is_some_and(|own| {
+                    own.meta.event_id == record.meta.event_id && own.event == record.event
+                });
+                let (event, sequence) = (record.event.name(), record.sequence);
+                is_complete = cached.catch_up(record);
+                if is_own {
+                    refreshed = Refreshed::FoundOwn(Outcome::Appended { event, sequence });
+                } else if matches!(refreshed, Refreshed::Unchanged) {
+                    refreshed = Refreshed::Changed;
+                }
+            });
+        let head = read.await.map_err(|source| failed::<M>(id, source))?;
         // Of a copy that lags the head may be an earlier one.
-        let last = records
-            .last()
-            .map_or(cached.versioned.sequence(), |record| record.sequence);
-        if head > last {
+        if head > cached.versioned.sequence() {
             cached.non_event = cached.non_event.max(head);
         }
-        Ok(records)
+        Ok(is_complete.then_some(refreshed))
     }
 }
 

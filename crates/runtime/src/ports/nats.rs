@@ -88,6 +88,16 @@ impl EventStore for NatsPorts {
         self.store.load(id, since, consistency).await
     }
 
+    async fn load_each<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        since: Since,
+        consistency: Consistency,
+        each: impl FnMut(StoredEvent<E>) + Send,
+    ) -> Result<u64, Error> {
+        self.store.load_each(id, since, consistency, each).await
+    }
+
     async fn append<E: AggregateEvent>(
         &self,
         record: &StoredEvent<E>,
