@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use concord_domain::aggregates::case::CaseState;
 use concord_domain::aggregates::impact::{
-    DecisionMoved, ImpactInput, ImpactMachine, ReceivedAnalysis, debate_standings, moved_by,
-    with_decisions,
+    DecisionMoved, ImpactInput, ImpactMachine, ReceivedAnalysis, assumption_standings,
+    debate_standings, moved_by, with_decisions,
 };
 use concord_domain::rules::impact::estimate::Standing;
 use concord_domain::rules::impact::graph::Source;
-use concord_events::{CaseEvent, DebateEvent, EventMeta, StoredEvent};
+use concord_events::{CaseEvent, DebateEvent, DetectionEvent, EventMeta, StoredEvent};
 use concord_runtime::Ports;
 use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Ack, Delivery, HandleError};
@@ -54,6 +54,22 @@ impl<P: Ports> Shared<P> {
         };
         self.assess(&record.meta, &case_id, Some(&outcome), standings)
             .await
+    }
+
+    /// Assesses what debates have changed that ended before their case had its conflicts, when the case has taken these into account. Only
+    /// now is it known what they were about, and a case that is cancelled afterwards has no decision that would tell of them.
+    pub(crate) async fn heard_of_conflicts(&self, delivery: &Delivery) -> Result<(), HandleError> {
+        let record = StoredEvent::<DetectionEvent>::decode(&delivery.payload, delivery.sequence)?;
+        let DetectionEvent::Completed(detected) = &record.event;
+        let case_id = &detected.case_id;
+        // The step on the case has left it in memory as it was with its conflicts, or later. Debates that end after them are told of by
+        // their own end, and all of them by a decision.
+        let case = self.cases.load_up_to(&case_id.token(), 1).await?.state;
+        if case.outcomes.is_empty() || case.decision.is_some() {
+            return Ok(());
+        }
+        let standings = |case: &CaseState| (BTreeMap::new(), assumption_standings(case, None));
+        self.assess(&record.meta, case_id, None, standings).await
     }
 
     /// Assesses what an event of the case changes.

@@ -124,6 +124,7 @@ impl<P: Ports> Handler for OthersEvents<P> {
             }
             (Aggregate::Detection, _) => {
                 let done = self.cases.handle(delivery).await?;
+                self.shared.heard_of_conflicts(delivery).await?;
                 self.shared.heard_of_detection(delivery).await?;
                 return Ok(done);
             }

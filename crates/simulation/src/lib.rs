@@ -30,6 +30,8 @@ mod ports;
 mod process;
 mod random;
 mod report;
+#[cfg(test)]
+mod scenarios;
 mod scheduler;
 mod simulation;
 mod world;

@@ -57,7 +57,9 @@ mod publish;
 pub mod rerun;
 
 pub use assess::{DecisionMoved, TOLD_MAX, moved};
-pub use decisions::{MovedBy, all_standings, debate_standings, moved_by, with_decisions};
+pub use decisions::{
+    MovedBy, all_standings, assumption_standings, debate_standings, moved_by, with_decisions,
+};
 pub use estimating::{EstimateResult, reports};
 pub use rerun::{Run, StartRerun, StepResult};
 

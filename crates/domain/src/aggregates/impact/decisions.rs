@@ -193,8 +193,8 @@ pub struct MovedBy<'e> {
     told_apart: Option<&'e DebateId>,
 }
 
-/// What this event may change: a version of the decision, or the conflicts of the case. A debate may have ended before them, and only then
-/// is it known what it was about; a case that is cancelled afterwards has no decision that would say it.
+/// What this event may change: a version of the decision. The conflicts of a case may change something as well, see
+/// [`assumption_standings`].
 pub fn moved_by(event: &CaseEvent) -> Option<MovedBy<'_>> {
     let (result, told_apart) = match event {
         CaseEvent::Decided(_) => (true, None),
@@ -202,7 +202,6 @@ pub fn moved_by(event: &CaseEvent) -> Option<MovedBy<'_>> {
             !changed.change.changed.is_empty(),
             Some(&changed.outcome.conflict_id),
         ),
-        CaseEvent::ConflictsReceived(_) => (false, None),
         _ => return None,
     };
     Some(MovedBy { result, told_apart })
@@ -252,7 +251,9 @@ pub(super) fn part_standings(case: &CaseState) -> BTreeMap<Source, Standing> {
 }
 
 /// What stands of the assumptions that debates were about. Left out is what `told_apart` has decided, where its own end is told of.
-fn assumption_standings(
+///
+/// A debate may have ended before its case has its conflicts, and only by them it is known what the debate was about.
+pub fn assumption_standings(
     case: &CaseState,
     told_apart: Option<&DebateId>,
 ) -> BTreeMap<Source, Standing> {

@@ -223,7 +223,6 @@ pub(crate) mod estimating;
 mod assessing {
     use std::collections::BTreeMap;
 
-    use concord_events::{CaseEvent, ConflictsReceived};
     use concord_wire::payload::{DependencyKind, Status};
 
     use super::*;
@@ -339,24 +338,15 @@ mod assessing {
         assert_eq!(ImpactMachine::recount(story.state(), &record).len(), 1);
     }
 
-    /// A case that is cancelled has no decision that would tell of it later.
     #[test]
-    fn what_a_debate_was_about_is_told_when_its_case_knows_it() {
+    fn what_a_debate_was_about_is_known_by_the_conflicts_of_its_case() {
         let mut known = case();
         let conflicts = std::mem::take(&mut known.debated);
         let assumption = Source::assumption("risk_score");
         let of_debate = debate_standings(&known, &conflicts[0].conflict_id);
         assert!(!of_debate.contains_key(&assumption));
-        known.debated.clone_from(&conflicts);
-        let event = CaseEvent::ConflictsReceived(ConflictsReceived {
-            debated: conflicts,
-            deferred: Vec::new(),
-            conflicts_omitted: 0,
-            scored: Vec::new(),
-        });
-        let (parts, assumptions) = moved_by(&event).unwrap().standings(&known);
-        assert!(parts.is_empty());
-        assert!(assumptions.contains_key(&assumption));
+        known.debated = conflicts;
+        assert!(assumption_standings(&known, None).contains_key(&assumption));
     }
 
     #[test]

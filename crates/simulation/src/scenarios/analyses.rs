@@ -1,0 +1,98 @@
+//! What is told of analyses, and what becomes of their figures, in whatever order things are heard of.
+
+use concord_events::{CaseEvent, ImpactEvent};
+use concord_wire::Token;
+use concord_wire::payload::Figure;
+use concord_wire::subject::Service;
+use serde_json::{Value, json};
+
+use super::Stage;
+use crate::policies::SIMULATED;
+
+const CASE: &str = "c-1";
+
+fn token(id: &str) -> Token {
+    Token::new(id).unwrap()
+}
+
+/// A case of ada and ben that olga has opened, and that is not over when it is decided.
+fn opened(services: &[Service]) -> Stage {
+    let mut stage = Stage::of(services);
+    let policy = json!({
+        "preset": SIMULATED, "finding_timeout_ms": 3_600_000, "case_timeout_ms": 7_200_000,
+        "answer_timeout_ms": 3_600_000, "impact": { "reruns": "automatic" },
+    });
+    let parameters = json!({
+        "case_id": CASE, "policy": policy, "participants": ["ada", "ben"], "gates": ["signing"],
+        "task": { "type": "review", "title": "x" },
+    });
+    stage.ask("olga", "open_case", &parameters, &json!({}));
+    assert!(matches!(last_of_case(&stage), CaseEvent::Opened(_)));
+    stage
+}
+
+fn last_of_case(stage: &Stage) -> CaseEvent {
+    let mut events = stage.events(&token(CASE));
+    events.pop().expect("an event of the case").event
+}
+
+fn analyses(stage: &Stage) -> Vec<ImpactEvent> {
+    let events = stage.events(&token(CASE)).into_iter();
+    events.map(|one| one.event).collect()
+}
+
+/// ada publishes a version of the analysis dcf.
+fn publish(stage: &mut Stage, figure: u32, used: &Value, models: &Value) {
+    let dcf = json!({
+        "analysis_id": "dcf", "type": "valuation", "figures": { "x": figure }, "depends_on": [used], "models": models,
+    });
+    stage.ask("ada", "publish_analysis", &dcf, &json!({ "case_id": CASE }));
+    let last = analyses(stage).pop();
+    assert!(matches!(last, Some(ImpactEvent::Published(_))));
+}
+
+fn find(stage: &mut Stage, (who, risk): (&str, u32), recommendation: &str) {
+    let finding = json!({ "summary": "x", "risk_score": risk, "recommendation": recommendation });
+    let more = json!({ "case_id": CASE });
+    stage.say((who, Service::Coordinator), "finding", &finding, &more);
+}
+
+/// A debate may end before its case knows what it is about, and the case be cancelled before it is decided.
+#[test]
+fn what_a_debate_was_about_is_told_as_soon_as_its_case_knows_it() {
+    let services = [
+        Service::Coordinator,
+        Service::ConflictDetector,
+        Service::DebateFacilitator,
+    ];
+    let mut stage = opened(&services);
+    let used = json!({ "kind": "assumption", "id": "risk_score", "value": 3 });
+    publish(&mut stage, 1, &used, &json!([]));
+    stage.keep_back("coordinator-facts-detection-completed");
+    find(&mut stage, ("ada", 20), "sign");
+    find(&mut stage, ("ben", 80), "reject");
+    // They agree about the risk. The debate about the recommendation goes on, so that the case is not decided.
+    for (who, kind) in [("ada", "disagreement"), ("ben", "agreement")] {
+        let mut questions = stage.told(who, "question").into_iter();
+        let question = questions.find(|one| one["payload"]["conflict"]["subject"] == "risk_score");
+        let question = question.expect("a question about the risk");
+        let more = json!({ "case_id": CASE, "reply_to": question["message_id"] });
+        let answer = json!({ "reasoning": "so it seems" });
+        stage.say((who, Service::DebateFacilitator), kind, &answer, &more);
+    }
+    assert!(matches!(last_of_case(&stage), CaseEvent::DebateSettled(_)));
+    assert_eq!(analyses(&stage).len(), 1, "nobody knows what it was about");
+
+    stage.let_go();
+    let last = last_of_case(&stage);
+    assert!(matches!(last, CaseEvent::ConflictsReceived(_)));
+    let events = analyses(&stage);
+    let [_, ImpactEvent::Assessed(assessed), ..] = events.as_slice() else {
+        panic!("nobody was told that dcf rests on a value that does not stand");
+    };
+    assert_eq!(assessed.report.impacts[0].analysis_id, token("dcf"));
+    let changed = &assessed.report.changed_assumption;
+    assert_eq!(changed.new_value, Some(Figure::Number(20.0)));
+    let is_report = |one: &&ImpactEvent| matches!(one, ImpactEvent::Assessed(_));
+    assert_eq!(events.iter().filter(is_report).count(), 1);
+}
