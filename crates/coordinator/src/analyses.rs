@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 
 use concord_domain::aggregates::case::CaseState;
 use concord_domain::aggregates::impact::{
-    DecisionMoved, ImpactInput, ImpactMachine, ReceivedAnalysis, assumption_standings,
+    DecisionMoved, ImpactInput, ImpactMachine, ImpactState, ReceivedAnalysis, assumption_standings,
     debate_standings, moved_by, with_decisions,
 };
+use concord_domain::machine::Versioned;
 use concord_domain::rules::impact::estimate::Standing;
 use concord_domain::rules::impact::graph::Source;
-use concord_events::{CaseEvent, DebateEvent, DetectionEvent, EventMeta, StoredEvent};
-use concord_runtime::Ports;
+use concord_events::{CaseEvent, DebateEvent, DetectionEvent, EventMeta, ImpactEvent, StoredEvent};
 use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Ack, Delivery, HandleError};
+use concord_runtime::{Consistency, Ports, Since};
 use concord_wire::payload::ConflictOutcome;
-use concord_wire::{CaseId, Envelope};
+use concord_wire::{CaseId, Envelope, Token};
 
 use crate::shared::Shared;
 
@@ -70,6 +71,28 @@ impl<P: Ports> Shared<P> {
         }
         let standings = |case: &CaseState| (BTreeMap::new(), assumption_standings(case, None));
         self.assess(&record.meta, case_id, None, standings).await
+    }
+
+    /// The analyses of a case as they were when the event at this sequence was stored. What was published since is not what that event
+    /// speaks of, and would make what follows from it depend on when it is heard of.
+    pub(crate) async fn analyses_at(
+        &self,
+        id: &Token,
+        sequence: u64,
+    ) -> Result<ImpactState, HandleError> {
+        let known = self.analyses.load_up_to(id, sequence).await?;
+        if known.sequence() <= sequence {
+            return Ok(known.state);
+        }
+        let ports = &self.service.ports;
+        let loaded = ports.load::<ImpactEvent>(id, Since::FIRST, Consistency::Leader);
+        let mut then = Versioned::<ImpactMachine>::default();
+        for record in loaded.await?.records {
+            if record.sequence <= sequence {
+                then.apply(record);
+            }
+        }
+        Ok(then.state)
     }
 
     /// Assesses what an event of the case changes.

@@ -204,7 +204,7 @@ impl<P: Ports> Shared<P> {
         Ok(())
     }
 
-    /// Gives the case the figures that a run has changed.
+    /// Gives the case the figures that a run has come to.
     async fn record_figures(
         &self,
         record: &StoredEvent<ImpactEvent>,
@@ -212,12 +212,7 @@ impl<P: Ports> Shared<P> {
         (run, end): (u32, &RerunEnd),
     ) -> Result<(), HandleError> {
         let id = case_id.token();
-        let graph = self
-            .analyses
-            .load_up_to(&id, record.sequence)
-            .await?
-            .state
-            .graph;
+        let graph = self.analyses_at(&id, record.sequence).await?.graph;
         let changed = end.with_other_figures.iter();
         let figures = changed.filter_map(|id| {
             let analysis = graph.get(id)?;

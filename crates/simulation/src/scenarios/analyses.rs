@@ -96,3 +96,63 @@ fn what_a_debate_was_about_is_told_as_soon_as_its_case_knows_it() {
     let is_report = |one: &&ImpactEvent| matches!(one, ImpactEvent::Assessed(_));
     assert_eq!(events.iter().filter(is_report).count(), 1);
 }
+
+/// An author may publish again before its case is given the figures of the run in which its analysis was done again.
+#[test]
+fn a_case_is_given_the_figures_that_a_run_has_come_to_and_no_later_ones() {
+    let mut stage = opened(&[Service::Coordinator, Service::ConflictDetector]);
+    let card = json!({ "agent_id": "ada" });
+    stage.ask("ada", "register_agent", &card, &json!({}));
+    let used = json!({ "kind": "decision", "id": CASE, "metric": "risk_score", "value": 3 });
+    publish(&mut stage, 1, &used, &json!([]));
+    find(&mut stage, ("ada", 20), "sign");
+    find(&mut stage, ("ben", 20), "sign");
+    assert!(matches!(last_of_case(&stage), CaseEvent::Decided(_)));
+    let asked = stage.told("ada", "task_assignment").pop();
+    let asked = asked.expect("a task");
+    assert_eq!(asked["payload"]["task"]["type"], "rerun_analysis");
+
+    stage.keep_back("coordinator-effects-impact-rerun_step_ended");
+    let done = json!({ "result": { "figures": { "x": 2 } } });
+    let more = json!({ "reply_to": asked["message_id"] });
+    stage.say(("ada", Service::Coordinator), "task_result", &done, &more);
+    publish(&mut stage, 3, &used, &json!([]));
+    let events = analyses(&stage);
+    let [
+        ..,
+        ImpactEvent::RerunStepEnded(_),
+        ImpactEvent::Published(_),
+    ] = events.as_slice()
+    else {
+        panic!("the run has ended, and ada has published since");
+    };
+
+    stage.let_go();
+    let CaseEvent::FiguresRecorded(recorded) = last_of_case(&stage) else {
+        panic!("the case has the figures");
+    };
+    let figures = &recorded.decision.figures[&token("dcf")];
+    let recorded = (figures.version, &figures.figures["x"]);
+    assert_eq!(recorded, (2, &Figure::Number(2.0)));
+}
+
+/// An agent says what becomes of a figure of the version about which it was asked; the author may have published another one since.
+#[test]
+fn who_is_asked_what_becomes_of_a_figure_is_told_the_figure_of_that_version() {
+    let mut stage = opened(&[Service::Coordinator, Service::ConflictDetector]);
+    let card = json!({ "agent_id": "ben" });
+    stage.ask("ben", "register_agent", &card, &json!({}));
+    let used = json!({ "kind": "decision", "id": CASE, "metric": "risk_score", "value": 3 });
+    let models = json!([{ "model": "agent", "metric": "x", "agent": "ben" }]);
+    publish(&mut stage, 1, &used, &models);
+    stage.keep_back("coordinator-effects-impact-assessed");
+    find(&mut stage, ("ada", 20), "sign");
+    find(&mut stage, ("ben", 20), "sign");
+    publish(&mut stage, 3, &used, &models);
+
+    stage.let_go();
+    let asked = stage.told("ben", "task_assignment").pop();
+    let asked = asked.expect("a task");
+    assert_eq!(asked["payload"]["task"]["type"], "estimate_change");
+    assert_eq!(asked["payload"]["task"]["input"]["figure"], json!(1.0));
+}
