@@ -7,7 +7,9 @@ use async_nats::jetstream;
 use concord_installation::{Instance, instances};
 use concord_testkit::{Message, TestInstallation, audit, settled, wait_for};
 use concord_wire::subject::Service;
+use futures::{FutureExt, StreamExt};
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::agents::{Agents, publish};
 use crate::blows::{freeze, start_sharing, thaw};
@@ -203,8 +205,9 @@ async fn one_replica_works_while_another_stands_by_and_takes_over() {
 
 /// Each message is refused, so nothing but their number matters.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_is_behind_is_helped() {
+async fn a_replica_that_is_behind_is_helped_and_who_helped_gives_nothing_back() {
     const MESSAGES: usize = 4_000;
+    const AFTERWARDS: usize = 300;
     let installation = standing_by(&["work.in_flight_max=1", "work.agent_rate_max=0"]).await;
     wait_for_working(&installation, Service::Coordinator, 1).await;
     let client = installation.client();
@@ -214,5 +217,22 @@ async fn a_replica_that_is_behind_is_helped() {
         message.publish(client).await;
     }
     wait_for_working(&installation, Service::Coordinator, 2).await;
+    wait_for_working(&installation, Service::Coordinator, 1).await;
+    // What the broker still sends to the one that stands by again has not to come a second time.
+    let given_back = client.subscribe("$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED.>");
+    let mut given_back = given_back.await.expect("a subscription");
+    let mut answers = client
+        .subscribe("concord.v1.msg.*.*.ben.error")
+        .await
+        .expect("a subscription");
+    for number in 0..AFTERWARDS {
+        let finding = json!({ "summary": number.to_string() });
+        let message = Message::finding("no-such-case", "ben", finding, 0.8);
+        message.publish(client).await;
+        let answer = timeout(PATIENCE, answers.next()).await;
+        assert!(answer.is_ok_and(|answer| answer.is_some()), "{number}");
+    }
+    client.flush().await.expect("the broker answers");
+    assert!(given_back.next().now_or_never().is_none());
     installation.holds(PATIENCE).await;
 }

@@ -149,13 +149,33 @@ impl Pull {
                 drop(self.places.acquire_many(u32::try_from(self.share)?).await?);
                 continue;
             }
-            match timeout(LOOK_INTERVAL, self.answers.next()).await {
-                Ok(answer) => {
-                    self.received = self.take(answer.ok_or("the subscription ended")?)?;
-                }
-                Err(_) => self.look(),
-            }
+            self.receive().await?;
         }
+    }
+
+    /// The next of the messages that were asked for, without asking for more; none when the broker sends no more. Nothing is lost when
+    /// this is not waited for.
+    pub(crate) async fn rest(&mut self) -> Result<Option<Taken>, AnyError> {
+        loop {
+            if let Some(taken) = self.with_room().await? {
+                return Ok(Some(taken));
+            }
+            if self.asked == 0 {
+                return Ok(None);
+            }
+            self.receive().await?;
+        }
+    }
+
+    /// Waits for an answer of the broker, for a while.
+    async fn receive(&mut self) -> Result<(), AnyError> {
+        match timeout(LOOK_INTERVAL, self.answers.next()).await {
+            Ok(answer) => {
+                self.received = self.take(answer.ok_or("the subscription ended")?)?;
+            }
+            Err(_) => self.look(),
+        }
+        Ok(())
     }
 
     /// Forgets what was asked for where the broker does not know of it any more.

@@ -180,13 +180,22 @@ impl<H: Handler> Pulling<H> {
             () = runner.stop.cancelled() => return Ok(()),
         }
         let mut messages = Pull::start(&runner.broker, consumer).await?;
-        let mut stands_by = std::pin::pin!(self.until_reads(false));
         loop {
-            let taken = tokio::select! {
-                next = messages.next() => next?,
-                () = &mut stands_by => break,
+            let reads = self.reads();
+            let next = async {
+                match reads {
+                    true => messages.next().await.map(Some),
+                    // Whoever stands by goes on with what it has asked for: given back it would come again a second later. Meanwhile it
+                    // may be needed again.
+                    false => messages.rest().await,
+                }
+            };
+            let next = tokio::select! {
+                next = next => next?,
+                () = self.until_reads(!reads) => continue,
                 () = runner.stop.cancelled() => break,
             };
+            let Some(taken) = next else { return Ok(()) };
             self.start(taken).await;
             if self.worker.gate.hold_back().await {
                 runner.metrics.held_back.inc();
@@ -197,6 +206,12 @@ impl<H: Handler> Pulling<H> {
 }
 
 impl<H> Pulling<H> {
+    /// Whether this replica reads the consumer.
+    fn reads(&self) -> bool {
+        let Worker { runner, kind, .. } = &*self.worker;
+        kind.is_none() || runner.replicas.works()
+    }
+
     /// Waits until this replica reads the consumer, or does not. What comes for a hosted agent is read by all: handling it is waiting for the
     /// agent, and with more replicas more of it waits at once.
     async fn until_reads(&self, reads: bool) {
