@@ -2,7 +2,9 @@
 //! takes. The agent is told, the others are served, and nothing is lost.
 
 use async_nats::jetstream;
-use concord_testkit::{Message, dead_letters, messages, unique, wait_for};
+use concord_testkit::{
+    self as testkit, CommandOutput, Message, dead_letters, messages, unique, wait_for,
+};
 use concord_wire::header::CONTENT_ENCODING;
 use serde_json::{Value, json};
 
@@ -137,7 +139,25 @@ async fn messages_as_large_as_the_broker_takes() {
     let limited = |error: &&Value| error["payload"]["details"]["limit"] == "agent_rate";
     let limited: Vec<Value> = errors.iter().filter(limited).cloned().collect();
     assert!(told(&limited) > 0, "{}", told(&limited));
-    let letters = dead_letters(stage.client()).await.expect("a stream").len();
-    assert_eq!(letters as u64 + told(&limited), MESSAGES, "none is lost");
+    let letters = dead_letters(stage.client()).await.expect("a stream");
+    let kept = letters.len() as u64;
+    assert_eq!(kept + told(&limited), MESSAGES, "none is lost");
+    for letter in &letters {
+        let bytes = letter.payload.len();
+        assert_eq!(bytes, 0, "it is not copied: it is where it was sent");
+    }
+    let first = letters.first().expect("a letter").sequence.to_string();
+    let url = stage.installation().server_url();
+    let concord = |verb: &[&str]| {
+        let output = testkit::concord(&[&["--server", url, "dead"], verb].concat());
+        CommandOutput::from(output).good()
+    };
+    let original = concord(&["show", &first, "--raw"]);
+    let original: Value = serde_json::from_str(&original).expect("what was sent");
+    let parameters = &original["payload"]["parameters"];
+    assert_eq!(parameters["text"].as_str(), Some(&*text));
+    concord(&["retry", &first]);
+    // It is as large as before, and refused once more: by its size, or because the sender has no bytes left.
+    told_of(&stage, MESSAGES + 1).await;
     stage.goes_on().await;
 }

@@ -226,7 +226,7 @@ async fn five_megabytes() {
     stage.goes_on().await;
 }
 
-/// A dead letter is the original and a description, so the largest message that the broker takes does not fit into one.
+/// It leaves no room for a description in a message beside it, so it could not be copied into its letter anyway.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_largest_message_that_the_broker_takes() {
     let stage = Stage::start().await;

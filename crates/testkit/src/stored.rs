@@ -45,6 +45,9 @@ impl Stored {
 /// How long a whole stream may take to be read, by a broker that has just come back, too.
 const READ_MAX: Duration = Duration::from_secs(60);
 
+/// What one batch has at most; what the broker has sent and nobody has read costs the connection from 64 MiB on.
+const BATCH_BYTES: usize = 16 << 20;
+
 /// The names under the default prefix.
 pub fn layout() -> Layout {
     Layout::default()
@@ -106,9 +109,14 @@ async fn read(
             break;
         }
         let before = found.len();
-        let mut batch = consumer.fetch().max_messages(500).messages().await?;
+        let fetched = consumer.fetch().max_messages(500).max_bytes(BATCH_BYTES);
+        let mut batch = fetched.messages().await?;
         while let Some(message) = batch.next().await {
-            let message = message?;
+            let message = match message {
+                // There is no room for the next one: it comes with the next batch.
+                Err(_) if found.len() > before => break,
+                message => message?,
+            };
             let info = message.info()?;
             waiting = info.pending;
             let headers = message.headers.clone().unwrap_or_default();

@@ -1,10 +1,12 @@
 //! Keeping what could not be processed: the original, byte for byte, and why.
 //!
-//! An original that leaves no room for a description stays where it is: its letter is empty and says where that is.
+//! An original that is larger than any envelope may be is not copied: its letter is empty and says where the original is.
+//! Whoever sends many of those would have each read and written once more, and everybody else would wait meanwhile.
 
-use bytes::Bytes;
 use concord_events::dead_letter::{DeadReason, header};
 use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
+use concord_wire::envelope::ENVELOPE_BYTES_MAX;
 use concord_wire::header as wire;
 use concord_wire::{ErrorCode, Fault, Timestamp};
 
@@ -31,15 +33,10 @@ pub async fn keep<P: Ports>(
         "dead-{}-{}-{}",
         delivery.consumer, delivery.stream, delivery.sequence
     );
-    let fits = context.ports.has_room_for(delivery.payload.len());
-    let body = if fits {
-        delivery.payload.clone()
-    } else {
-        Bytes::new()
-    };
     let now = context.ports.now();
     let mut headers = describe(headers(&id, delivery.trace.as_ref()), delivery, fault, now);
-    if !fits {
+    let copies = copies_the_original(context, delivery);
+    if !copies {
         let (stream, sequence) = (&delivery.stream, delivery.sequence);
         let message = format!(
             "{} The original is too large for a letter; it is in {stream} at {sequence}.",
@@ -47,7 +44,22 @@ pub async fn keep<P: Ports>(
         );
         headers.insert(header::ERROR, one_line(&message));
     }
-    context.ports.keep(subject, headers, body).await
+    let body = copies.then(|| delivery.payload.clone());
+    let kept = context
+        .ports
+        .keep(subject, headers, body.unwrap_or_default());
+    kept.await
+}
+
+/// Whether the letter has the original in it: where it is no larger than an envelope, or where its stream does not keep it for as long
+/// as letters are kept. The broker may leave no room for it all the same.
+fn copies_the_original<P: Ports>(context: &ServiceContext<P>, delivery: &Delivery) -> bool {
+    let bytes = delivery.payload.len();
+    let layout = context.ports.layout();
+    let mut as_long = [StreamKind::Messages, StreamKind::Urgent].into_iter();
+    let stays = bytes > ENVELOPE_BYTES_MAX
+        && as_long.any(|kind| layout.stream_name(kind) == delivery.stream);
+    !stays && context.ports.has_room_for(bytes)
 }
 
 /// Keeps a delivery that failed again and again or for good, and tells its sender.

@@ -74,7 +74,7 @@ impl Letter {
         })
     }
 
-    /// The original: from the letter or, where it left no room for a letter's headers, from its stream.
+    /// The original: from the letter or, where it is larger than an envelope may be, from its stream.
     pub(super) async fn original(&self, broker: &Broker) -> Result<Bytes, Failure> {
         let Some(sequence) = self
             .about
@@ -87,7 +87,7 @@ impl Letter {
         let gone = || {
             Failure::failed(format!(
                 "the original is gone: it was too large for a letter, and {stream} no longer holds it at {sequence}; \
-                 only its sender can send it again"
+                 it is in the archive if its case is (`concord archive restore`), else only its sender can send it again"
             ))
         };
         let unread = |error: &dyn std::error::Error| {
