@@ -11,14 +11,12 @@ use concord_domain::aggregates::impact::{
     ImpactInput, ImpactMachine, StartRerun, StepResult, all_standings,
 };
 use concord_domain::aggregates::person::OPERATOR;
-use concord_events::{AskedRerun, ImpactEvent, RerunEnd, StoredEvent, TaskEvent, TaskOutcome};
+use concord_events::{AskedRerun, ImpactEvent, StoredEvent, TaskEvent, TaskOutcome};
 use concord_runtime::delivery::HandleError;
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
 use concord_runtime::{Outcome, Ports};
 use concord_wire::envelope::from_json;
-use concord_wire::payload::{
-    BidWeights, Criteria, Majority, OpenTask, RecordedFigures, Role, Task,
-};
+use concord_wire::payload::{BidWeights, Criteria, Majority, OpenTask, Role, Task};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Priority, Token};
 use serde::Deserialize;
@@ -184,8 +182,8 @@ impl<P: Ports> Shared<P> {
                 return self.follow_report(record, &estimated.assessed, tasks).await;
             }
         };
-        if let Some(end) = &next.end {
-            self.record_figures(record, case_id, (run, end)).await?;
+        if next.end.is_some() {
+            self.record_figures(record, case_id, run).await?;
             self.run_by_itself(record, case_id).await?;
         }
         for asked in &next.ask {
@@ -204,28 +202,16 @@ impl<P: Ports> Shared<P> {
         Ok(())
     }
 
-    /// Gives the case the figures that a run has come to.
+    /// Gives the case the figures that a run has come to, and those of earlier runs, of which it may hear later.
     async fn record_figures(
         &self,
         record: &StoredEvent<ImpactEvent>,
         case_id: &CaseId,
-        (run, end): (u32, &RerunEnd),
+        run: u32,
     ) -> Result<(), HandleError> {
         let id = case_id.token();
-        let graph = self.analyses_at(&id, record.sequence).await?.graph;
-        let changed = end.with_other_figures.iter();
-        let figures = changed.filter_map(|id| {
-            let analysis = graph.get(id)?;
-            if analysis.published.figures.is_empty() {
-                return None;
-            }
-            let figures = RecordedFigures {
-                version: analysis.version,
-                figures: analysis.published.figures.clone(),
-            };
-            Some((id.clone(), figures))
-        });
-        let figures = figures.collect();
+        let analyses = self.analyses_at(&id, record.sequence).await?;
+        let figures = (*analyses.figures).clone();
         let input = CaseInput::Figures { run, figures };
         let context = self.service.of_event(record.meta.event_id.clone());
         let outcome = self.cases.step(&id, &context, &input, None).await?;

@@ -344,6 +344,14 @@ impl Process {
         }
     }
 
+    /// What an operator asks for by the service's API, under a text that nobody has used before.
+    #[cfg(test)]
+    pub(crate) async fn order(&self, verb: &str, unique: &str, request: Bytes) {
+        self.context.ports.set_next_unique(unique);
+        let verb = &self.bound.verbs[verb];
+        verb(Call::of_operator(request)).await.unwrap();
+    }
+
     /// A round of the escalation timer's watchdog, unless the last one is still under way.
     pub(crate) async fn watch(&self) {
         if self.connection().injected_bug() == Some(InjectedBug::NoWatchdog) {

@@ -72,6 +72,12 @@ impl Stage {
         self.kept_back = Some(consumer);
     }
 
+    /// Delivers what was kept back, and what follows from it, the last first.
+    fn let_go_from_the_last(&mut self) {
+        self.waiting.reverse();
+        self.let_go();
+    }
+
     /// Delivers what was kept back, and what follows from it.
     fn let_go(&mut self) {
         self.kept_back = None;
@@ -79,8 +85,8 @@ impl Stage {
         assert!(!waiting.is_empty(), "nothing was kept back");
         for (consumer, sequence) in waiting {
             self.deliver(consumer, sequence);
+            self.run();
         }
-        self.run();
     }
 
     /// Somebody says something, with these fields beside the usual ones, and whatever follows from it happens.
@@ -111,6 +117,19 @@ impl Stage {
     fn ask(&mut self, from: &str, action: &str, parameters: &Value, more: &Value) {
         let payload = json!({ "action": action, "parameters": parameters });
         self.say((from, Service::Coordinator), "request", &payload, more);
+    }
+
+    /// An operator asks a service for something by its API.
+    fn order(&mut self, service: Service, verb: &'static str, request: &Value) {
+        self.said += 1;
+        let (unique, request) = (format!("o-{}", self.said), request.to_string());
+        let process = self.processes.iter().find(|(one, ..)| *one == service);
+        let (_, incarnation, process) = process.unwrap();
+        let process = Arc::clone(process);
+        self.executor.spawn(*incarnation, async move {
+            process.order(verb, &unique, request.into()).await;
+        });
+        self.run();
     }
 
     /// The events of an aggregate.

@@ -44,10 +44,10 @@ use std::collections::BTreeMap;
 use concord_events::{
     CaseEvent, CaseOpened, Deadline, DeadlineElapsed, Detected, Heard, ReceivedFinding, StoredEvent,
 };
-use concord_wire::payload::{
-    AlertFlag, Challenge, ConflictOutcome, OpenCase, RecordedFigures, Review,
-};
+use concord_wire::payload::{AlertFlag, Challenge, ConflictOutcome, OpenCase, Review};
 use concord_wire::{AgentId, CaseId, MessageId, Token};
+
+use super::impact::RunFigures;
 
 mod briefing;
 mod challenge;
@@ -111,12 +111,12 @@ pub enum CaseInput {
     Challenge(Box<ReceivedChallenge>),
     /// A person reviews a provisional decision, or lets the case pass a gate.
     Review(Box<ReceivedReview>),
-    /// Analyses were done again in a run, and have these figures now.
+    /// Analyses were done again in a run, which has ended.
     Figures {
         /// The run.
         run: u32,
-        /// The figures that are other ones, by analysis.
-        figures: BTreeMap<Token, RecordedFigures>,
+        /// What this run and those before it have come to, by analysis.
+        figures: BTreeMap<Token, RunFigures>,
     },
     /// The regime has changed while the case is open.
     Flag(Box<AlertFlag>),

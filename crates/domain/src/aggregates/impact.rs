@@ -53,6 +53,7 @@ use crate::rules::impact::graph::{Analysis, Graph, Source};
 mod assess;
 mod decisions;
 mod estimating;
+mod figures;
 mod publish;
 pub mod rerun;
 
@@ -61,6 +62,7 @@ pub use decisions::{
     MovedBy, all_standings, assumption_standings, debate_standings, moved_by, with_decisions,
 };
 pub use estimating::{EstimateResult, reports};
+pub use figures::RunFigures;
 pub use rerun::{Run, StartRerun, StepResult};
 
 /// Most analyses of a case.
@@ -98,6 +100,8 @@ pub struct ImpactState {
     pub run: Option<Arc<Run>>,
     /// How many runs there were.
     pub runs: u32,
+    /// What the runs have come to, by the id of the analysis.
+    pub figures: Arc<BTreeMap<Token, RunFigures>>,
     /// Whether something has changed since the last run began.
     pub changed_since: bool,
     /// How many reports there were.
@@ -121,6 +125,7 @@ impl Default for ImpactState {
             graph: Arc::default(),
             run: None,
             runs: 0,
+            figures: Arc::default(),
             changed_since: false,
             reports: 0,
             questions: 0,
@@ -146,11 +151,12 @@ impl ImpactState {
     }
 
     fn step_ended(&mut self, ended: RerunStepEnded, at: Timestamp) {
-        if let Some(run) = &mut self.run {
-            Arc::make_mut(run).ended(ended.step, &ended.outcome, ended.next);
-        }
         if let Some(version) = &ended.published {
             put_version(Arc::make_mut(&mut self.graph), version, at);
+        }
+        self.run_ended(ended.run, ended.next.end.as_ref());
+        if let Some(run) = &mut self.run {
+            Arc::make_mut(run).ended(ended.step, &ended.outcome, ended.next);
         }
     }
 
@@ -264,6 +270,7 @@ impl Machine for ImpactMachine {
                 state.assessed.insert(meta.cause, ());
                 state.runs = started.run;
                 state.changed_since = false;
+                state.run_ended(started.run, started.next.end.as_ref());
                 state.run = Some(Arc::new(Run::new(*started, meta.at)));
             }
             ImpactEvent::RerunStepEnded(ended) => state.step_ended(*ended, meta.at),

@@ -43,10 +43,19 @@ fn analyses(stage: &Stage) -> Vec<ImpactEvent> {
 
 /// ada publishes a version of the analysis dcf.
 fn publish(stage: &mut Stage, figure: u32, used: &Value, models: &Value) {
-    let dcf = json!({
-        "analysis_id": "dcf", "type": "valuation", "figures": { "x": figure }, "depends_on": [used], "models": models,
+    publish_under("dcf", stage, figure, used, models);
+}
+
+fn publish_under(id: &str, stage: &mut Stage, figure: u32, used: &Value, models: &Value) {
+    let analysis = json!({
+        "analysis_id": id, "type": "valuation", "figures": { "x": figure }, "depends_on": [used], "models": models,
     });
-    stage.ask("ada", "publish_analysis", &dcf, &json!({ "case_id": CASE }));
+    stage.ask(
+        "ada",
+        "publish_analysis",
+        &analysis,
+        &json!({ "case_id": CASE }),
+    );
     let last = analyses(stage).pop();
     assert!(matches!(last, Some(ImpactEvent::Published(_))));
 }
@@ -134,6 +143,51 @@ fn a_case_is_given_the_figures_that_a_run_has_come_to_and_no_later_ones() {
     let figures = &recorded.decision.figures[&token("dcf")];
     let recorded = (figures.version, &figures.figures["x"]);
     assert_eq!(recorded, (2, &Figure::Number(2.0)));
+}
+
+/// The ends of two runs may be heard of in either order.
+#[test]
+fn the_end_of_a_run_that_is_heard_of_first_brings_the_figures_of_the_one_before() {
+    let mut stage = opened(&[Service::Coordinator, Service::ConflictDetector]);
+    stage.ask(
+        "ada",
+        "register_agent",
+        &json!({ "agent_id": "ada" }),
+        &json!({}),
+    );
+    let used = json!({ "kind": "decision", "id": CASE, "metric": "risk_score", "value": 3 });
+    publish(&mut stage, 1, &used, &json!([]));
+    find(&mut stage, ("ada", 20), "sign");
+    find(&mut stage, ("ben", 20), "sign");
+    stage.keep_back("coordinator-effects-impact-rerun_step_ended");
+    do_again(&mut stage, 2);
+    publish_under("memo", &mut stage, 1, &used, &json!([]));
+    let request = json!({ "case_id": CASE });
+    stage.order(Service::Coordinator, "rerun_analyses", &request);
+    do_again(&mut stage, 4);
+    assert!(matches!(last_of_case(&stage), CaseEvent::Decided(_)));
+
+    stage.let_go_from_the_last();
+    let CaseEvent::FiguresRecorded(recorded) = last_of_case(&stage) else {
+        panic!("the case has the figures");
+    };
+    assert_eq!(recorded.run, 2);
+    let of_both = [("dcf", 2.0), ("memo", 4.0)].map(|(id, figure)| (token(id), figure));
+    for (id, figure) in of_both {
+        let recorded = &recorded.decision.figures[&id].figures;
+        assert_eq!(recorded["x"], Figure::Number(figure), "{id}");
+    }
+}
+
+/// ada does what she was asked for last, and comes to this figure.
+fn do_again(stage: &mut Stage, figure: u32) {
+    let asked = stage.told("ada", "task_assignment").pop();
+    let asked = asked.expect("a task");
+    let done = json!({ "result": { "figures": { "x": figure } } });
+    let more = json!({ "reply_to": asked["message_id"] });
+    stage.say(("ada", Service::Coordinator), "task_result", &done, &more);
+    let last = analyses(stage).pop();
+    assert!(matches!(last, Some(ImpactEvent::RerunStepEnded(_))));
 }
 
 /// An agent says what becomes of a figure of the version about which it was asked; the author may have published another one since.

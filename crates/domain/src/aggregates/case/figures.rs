@@ -10,28 +10,36 @@ use super::decide::CaseDecision;
 use super::membership::everyone_in;
 use super::outcome;
 use super::state::{CaseState, Phase};
+use crate::aggregates::impact::RunFigures;
 use crate::machine::{Decision, Ignored};
 use crate::rules::size_budget::json_bytes;
 
 /// Most bytes of all figures in a decision, as JSON.
 const FIGURES_BYTES_MAX: usize = 16 * 1024;
 
-/// What to do when analyses have new figures. A case that is not decided takes none: its first decision comes later.
+/// What to do when a run has ended, of which and of earlier ones these are the figures: what the case has not got yet is part of a new
+/// version of its decision. A case that is not decided takes none: its first decision comes later.
 pub(super) fn record(
     state: &CaseState,
     opened: &CaseOpened,
     run: u32,
-    figures: &BTreeMap<Token, RecordedFigures>,
+    figures: &BTreeMap<Token, RunFigures>,
 ) -> CaseDecision {
     let current = state.decision.as_ref();
     let current = current.filter(|_| state.phase == Phase::Decided && run > state.figures_run);
-    let Some(current) = current.filter(|_| !figures.is_empty()) else {
+    let of_later = figures
+        .iter()
+        .filter(|(_, one)| one.run > state.figures_run);
+    let new: BTreeMap<Token, RecordedFigures> = of_later
+        .map(|(id, one)| (id.clone(), one.recorded.clone()))
+        .collect();
+    let Some(current) = current.filter(|_| !new.is_empty()) else {
         return Decision::Ignore(Ignored::AlreadyDone);
     };
     let mut all = state.figures.clone();
-    all.extend(figures.iter().map(|(id, one)| (id.clone(), one.clone())));
-    let (kept, omitted) = with_room(all, figures);
-    let changed = figures.keys().filter(|id| kept.contains_key(*id));
+    all.extend(new.clone());
+    let (kept, omitted) = with_room(all, &new);
+    let changed = new.keys().filter(|id| kept.contains_key(*id));
     let changed = changed.cloned().collect();
     let after = CaseState {
         figures: kept,

@@ -14,7 +14,7 @@ use concord_events::{
     Aggregate, CaseEvent, ImpactEvent, RerunNext, RerunOutcome, RerunStarted, RerunStepEnded,
     StoredEvent, TaskEvent, TaskOutcome,
 };
-use concord_wire::payload::{RecordedFigures, Status};
+use concord_wire::payload::Status;
 use concord_wire::{AgentId, Token};
 
 use super::Archive;
@@ -198,18 +198,10 @@ pub(in crate::check) fn figures(
         ImpactEvent::RerunStepEnded(ended) => (ended.run, &ended.next),
         _ => return None,
     };
-    let changed = next.end.as_ref()?.with_other_figures.iter();
-    let figures = changed.filter_map(|id| {
-        let analysis = analyses.state.graph.get(id)?;
-        let figures = RecordedFigures {
-            version: analysis.version,
-            figures: analysis.published.figures.clone(),
-        };
-        (!figures.figures.is_empty()).then(|| (id.clone(), figures))
-    });
+    next.end.as_ref()?;
     Some(CaseInput::Figures {
         run,
-        figures: figures.collect(),
+        figures: (*analyses.state.figures).clone(),
     })
 }
 

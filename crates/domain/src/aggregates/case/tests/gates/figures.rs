@@ -1,18 +1,31 @@
 //! Figures of analyses that were done again make a new version of the decision.
 
-use std::collections::BTreeMap;
-
 use concord_wire::payload::RecordedFigures;
 
 use super::*;
+use crate::aggregates::impact::RunFigures;
 
 fn figures(run: u32, analysis: &str, price: f64) -> CaseInput {
-    let figures = json!({ "version": run + 1, "figures": { "target_price": price } });
-    let figures: RecordedFigures = serde_json::from_value(figures).unwrap();
-    let id = crate::fixtures::token(analysis);
+    all_figures(&[(run, analysis, price)])
+}
+
+/// The end of the last of these runs, with what each of them has come to.
+fn all_figures(of_runs: &[(u32, &str, f64)]) -> CaseInput {
+    let figures = of_runs.iter().map(|(run, analysis, price)| {
+        let recorded = json!({ "version": run + 1, "figures": { "target_price": price } });
+        let recorded: RecordedFigures = serde_json::from_value(recorded).unwrap();
+        let id = crate::fixtures::token(analysis);
+        (
+            id,
+            RunFigures {
+                run: *run,
+                recorded,
+            },
+        )
+    });
     CaseInput::Figures {
-        run,
-        figures: BTreeMap::from([(id, figures)]),
+        run: of_runs.last().unwrap().0,
+        figures: figures.collect(),
     }
 }
 
@@ -46,6 +59,28 @@ fn each_run_makes_one_version_and_an_earlier_one_none() {
     let kept = &story.state().decision.as_ref().unwrap().figures;
     let names: Vec<&str> = kept.keys().map(AsRef::as_ref).collect();
     assert_eq!(names, ["dcf", "memo"], "what was not done again stays");
+}
+
+#[test]
+fn the_end_of_a_later_run_brings_what_an_earlier_one_has_come_to() {
+    let mut story = story();
+    let both = all_figures(&[(1, "dcf", 95.0), (2, "memo", 3.0), (3, "comps", 7.0)]);
+    assert_eq!(
+        story.hears(&happened("run-3", 71), &both),
+        "figures_recorded"
+    );
+    let CaseEvent::FiguresRecorded(recorded) = &story.last().event else {
+        panic!("{:?}", story.last());
+    };
+    let changed: Vec<&str> = recorded.changed.iter().map(AsRef::as_ref).collect();
+    assert_eq!(changed, ["comps", "memo"], "it had those of run 1");
+    let before = story.state().clone();
+    let first = all_figures(&[(1, "dcf", 95.0), (2, "memo", 3.0)]);
+    assert_eq!(
+        story.hears(&happened("run-2", 72), &first),
+        "ignored: already_done"
+    );
+    assert_eq!(*story.state(), before);
 }
 
 #[test]
