@@ -4,8 +4,12 @@
 use std::time::Duration;
 
 use async_nats::jetstream;
+use concord_events::topology::StreamKind;
+use concord_runtime::Broker;
+use concord_runtime::broker::{log_reader, provision};
+use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::{
-    Agent, CommandOutput, TestInstallation, command, finish, programs_of, wait_for,
+    Agent, CommandOutput, TestBroker, TestInstallation, command, finish, programs_of, wait_for,
 };
 use serde_json::{Value, json};
 
@@ -103,4 +107,25 @@ async fn a_limit_that_is_too_small_is_refused_with_the_least() {
     let refused = finish(command.args(["--check-config", "--set", "storage.bytes_max=5000000"]));
     let said = refused.await.refused(64);
     assert!(said.contains("at least 100000000"), "{said}");
+}
+
+/// A stream that cannot be asked, as while its copies elect a leader, says nothing about what is in it.
+#[tokio::test]
+async fn what_the_broker_cannot_look_up_is_not_taken_for_missing() {
+    let test_broker = TestBroker::start().await;
+    let settings = BrokerSettings {
+        servers: test_broker.url(),
+        ..BrokerSettings::default()
+    };
+    let storage = StorageSettings::default();
+    let broker = Broker::connect("test", &settings, &storage, true)
+        .await
+        .unwrap();
+    provision::streams(&broker).await.unwrap();
+    let last = log_reader::last(&broker, StreamKind::Messages, &[]).await;
+    assert!(last.unwrap().is_none(), "nothing was stored");
+    let name = broker.layout.stream_name(StreamKind::Messages);
+    broker.jetstream.delete_stream(&name).await.unwrap();
+    let last = log_reader::last(&broker, StreamKind::Messages, &[]).await;
+    assert!(last.is_err(), "{last:?}");
 }

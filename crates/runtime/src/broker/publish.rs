@@ -42,6 +42,13 @@ pub enum Error {
     Nowhere,
 }
 
+/// What the broker answers where something else was stored. The second one is that of a cluster, where the other message is still on its
+/// way to the copies, and says no sequence.
+const MOVED: [ErrorCode; 2] = [
+    ErrorCode::STREAM_WRONG_LAST_SEQUENCE,
+    ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT,
+];
+
 /// The broker's acknowledgement. The client library has a type for it too, which is read by trying to read an error first.
 #[derive(Deserialize)]
 struct Acknowledgement {
@@ -86,9 +93,7 @@ fn read_acknowledgement(answer: &[u8]) -> Result<Stored, Error> {
         error,
     } = serde_json::from_slice(answer).map_err(Error::Unreadable)?;
     match error {
-        Some(error) if error.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE => {
-            Err(Error::Moved)
-        }
+        Some(error) if MOVED.contains(&error.error_code()) => Err(Error::Moved),
         Some(error) if is_no_room(&error) => Err(Error::Full(error)),
         Some(error) => Err(Error::Refused(error)),
         None if seq == 0 => Err(Error::Nowhere),
@@ -123,6 +128,10 @@ mod tests {
         for (answer, word) in [
             (
                 r#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"},"stream":"S","seq":0}"#,
+                "something else was stored there",
+            ),
+            (
+                r#"{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"},"stream":"S","seq":0}"#,
                 "something else was stored there",
             ),
             (

@@ -1,5 +1,7 @@
 //! Single messages as the stream's leader describes them in JSON, whether or not a client could parse them.
 
+use async_nats::jetstream;
+use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::RequestError;
 use async_nats::jetstream::response::Response;
 use async_nats::{HeaderName, StatusCode};
@@ -13,6 +15,17 @@ use crate::broker::Broker;
 
 /// How the first line of a header block begins.
 const HEADERS_VERSION: &str = "NATS/1.0";
+
+/// Why it is not known whether there is such a message.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// Nobody answered.
+    #[error(transparent)]
+    Unanswered(#[from] RequestError),
+    /// The broker could not look, as where a stream has no leader at the moment.
+    #[error("it could not look")]
+    Refused(#[source] jetstream::Error),
+}
 
 /// A message as the broker describes it.
 #[derive(Debug, Deserialize)]
@@ -63,7 +76,7 @@ pub(crate) async fn next(
     stream: &str,
     filter: &str,
     sequence: u64,
-) -> Result<Option<RawMessage>, RequestError> {
+) -> Result<Option<RawMessage>, Error> {
     ask(
         broker,
         stream,
@@ -77,7 +90,7 @@ pub(crate) async fn last(
     broker: &Broker,
     stream: &str,
     filter: &str,
-) -> Result<Option<RawMessage>, RequestError> {
+) -> Result<Option<RawMessage>, Error> {
     ask(broker, stream, &json!({ "last_by_subj": filter })).await
 }
 
@@ -86,15 +99,11 @@ pub(crate) async fn at(
     broker: &Broker,
     stream: &str,
     sequence: u64,
-) -> Result<Option<RawMessage>, RequestError> {
+) -> Result<Option<RawMessage>, Error> {
     ask(broker, stream, &json!({ "seq": sequence })).await
 }
 
-async fn ask(
-    broker: &Broker,
-    stream: &str,
-    request: &Value,
-) -> Result<Option<RawMessage>, RequestError> {
+async fn ask(broker: &Broker, stream: &str, request: &Value) -> Result<Option<RawMessage>, Error> {
     #[derive(Deserialize)]
     struct Found {
         message: RawMessage,
@@ -105,8 +114,9 @@ async fn ask(
         .await?
     {
         Response::Ok(Found { message }) => Ok(Some(message)),
-        // There is none, or it is gone by now.
-        Response::Err { .. } => Ok(None),
+        // There is none, or it is gone by now. Anything else says nothing about the message.
+        Response::Err { error } if error.error_code() == ErrorCode::NO_MESSAGE_FOUND => Ok(None),
+        Response::Err { error } => Err(Error::Refused(error)),
     }
 }
 
