@@ -6,7 +6,7 @@ use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::task::{OpenedTask, Said, TaskInput, TaskMachine, TaskState, Word};
 use concord_domain::aggregates::worklist::{WorklistInput, WorklistMachine};
-use concord_domain::{Context, Decision, Machine};
+use concord_domain::{Context, Decision, Machine, Versioned};
 use concord_events::{
     AgentEvent, DeadlineElapsed, EventMeta, StoredEvent, TaskEvent, TaskStep, WorkTaken,
     WorklistEvent,
@@ -100,8 +100,10 @@ impl<P: Ports> Tasks<P> {
         let Some((id, asked)) = named_task(envelope) else {
             return Ok(false);
         };
-        let task = self.tasks.peek(&id).await?.state;
-        Ok(task.has_asked(&envelope.from_agent, asked))
+        let has_asked =
+            |task: &Versioned<TaskMachine>| task.state.has_asked(&envelope.from_agent, asked);
+        // A copy that lags may not have the task yet: that it has not asked is believed of the leader alone.
+        Ok(has_asked(&self.tasks.peek(&id).await?) || has_asked(&self.tasks.load(&id).await?))
     }
 
     /// Handles a message that is about a task; none when it is about something else.

@@ -22,6 +22,9 @@ use crate::random::Random;
 use crate::world::{Action, Shared, World, instant};
 
 mod analyses;
+mod copies;
+
+const COORDINATOR: &str = "coordinator";
 
 /// Room for everything that a scenario is about.
 const CACHED_BYTES_MAX: usize = 1 << 20;
@@ -90,18 +93,18 @@ impl Stage {
     }
 
     /// Somebody says something, with these fields beside the usual ones, and whatever follows from it happens.
-    fn say(&mut self, (from, to): (&str, Service), kind: &str, payload: &Value, more: &Value) {
+    fn say(&mut self, (from, to): (&str, &str), kind: &str, payload: &Value, more: &Value) {
         self.said += 1;
         let mut world = self.world.lock();
         let mut message = json!({
             "message_id": format!("m-{}", self.said), "timestamp": world.clock(), "from_agent": from,
-            "to_agent": to.as_str(), "message_type": kind, "payload": payload,
+            "to_agent": to, "message_type": kind, "payload": payload,
         });
         let (fields, more) = (message.as_object_mut(), more.as_object());
         fields.unwrap().extend(more.cloned().unwrap_or_default());
         let case = message["case_id"].as_str().unwrap_or("_");
         let all = world.subjects().all("msg");
-        let place = format!("{case}.{from}.{}.{kind}", to.as_str());
+        let place = format!("{case}.{from}.{to}.{kind}");
         let publication = Publication {
             subject: format!("{}{place}", all.trim_end_matches('>')),
             id: None,
@@ -116,7 +119,7 @@ impl Stage {
     /// Somebody asks the coordinator for something.
     fn ask(&mut self, from: &str, action: &str, parameters: &Value, more: &Value) {
         let payload = json!({ "action": action, "parameters": parameters });
-        self.say((from, Service::Coordinator), "request", &payload, more);
+        self.say((from, COORDINATOR), "request", &payload, more);
     }
 
     /// An operator asks a service for something by its API.
@@ -130,6 +133,36 @@ impl Stage {
             process.order(verb, &unique, request.into()).await;
         });
         self.run();
+    }
+
+    /// From now on what any copy may answer is answered by one that lags, however far.
+    fn let_copies_lag(&mut self, seed: u64) {
+        let mut world = self.world.lock();
+        world.faults.stale_read = 1.0;
+        world.random = Random::new(seed);
+    }
+
+    /// Has a process of a service begin anew, with nothing in memory.
+    fn replace(&mut self, service: Service) {
+        let mut all = self.processes.iter_mut();
+        let (_, incarnation, process) = all.find(|(one, ..)| *one == service).unwrap();
+        let connection = Connection {
+            world: self.world.clone(),
+            incarnation: *incarnation,
+        };
+        *process = Arc::new(Process::new(service, connection, CACHED_BYTES_MAX));
+    }
+
+    /// All events of a kind of aggregate.
+    fn all_events<E: AggregateEvent>(&self) -> Vec<StoredEvent<E>> {
+        let world = self.world.lock();
+        let of_kind = world.subjects().events_of_kind(E::AGGREGATE);
+        let of_kind = of_kind.trim_end_matches('*').trim_end_matches(['*', '.']);
+        let events = world.broker.messages(StreamKind::Events).iter();
+        let of_kind = events.filter(|one| one.publication.subject.starts_with(of_kind));
+        of_kind
+            .map(|one| StoredEvent::decode(&one.publication.body, one.sequence).unwrap())
+            .collect()
     }
 
     /// The events of an aggregate.

@@ -6,7 +6,7 @@ use concord_wire::payload::Figure;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use super::Stage;
+use super::{COORDINATOR, Stage};
 use crate::policies::SIMULATED;
 
 const CASE: &str = "c-1";
@@ -63,7 +63,7 @@ fn publish_under(id: &str, stage: &mut Stage, figure: u32, used: &Value, models:
 fn find(stage: &mut Stage, (who, risk): (&str, u32), recommendation: &str) {
     let finding = json!({ "summary": "x", "risk_score": risk, "recommendation": recommendation });
     let more = json!({ "case_id": CASE });
-    stage.say((who, Service::Coordinator), "finding", &finding, &more);
+    stage.say((who, COORDINATOR), "finding", &finding, &more);
 }
 
 /// A debate may end before its case knows what it is about, and the case be cancelled before it is decided.
@@ -87,7 +87,12 @@ fn what_a_debate_was_about_is_told_as_soon_as_its_case_knows_it() {
         let question = question.expect("a question about the risk");
         let more = json!({ "case_id": CASE, "reply_to": question["message_id"] });
         let answer = json!({ "reasoning": "so it seems" });
-        stage.say((who, Service::DebateFacilitator), kind, &answer, &more);
+        stage.say(
+            (who, Service::DebateFacilitator.as_str()),
+            kind,
+            &answer,
+            &more,
+        );
     }
     assert!(matches!(last_of_case(&stage), CaseEvent::DebateSettled(_)));
     assert_eq!(analyses(&stage).len(), 1, "nobody knows what it was about");
@@ -124,7 +129,7 @@ fn a_case_is_given_the_figures_that_a_run_has_come_to_and_no_later_ones() {
     stage.keep_back("coordinator-effects-impact-rerun_step_ended");
     let done = json!({ "result": { "figures": { "x": 2 } } });
     let more = json!({ "reply_to": asked["message_id"] });
-    stage.say(("ada", Service::Coordinator), "task_result", &done, &more);
+    stage.say(("ada", COORDINATOR), "task_result", &done, &more);
     publish(&mut stage, 3, &used, &json!([]));
     let events = analyses(&stage);
     let [
@@ -185,7 +190,7 @@ fn do_again(stage: &mut Stage, figure: u32) {
     let asked = asked.expect("a task");
     let done = json!({ "result": { "figures": { "x": figure } } });
     let more = json!({ "reply_to": asked["message_id"] });
-    stage.say(("ada", Service::Coordinator), "task_result", &done, &more);
+    stage.say(("ada", COORDINATOR), "task_result", &done, &more);
     let last = analyses(stage).pop();
     assert!(matches!(last, Some(ImpactEvent::RerunStepEnded(_))));
 }
