@@ -2,21 +2,25 @@
 //! finds all of them, whether it knows none, a few or almost all.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use concord_domain::aggregates::deadline::{DeadlineMachine, Fire};
 use concord_domain::aggregates::opener::{OpenerInput, OpenerMachine};
 use concord_domain::aggregates::track_record::{Observe, TrackRecordMachine};
 use concord_domain::assurance::replay;
 use concord_domain::machine::CARRY_EVERY;
-use concord_domain::{Context, Machine, Versioned};
+use concord_domain::{Context, Decision, Machine, Versioned};
 use concord_events::{
-    Admitted, Aggregate, Deadline, EARLIER_MAX, FiredBy, OpenerEvent, Quotas, StoredEvent,
+    Admitted, Aggregate, AggregateEvent, CarriedState, Deadline, EARLIER_MAX, FiredBy, OpenerEvent,
+    Quotas, StoredEvent,
 };
 use concord_runtime::broker::provision;
 use concord_runtime::event_store::cache::Cache;
 use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::event_store::{Appended, Error, LastEvent, Loaded, ScannedEvent};
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
-use concord_runtime::{Aggregates, Broker, Consistency, EventStore, Outcome, Since};
+use concord_runtime::{Aggregates, Broker, Consistency, EventStore, Outcome, Since, Trace};
 use concord_testkit::TestBroker;
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{self, Source};
@@ -308,4 +312,102 @@ async fn an_opener_with_thousands_of_open_cases_is_loaded_whole() {
     let found = life.load(&life.process()).await;
     assert_eq!(found.state, life.load(&busy).await.state);
     assert_eq!(found.state.cases.len() as u64, OPEN);
+}
+
+/// The event store, but that all events of an aggregate cannot be read for a while.
+#[derive(Clone)]
+struct Hindered {
+    store: NatsEventStore,
+    is_hindered: Arc<AtomicBool>,
+}
+
+impl EventStore for Hindered {
+    async fn load<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        since: Since,
+        consistency: Consistency,
+    ) -> Result<Loaded<E>, Error> {
+        if since.form.is_none() && self.is_hindered.load(Ordering::Relaxed) {
+            return Err(Error::NotFound { sequence: 0 });
+        }
+        self.store.load(id, since, consistency).await
+    }
+
+    async fn append<E: AggregateEvent>(
+        &self,
+        record: &StoredEvent<E>,
+        head: u64,
+        trace: Option<&Trace>,
+    ) -> Result<Appended, Error> {
+        self.store.append(record, head, trace).await
+    }
+
+    async fn last(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        consistency: Consistency,
+    ) -> Result<Option<LastEvent>, Error> {
+        self.store.last(aggregate, id, consistency).await
+    }
+
+    async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
+        self.store.at(sequence).await
+    }
+
+    async fn scan(&self, first: u64, each: impl FnMut(ScannedEvent) + Send) -> Result<u64, Error> {
+        self.store.scan(first, each).await
+    }
+
+    async fn last_sequence(&self) -> Result<u64, Error> {
+        self.store.last_sequence().await
+    }
+
+    async fn ids(&self, aggregate: Aggregate) -> Result<Vec<Token>, Error> {
+        self.store.ids(aggregate).await
+    }
+}
+
+/// An event carries a state that cannot be read, and reading those before it fails once: nothing is decided on less than all of them.
+#[tokio::test]
+async fn an_aggregate_whose_carried_state_cannot_be_read_is_read_whole_before_anything_is_decided()
+{
+    let broker = TestBroker::start().await;
+    let life = Life::<OpenerMachine, _> {
+        store: event_store(&broker).await,
+        id: Token::fixed("olga"),
+        input: opened,
+        machine: PhantomData,
+    };
+    let busy = life.process();
+    for step in [0, 2, 4] {
+        life.append(&busy, step).await;
+    }
+    let known = life.load(&busy).await;
+    let decided = OpenerMachine::decide(&known.state, &context(6), &opened(6));
+    let Decision::Append(event) = decided else {
+        panic!("{decided:?}");
+    };
+    let mut record = known.record(&life.id, &context(6), event);
+    let form = OpenerMachine::CARRY.as_ref().map_or(0, |carry| carry.form);
+    record.meta.state = Some(CarriedState {
+        form,
+        value: "of another form after all".into(),
+    });
+    let head = known.sequence();
+    let appended = life.store.append(&record, head, None).await.unwrap();
+    assert!(matches!(appended, Appended::Stored { .. }), "{appended:?}");
+
+    let hindered = Hindered {
+        store: life.store.clone(),
+        is_hindered: Arc::new(AtomicBool::new(true)),
+    };
+    let other = Aggregates::<OpenerMachine, _>::new(hindered.clone(), &Cache::new(1 << 20));
+    let step = async || other.step(&life.id, &context(8), &opened(8), None).await;
+    assert!(step().await.is_err(), "the events before it cannot be read");
+    hindered.is_hindered.store(false, Ordering::Relaxed);
+    let outcome = step().await.unwrap();
+    assert!(matches!(outcome, Outcome::Appended { .. }), "{outcome:?}");
+    assert_eq!(other.load(&life.id).await.unwrap().state.cases.len(), 5);
 }

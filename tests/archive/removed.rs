@@ -8,7 +8,10 @@ use concord_runtime::broker::{log_reader, provision};
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Broker, EventStore};
-use concord_testkit::TestBroker;
+use concord_testkit::{TestBroker, TestInstallation, wait_for};
+use concord_wire::Timestamp;
+use concord_wire::subject::Service;
+use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -76,4 +79,44 @@ async fn what_is_removed_while_deadlines_are_looked_for_ends_the_looking() {
     let next = timeout(PATIENCE, reading).await.expect("it ends").unwrap();
     assert!((1..EVENTS).contains(&read), "{read} were read");
     assert_eq!(next, EVENTS + 1);
+}
+
+/// An event may be read whose followers are removed before they are read: its deadlines are not looked at for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn deadlines_of_what_was_removed_are_let_go_of() {
+    let timer = Service::EscalationTimer;
+    let installation = TestInstallation::start_with(|plan| {
+        plan.with_service_setting(timer, "service.watchdog_interval_ms=200")
+            .with_service_setting(timer, "service.watchdog_grace_ms=100")
+    })
+    .await;
+    let client = installation.client().clone();
+    let open = async |wanted: u64| {
+        let what = format!("{wanted} open deadlines");
+        wait_for(what, PATIENCE, async || {
+            let open = installation.counter("concord_deadlines_open").await;
+            match open.map_err(|error| error.to_string())? {
+                open if open == wanted => Ok(()),
+                open => Err(format!("{open} are open")),
+            }
+        })
+        .await;
+    };
+    let opened = include_str!("../../proto-schemas/examples/accepted/event.case.opened.json");
+    let mut opened: Value = serde_json::from_str(opened).unwrap();
+    let now = Timestamp::from_unix_millis(
+        std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .as_millis() as i64,
+    );
+    opened["deadlines"] = json!([{ "name": "case", "due": now.plus_millis(3_000) }]);
+    let context = async_nats::jetstream::new(client);
+    let subject = "concord.v1.event.case.c-42.opened";
+    let stored = context.publish(subject, opened.to_string().into()).await;
+    let stored = stored.unwrap().await.unwrap();
+    open(1).await;
+    let stream = context.get_stream("CONCORD_EVENTS").await.unwrap();
+    stream.delete_message(stored.sequence).await.unwrap();
+    open(0).await;
 }

@@ -50,7 +50,7 @@ impl<P: Ports> Handler for DueHandler<P> {
             .state_of(aggregate, &id, &name, Consistency::Leader)
             .await?
         {
-            DeadlineState::Closed => return Ok(Ack::Acknowledge),
+            DeadlineState::Closed | DeadlineState::Gone => return Ok(Ack::Acknowledge),
             DeadlineState::Open { due, trace } => (due, trace),
         };
         let deadline = Deadline { name, due };

@@ -26,6 +26,8 @@ pub(crate) enum DeadlineState {
     },
     /// It is not open.
     Closed,
+    /// The aggregate has no event, or no longer one: it was archived.
+    Gone,
 }
 
 impl<P: Ports> Firing<P> {
@@ -44,7 +46,7 @@ impl<P: Ports> Firing<P> {
     ) -> Result<DeadlineState, HandleError> {
         let ports = &self.service.ports;
         let Some(last) = ports.last(aggregate, id, consistency).await? else {
-            return Ok(DeadlineState::Closed);
+            return Ok(DeadlineState::Gone);
         };
         let meta = EventMeta::decode(&last.payload)?;
         let open = meta

@@ -115,6 +115,8 @@ impl<P: Ports> Watchdog<P> {
                 }
                 // Closed or moved by an event that is read in the next round.
                 Ok(DeadlineState::Open { .. } | DeadlineState::Closed) => {}
+                // Its last events went to the archive before this process had read them, and are not read any more.
+                Ok(DeadlineState::Gone) => self.open.set((aggregate, id), Vec::new()),
                 // Such an aggregate never comes to an end; the others must not wait behind it.
                 Err(HandleError::Retry(Failure::Event(error))) => {
                     let error = ErrorChain(&error);

@@ -318,8 +318,8 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
                 }
             });
         let head = read.await.map_err(|source| failed::<M>(id, source))?;
-        // Of a copy that lags the head may be an earlier one.
-        if head > cached.versioned.sequence() {
+        // Of a copy that lags the head may be an earlier one. Where an event is left out, the aggregate is not known up to it.
+        if is_complete && head > cached.versioned.sequence() {
             cached.non_event = cached.non_event.max(head);
         }
         Ok(is_complete.then_some(refreshed))

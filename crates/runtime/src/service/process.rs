@@ -239,7 +239,9 @@ fn follow_replicas(runner: &ServiceRunner) {
     let taking_back = hand_off::take_back(runner.clone());
     runner.spawn(async move {
         // Without a connection there is nobody to see, and a connection subscribes again by itself.
-        if let Err(error) = tokio::try_join!(following, receiving, taking_back) {
+        // What others refuse is looked at before their beats, which say of what came after it that it was taken.
+        let ended = tokio::try_join!(biased; taking_back, receiving, following);
+        if let Err(error) = ended {
             tracing::error!(error = %ErrorChain(&error), "This replica works alone.");
             alone.work_alone();
         }
