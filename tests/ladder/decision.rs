@@ -1,6 +1,6 @@
 //! A decision follows what people say after it, and everyone in the case hears of each change.
 
-use concord_testkit::{Message, unique};
+use concord_testkit::{Message, concord, unique};
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
@@ -98,6 +98,36 @@ async fn a_ruling_that_comes_after_the_decision_changes_it() {
     stage.holds().await;
 }
 
+/// Who rules by the command need not know how a position is written as a value.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ruling_in_words_of_ones_own_is_what_the_decision_says() {
+    let stage = decided_before_the_person(600_000).await;
+    let first = stage.event("case", "decided", |_| true).await;
+    let debate = first["data"]["decision"]["open"][0].as_str();
+    let debate = debate.expect("an open debate");
+    let expert = unique("eve");
+    let registration = json!({ "agent_id": expert, "domains": ["valuation"] });
+    stage.installation.register_expert(&registration).await;
+    stage.message_to(&expert, "request", |_| true).await;
+    let ruled = concord(&[
+        "rule",
+        debate,
+        "--expert",
+        &expert,
+        "--own",
+        "Risk score: 50",
+        "--rationale",
+        "The annex caps half of it.",
+        "--server",
+        stage.installation.server_url(),
+    ]);
+    assert!(ruled.status.success(), "{ruled:?}");
+    let changed = version(&stage, 2).await;
+    assert_eq!(changed["decision"]["outcome"]["risk_score"], 50.0);
+    check_told(&stage, 2).await;
+    stage.holds().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_override_at_the_final_gate_of_a_case_without_gates_changes_the_decision() {
     let stage = decided_before_the_person(1_000).await;
@@ -108,7 +138,7 @@ async fn an_override_at_the_final_gate_of_a_case_without_gates_changes_the_decis
     assert_eq!(decision["gates"], json!(["final review"]));
     stage
         .review(json!({
-            "gate": "final review", "action": "override", "debate_id": debate, "position": "10", "value": 10,
+            "gate": "final review", "action": "override", "debate_id": debate, "position": "Risk score: 10",
             "rationale": "The annex caps it.",
         }))
         .await;

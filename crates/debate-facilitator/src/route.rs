@@ -43,6 +43,7 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
         agent_id: envelope.from_agent.clone(),
         message_id: envelope.message_id.clone(),
         digest: digest_of(envelope),
+        case_id: envelope.case_id.clone(),
         question_sequence: question
             .filter(|(debate, _)| *debate == id.as_str())
             .map(|(_, sequence)| sequence),
@@ -147,6 +148,7 @@ fn ladder_message(envelope: &Envelope, body: MessageBody) -> LadderMessage {
         agent_id: envelope.from_agent.clone(),
         message_id: envelope.message_id.clone(),
         digest: digest_of(envelope),
+        case_id: envelope.case_id.clone(),
         body,
         snapshot: envelope.metadata.memory_snapshot,
         sender: Authority::default(),

@@ -333,6 +333,7 @@ pub(crate) fn given(from: &str, message_id: &str, kind: &str, answer: Answer) ->
         agent_id: agent(from),
         message_id: message(message_id),
         digest: digest(&serde_json::to_vec(&answer).unwrap()),
+        case_id: None,
         question_sequence: None,
         round: None,
         is_agreement: kind == "agreement",

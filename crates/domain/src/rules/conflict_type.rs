@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use concord_events::ReceivedFinding;
-use concord_wire::payload::{ConflictType, Position};
+use concord_wire::payload::{Conflict, ConflictType, Position, Resolution};
 use concord_wire::policy::Policy;
 use serde_json::Value;
 
@@ -26,6 +26,11 @@ mod severity;
 pub(crate) use clause_presence::contested as contested_clauses;
 pub(crate) use estimate::incomparable as incomparable_estimates;
 pub(crate) use recommendation::word as recommendation_word;
+
+/// The subject of conflicts and challenges about the risk score.
+pub(crate) const RISK_SCORE: &str = "risk_score";
+/// The subject of conflicts and challenges about the recommendation.
+pub(crate) const RECOMMENDATION: &str = "recommendation";
 
 /// One type of conflict.
 pub(crate) trait ConflictRule: Sync {
@@ -47,6 +52,11 @@ pub(crate) trait ConflictRule: Sync {
     /// A position in comparable form: its value where it has one, else its words.
     fn comparable(&self, _policy: &Policy, position: &Position) -> Canonical {
         compared(position)
+    }
+
+    /// The value that a position in words states: `Risk score: 50` states 50. None where the words state none by this rule.
+    fn value_in_words(&self, _policy: &Policy, _words: &str) -> Option<Value> {
+        None
     }
 
     /// How far two numbers about this subject may differ and still be the same position.
@@ -99,6 +109,25 @@ pub(crate) fn rule_of(kind: ConflictType) -> &'static dyn ConflictRule {
         ConflictType::FactualDisagreement => &factual::Factual,
         ConflictType::EstimateDisagreement => &estimate::EstimateOfMetric,
         ConflictType::Challenge => &Challenge,
+    }
+}
+
+/// The value that words state as a position in a conflict. What a challenge is about says its subject.
+pub(crate) fn value_in_words(conflict: &Conflict, policy: &Policy, words: &str) -> Option<Value> {
+    let kind = match (conflict.kind, normalise(&conflict.subject).as_str()) {
+        (ConflictType::Challenge, RISK_SCORE) => ConflictType::RiskScoreDisagreement,
+        (ConflictType::Challenge, RECOMMENDATION) => ConflictType::RecommendationConflict,
+        (kind, _) => kind,
+    };
+    rule_of(kind).value_in_words(policy, words)
+}
+
+/// A resolution that was given in words, with the value that they state.
+pub(crate) fn valued(conflict: &Conflict, policy: &Policy, resolution: Resolution) -> Resolution {
+    let in_words = || value_in_words(conflict, policy, &resolution.position);
+    Resolution {
+        value: resolution.value.clone().or_else(in_words),
+        ..resolution
     }
 }
 
@@ -174,3 +203,6 @@ impl<'a> Held<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

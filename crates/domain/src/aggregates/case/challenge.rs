@@ -4,6 +4,7 @@ use concord_events::{CaseEvent, CaseOpened, Challenged, DebateAsked, ReceivedFin
 use concord_wire::payload::{
     Challenge, ChallengeTerms, Conflict, ConflictType, DebateTerms, Position,
 };
+use concord_wire::policy::Policy;
 use concord_wire::{CaseId, DebateId, ErrorCode, Fault, MessageId};
 use serde_json::{Value, json};
 
@@ -12,7 +13,8 @@ use super::decide::repetition;
 use super::state::{CaseState, Phase};
 use crate::aggregates::person::Act;
 use crate::machine::Decision;
-use crate::rules::canonical::normalise;
+use crate::rules::canonical::{canonical, normalise};
+use crate::rules::conflict_type::{RECOMMENDATION, RISK_SCORE, value_in_words};
 use crate::rules::size_budget::{self, truncate};
 
 type CaseDecision = Decision<CaseEvent>;
@@ -48,7 +50,10 @@ pub(super) fn challenge(
         Ok(finding) => finding,
         Err(fault) => return Decision::Reject(fault),
     };
-    let conflict = conflict(debate_id, received, finding);
+    if let Err(fault) = check_quoted(finding, challenge) {
+        return Decision::Reject(fault);
+    }
+    let conflict = conflict(debate_id, &opened.policy, received, finding);
     let terms = DebateTerms {
         opened_by: opened.opener_of_debates(),
         challenge: Some(terms(name, challenge)),
@@ -194,6 +199,7 @@ fn terms(challenge_id: MessageId, challenge: &Challenge) -> ChallengeTerms {
 /// The positions of challenger and challenged, in the form of a detected conflict.
 fn conflict(
     conflict_id: DebateId,
+    policy: &Policy,
     received: &ReceivedChallenge,
     finding: &ReceivedFinding,
 ) -> Conflict {
@@ -201,10 +207,7 @@ fn conflict(
     let challenged = Position {
         agent_id: challenge.challenged.clone(),
         position: challenge.disputed_finding.clone(),
-        value: challenge
-            .challenged_value
-            .clone()
-            .or_else(|| value_of(finding, challenge.metric.as_deref()?)),
+        value: stated_value(finding, challenge).or_else(|| challenge.challenged_value.clone()),
         confidence: finding.confidence,
         evidence: finding.finding.evidence.clone(),
         reasoning: Some(finding.finding.summary.clone()),
@@ -222,27 +225,67 @@ fn conflict(
     };
     let mut positions = vec![challenged, challenger];
     positions.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
-    Conflict {
+    let mut conflict = Conflict {
         conflict_id,
         kind: ConflictType::Challenge,
         topic: challenge.disputed_finding.clone(),
         subject: challenge
             .metric
-            .clone()
-            .unwrap_or_else(|| FINDING.to_owned()),
+            .as_deref()
+            .map_or_else(|| FINDING.to_owned(), subject_of),
         weight: 1.0,
         positions,
         positions_omitted: 0,
+    };
+    let stated = |words: &String| value_in_words(&conflict, policy, words);
+    let stated = challenge.position.as_ref().and_then(stated);
+    for own in &mut conflict.positions {
+        if own.agent_id == challenge.challenger && own.value.is_none() {
+            own.value = stated.clone();
+        }
+    }
+    conflict
+}
+
+/// What the finding says itself of the challenged metric.
+fn stated_value(finding: &ReceivedFinding, challenge: &Challenge) -> Option<Value> {
+    value_of(finding, challenge.metric.as_deref()?)
+}
+
+/// Nobody says of a finding what it does not say: caution compares the two values, and the higher risk stands until a person rules.
+fn check_quoted(finding: &ReceivedFinding, challenge: &Challenge) -> Result<(), Fault> {
+    let stated = stated_value(finding, challenge);
+    let (Some(stated), Some(quoted)) = (stated, &challenge.challenged_value) else {
+        return Ok(());
+    };
+    if canonical(&stated, None) == canonical(quoted, None) {
+        return Ok(());
+    }
+    let challenged = &challenge.challenged;
+    Err(Fault::invalid(
+        "/payload/challenged_value",
+        format!("The finding of {challenged} does not say {quoted} but {stated}."),
+        "Leave `challenged_value` out: what the finding says is challenged.",
+    ))
+}
+
+/// The name under which a metric is disputed: that of the result where it is one of the result, however it is spelled.
+fn subject_of(metric: &str) -> String {
+    let spaced = normalise(metric).replace(['_', '-', '/'], " ");
+    match spaced.as_str() {
+        "risk score" => RISK_SCORE.to_owned(),
+        RECOMMENDATION => RECOMMENDATION.to_owned(),
+        _ => metric.to_owned(),
     }
 }
 
 /// The value that the finding states for a metric.
 fn value_of(finding: &ReceivedFinding, metric: &str) -> Option<Value> {
-    let (finding, metric) = (&finding.finding, normalise(metric));
+    let (finding, metric) = (&finding.finding, normalise(&subject_of(metric)));
     match metric.as_str() {
-        "risk_score" => finding.risk_score.map(|score| json!(score)),
+        RISK_SCORE => finding.risk_score.map(|score| json!(score)),
         "severity" => finding.severity.map(|severity| json!(severity)),
-        "recommendation" => finding.recommendation.as_ref().map(|words| json!(words)),
+        RECOMMENDATION => finding.recommendation.as_ref().map(|words| json!(words)),
         _ => {
             let estimate = finding
                 .estimates

@@ -13,7 +13,9 @@ use serde_json::Value;
 use super::dispute::{clause_disputes, dispute, replaced};
 use super::state::CaseState;
 use crate::rules::canonical::{Canonical, canonical, normalise};
-use crate::rules::conflict_type::{contested_clauses, recommendation_word};
+use crate::rules::conflict_type::{
+    RECOMMENDATION, RISK_SCORE, contested_clauses, recommendation_word,
+};
 use crate::rules::names;
 use crate::rules::size_budget::{self, CLAUSES_BYTES_MAX, json_bytes};
 
@@ -122,11 +124,6 @@ fn worded<'s>(state: &'s CaseState, policy: &Policy) -> Cow<'s, CaseState> {
         }),
     }
 }
-
-/// The subject of conflicts and challenges about the risk score.
-const RISK_SCORE: &str = "risk_score";
-/// The subject of conflicts and challenges about the recommendation.
-const RECOMMENDATION: &str = "recommendation";
 
 fn risk_score(state: &CaseState, policy: &Policy) -> Option<f64> {
     if let Some(dispute) = dispute(state, ConflictType::RiskScoreDisagreement, RISK_SCORE) {

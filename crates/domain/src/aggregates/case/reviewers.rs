@@ -138,11 +138,12 @@ pub(super) fn first_of_two(
     ))))
 }
 
-/// Whether two reviews ask for the same: gate, debate and action, and of overriding ones the value,
-/// or the words where there is none. Reasons may differ.
+/// Whether two reviews ask for the same: gate, debate and action, of overriding ones the value, or the words where there is none, and
+/// on what, where both say what they have seen. Reasons may differ.
 fn agree(one: &Review, other: &Review) -> bool {
-    let same =
-        (&one.gate, &one.debate_id, one.action) == (&other.gate, &other.debate_id, other.action);
+    let seen = one.digest.as_ref().zip(other.digest.as_ref());
+    let same = seen.is_none_or(|(one, other)| one == other)
+        && (&one.gate, &one.debate_id, one.action) == (&other.gate, &other.debate_id, other.action);
     if !same || one.action != ReviewAction::Override {
         return same;
     }

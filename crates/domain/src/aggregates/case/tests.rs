@@ -8,6 +8,7 @@ use crate::effect::Effect;
 use crate::fixtures::*;
 use crate::machine::Versioned;
 
+mod challenging;
 pub(crate) mod confirming;
 mod endings;
 pub(crate) mod flags;

@@ -34,6 +34,9 @@ pub(super) fn decide(
         (DebateInput::Open(opening), None) => open(context, opening),
         (DebateInput::Open(_), Some(_)) => Decision::Ignore(Ignored::AlreadyDone),
         (input, None) => Decision::Reject(unknown_debate(input)),
+        (input, Some(opened)) if is_of_other_case(opened, input) => {
+            Decision::Reject(of_other_case(opened))
+        }
         (DebateInput::Answer(answer), Some(opened)) => {
             decide_answer(state, opened, context, answer)
         }
@@ -52,6 +55,25 @@ pub(super) fn decide(
             None => decide_elapsed(state, opened, context, deadline),
         },
     }
+}
+
+/// Whether a message was sent in a case that the debate does not belong to: whoever reads its transcript would look for it in vain.
+fn is_of_other_case(opened: &DebateOpened, input: &DebateInput) -> bool {
+    let case = match input {
+        DebateInput::Answer(answer) => &answer.case_id,
+        DebateInput::Message(message) => &message.case_id,
+        _ => return false,
+    };
+    case.as_ref().is_some_and(|case| *case != opened.case_id)
+}
+
+/// The debate belongs to another case than the message.
+pub(super) fn of_other_case(opened: &DebateOpened) -> Fault {
+    Fault::invalid(
+        "/case_id",
+        format!("The debate belongs to the case {}.", opened.case_id),
+        "Send it in that case: the case is a part of the subject.",
+    )
 }
 
 /// The snapshot that a message refers to.
@@ -247,7 +269,7 @@ fn decide_answer(
         return Decision::Reject(fault);
     }
     if let Some(on) = OnLadder::new(state, opened, context) {
-        let revised = position::after(&state.positions, held, message, message.agrees());
+        let revised = position::after(opened, &state.positions, held, message, message.agrees());
         return escalation::answer(&on, message, held, &revised);
     }
     if let Some(reason) = unusable(state, message) {
@@ -317,7 +339,7 @@ fn received(
     held: &Position,
 ) -> ReceivedAnswer {
     let agrees = message.agrees();
-    let position = position::after(&state.round_positions, held, message, agrees);
+    let position = position::after(opened, &state.round_positions, held, message, agrees);
     ReceivedAnswer {
         agent_id: message.agent_id.clone(),
         message_id: message.message_id.clone(),

@@ -4,6 +4,7 @@ use concord_events::{DebateEvent, DebateOpened, Heard, OutcomeKnown, ProvedParty
 use concord_wire::payload::{OutcomeReport, Position};
 use concord_wire::{AgentId, ErrorCode, Fault};
 
+use super::decide::of_other_case;
 use super::input::OutcomeMessage;
 use super::state::DebateState;
 use super::verdicts::{domain_of, holds};
@@ -88,11 +89,7 @@ fn check_sender(
 ) -> Result<(), Fault> {
     let from = &message.agent_id;
     if message.case_id.as_ref() != Some(&opened.case_id) {
-        return Err(Fault::invalid(
-            "/case_id",
-            format!("The debate belongs to the case {}.", opened.case_id),
-            "Send the outcome in that case.",
-        ));
+        return Err(of_other_case(opened));
     }
     if state.positions.iter().any(|held| held.agent_id == *from) {
         return Err(Fault::new(

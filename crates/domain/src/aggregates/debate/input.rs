@@ -70,6 +70,8 @@ pub struct AnswerMessage {
     pub message_id: MessageId,
     /// SHA-256 of the message's payload.
     pub digest: String,
+    /// The case in which it was sent; none outside of cases.
+    pub case_id: Option<CaseId>,
     /// Sequence of the event whose question is answered, where the answer names the question.
     pub question_sequence: Option<u64>,
     /// The round that the answer says it belongs to.
@@ -110,6 +112,8 @@ pub struct LadderMessage {
     pub message_id: MessageId,
     /// SHA-256 of the message's payload.
     pub digest: String,
+    /// The case in which it was sent; none outside of cases.
+    pub case_id: Option<CaseId>,
     /// The payload.
     pub body: MessageBody,
     /// The snapshot of shared memory that the message refers to.

@@ -1,9 +1,11 @@
 //! The position of a party after its answer.
 
+use concord_events::DebateOpened;
 use concord_wire::payload::Position;
 
 use super::input::AnswerMessage;
 use crate::rules::canonical::normalise;
+use crate::rules::conflict_type::value_in_words;
 use crate::rules::size_budget::truncate::{self, Room};
 
 /// The position that the answer states, else the one of the peer it agrees with, else the one held
@@ -13,6 +15,7 @@ use crate::rules::size_budget::truncate::{self, Room};
 /// agrees with those, not with what a peer has moved to since then; so the order of arrival decides
 /// nothing.
 pub(super) fn after(
+    opened: &DebateOpened,
     positions: &[Position],
     held: &Position,
     message: &AnswerMessage,
@@ -26,7 +29,7 @@ pub(super) fn after(
     let (text, value) = match (&answer.revised_position, &answer.value) {
         (Some(text), Some(value)) => (truncate::words(text), Some(value.clone())),
         (None, Some(value)) => (truncate::words(&spoken(value)), Some(value.clone())),
-        (Some(text), None) => stated_in_words(positions, held, &truncate::words(text)),
+        (Some(text), None) => stated_in_words(opened, positions, held, &truncate::words(text)),
         (None, None) => {
             peer_agreed_with(positions, held, message, agrees).unwrap_or_else(|| unchanged(held))
         }
@@ -68,8 +71,9 @@ fn spoken(value: &serde_json::Value) -> String {
 }
 
 /// A position message in words only has the value of the position with the same words, if anyone
-/// holds one.
+/// holds one; else the value that the words state.
 fn stated_in_words(
+    opened: &DebateOpened,
     positions: &[Position],
     held: &Position,
     text: &str,
@@ -77,10 +81,9 @@ fn stated_in_words(
     let words = normalise(text);
     let same = |position: &&Position| normalise(&position.position) == words;
     let known = std::iter::once(held).chain(positions).find(same);
-    (
-        text.to_owned(),
-        known.and_then(|position| position.value.clone()),
-    )
+    let known = known.and_then(|position| position.value.clone());
+    let stated = || value_in_words(&opened.conflict, &opened.policy, text);
+    (text.to_owned(), known.or_else(stated))
 }
 
 /// The position of the peer named, or of the only peer position there is.

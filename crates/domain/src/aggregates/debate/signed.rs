@@ -1,9 +1,12 @@
 //! Whether the end of a debate says what a person has signed.
 
 use concord_wire::AgentId;
-use concord_wire::payload::{ConflictOutcome, Review, ReviewAction, RuledBy, Ruling, Signature};
+use concord_wire::payload::{
+    ConflictOutcome, Resolution, Review, ReviewAction, RuledBy, Ruling, Signature,
+};
 
 use super::{DebateState, escalation};
+use crate::rules::conflict_type::valued;
 use crate::rules::size_budget::truncate;
 
 /// The differences between the end of a debate and the signed ruling of this expert; `before` is the state of the debate before
@@ -28,14 +31,28 @@ pub(crate) fn ruling_differences(
         .opened
         .as_ref()
         .and_then(|opened| escalation::resolution(opened, &before.positions, expert, ruling).ok());
-    if chosen.is_none() || outcome.resolution != chosen {
+    if !chosen.is_some_and(|chosen| is_resolved_by(before, outcome, chosen)) {
         differences.push("the resolution is not the position that was signed".to_owned());
     }
     differences
 }
 
-/// The differences between the end of a debate at a gate and the signed review.
+/// Whether a debate ended with what was signed: with its words, and the value that was signed or that the words state. Earlier versions
+/// read none from the words.
+fn is_resolved_by(before: &DebateState, outcome: &ConflictOutcome, signed: Resolution) -> bool {
+    let Some(stored) = &outcome.resolution else {
+        return false;
+    };
+    *stored == signed
+        || before
+            .opened
+            .as_ref()
+            .is_some_and(|opened| *stored == valued(&opened.conflict, &opened.policy, signed))
+}
+
+/// The differences between the end of a debate at a gate and the signed review; `before` is the state of the debate before its end.
 pub(crate) fn review_differences(
+    before: &DebateState,
     outcome: &ConflictOutcome,
     reviewer: &AgentId,
     review: &Review,
@@ -51,7 +68,7 @@ pub(crate) fn review_differences(
         differences.push("who reviewed it, why and on what is not what was signed".to_owned());
     }
     let is_other = review.action == ReviewAction::Override
-        && outcome.resolution != Some(escalation::overriding(reviewer, review));
+        && !is_resolved_by(before, outcome, escalation::overriding(reviewer, review));
     if is_other {
         differences.push("the resolution is not the position that was signed".to_owned());
     }

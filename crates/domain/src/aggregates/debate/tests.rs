@@ -1,4 +1,5 @@
 use concord_events::CloseReason;
+use concord_wire::CaseId;
 use concord_wire::payload::{Answer, Conflict, ConflictType, SetAsideReason, Status};
 use concord_wire::policy::Policy;
 use serde_json::{Value, json};
@@ -75,6 +76,22 @@ fn story(at: At) -> DebateStory {
         assert_eq!(story.hears(&happened("e-due", 3 + ROUND), &due), "resolved");
     }
     story
+}
+
+#[test]
+fn an_answer_in_another_case_is_refused_with_the_right_one() {
+    for (case, expected) in [
+        (None, "answered"),
+        (Some("c-1"), "answered"),
+        (Some("c-2"), "refused: /case_id"),
+    ] {
+        let mut story = opened(scores(), policy());
+        let sent = AnswerMessage {
+            case_id: case.map(|case| CaseId::new(case).unwrap()),
+            ..given("ann", "m-1", "disagreement", no_answer())
+        };
+        assert_eq!(story.hears(&said("m-1", 1), &answers(sent)), expected);
+    }
 }
 
 #[test]

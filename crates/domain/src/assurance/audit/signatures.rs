@@ -89,7 +89,7 @@ impl Signatures {
             })),
             (_, Some(_)) => vec!["It has a signed ruling, and nobody ruled.".to_owned()],
             (Status::Confirmed | Status::Overridden | Status::Redebated, None) => {
-                self.end_at_gate(outcome, has_key)
+                self.end_at_gate(before, outcome, has_key)
             }
             _ => Vec::new(),
         };
@@ -126,12 +126,19 @@ impl Signatures {
         faults
     }
 
-    fn end_at_gate(&mut self, outcome: &ConflictOutcome, has_key: bool) -> Vec<String> {
+    fn end_at_gate(
+        &mut self,
+        before: Option<&DebateState>,
+        outcome: &ConflictOutcome,
+        has_key: bool,
+    ) -> Vec<String> {
         match (self.reviews.remove(&outcome.conflict_id), has_key) {
             (None, false) => Vec::new(),
             (None, true) => vec!["It names the key of a review that is not there.".to_owned()],
             (Some((by, review)), _) => {
-                let differences = review_differences(outcome, &by, &review);
+                let differences =
+                    before.map(|before| review_differences(before, outcome, &by, &review));
+                let differences = differences.unwrap_or_default();
                 differences.iter().map(|one| differs(&by, one)).collect()
             }
         }

@@ -37,6 +37,15 @@ impl ConflictRule for ClausePresence {
         }
     }
 
+    fn value_in_words(&self, _: &Policy, words: &str) -> Option<Value> {
+        let present = match normalise(words).as_str() {
+            "present" | "found" | "referenced as present" | "yes" => true,
+            "not found" | "not present" | "absent" | "missing" | "no" => false,
+            _ => return None,
+        };
+        Some(json!(present))
+    }
+
     /// "Not found" is the more cautious one: nobody should rely on a clause that one reader did not
     /// find.
     fn compare_caution(&self, _: &Policy, a: &Value, b: &Value) -> Option<Ordering> {

@@ -8,8 +8,11 @@ use concord_wire::payload::{ConflictType, Position};
 use concord_wire::policy::{NameKind, Policy};
 use serde_json::{Value, json};
 
-use super::{ConflictRule, Found, Held, compared};
+use super::{ConflictRule, Found, Held, RECOMMENDATION, compared};
 use crate::rules::canonical::{Canonical, normalise};
+
+/// What is longer is no recommendation but a text.
+const WORDS_BYTES_MAX: usize = 200;
 
 /// Opposing recommendations.
 pub(super) struct Recommendation;
@@ -45,7 +48,7 @@ impl ConflictRule for Recommendation {
         offer(Found {
             kind: ConflictType::RecommendationConflict,
             topic,
-            subject: "recommendation".into(),
+            subject: RECOMMENDATION.into(),
             stake: 1.0,
             held: positions.collect(),
         });
@@ -61,6 +64,11 @@ impl ConflictRule for Recommendation {
             Canonical::Text(words) => Canonical::Text(word(policy, &words)),
             other => other,
         }
+    }
+
+    fn value_in_words(&self, policy: &Policy, words: &str) -> Option<Value> {
+        let word = word(policy, words);
+        (!word.is_empty() && word.len() <= WORDS_BYTES_MAX).then(|| json!(word))
     }
 
     /// The more cautious one stands earlier in the policy's `caution_order`.

@@ -7,7 +7,7 @@ use concord_wire::payload::ConflictType;
 use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
-use super::{ConflictRule, Found, HIGHEST_IS_CAUTIOUS, Held};
+use super::{ConflictRule, Found, HIGHEST_IS_CAUTIOUS, Held, RISK_SCORE};
 
 /// Risk scores further apart than the policy allows.
 pub(super) struct RiskScore;
@@ -50,7 +50,7 @@ impl ConflictRule for RiskScore {
         offer(Found {
             kind: ConflictType::RiskScoreDisagreement,
             topic: format!("Risk score spread: {low}-{high}"),
-            subject: "risk_score".into(),
+            subject: RISK_SCORE.into(),
             stake: 0.5 + spread / 200.0,
             held: positions.collect(),
         });
@@ -58,6 +58,16 @@ impl ConflictRule for RiskScore {
 
     fn is_about_the_result(&self) -> bool {
         true
+    }
+
+    /// The one number in them, where it can be a score.
+    fn value_in_words(&self, _: &Policy, words: &str) -> Option<Value> {
+        let is_of_number = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
+        let parts = words.split(|c: char| !is_of_number(c));
+        let mut numbers = parts.filter(|part| part.bytes().any(|b| b.is_ascii_digit()));
+        let one: f64 = numbers.next()?.trim_end_matches('.').parse().ok()?;
+        let is_score = numbers.next().is_none() && (0.0..=100.0).contains(&one);
+        is_score.then(|| json!(one))
     }
 
     /// The higher score is the more cautious one.

@@ -46,6 +46,15 @@ impl ConflictRule for SeverityOfTopic {
             .for_each(offer);
     }
 
+    /// As they are stated: the severity, or the topic and the severity.
+    fn value_in_words(&self, _: &Policy, words: &str) -> Option<Value> {
+        let stated = words
+            .rsplit_once(':')
+            .map_or(words, |(_, severity)| severity);
+        let stated = json!(normalise(stated));
+        (rank(&stated) > 0).then_some(stated)
+    }
+
     /// The more serious severity is the more cautious one.
     fn compare_caution(&self, _: &Policy, a: &Value, b: &Value) -> Option<Ordering> {
         Some(rank(a).cmp(&rank(b)))

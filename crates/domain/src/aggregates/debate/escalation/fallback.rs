@@ -15,6 +15,7 @@ use super::{OnLadder, brief, named};
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
 use crate::aggregates::debate::verdicts;
 use crate::machine::{Decision, Ignored};
+use crate::rules::conflict_type::valued;
 use crate::rules::conservative;
 use crate::rules::size_budget::truncate;
 
@@ -119,10 +120,13 @@ fn wanted(opened: &DebateOpened, positions: &[BriefedPosition]) -> Option<Resolu
             .any(|held| verdicts::holds(opened, held, &position, value.as_ref()))
     };
     let held = positions.iter().find(is_held).map(as_resolution);
-    Some(held.unwrap_or_else(|| Resolution {
-        position: position.clone(),
-        value: value.clone(),
-        supporters: vec![terms.challenger.clone()],
+    Some(held.unwrap_or_else(|| {
+        let own = Resolution {
+            position: position.clone(),
+            value: value.clone(),
+            supporters: vec![terms.challenger.clone()],
+        };
+        valued(&opened.conflict, &opened.policy, own)
     }))
 }
 
@@ -203,7 +207,11 @@ pub(in crate::aggregates::debate) fn reviewed(
     let (status, resolution) = match review.action {
         ReviewAction::Confirm => (Status::Confirmed, provisional.resolution.clone()),
         ReviewAction::Redebate => (Status::Redebated, provisional.resolution.clone()),
-        ReviewAction::Override => (Status::Overridden, Some(overriding(by, review))),
+        ReviewAction::Override => {
+            let (conflict, policy) = (&on.opened.conflict, &on.opened.policy);
+            let resolution = valued(conflict, policy, overriding(by, review));
+            (Status::Overridden, Some(resolution))
+        }
         ReviewAction::Pass => {
             return Decision::Reject(Fault::invalid(
                 "/payload/action",

@@ -16,6 +16,7 @@ use crate::aggregates::debate::input::LadderMessage;
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
 use crate::aggregates::person::{Act, Signed};
 use crate::machine::{Decision, Ignored};
+use crate::rules::conflict_type::valued;
 use crate::rules::size_budget::truncate;
 
 type DebateDecision = Decision<DebateEvent>;
@@ -123,7 +124,7 @@ pub(super) fn ruling(
     }
     let positions = &on.state.positions;
     let resolution = match resolution(on.opened, positions, &message.agent_id, ruling) {
-        Ok(resolution) => resolution,
+        Ok(resolution) => valued(&on.opened.conflict, &on.opened.policy, resolution),
         Err(fault) => return Decision::Reject(fault),
     };
     let ruled = RuledBy {

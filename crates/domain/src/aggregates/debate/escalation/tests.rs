@@ -124,6 +124,7 @@ fn says(from: &str, id: &str, body: MessageBody) -> DebateInput {
         agent_id: agent(from),
         message_id: message(id),
         digest: format!("{body:?}"),
+        case_id: None,
         body,
         snapshot: None,
         sender: authority(from, &[Role::Arbiter]),

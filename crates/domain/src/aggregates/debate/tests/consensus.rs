@@ -115,6 +115,25 @@ const THREE: [(&str, &[(&str, &str)], Status, i32); 11] = [
     ),
 ];
 
+/// The specification's answers state a position in words.
+#[test]
+fn a_position_in_words_counts_as_the_value_that_it_states() {
+    let in_words = |from: &str, place: usize, words: &str| {
+        let answer = Answer {
+            revised_position: Some(words.to_owned()),
+            ..no_answer()
+        };
+        answers(given(from, &format!("m-{place}"), "revision", answer))
+    };
+    let words = ["Risk score: 50", "50", "risk score 50"];
+    let said = ["ann", "ben", "cyd"].into_iter().zip(words).enumerate();
+    let said = said.map(|(place, (from, words))| in_words(from, place, words));
+    assert_eq!(
+        ended(&three(), policy(), said.collect()),
+        (Discussion, Some(json!(50.0)))
+    );
+}
+
 #[test]
 fn between_three_parties() {
     for (what, given, status, value) in THREE {

@@ -20,6 +20,7 @@ fn says(from: &str, id: &str, snapshot: Option<Snapshot>, body: MessageBody) -> 
         agent_id: agent(from),
         message_id: message(id),
         digest: format!("{from} {body:?}"),
+        case_id: None,
         body,
         snapshot,
         sender: Default::default(),

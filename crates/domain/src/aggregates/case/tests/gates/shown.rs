@@ -76,6 +76,30 @@ fn a_review_of_something_else_than_what_stands_is_refused_with_what_changed() {
     );
 }
 
+/// Between two reviews the decision may change: then the second one is a first one again.
+#[test]
+fn two_reviewers_must_have_seen_the_same() {
+    let mut rules = policy();
+    rules.ladder.reviewers_min = 2;
+    rules.ladder.digest_required = true;
+    let (mut story, debate) = at_gate(rules);
+    ends(&mut story, "e-2", &debate, Status::Confirmed);
+    let passes = |story: &mut Story<CaseMachine>, by: &str, id: &str| {
+        let now = digest_of_shown(story.state(), None);
+        let pass = reviews(by, id, "valuation", ReviewAction::Pass, None);
+        story.hears(&said(id, 70), &seen(pass, now))
+    };
+    assert_eq!(passes(&mut story, "gail", "g-1"), "review_recorded");
+    story.hears(
+        &said("m-c2", 71),
+        &challenges("strategy", "m-c2", "finance"),
+    );
+    let challenge = story.state().debated.last().unwrap().conflict_id.clone();
+    ends(&mut story, "e-3", &challenge, Status::Confirmed);
+    assert_eq!(passes(&mut story, "hal", "g-2"), "review_recorded");
+    assert_eq!(passes(&mut story, "gail", "g-3"), "gate_passed");
+}
+
 #[test]
 fn the_policy_may_ask_for_the_digest() {
     let mut rules = policy();

@@ -1,0 +1,72 @@
+//! What a challenge disputes: what the finding says, under the name that it has in the result.
+
+use concord_events::CaseEvent;
+use concord_wire::payload::{Challenge, Conflict};
+use serde_json::{Value, json};
+
+use super::gates::challenges;
+use crate::aggregates::case::{CaseInput, CaseMachine};
+use crate::fixtures::*;
+
+/// A case in which finance has stated a risk of 86; what it says to a challenge of strategy.
+fn challenged(change: impl FnOnce(&mut Challenge)) -> Result<Conflict, String> {
+    let mut story = Story::<CaseMachine>::of("c-1");
+    let request = open_request(&["finance", "strategy"], policy());
+    story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request)));
+    let stated = json!({ "risk_score": 86 });
+    story.hears(&said("m-1", 1), &finding("finance", "m-1", stated));
+    let mut input = challenges("strategy", "m-c", "finance");
+    let CaseInput::Challenge(received) = &mut input else {
+        panic!("a challenge");
+    };
+    change(&mut received.challenge);
+    let heard = story.hears(&said("m-c", 2), &input);
+    match &story.last().event {
+        CaseEvent::Challenged(challenged) => Ok(challenged.asked.conflict.clone()),
+        _ => Err(heard),
+    }
+}
+
+fn values(conflict: &Conflict) -> Vec<Value> {
+    let values = conflict.positions.iter().map(|one| one.value.clone());
+    values.map(Option::unwrap_or_default).collect()
+}
+
+#[test]
+fn nobody_says_of_a_finding_what_it_does_not_say() {
+    for (quoted, expected) in [
+        (None, Ok(())),
+        (Some(json!(86)), Ok(())),
+        (Some(json!("86")), Ok(())),
+        (Some(json!(10)), Err("refused: /payload/challenged_value")),
+    ] {
+        let heard = challenged(|challenge| challenge.challenged_value = quoted.clone());
+        let heard = heard.map(|conflict| assert_eq!(values(&conflict), [json!(86.0), json!(70)]));
+        assert_eq!(heard, expected.map_err(str::to_owned), "{quoted:?}");
+    }
+}
+
+#[test]
+fn what_is_disputed_has_the_name_that_it_has_in_the_result() {
+    for (metric, subject) in [
+        ("risk_score", "risk_score"),
+        ("Risk Score", "risk_score"),
+        ("risk-score", "risk_score"),
+        ("operating-margin", "operating-margin"),
+    ] {
+        let conflict = challenged(|challenge| challenge.metric = Some(metric.into())).unwrap();
+        assert_eq!(conflict.subject, subject);
+    }
+}
+
+#[test]
+fn a_position_in_words_has_the_value_that_it_states() {
+    let in_words = |challenge: &mut Challenge| {
+        challenge.value = None;
+        challenge.position = Some("Risk score: 30".into());
+    };
+    let conflict = challenged(in_words).unwrap();
+    assert_eq!(values(&conflict), [json!(86.0), json!(30.0)]);
+    let doubted = challenged(|challenge| challenge.value = None).unwrap();
+    assert_eq!(values(&doubted), [json!(86.0), Value::Null]);
+}
