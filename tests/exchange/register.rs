@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_nats::Client;
 use concord_testkit::{Message, TestInstallation, event_data, message_bodies, settled};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 use tokio::time::interval;
 
@@ -91,6 +92,58 @@ async fn an_agent_registers_itself_is_watched_by_its_heartbeats_and_leaves() {
     settled(client, PATIENCE).await.unwrap();
     check_announcements(client).await;
     installation.holds(PATIENCE).await;
+}
+
+/// Heartbeats of an agent, until something else has happened.
+async fn beats_until<T>(client: &Client, agents: &[String], until: impl Future<Output = T>) -> T {
+    let beating = async {
+        let mut every = interval(Duration::from_millis(100));
+        loop {
+            every.tick().await;
+            for agent in agents {
+                let subject = format!("concord.v1.beat.{agent}");
+                client.publish(subject, "{}".into()).await.unwrap();
+            }
+        }
+    };
+    tokio::select! {
+        done = until => done,
+        () = beating => unreachable!("it beats for ever"),
+    }
+}
+
+/// Who was frozen, or had no connection, has not heard the others: nobody is gone because of that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_coordinator_that_was_frozen_takes_nobody_for_gone_who_was_there() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let agents = names(["ann", "ben", "cyd", "dan", "eve"]);
+    let register = async |agent: &str| {
+        let card = card(agent, &json!({ "heartbeat_ms": 400 }));
+        let registration = to_coordinator(agent, "register_agent", card);
+        assert_eq!(change_by(client, &registration).await, "joined");
+    };
+    let [zoe] = names(["zoe"]);
+    beats_until(client, &agents, async {
+        for agent in &agents {
+            register(agent).await;
+        }
+        installation.freeze(Service::Coordinator, 0).unwrap();
+        // What is sent meanwhile, heartbeats too, waits in the frozen process.
+        let mut sent = interval(Duration::from_millis(100));
+        for _ in 0..30 {
+            sent.tick().await;
+        }
+        installation.thaw(Service::Coordinator, 0).unwrap();
+        register(&zoe).await;
+        // It sends no heartbeats, so that it is missed, and everybody else has been looked at as well by then.
+        wait_for_status(&installation, &zoe, Some("unavailable")).await;
+    })
+    .await;
+    let told = message_bodies(client, "concord.v1.msg._.coordinator._all.status");
+    let told = told.await.unwrap();
+    let gone: Vec<&Value> = told.iter().map(|one| &one["payload"]["agent_id"]).collect();
+    assert_eq!(gone, [&json!(zoe)], "{told:#?}");
 }
 
 /// Messages of eve that the register refuses, each with the code of the error and the place that it names.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use concord_domain::aggregates::agent::liveness::{Heartbeats, conclude};
 use concord_domain::aggregates::agent::{AgentInput, AgentMachine, AgentState};
@@ -20,6 +20,12 @@ use crate::silence::{retry_due, store};
 /// How often it is looked who has missed heartbeats. Fine enough for the shortest interval that a card can state.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
+/// A look that comes so much later than the one before may come from a process that was frozen, or whose clock was set: heartbeats of that
+/// time may still wait to be read.
+const GAP_MAX: Duration = Duration::from_secs(1);
+/// When storing what a look has found takes longer, the others are looked at again.
+const STORING_MAX: Duration = Duration::from_secs(1);
+
 /// What this replica has heard of each registered agent.
 pub(crate) type Beats = Arc<Mutex<BTreeMap<AgentId, Heartbeats>>>;
 
@@ -29,6 +35,33 @@ pub(crate) struct Liveness {
     agents: Arc<Aggregates<AgentMachine, NatsPorts>>,
     directory: Arc<Directory>,
     beats: Beats,
+    last: Mutex<LastLook>,
+}
+
+/// The end of the last look.
+struct LastLook {
+    ended: Instant,
+    ended_at: Timestamp,
+    /// How often this process had connected to the broker by then; none while it had no connection.
+    connects: Option<u64>,
+}
+
+impl LastLook {
+    fn now(runner: &ServiceRunner) -> Self {
+        let broker = &runner.broker;
+        Self {
+            ended: Instant::now(),
+            ended_at: clock::now(),
+            connects: broker.is_connected().then(|| broker.connects()),
+        }
+    }
+
+    /// Whether every heartbeat since then has been heard, as far as this process can know.
+    fn has_heard_since(&self, now: &Self) -> bool {
+        let gap = now.ended.duration_since(self.ended);
+        let by_clock = Duration::from_millis(now.ended_at.millis_since(self.ended_at));
+        gap.max(by_clock) < GAP_MAX && now.connects.is_some() && now.connects == self.connects
+    }
 }
 
 impl Liveness {
@@ -51,6 +84,7 @@ impl Liveness {
             agents,
             directory,
             beats: Arc::clone(&beats),
+            last: Mutex::new(LastLook::now(&runner)),
         };
         runner.spawn(async move {
             let mut look = tokio::time::interval(LOOK_INTERVAL);
@@ -91,12 +125,17 @@ impl Liveness {
 
     /// Looks at every agent once.
     async fn check_agents(&self) {
-        let now = clock::now();
+        let look = LastLook::now(&self.runner);
+        let now = look.ended_at;
+        let has_heard = self.last_look().has_heard_since(&look);
         let mut changes = Vec::new();
         let mut left = std::mem::take(&mut *self.beats());
         let mut kept = BTreeMap::new();
         self.directory.each(|agent, state| {
             let mut heard = left.remove(agent).unwrap_or_else(|| Heartbeats::none(now));
+            if !has_heard {
+                heard.listen_anew(now);
+            }
             if let Some((status, why)) = conclude(state, &heard, now) {
                 heard.changed_at = Some(now);
                 changes.push((agent.clone(), status, why));
@@ -112,8 +151,17 @@ impl Liveness {
                 why,
             };
             store(&self.runner, &self.agents, id, input).await;
+            // By then others may have been heard of. They are looked at again.
+            if look.ended.elapsed() > STORING_MAX {
+                break;
+            }
         }
         retry_due(&self.runner, &self.agents, &self.directory).await;
+        *self.last_look() = LastLook::now(&self.runner);
+    }
+
+    fn last_look(&self) -> std::sync::MutexGuard<'_, LastLook> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -21,6 +21,7 @@ mod unavailable;
 pub mod wire_preferences;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_nats::Subject;
 use async_nats::jetstream::{self, AckKind, context::ContextBuilder};
@@ -101,6 +102,11 @@ impl Broker {
     /// Whether there is a connection at this moment.
     pub fn is_connected(&self) -> bool {
         self.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    /// How often this process has connected to the broker.
+    pub fn connects(&self) -> u64 {
+        self.client.statistics().connects.load(Ordering::Relaxed)
     }
 
     /// The subjects of this installation.

@@ -10,7 +10,6 @@
 //! has received and nobody has looked at would be delivered again.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::AckKind;
@@ -180,16 +179,11 @@ impl Pull {
 
     /// Forgets what was asked for where the broker does not know of it any more.
     fn look(&mut self) {
-        if self.connects != self.connects_now() || Instant::now() > self.silent_at {
+        if self.connects != self.broker.connects() || Instant::now() > self.silent_at {
             self.asked = 0;
             self.expires = EXPIRES;
             self.silent_at = Instant::now();
         }
-    }
-
-    fn connects_now(&self) -> u64 {
-        let statistics = self.broker.client.statistics();
-        statistics.connects.load(Ordering::Relaxed)
     }
 
     /// The message that was received last, when there is room for its bytes. It waits here where this is not waited for.
@@ -215,7 +209,7 @@ impl Pull {
         self.silent_at = self
             .silent_at
             .max(Instant::now() + self.expires + SILENCE_MAX);
-        self.connects = self.connects_now();
+        self.connects = self.broker.connects();
         let bytes_max = bytes_max(&self.broker);
         let request = json!({ "batch": more, "max_bytes": bytes_max, "expires": expires });
         let (subject, inbox) = (self.subject.clone(), self.inbox.clone());

@@ -6,7 +6,6 @@
 //! looked at by another way: the broker's answer to a request for one message is JSON. What cannot be parsed is refused
 //! like any other bad message, and then deleted, because whoever reads the transcript would meet it again.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
@@ -31,13 +30,13 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Looks at what was delivered by `consumer` whenever the connection was lost, until the service stops.
 pub(crate) async fn watch(runner: ServiceRunner, consumer: PullConsumer) {
-    let mut seen = connections(&runner);
+    let mut seen = runner.broker.connects();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_INTERVAL) => {}
             () = runner.stop.cancelled() => return,
         }
-        let now = connections(&runner);
+        let now = runner.broker.connects();
         if now == seen || !runner.broker.is_connected() {
             continue;
         }
@@ -56,15 +55,6 @@ pub(crate) fn concerns(runner: &ServiceRunner, consumer: &PullConsumer) -> bool 
     lanes
         .into_iter()
         .any(|lane| runner.broker.layout.stream_name(lane) == consumer.stream)
-}
-
-fn connections(runner: &ServiceRunner) -> u64 {
-    runner
-        .broker
-        .client
-        .statistics()
-        .connects
-        .load(Ordering::Relaxed)
 }
 
 async fn look(runner: &ServiceRunner, consumer: &PullConsumer) -> Result<(), AnyError> {

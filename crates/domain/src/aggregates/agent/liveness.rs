@@ -2,7 +2,8 @@
 //!
 //! Heartbeats are not stored: every replica of the coordinator receives all of them, and what one
 //! replica concludes becomes an event, once. A replica that has just started has received nothing
-//! yet, so it counts from its own start: it is late rather than wrong.
+//! yet, so it counts from its own start: it is late rather than wrong. So does one that may have
+//! missed some, because it was frozen or had lost its connection.
 
 use concord_wire::Timestamp;
 use concord_wire::payload::AgentStatus;
@@ -37,6 +38,11 @@ impl Heartbeats {
             listening_since: now,
             changed_at: None,
         }
+    }
+
+    /// Some may have been missed until now: what is missing from now on counts.
+    pub fn listen_anew(&mut self, now: Timestamp) {
+        self.listening_since = now;
     }
 
     /// Takes a heartbeat into account.
@@ -200,8 +206,11 @@ mod tests {
     #[test]
     fn a_replica_that_has_just_started_waits_before_it_judges() {
         let agent = registered(Some(1_000), Available, 0);
-        let fresh = Heartbeats::none(after(100_000));
-        assert_eq!(conclude(&agent, &fresh, after(103_000)), None);
-        assert!(conclude(&agent, &fresh, after(103_001)).is_some());
+        let mut frozen = heard(Some((50_000, Available)));
+        frozen.listen_anew(after(100_000));
+        for heard in [Heartbeats::none(after(100_000)), frozen] {
+            assert_eq!(conclude(&agent, &heard, after(103_000)), None);
+            assert!(conclude(&agent, &heard, after(103_001)).is_some());
+        }
     }
 }
