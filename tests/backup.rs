@@ -11,6 +11,7 @@ use concord_testkit::{
 };
 use concord_wire::CaseId;
 use concord_wire::subject::Service;
+use futures::TryStreamExt;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -93,6 +94,49 @@ async fn a_system_at_work_is_copied_and_goes_on_in_an_empty_broker() {
 }
 
 /// The configuration of the stream of events.
+/// How many consumers hand nothing over at present.
+async fn paused(client: &async_nats::Client) -> usize {
+    let context = async_nats::jetstream::new(client.clone());
+    let mut paused = 0;
+    for stream in ["CONCORD_EVENTS", "CONCORD_MESSAGES"] {
+        let stream = context.get_stream(stream).await.unwrap();
+        let all: Vec<_> = stream.consumers().try_collect().await.unwrap();
+        paused += all.iter().filter(|info| info.paused).count();
+    }
+    paused
+}
+
+/// The services go on at once, however a backup is ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_that_is_ended_leaves_nothing_paused() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let folder = tempfile::tempdir().unwrap();
+    let program = programs_of(&["concord-cli"]).join("concord");
+    // It is soon over, so that it may have to be tried again.
+    for attempt in 0..50 {
+        let copy = text(&folder.path().join(attempt.to_string()));
+        let mut backup = command(&program);
+        backup.args(["--server", installation.server_url(), "backup", &copy]);
+        let mut backup = backup.spawn().unwrap();
+        let pid = backup.id().expect("it runs").to_string();
+        let mut is_ended = false;
+        while backup.try_wait().unwrap().is_none() && !is_ended {
+            if paused(client).await > 0 {
+                let killed = command("kill").args(["-TERM", &pid]).status().await;
+                is_ended = killed.unwrap().success();
+            }
+        }
+        let ended = backup.wait().await.unwrap();
+        assert_eq!(paused(client).await, 0);
+        if is_ended && !ended.success() {
+            assert_eq!(ended.code(), Some(1));
+            return;
+        }
+    }
+    panic!("it was never ended while anything was paused");
+}
+
 async fn events(client: &async_nats::Client) -> Config {
     let context = async_nats::jetstream::new(client.clone());
     let stream = context.get_stream("CONCORD_EVENTS").await.unwrap();

@@ -109,6 +109,16 @@ async fn a_limit_that_is_too_small_is_refused_with_the_least() {
     assert!(said.contains("at least 100000000"), "{said}");
 }
 
+/// Everywhere else 0 is no limit. Here everything would be given up before it is tried.
+#[tokio::test]
+async fn no_tries_at_all_are_refused() {
+    let program = programs_of(&["concord-coordinator"]).join("concord-coordinator");
+    let mut command = command(program);
+    let refused = finish(command.args(["--check-config", "--set", "work.deliveries_max=0"]));
+    let said = refused.await.refused(64);
+    assert!(said.contains("work.deliveries_max"), "{said}");
+}
+
 /// A stream that cannot be asked, as while its copies elect a leader, says nothing about what is in it.
 #[tokio::test]
 async fn what_the_broker_cannot_look_up_is_not_taken_for_missing() {

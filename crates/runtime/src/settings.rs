@@ -190,6 +190,25 @@ impl Default for WorkSettings {
     }
 }
 
+impl WorkSettings {
+    /// Refuses what nothing could be done with.
+    pub fn check(&self) -> Result<(), Error> {
+        for (key, value) in [
+            ("work.deliveries_max", self.deliveries_max),
+            ("work.ack_wait_ms", self.ack_wait_ms),
+            ("work.in_flight_max", self.in_flight_max as u64),
+        ] {
+            if value == 0 {
+                return Err(Error::Value {
+                    key: key.into(),
+                    message: "It must be at least 1: with 0 nothing would be worked on".into(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Where settings come from, besides the defaults.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {

@@ -3,7 +3,7 @@
 use concord_events::subject::{SystemFilters, SystemSubject, matches};
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
-use concord_runtime::event_store::archived::{Archived, ArchivedMessages};
+use concord_runtime::event_store::archived::{Archived, ArchivedMessages, ArchivedPart};
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::{Broker, Consistency, EventStore, Since};
 use concord_wire::subject::SubjectSpace;
@@ -11,6 +11,7 @@ use concord_wire::{CaseId, Token};
 
 use crate::shared::case_file::unknown;
 use crate::shared::failure::Failure;
+use crate::shared::output;
 use crate::shared::stream_reader::{Scope, StreamMessage};
 
 /// The aggregates that go to the archive with their cases.
@@ -49,6 +50,11 @@ impl<'a> ArchiveReader<'a> {
                     "a part of what was stored is in the archive; name it with --archive LOCATION, as the services' setting \
                      storage.archive says",
                 ));
+            }
+            if is_of_all(scope) && Archived::read(broker).await?.purged() > 0 {
+                output::complain(
+                    "a part of what was stored is in the archive and not shown; name it with --archive LOCATION",
+                );
             }
             return Ok(nothing);
         };
@@ -91,6 +97,11 @@ impl<'a> ArchiveReader<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether all aggregates of a kind are to be read, archived ones among them.
+fn is_of_all(scope: &Scope) -> bool {
+    scope.stream == StreamKind::Events && matches!(scope.archived, ArchivedPart::All)
 }
 
 fn may_be_archived(scope: &Scope, subjects: &SubjectSpace) -> bool {

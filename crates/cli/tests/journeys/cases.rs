@@ -34,6 +34,33 @@ async fn a_case_is_opened_awaited_and_looked_at() {
     }
 }
 
+/// Whoever waits for a decision or watches is told that there will be none.
+#[tokio::test]
+async fn a_case_that_is_cancelled_ends_waiting_and_watching() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let session = Session::new(installation.server_url());
+    // Nobody answers.
+    let request = case("c-9", &["zoe"]).to_string();
+    let waiting = session.with_input("case open - --wait", &request);
+    let watching = async {
+        let opened = concord_testkit::wait_for("the case", COMMAND_MAX, async || {
+            let shown = session.run("case show c-9").await;
+            shown.out.contains("zoe").then_some(()).ok_or(shown.out)
+        });
+        opened.await;
+        let cancel = "case cancel c-9 --by eva --why off";
+        let watching = session.run("case watch c-9 --from-start");
+        let (watched, cancelled) = tokio::join!(watching, session.run(cancel));
+        cancelled.good();
+        watched.good()
+    };
+    let (waited, watched) = tokio::join!(waiting, watching);
+    let said = waited.refused(1);
+    assert!(said.contains("was cancelled"), "{said}");
+    assert!(watched.contains("cancelled"), "{watched}");
+    session.run("case watch c-9").await.good();
+}
+
 /// Opens a case and waits for its decision, which is returned.
 async fn opened(session: &Session) -> Value {
     let request = case("c-1", &PANEL).to_string();

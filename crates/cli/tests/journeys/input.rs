@@ -40,6 +40,9 @@ async fn a_wrong_command_line_is_code_2() {
             "--capacity",
             "0",
         ],
+        &[
+            "person", "register", "eva", "--role", "operator", "--domain", "tax",
+        ],
         &["person", "suspend", "eva"],
         &["expert", "register", "eva"],
         &["queue", "next"],

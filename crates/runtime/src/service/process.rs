@@ -106,7 +106,9 @@ pub fn main<R: Run>() -> ExitCode {
             Err(error) => fail(1, &error),
         };
     }
-    let consistent = settings.broker.check().and(settings.storage.check());
+    let consistent = (settings.broker.check())
+        .and(settings.storage.check())
+        .and(settings.work.check());
     if let Err(error) = consistent {
         return fail(EXIT_SETTINGS, &error);
     }

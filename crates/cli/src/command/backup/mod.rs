@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use concord_events::topology::{Layout, StreamKind};
 use concord_runtime::Broker;
+use concord_runtime::service::shutdown;
 
 use crate::command::audit;
 use crate::shared::args::JsonArg;
@@ -70,10 +71,13 @@ fn streams(layout: &Layout) -> Vec<String> {
 pub(crate) async fn run(connection: &ConnectionArgs, args: &BackupArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     directory::prepare(&args.directory)?;
-    let paused = pause::Paused::begin(&broker, Duration::from_secs(args.pause_max)).await?;
+    // Asked before anything is paused, so that whatever is paused goes on.
+    let asked = shutdown::on_signal()
+        .map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))?;
+    let paused = pause::Paused::of(&broker, Duration::from_secs(args.pause_max)).await?;
     let copied = tokio::select! {
         copied = copy(&broker, &paused, args) => copied,
-        _ = tokio::signal::ctrl_c() => Err(Failure::failed("interrupted; the copy is not complete, and the services go on")),
+        () = asked.cancelled() => Err(Failure::failed("interrupted; the copy is not complete, and the services go on")),
     };
     // Whatever has happened, and before anything is said.
     let resumed = paused.end().await;
@@ -88,6 +92,7 @@ async fn copy(
     paused: &pause::Paused<'_>,
     args: &BackupArgs,
 ) -> Result<Manifest, Failure> {
+    paused.renew().await?;
     // Everything up to this head is in the copy.
     let head = audit::latest_head(broker).await?;
     if let Some(head) = &head {

@@ -25,7 +25,8 @@ pub(super) struct Paused<'b> {
 }
 
 impl<'b> Paused<'b> {
-    pub(super) async fn begin(broker: &'b Broker, for_at_most: Duration) -> Result<Self, Failure> {
+    /// Those that there are. None is paused before [`Paused::renew`].
+    pub(super) async fn of(broker: &'b Broker, for_at_most: Duration) -> Result<Self, Failure> {
         let mut consumers = Vec::new();
         for kind in StreamKind::ALL {
             let stream = broker.layout.stream_name(kind);
@@ -33,19 +34,14 @@ impl<'b> Paused<'b> {
             let durable = infos.filter(|info| info.config.durable_name.is_some());
             consumers.extend(durable.map(|info| (stream.clone(), info.name)));
         }
-        let paused = Self {
+        Ok(Self {
             broker,
             for_at_most,
             consumers,
-        };
-        if let Err(failure) = paused.renew().await {
-            paused.end().await?;
-            return Err(failure);
-        }
-        Ok(paused)
+        })
     }
 
-    /// Begins the time anew.
+    /// Pauses all, or begins the time anew.
     pub(super) async fn renew(&self) -> Result<(), Failure> {
         let millis = u64::try_from(self.for_at_most.as_millis()).unwrap_or(u64::MAX);
         let until = clock::now().plus_millis(millis);

@@ -114,13 +114,22 @@ pub(crate) fn malformed(name: &str, fault: &Fault) -> Failure {
     ))
 }
 
+/// How the subject of the event ends that says that a case was cancelled.
+const CANCELLED: &str = ".cancelled";
+/// The events with which a case ends.
+pub(super) const ENDS: [&str; 2] = ["decided", "cancelled"];
+
 /// Waits for the decision of a case.
 async fn decided(broker: &Broker, case: &CaseId, limit: Duration) -> Result<(), Failure> {
-    let query = EventQuery::of(Aggregate::Case, &case.token()).named(&["decided"]);
+    let query = EventQuery::of(Aggregate::Case, &case.token()).named(&ENDS);
     let source = EventSource::new(broker).await?;
     let mut decisions = source.follow(&query).await?;
     match tokio::time::timeout(limit, decisions.next()).await {
-        Ok(Some(decision)) => decision.map(|_| ()),
+        Ok(Some(Err(failure))) => Err(failure),
+        Ok(Some(Ok(end))) if end.subject.ends_with(CANCELLED) => Err(Failure::failed(format!(
+            "case {case} was cancelled; `concord case show {case}` says by whom and why"
+        ))),
+        Ok(Some(Ok(_))) => Ok(()),
         Ok(None) => Err(Failure::unavailable(
             "the broker has gone; see `concord doctor`",
         )),

@@ -14,14 +14,16 @@ use futures::StreamExt;
 use futures::stream::select_all;
 
 use crate::command::case::event_line::EventLine;
+use crate::command::case::open::ENDS;
 use crate::command::case::polled::Polled;
+use crate::command::case::show::phase_name;
 use crate::shared::args::JsonArg;
 use crate::shared::args::case_id;
 use crate::shared::case_file;
 use crate::shared::case_file::unknown;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
-use crate::shared::output::{self, FAINT, styled};
+use crate::shared::output;
 use crate::shared::stream_reader::{self, Scope, StreamMessage};
 
 /// Arguments of `concord case watch`.
@@ -29,7 +31,7 @@ use crate::shared::stream_reader::{self, Scope, StreamMessage};
 #[command(after_help = "\
 Examples:
   concord case watch                       every case, until Ctrl-C
-  concord case watch c-42 --from-start     one case, until it is decided
+  concord case watch c-42 --from-start     one case, until it is decided or cancelled
   concord case watch --json | jq .subject
 
 With --json, one object a line.")]
@@ -107,7 +109,7 @@ impl Display<'_> {
         self.show(stored)
     }
 
-    /// Prints a message or event that is of interest; true when it is the decision of the case that is watched.
+    /// Prints a message or event that is of interest; true when it is the end of the case that is watched.
     pub(super) fn show(&mut self, stored: &StreamMessage) -> Result<bool, Failure> {
         if stored.non_event.is_some() {
             return Ok(false);
@@ -132,17 +134,18 @@ impl Display<'_> {
         else {
             return Ok(false);
         };
-        Ok(self.watched.is_some() && name.as_str() == "decided")
+        Ok(self.watched.is_some() && ENDS.contains(&name.as_str()))
     }
 
-    /// Watches one case; true when there is nothing to watch because it is decided.
+    /// Watches one case; true when there is nothing to watch because it is over.
     pub(super) async fn begin(&mut self, case: &CaseId, from_start: bool) -> Result<bool, Failure> {
         let state = case_file::state(self.broker, case)
             .await?
             .ok_or_else(|| unknown(case))?;
-        if state.phase == Phase::Decided && !from_start {
-            let note = format!("case {case} is decided; --from-start shows how");
-            output::print(&format!("{}\n", styled(FAINT, note)))?;
+        let is_over = matches!(state.phase, Phase::Decided | Phase::Cancelled);
+        if is_over && !from_start {
+            let phase = phase_name(state.phase);
+            output::complain(&format!("case {case} is {phase}; --from-start shows how"));
             return Ok(true);
         }
         let debates = case_file::debated(self.broker, case, &state).await?;

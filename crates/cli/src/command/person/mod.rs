@@ -187,9 +187,10 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: PersonVerb) -> Result
 
 impl RegisterArgs {
     fn person(&self) -> Result<PersonRecord, Failure> {
+        let is_limited =
+            |role: &Role| matches!(role, Role::Arbiter | Role::Reviewer | Role::OutcomeSource);
         let grant = |role: &Role| {
-            let limited = matches!(role, Role::Arbiter | Role::Reviewer | Role::OutcomeSource);
-            let domains = if limited {
+            let domains = if is_limited(role) {
                 self.domains.clone()
             } else {
                 Vec::new()
@@ -209,6 +210,11 @@ impl RegisterArgs {
         if !self.gates.is_empty() && !self.roles.contains(&Role::Reviewer) {
             return Err(Failure::usage(
                 "--gate limits the role reviewer, which is not given",
+            ));
+        }
+        if !self.domains.is_empty() && !self.roles.iter().any(is_limited) {
+            return Err(Failure::usage(
+                "--domain limits the roles arbiter, reviewer and outcome_source, of which none is given",
             ));
         }
         let kind = if self.agent {
