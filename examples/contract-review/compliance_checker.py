@@ -42,6 +42,19 @@ Json = dict[str, Any]
 log = logging.getLogger(AGENT_ID)
 
 
+def read(subject: str, data: bytes) -> Json:
+    """The envelope in a message. The broker lets nobody publish under another's name, and looks into no body: who speaks
+    is said by the subject, and a body that says otherwise is refused."""
+    message: Json = json.loads(data)
+    case, sender, recipient, kind = subject.split(".")[-4:]
+    if (message["from_agent"], message["to_agent"], message["message_type"]) != (sender, recipient, kind):
+        raise ValueError("the body names another sender, recipient or type than the subject")
+    if message.get("case_id") is not None and (case == "_" or message["case_id"] != case):
+        raise ValueError("the body names another case than the subject")
+    message["message_id"].strip()
+    return message
+
+
 def respond(message: Json) -> tuple[str, Json, float] | None:
     """The answer to a message: type, payload and confidence. None if it needs no answer."""
     if message.get("from_agent") == AGENT_ID or not message.get("requires_response"):
@@ -171,9 +184,8 @@ class Agent:
         """Answer one message, and acknowledge it only after the answer is stored."""
         started = time.monotonic()
         try:
-            incoming = json.loads(message.data)
+            incoming = read(message.subject, message.data)
             sender, case = incoming["from_agent"], incoming.get("case_id") or "_"
-            incoming["message_id"].strip()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             log.warning("not an envelope on %s: %s", message.subject, error)
             await message.term()

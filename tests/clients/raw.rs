@@ -31,6 +31,9 @@ async fn raw_nats_conforms() {
     let agent = tokio::spawn(async move {
         while let Some(message) = inbox.next().await {
             let input: Value = serde_json::from_slice(&plain(&message).0).expect("JSON");
+            if !is_as_its_subject_says(&message.subject, &input) {
+                continue;
+            }
             let Some(case) = input["metadata"]["conformance"]
                 .as_str()
                 .and_then(|name| cases.get(name))
@@ -50,4 +53,17 @@ async fn raw_nats_conforms() {
     });
     conformance::play(&mut stage).await;
     agent.abort();
+}
+
+/// Whether the body names the sender, recipient, type and case that the subject names: the broker looks at the subject alone.
+fn is_as_its_subject_says(subject: &str, body: &Value) -> bool {
+    let tokens: Vec<&str> = subject.split('.').collect();
+    let [_, _, _, case, from, to, kind] = tokens[..] else {
+        return false;
+    };
+    let said_in = body["case_id"].as_str();
+    body["from_agent"] == from
+        && body["to_agent"] == to
+        && body["message_type"] == kind
+        && said_in.is_none_or(|said_in| said_in == case && case != "_")
 }

@@ -19,21 +19,54 @@ GOOD = {
     "reply_to": None,
     "x_unknown": [1],
 }
+GOOD_ID = {"message_id": "m-1", "timestamp": "2026-11-21T20:15:00.000Z"}
+SUBJECT = "concord.v1.msg._.ann.ben.question"
 
 
 class Messages(unittest.TestCase):
     def test_an_envelope_is_read_with_what_is_unknown(self) -> None:
-        message = Message.decode(json.dumps(GOOD).encode())
+        message = Message.decode(json.dumps(GOOD).encode(), SUBJECT)
         self.assertEqual((message.from_agent, message.priority, message.confidence), ("ann", "normal", 1.0))
         self.assertEqual((message.raw["x_unknown"], message.metadata["source"]), ([1], "API"))
 
     def test_what_is_no_envelope_is_refused(self) -> None:
         for change in ({"payload": []}, {"message_id": None}, {"message_type": None}):
             with self.assertRaises(ValueError):
-                Message.decode(json.dumps(GOOD | change).encode())
+                Message.decode(json.dumps(GOOD | change).encode(), SUBJECT)
         for data in (b"", b"hello", b"[]", b"\xff"):
             with self.assertRaises(ValueError):
-                Message.decode(data)
+                Message.decode(data, SUBJECT)
+
+    def test_what_says_otherwise_than_its_subject_is_refused(self) -> None:
+        inside = SUBJECT.replace("._.", ".c-1.")
+        for subject, case_id in ((SUBJECT, None), (inside, "c-1"), (inside, None)):
+            self.assertEqual(Message.decode(json.dumps(GOOD | {"case_id": case_id}).encode(), subject).case_id, case_id)
+        for subject, name, value in (
+            (SUBJECT, "from_agent", "coordinator"),
+            (SUBJECT, "from_agent", ["ann"]),
+            (SUBJECT, "to_agent", "_all"),
+            (SUBJECT, "message_type", "task_assignment"),
+            # The dialect `exchange` has four types, which stand for others.
+            (SUBJECT, "message_type", "notification"),
+            (SUBJECT, "case_id", "c-1"),
+            (SUBJECT, "case_id", "_"),
+            (inside, "case_id", "c-2"),
+        ):
+            with self.assertRaisesRegex(ValueError, name):
+                Message.decode(json.dumps(GOOD | {name: value}).encode(), subject)
+        with self.assertRaises(ValueError):
+            Message.decode(json.dumps(GOOD).encode(), "_INBOX.ben.1")
+
+    def test_nobody_is_another_in_any_dialect(self) -> None:
+        for said in (
+            {"sender": "coordinator", "recipients": ["ben"], "messageType": "question", "content": "{}"},
+            {"sender_id": "coordinator", "receiver_id": "ben", "message_type": "REQUEST", "payload": {}},
+            {"from_agent": "coordinator", "to_agent": "ben", "message_type": "challenge", "content": "No."},
+            {"source_agent_id": "coordinator", "target_agent_id": "ben", "interaction_type": "QUERY", "content": "?"},
+            {"from_agent": "coordinator", "to_agent": "ben", "message_type": "request", "payload": {}},
+        ):
+            with self.assertRaises(ValueError):
+                Message.decode(json.dumps(GOOD_ID | said).encode(), SUBJECT)
 
     def test_a_message_belongs_on_its_subject(self) -> None:
         said = envelope("ann", "_all", "alert", {}, case_id="c-1", priority="critical", confidence=0.5, reply_to=None)

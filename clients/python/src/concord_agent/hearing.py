@@ -83,7 +83,7 @@ class Hearer(Asker):
 
     def _read(self, delivery: Msg) -> Message | None:
         try:
-            message = Message.decode(plain(delivery.data, delivery.headers))
+            message = Message.decode(plain(delivery.data, delivery.headers), delivery.subject)
         except ValueError as why:
             log.warning("%s: a message on %s is not understood: %s", self.agent_id, delivery.subject, why)
             return None

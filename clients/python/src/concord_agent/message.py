@@ -13,6 +13,8 @@ Json = dict[str, Any]
 
 #: Everyone in the case, and whoever can help.
 ALL, ANY = "_all", "_any"
+#: The case in the subject of a message that belongs to none.
+NO_CASE = "_"
 #: Longest `message_id`.
 MESSAGE_ID_MAX = 128
 URGENT = frozenset({"critical", "system_critical"})
@@ -49,13 +51,22 @@ class Message:
         return float(confidence) if isinstance(confidence, (int, float)) else None
 
     @classmethod
-    def decode(cls, data: bytes) -> Message:
-        """From the bytes of a message.
+    def decode(cls, data: bytes, subject: str) -> Message:
+        """From the bytes of a message, and the subject that it came on.
+
+        The broker lets nobody publish under another's name, and looks into no body: the subject says who speaks.
 
         Raises:
-            ValueError: it is not an envelope.
+            ValueError: it is not an envelope, or says otherwise than its subject.
         """
-        return cls.of(json.loads(data))
+        message = cls.of(json.loads(data))
+        case, *named = subject.split(".")[-4:]
+        for name, token in zip(("from_agent", "to_agent", "message_type"), named, strict=True):
+            if getattr(message, name) != token:
+                raise ValueError(f"its {name} is {getattr(message, name)!r}, and its subject says {token!r}")
+        if message.case_id is not None and (case == NO_CASE or message.case_id != case):
+            raise ValueError(f"its case_id is {message.case_id!r}, and its subject says {case!r}")
+        return message
 
     @classmethod
     def of(cls, raw: Any) -> Message:
@@ -105,7 +116,7 @@ def later(seconds: float) -> str:
 def subject(prefix: str, said: Mapping[str, Any]) -> str:
     """The subject that an envelope belongs on."""
     lane = "urgent" if said.get("priority") in URGENT else "msg"
-    tokens = (said.get("case_id") or "_", said["from_agent"], said["to_agent"], said["message_type"])
+    tokens = (said.get("case_id") or NO_CASE, said["from_agent"], said["to_agent"], said["message_type"])
     return ".".join((prefix, "v1", lane, *tokens))
 
 
