@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import hashlib
 import json
 import logging
 import os
+import secrets
 import signal
 import sys
 import time
@@ -37,6 +39,7 @@ RETRY_SECONDS = 1.0
 FLUSH_SECONDS = 2.0
 ACK_WAIT_SECONDS = 30.0
 DELIVERIES_MAX = 5
+SECRET = secrets.token_bytes(32)
 
 Json = dict[str, Any]
 log = logging.getLogger(AGENT_ID)
@@ -86,7 +89,7 @@ def invalid(message: str) -> tuple[str, Json, float]:
 
 
 def envelope(incoming: Json, kind: str, payload: Json, confidence: float, started: float) -> Json:
-    """The envelope of the answer. Its id is derived from the question, so a second answer is a duplicate."""
+    """The envelope of the answer. Its id is derived from the question, so a second answer is taken as the same."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     answer: Json = {
         "message_id": f"{incoming['message_id']}-{AGENT_ID}",
@@ -104,6 +107,12 @@ def envelope(incoming: Json, kind: str, payload: Json, confidence: float, starte
     }
     copied = {key: incoming[key] for key in ("case_id", "correlation_id", "round") if incoming.get(key) is not None}
     return answer | copied
+
+
+def deduplication_id(message_id: str) -> str:
+    """By what the broker recognises an answer that is published again. It keeps the first message with such an id, whoever
+    published it, and an id that is derived can be foreseen: so a hash is added that only this process can make."""
+    return f"{message_id}-{hashlib.blake2b(message_id.encode(), key=SECRET, digest_size=8).hexdigest()}"
 
 
 class Agent:
@@ -195,7 +204,7 @@ class Agent:
             if response is not None:
                 kind, payload, confidence = response
                 answer = envelope(incoming, kind, payload, confidence, started)
-                headers = {"Nats-Msg-Id": answer["message_id"]}
+                headers = {"Nats-Msg-Id": deduplication_id(answer["message_id"])}
                 if trace := (message.headers or {}).get("traceparent"):
                     headers["traceparent"] = trace
                 subject = f"{self.prefix}.v1.msg.{case}.{AGENT_ID}.{sender}.{kind}"

@@ -11,5 +11,6 @@ mod memory;
 mod python;
 mod raw;
 mod rust;
+mod silencing;
 mod stage;
 mod trouble;

@@ -23,7 +23,7 @@ const MANY: usize = 40;
 const SEATS: usize = 32;
 
 /// Sends ann a request on the normal lane.
-async fn ask(stage: &Stage, id: &str, action: &str) {
+pub(crate) async fn ask(stage: &Stage, id: &str, action: &str) {
     ask_on(stage, Lane::Normal, id, action).await;
 }
 
@@ -64,7 +64,7 @@ async fn make_inbox(stage: &Stage, bounds: pull::Config) {
 }
 
 /// The next message of ann to this recipient: its type and its body.
-async fn next_to(stage: &mut Stage, to: &str) -> (String, Value) {
+pub(crate) async fn next_to(stage: &mut Stage, to: &str) -> (String, Value) {
     loop {
         let (subject, message) = stage.next("an answer").await;
         if message["to_agent"] == to {

@@ -23,6 +23,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::batch::Batches;
 use crate::builder::{Builder, Handlers, Hears};
+use crate::deduplication::Deduplication;
 use crate::memory_hold::MemoryHold;
 use crate::pending_requests::{AnswerOf, PendingRequests};
 use crate::{Error, Message};
@@ -57,6 +58,7 @@ pub(crate) struct Inner {
     pub(crate) memory: MemoryHold,
     /// What is answered to the requests of a batch is not published by itself.
     pub(crate) batches: Batches,
+    deduplication: Deduplication,
 }
 
 impl fmt::Debug for Agent {
@@ -106,6 +108,7 @@ impl Agent {
                 pending: PendingRequests::default(),
                 memory: MemoryHold::default(),
                 batches: Batches::default(),
+                deduplication: Deduplication::default(),
             }),
         };
         match agent.start(hears).await {
@@ -267,7 +270,8 @@ impl Agent {
             return Ok(());
         }
         let mut headers = HeaderMap::new();
-        headers.insert(header::MESSAGE_ID, message.message_id.as_str());
+        let id = self.inner.deduplication.id_of(&message.message_id);
+        headers.insert(header::MESSAGE_ID, id);
         let subject = self.inner.subjects.build(&message.subject());
         let (body, encoding) = match serde_json::to_vec(message)? {
             body if self.is_too_large(body.len()) => (

@@ -9,8 +9,9 @@ use crate::{Agent, Error, Message};
 
 impl Agent {
     /// Answers a message: to its sender, in its case and conversation, with `reply_to`. An answer that is sent twice has the same
-    /// `message_id` both times and is stored once. The same holds, for each message type, for what may be sent beside an answer
-    /// (an `acknowledgement`, `evidence`); use [`Self::message`] to send more than one.
+    /// `message_id` both times, so that it is one: this agent has it stored once, and services take what was stored twice as one. The same
+    /// holds, for each message type, for what may be sent beside an answer (an `acknowledgement`, `evidence`); use [`Self::message`] to send
+    /// more than one.
     pub async fn reply(
         &self,
         asked: &Message,

@@ -12,7 +12,7 @@ macro_rules! headers {
 }
 
 headers! {
-    /// Deduplication id; equal to the envelope's `message_id` or the event's `event_id`.
+    /// Deduplication id; the event's `event_id`, or the `message_id` of what a service says. Of what agents say it is one that nobody can foresee, or absent.
     MESSAGE_ID = "Nats-Msg-Id";
     /// The optimistic lock: the last sequence expected on the subject that the next header names.
     EXPECTED_LAST_SUBJECT_SEQUENCE = "Nats-Expected-Last-Subject-Sequence";

@@ -163,7 +163,7 @@ identifier!(
     DebateId, TOKEN_BYTES_MAX
 );
 identifier!(
-    /// A message's identity, unique in an installation; also its `Nats-Msg-Id`.
+    /// A message's identity, unique in an installation; also the `Nats-Msg-Id` of what services say.
     MessageId, MESSAGE_ID_BYTES_MAX
 );
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,6 +31,7 @@ class Speaker:
         self._prefix = prefix
         self._compress_over = compress_over
         self._client: Client | None = None
+        self._secret = secrets.token_bytes(32)
         # Who is known to read what is compressed.
         self._reads_gzip = set(SERVICES)
         # What is answered to the requests of a batch is not published by itself.
@@ -96,6 +99,11 @@ class Speaker:
             raise ConcordError(f"{self.agent_id} is not connected")
         return self._client
 
+    def _deduplication_id(self, message_id: str) -> str:
+        """By what the broker recognises a message that is said again. It keeps the first message with such an id, whoever has published
+        it, and the `message_id` of an answer can be foreseen: so a hash is added that only this agent can make."""
+        return f"{message_id}-{hashlib.blake2b(message_id.encode(), key=self._secret, digest_size=8).hexdigest()}"
+
     async def _publish(self, said: Json) -> None:
         if self._batches.take(said):
             return
@@ -106,7 +114,7 @@ class Speaker:
                 self._connected(), self._prefix, self.agent_id, said["message_id"], said["payload"]
             )
             data = json.dumps(said | {"payload": referring}, separators=(",", ":")).encode()
-        headers = {"Nats-Msg-Id": said["message_id"]}
+        headers = {"Nats-Msg-Id": self._deduplication_id(said["message_id"])}
         is_large = self._compress_over is not None and len(data) > self._compress_over
         if is_large and said["to_agent"] in self._reads_gzip:
             data, headers[CONTENT_ENCODING] = compressed(data), "gzip"
