@@ -8,13 +8,15 @@ use serde_json::json;
 use crate::PATIENCE;
 use crate::stage::register;
 
-/// Ann answers nothing until she is told to stand down; ben answers; coder asks, and prints what it is told.
+/// Ann answers nothing until she is told to stand down; ben answers; dan publishes a result, and says no more than what it is; coder asks,
+/// and prints what it is told.
 const PROGRAM: &str = r#"
 import asyncio, json, sys
+from contextlib import AsyncExitStack
 from concord_agent import Agent, Message, RequestError
 
 async def main() -> None:
-    ann, ben, coder = (Agent(name) for name in ("ann", "ben", "coder"))
+    ann, ben, coder, dan = (Agent(name) for name in ("ann", "ben", "coder", "dan"))
     told = asyncio.get_running_loop().create_future()
     beside = asyncio.get_running_loop().create_future()
 
@@ -30,12 +32,19 @@ async def main() -> None:
     async def answer(question: Message) -> None:
         await ben.respond(question, {"content": "Ben says so."}, confidence=0.6)
 
+    @dan.on("group_query")
+    async def publish(question: Message) -> None:
+        await dan.publish_task_result("Dan says so.", "conv-1", metadata={"confidence": 0.9})
+
     @coder.on("response")
     async def hear(message: Message) -> None:
         beside.set_result(message.from_agent)
 
-    async with await ann.connect(sys.argv[1]), await ben.connect(sys.argv[1]), await coder.connect(sys.argv[1]):
+    async with AsyncExitStack() as connected:
+        for agent in (ann, ben, coder, dan):
+            await connected.enter_async_context(await agent.connect(sys.argv[1]))
         found = await coder.ask_group("@ann @ben who knows?", mode="first_responder")
+        published = await coder.ask_group("@dan who knows?", "conv-1")
         try:
             await coder.ask_group("Nice weather today, isn't it?")
             failed = None
@@ -43,6 +52,7 @@ async def main() -> None:
             failed = str(why)
         stood_down = await asyncio.wait_for(told, 60)
         print(json.dumps({"by": found["primary"]["by"], "question": found["question"], "stood_down": stood_down,
+                          "published": published["primary"],
                           "failed": failed, "beside": await asyncio.wait_for(beside, 60)}))
 
 asyncio.run(main())
@@ -51,7 +61,7 @@ asyncio.run(main())
 #[tokio::test(flavor = "multi_thread")]
 async fn the_python_library_asks_the_group_and_agents_are_told_to_stand_down() {
     let installation = TestInstallation::start().await;
-    register(&installation, &["ann", "ben"]).await;
+    register(&installation, &["ann", "ben", "dan"]).await;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let tools = finish(&mut command(root.join("scripts/python-tools"))).await;
     assert_eq!(tools.code, 0, "{tools:?}");
@@ -65,6 +75,10 @@ async fn the_python_library_asks_the_group_and_agents_are_told_to_stand_down() {
         found["beside"], "ben",
         "the answer itself comes too: {found}"
     );
+    let published = &found["published"];
+    assert_eq!(published["by"], "dan", "{found}");
+    assert_eq!(published["payload"]["content"], "Dan says so.", "{found}");
+    assert_eq!(published["confidence"], 0.9, "{found}");
     assert_eq!(found["stood_down"], found["question"], "{found}");
     assert_ne!(found["failed"], json!(null), "{found}");
     let failed = found["failed"].as_str().unwrap();

@@ -1,8 +1,11 @@
 """Questions to the group, without a broker."""
 
+import asyncio
 import unittest
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from concord_agent import Agent
 from concord_agent.message import Message
 from concord_agent.waiting import Waiting
 from concord_agent.waking import awake, event_of
@@ -57,6 +60,56 @@ class Waking(unittest.TestCase):
             self.assertIs(self.heard(other), other)
         forged = Message.of(said("notification", "ann") | {"from_agent": "eve", "payload": woken(said("group_query", "_any")).payload})
         self.assertIs(self.heard(forged), forged)
+
+
+class Answering(unittest.IsolatedAsyncioTestCase):
+    """What is published while a question is handled."""
+
+    async def asyncSetUp(self) -> None:
+        self.ann, self.ben = Agent("ann"), Agent("ben")
+        self.published: list[dict[str, Any]] = []
+
+        async def publish(said: dict[str, Any]) -> None:
+            self.published.append(said)
+
+        for agent in (self.ann, self.ben):
+            agent._publish = publish  # type: ignore[method-assign]
+
+    async def handled(self, question: dict[str, Any], handler: Callable[[Message], Awaitable[object]]) -> list[Any]:
+        """Where what ann's handler publishes about a question goes, and what it answers."""
+
+        async def handle(message: Message) -> None:
+            await handler(message)
+
+        self.published.clear()
+        await asyncio.create_task(self.ann._handle(handle, Message.of(question)))
+        return [(said["to_agent"], said.get("reply_to"), said.get("case_id")) for said in self.published]
+
+    async def test_a_result_answers_the_question_that_is_handled(self) -> None:
+        question = said("group_query", "_all") | {"case_id": "c-1"}
+
+        async def publish(_: Message) -> None:
+            await self.ann.publish_task_result("Yes.", "c-1")
+            # A task of the handler answers as well.
+            await asyncio.create_task(self.ann.publish_task_result("Yes.", "c-1", reply_to="m-1"))
+
+        self.assertEqual(await self.handled(question, publish), [("user", "m-1", "c-1")] * 2)
+
+        async def publish_elsewhere(_: Message) -> None:
+            await self.ann.publish_task_result("Yes.", "c-2")
+            await self.ann.publish_task_result("Yes.", "c-1", to="zoe")
+            await self.ann.publish_task_result("Yes.", "c-1", reply_to="m-2")
+            await self.ben.publish_task_result("Yes.", "c-1")
+
+        expected = [("_all", None, "c-2"), ("zoe", None, "c-1"), ("_all", "m-2", "c-1"), ("_all", None, "c-1")]
+        self.assertEqual(await self.handled(question, publish_elsewhere), expected)
+
+    async def test_what_is_no_question_is_not_answered(self) -> None:
+        for message_type in ("expertise_offer", "info_update", "task_assignment"):
+            offer = said(message_type, "_all")
+            self.assertEqual(
+                await self.handled(offer, lambda _: self.ann.publish_task_result("Yes.", "c-1")), [("_all", None, "c-1")]
+            )
 
 
 class Ending(unittest.IsolatedAsyncioTestCase):

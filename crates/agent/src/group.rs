@@ -9,6 +9,7 @@ use serde_json::value::to_raw_value;
 
 use crate::agent::now;
 use crate::pending_requests::AnswerOf;
+use crate::waking::question_under_way;
 use crate::{Agent, Error, Message};
 
 /// How much longer than a question to the group lasts its asker waits to be told how it ended.
@@ -101,18 +102,20 @@ impl Agent {
 
     /// Publishes the result of a task or query. If there are several results, the one with the highest confidence is the primary
     /// one.
+    ///
+    /// In the handler of a question to the group this answers it: it goes to whoever asked, in reply to the question. Everywhere else, in tasks
+    /// that the handler spawns too, and where the question belongs to another conversation, it goes to everybody in the conversation.
     pub async fn publish_task_result(
         &self,
         content: &str,
         conversation: &CaseId,
         confidence: Option<f64>,
     ) -> Result<(), Error> {
-        let mut message = self.text_message(
-            Recipient::All,
-            MessageType::TaskResult,
-            content,
-            conversation,
-        )?;
+        let kind = MessageType::TaskResult;
+        let mut message = match question_under_way(self.id(), conversation) {
+            Some(question) => self.answer(&question, kind, &json!({ "content": content }))?,
+            None => self.text_message(Recipient::All, kind, content, conversation)?,
+        };
         message.metadata.confidence = confidence;
         self.publish(&message).await
     }

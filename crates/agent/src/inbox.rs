@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use crate::agent::now;
 use crate::builder::{Handler, Hears};
 use crate::pending_requests::ANSWERS;
-use crate::waking::awake;
+use crate::waking::{awake, handling};
 use crate::{Agent, Error, Message, encoding};
 
 type PullConsumer = jetstream::consumer::Consumer<pull::Config>;
@@ -299,12 +299,9 @@ impl Agent {
         // On a task of its own: a handler that panics or blocks must not stop the inbox.
         let agent = self.clone();
         let handled = message.clone();
-        let why = match self
-            .inner
-            .working
-            .spawn(async move { handler(agent, handled).await })
-            .await
-        {
+        let running = async move { handler(agent, handled).await };
+        let running = handling(self.id(), &message, running);
+        let why = match self.inner.working.spawn(running).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.to_string(),
             Err(panicked) => panicked.to_string(),

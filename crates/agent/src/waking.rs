@@ -3,7 +3,7 @@
 use concord_wire::payload::notification::{EventData, Woken};
 use concord_wire::payload::{Notification, Remembered};
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, MessageType, Recipient};
+use concord_wire::{AgentId, CaseId, MessageType, Recipient};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
@@ -18,6 +18,36 @@ const GROUP: [MessageType; 3] = [
 ];
 /// Where in its metadata a message says to its handler why it woke the agent. It is not sent.
 const WOKEN: &str = "woken";
+
+tokio::task_local! {
+    /// The question to the group that the handler on this task answers, and the agent that handles it.
+    static UNDER_WAY: Option<(AgentId, Message)>;
+}
+
+/// Runs the handler of a message. While it does, [`question_under_way`] has the question on the same task.
+pub(crate) fn handling<F: Future>(
+    agent: &AgentId,
+    message: &Message,
+    handler: F,
+) -> impl Future<Output = F::Output> + use<F> {
+    let is_question = matches!(
+        message.message_type,
+        MessageType::GroupQuery | MessageType::PeerRequest
+    );
+    let question = is_question.then(|| (agent.clone(), message.clone()));
+    UNDER_WAY.scope(question, handler)
+}
+
+/// The question to the group that this agent is handling on this task, unless it belongs to another conversation.
+pub(crate) fn question_under_way(agent: &AgentId, conversation: &CaseId) -> Option<Message> {
+    let under_way = UNDER_WAY.try_with(Clone::clone).ok()??;
+    let (by, question) = under_way;
+    let is_in_it = question
+        .case_id
+        .as_ref()
+        .is_none_or(|case| case == conversation);
+    (by == *agent && is_in_it).then_some(question)
+}
 
 /// Why a question to the group woke this agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@ from .asking import Asker
 from .message import ALL, ANY, Json, envelope, later
 from .speaker import SERVICES
 from .waiting import REQUEST_TIMEOUT
+from .waking import question_under_way
 
 #: How much longer than a question to the group lasts its asker waits to be told how it ended, in seconds.
 GRACE = 15.0
@@ -84,8 +85,19 @@ class GroupMember(Asker):
         *,
         confidence: float | None = None,
         reply_to: str | None = None,
-        to: str = ALL,
+        to: str | None = None,
     ) -> str:
-        """Says what came of a task or query; of several answers the most confident is the primary one."""
-        fields = {"case_id": conversation_id, "metadata": dict(metadata or {}), "confidence": confidence}
-        return await self.send(to, "task_result", {"content": content}, reply_to=reply_to, **fields)
+        """Says what came of a task or query; of several answers the most confident is the primary one.
+
+        While a question to the group is handled, this answers it: it goes to whoever asked, in reply to the question. Otherwise, and
+        where `conversation_id` is another than the question's, it goes to everybody in the conversation.
+
+        Args:
+            reply_to: the `message_id` of what is answered, where it is something else.
+            to: who is told, where that is somebody else.
+        """
+        payload, fields = {"content": content}, {"metadata": dict(metadata or {}), "confidence": confidence}
+        question = question_under_way(self.agent_id, conversation_id) if to is None else None
+        if question is not None and reply_to in (None, question.message_id):
+            return await self.reply(question, "task_result", payload, **fields)
+        return await self.send(to or ALL, "task_result", payload, case_id=conversation_id, reply_to=reply_to, **fields)

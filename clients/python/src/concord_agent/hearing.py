@@ -17,7 +17,7 @@ from .memory import MEMORY_SYNC, Memory
 from .message import Message, is_unconfirmed
 from .payload import PayloadError, fetch, is_reference
 from .waiting import ENDS
-from .waking import awake, event_of
+from .waking import awake, begin, event_of
 
 Handler = Callable[[Message], Awaitable[None]]
 log = logging.getLogger("concord_agent")
@@ -130,6 +130,7 @@ class Hearer(Asker):
             await self.refuse(message, "INTERNAL_ERROR", f"{self.agent_id} failed.", ["Ask each request by itself."])
 
     async def _handle(self, handler: Handler, message: Message) -> None:
+        begin(self.agent_id, message)
         try:
             await handler(message)
         except Exception as why:  # noqa: BLE001 - whatever a handler raises, the others go on.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextvars import ContextVar
 from typing import Any
 
 from .message import ANY, Message
@@ -12,8 +13,26 @@ from .types import NOTIFICATIONS
 SENDERS = frozenset({"coordinator", "debate-facilitator", "agent-adapter"})
 #: The events that the library acts on itself.
 DONE_BY_LIBRARY = frozenset({"woken", "memory_sync"})
+#: What asks the group.
+QUESTIONS = frozenset({"group_query", "peer_request"})
 #: The types whose handlers run only for messages that concern the agent.
-GROUP = frozenset({"group_query", "peer_request", "expertise_offer"})
+GROUP = QUESTIONS | {"expertise_offer"}
+
+# What is handled where this is asked, and by whom. A task that a handler begins has it from the handler.
+_handled: ContextVar[tuple[str, Message] | None] = ContextVar("handled", default=None)
+
+
+def begin(agent_id: str, message: Message) -> None:
+    """An agent begins to handle a message, in a task of its own."""
+    _handled.set((agent_id, message))
+
+
+def question_under_way(agent_id: str, conversation_id: str | None) -> Message | None:
+    """The question to the group that the agent is handling here, unless it belongs to another conversation."""
+    by, message = _handled.get() or ("", None)
+    if message is None or by != agent_id or message.message_type not in QUESTIONS:
+        return None
+    return message if message.case_id in (None, conversation_id) else None
 
 
 def awake(message: Message, agent_id: str, handled: dict[str, Any], hears_all: set[str]) -> Message | None:
