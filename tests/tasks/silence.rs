@@ -1,6 +1,6 @@
 //! An agent on NATS that does not answer is not asked for a while, and then tried again.
 
-use concord_testkit::{Message, TestInstallation, audit, concord, wait_for};
+use concord_testkit::{Message, TestInstallation, audit, concord, settled, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -39,10 +39,41 @@ fn now_ms() -> i64 {
     concord_runtime::service::clock::now().unix_millis()
 }
 
+/// A request to ann that leaves her so many milliseconds.
+fn request_within(from: &str, ms: i64) -> Message {
+    let soon = concord_wire::Timestamp::from_unix_millis(now_ms() + ms);
+    let request = json!({ "action": "sum", "parameters": {}, "deadline": soon });
+    Message::new("_", from, "ann", "request", request)
+}
+
+/// Nobody makes another unavailable by asking for what cannot be done in time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadline_that_nobody_can_keep_says_nothing_about_who_is_asked() {
+    let installation = TestInstallation::start_with(|plan| {
+        plan.with_service_setting(Service::Coordinator, "service.silence.silent_max=2")
+    })
+    .await;
+    let client = installation.client();
+    register(client, "ann", json!({ "skills": [{ "name": "sum" }] })).await;
+    for _ in 0..3 {
+        let request = request_within("mallory", 200);
+        assert_eq!(ask(client, &request).await.1["error_code"], "TIMEOUT");
+    }
+    settled(client, PATIENCE).await.unwrap();
+    let ann = shown(&installation);
+    assert_eq!(
+        (&ann["status"], &ann["silent_in_a_row"]),
+        (&json!("available"), &json!(0)),
+        "{ann}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
     let installation = TestInstallation::start_with(|plan| {
         let plan = plan.with_service_setting(Service::Coordinator, "service.silence.silent_max=2");
+        let least = "service.silence.answer_ms_min=100";
+        let plan = plan.with_service_setting(Service::Coordinator, least);
         plan.with_service_setting(Service::Coordinator, "service.silence.open_ms=5000")
     })
     .await;
@@ -92,9 +123,7 @@ async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
     has_let_pass(&installation, 0).await;
 
     // An answer that comes late does not count, but she is heard of.
-    let soon = concord_wire::Timestamp::from_unix_millis(now_ms() + 400);
-    let request = json!({ "action": "sum", "parameters": {}, "deadline": soon });
-    let request = Message::new("_", "olga", "ann", "request", request);
+    let request = request_within("olga", 400);
     assert_eq!(ask(client, &request).await.1["error_code"], "TIMEOUT");
     has_let_pass(&installation, 1).await;
     let late = json!({ "status": "success", "result": {} });

@@ -98,8 +98,10 @@ impl<P: Ports> Silence<P> {
                 let Recipient::Agent(agent) = &failed.request.to else {
                     return Ok(());
                 };
-                // One whose deadline had passed when it was stored was never theirs to answer.
-                if failed.request.due <= failed.request.asked_at {
+                let request = &failed.request;
+                // One whose deadline had passed when it was stored was never theirs to answer, nor one that nobody could answer in time.
+                let given_ms = request.due.millis_since(request.asked_at);
+                if given_ms == 0 || given_ms < self.bounds.answer_ms_min {
                     return Ok(());
                 }
                 let about = &record.meta.id;

@@ -71,6 +71,7 @@ const SILENCE: SilenceBounds = SilenceBounds {
     silent_max: 3,
     open_ms: 10_000,
     open_max_ms: 20_000,
+    answer_ms_min: 0,
 };
 
 /// How long answers to questions are awaited: so short that some come late.

@@ -268,7 +268,8 @@ fn event_of(stored: &StreamMessage, message_id: &MessageId) -> Option<RecordedEv
 /// The error, if it answers the message.
 fn error_for(stored: &StreamMessage, message_id: &MessageId) -> Option<ErrorReport> {
     let envelope: Envelope = serde_json::from_slice(&stored.payload).ok()?;
-    let answers = envelope.message_type == MessageType::Error
+    let answers = stored.is_by_its_sender()
+        && envelope.message_type == MessageType::Error
         && envelope.reply_to.as_deref() == Some(message_id.as_str());
     answers.then(|| envelope.payload().ok())?
 }
@@ -297,7 +298,7 @@ mod tests {
     fn stored(body: &Value) -> StreamMessage {
         StreamMessage {
             sequence: 1,
-            subject: String::new(),
+            subject: "concord.v1.msg._.coordinator.eva.error".into(),
             at: clock::now(),
             headers: async_nats::HeaderMap::new(),
             payload: body.to_string().into(),
@@ -332,6 +333,11 @@ mod tests {
             serde_json::to_value(&arriving).unwrap()["became"],
             "refused"
         );
+        let forged = StreamMessage {
+            subject: "concord.v1.msg._.mallory.eva.error".into(),
+            ..stored(&error)
+        };
+        assert!(error_for(&forged, &id).is_none());
         error["message_type"] = json!("notification");
         assert!(error_for(&stored(&error), &id).is_none());
         assert!(error_for(&stored(&json!("text")), &id).is_none());

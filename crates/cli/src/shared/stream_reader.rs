@@ -16,6 +16,7 @@ use concord_runtime::{Broker, broker, codec::dialect};
 use concord_wire::Timestamp;
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Deserialize;
 
 use crate::shared::archive_reader::ArchiveReader;
 use crate::shared::failure::Failure;
@@ -46,6 +47,18 @@ pub(crate) struct StreamMessage {
 }
 
 impl StreamMessage {
+    /// Whether a message names the sender that its subject names. The broker lets nobody else publish there, and looks into no body.
+    pub(crate) fn is_by_its_sender(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Said {
+            from_agent: String,
+        }
+        let said = serde_json::from_slice::<Said>(&self.payload);
+        // The subject ends in sender, recipient and type.
+        let sender = self.subject.rsplit('.').nth(2);
+        said.is_ok_and(|said| sender == Some(said.from_agent.as_str()))
+    }
+
     fn new(kind: StreamKind, message: async_nats::jetstream::Message) -> Result<Self, Failure> {
         let info = message
             .info()

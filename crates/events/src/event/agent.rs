@@ -37,6 +37,8 @@ pub struct SilenceBounds {
     pub open_ms: u64,
     /// How long it stays unavailable at most, in milliseconds.
     pub open_max_ms: u64,
+    /// A request that leaves an agent less time to answer, in milliseconds, says nothing about it: whoever asks could make it unavailable.
+    pub answer_ms_min: u64,
 }
 
 impl Default for SilenceBounds {
@@ -45,6 +47,7 @@ impl Default for SilenceBounds {
             silent_max: 5,
             open_ms: 30_000,
             open_max_ms: 600_000,
+            answer_ms_min: 5_000,
         }
     }
 }

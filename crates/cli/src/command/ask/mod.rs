@@ -149,7 +149,10 @@ async fn end_of(
     question: &MessageId,
 ) -> Result<AskResult, Failure> {
     while let Some(stored) = heard.next().await {
-        if let Some(result) = AskResult::of(&stored?.payload, question)? {
+        let stored = stored?;
+        if stored.is_by_its_sender()
+            && let Some(result) = AskResult::of(&stored.payload, question)?
+        {
             return Ok(result);
         }
     }

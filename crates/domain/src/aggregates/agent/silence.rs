@@ -119,6 +119,7 @@ mod tests {
         silent_max: 2,
         open_ms: 1_000,
         open_max_ms: 3_000,
+        answer_ms_min: 0,
     };
 
     fn ann() -> AgentId {
