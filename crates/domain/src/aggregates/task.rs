@@ -148,6 +148,18 @@ pub enum TaskInput {
     },
 }
 
+/// The agent whose message an event follows from; none where it is no message of an agent that has a part.
+fn said_by(event: &TaskEvent) -> Option<&AgentId> {
+    match event {
+        TaskEvent::Reported(reported) => Some(&reported.by),
+        TaskEvent::BidMade(bid) => Some(&bid.by),
+        TaskEvent::Declined(declined) => Some(&declined.by),
+        TaskEvent::HandedOn(handed) => Some(&handed.handed.from),
+        TaskEvent::Joined(moved) | TaskEvent::Left(moved) => Some(&moved.agent),
+        _ => None,
+    }
+}
+
 impl Machine for TaskMachine {
     type State = TaskState;
     type Event = TaskEvent;
@@ -180,7 +192,8 @@ impl Machine for TaskMachine {
     }
 
     fn apply(state: &mut TaskState, record: StoredEvent<TaskEvent>) {
-        state.heard.insert(record.meta.cause);
+        let by = said_by(&record.event).cloned();
+        state.heard.insert(record.meta.cause, by);
         state.take_in(&record.event, record.sequence);
         if let Some(next) = record.event.next() {
             state.take_step(next);

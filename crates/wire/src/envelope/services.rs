@@ -45,7 +45,7 @@ impl MessageType {
         if let Self::Unknown(name) = self {
             return Some(Fault::invalid(
                 "/message_type",
-                format!("The message type {name:?} is not known here."),
+                format!("The message type \"{name}\" is not known here."),
                 format!("Use one of: {}.", Self::KNOWN.join(", ")),
             ));
         }

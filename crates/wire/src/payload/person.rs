@@ -221,7 +221,7 @@ impl PersonRecord {
                 ErrorCode::Unauthorized,
                 format!("{pointer}/role"),
                 format!("An agent can be no {role}."),
-                "Agents can be opener or outcome_source; register a person for everything else.",
+                "Agents can be opener, outcome_source or alerter; register a person for everything else.",
             ));
         }
         if self

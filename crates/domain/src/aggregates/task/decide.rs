@@ -8,7 +8,7 @@ use concord_wire::payload::Role;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId};
 
 use super::conclude::{conclude, ended, open_task, release};
-use super::said::result_bytes_max;
+use super::said::{repeated, result_bytes_max};
 use super::strategy::TaskStrategy;
 use super::{AGENTS_MAX, ATTEMPT, BIDS, DUE, Part, Stage, TaskMachine, TaskState};
 use crate::aggregates::person::Authority;
@@ -55,8 +55,8 @@ pub(super) fn member(
     request_id: &MessageId,
     joins: bool,
 ) -> TaskDecision {
-    if state.heard.contains(&context.cause) {
-        return Decision::Ignore(Ignored::Repetition);
+    if let Some(earlier) = state.heard.get(&context.cause) {
+        return repeated(earlier.as_ref(), agent);
     }
     const POINTER: &str = "/payload/parameters/task_id";
     if let Err(fault) = open_task(state, POINTER) {

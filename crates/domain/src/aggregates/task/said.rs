@@ -34,8 +34,8 @@ pub(super) fn result_bytes_max(asks_one: bool) -> usize {
 }
 
 pub(super) fn say(state: &TaskState, context: &Context, said: &Said) -> Decision<TaskEvent> {
-    if state.heard.contains(&context.cause) {
-        return Decision::Ignore(Ignored::Repetition);
+    if let Some(earlier) = state.heard.get(&context.cause) {
+        return repeated(earlier.as_ref(), &said.by);
     }
     let heard = open_task(state, "/reply_to").and_then(|opened| {
         let part = part_of(state, said)?;
@@ -56,6 +56,18 @@ pub(super) fn say(state: &TaskState, context: &Context, said: &Said) -> Decision
         Ok(event) => Decision::Append(event),
         Err(fault) => Decision::Reject(fault),
     }
+}
+
+/// What to do about a message under an id that was heard before.
+pub(super) fn repeated(earlier: Option<&AgentId>, by: &AgentId) -> Decision<TaskEvent> {
+    if earlier.is_none_or(|earlier| earlier == by) {
+        return Decision::Ignore(Ignored::Repetition);
+    }
+    Decision::Reject(Fault::invalid(
+        "/message_id",
+        "Another agent of the task has sent a message with this id.",
+        "Give every message an id of its own.",
+    ))
 }
 
 /// The part that a message is about: that of its sender, if it answers how the sender was asked.

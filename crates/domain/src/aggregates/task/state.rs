@@ -1,6 +1,6 @@
 //! The state of a task, and how events change it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use concord_events::{TaskEvent, TaskOpened, TaskOutcome, TaskStep};
 use concord_wire::payload::{Bid, HandedContext, ResultStatus};
@@ -26,7 +26,7 @@ pub struct TaskState {
     /// The event with which it ended.
     pub ended_by: Option<MessageId>,
     /// The messages and events that led to an event.
-    pub(super) heard: BTreeSet<MessageId>,
+    pub(super) heard: BTreeMap<MessageId, Option<AgentId>>,
 }
 
 /// What one agent has to do with a task.

@@ -47,6 +47,22 @@ fn one_has_it_at_a_time_and_the_next_when_one_fails_or_is_gone() {
     }
 }
 
+/// Senders choose the ids of their messages: nobody keeps another's result from counting by using its id first.
+#[test]
+fn another_agent_under_the_same_message_id_is_told_so() {
+    let mut stage = Stage::open("broadcast", &["ann", "ben"], json!({}));
+    stage.places(&["ann", "ben"]);
+    assert_eq!(stage.result("ann", json!(1)), "reported");
+    for (name, expected) in [
+        ("ann", "ignored: repetition"),
+        ("ben", "refused: /message_id"),
+    ] {
+        stage.clock -= 1;
+        assert_eq!(stage.result(name, json!(2)), expected);
+    }
+    assert_eq!(stage.result("ben", json!(2)), "reported");
+}
+
 #[test]
 fn when_all_have_failed_or_time_is_over_the_opener_is_told_and_a_part_is_better_than_nothing() {
     let mut stage = Stage::open("round_robin", &["ann"], json!({}));
