@@ -100,6 +100,36 @@ async fn messages_without_room_are_refused_and_what_was_begun_is_decided() {
     installation.holds(PATIENCE).await;
 }
 
+/// What follows from an event is given up while there is no room. When there is, an operator has it done again.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_given_up_without_room_is_done_again() {
+    let installation = TestInstallation::start_with(|plan| {
+        plan.with_setting(BYTES_MAX)
+            .with_setting("work.deliveries_max=2")
+    })
+    .await;
+    let client = installation.client();
+    let finding = json!({ "summary": "Seen.", "risk_score": 20 });
+    let _ann = Agent::steadfast(client, "ann", finding, 0.8).await;
+    fill(&installation).await;
+    let opening = json!({ "case_id": "c-1", "participants": ["ann"], "task": { "type": "test" } });
+    let case = installation.open_case(&opening).await;
+    wait_for("the dead letter", PATIENCE, async || {
+        let listed = concord(&installation, &["dead", "list"]).await.out;
+        let is_there = listed.contains("event.case.c-1.opened");
+        is_there.then_some(()).ok_or(listed)
+    })
+    .await;
+    let jetstream = jetstream::new(client.clone());
+    let stream = jetstream.get_stream("CONCORD_MESSAGES").await.unwrap();
+    stream.purge().filter(FILLING).await.unwrap();
+    let retried = concord(&installation, &["dead", "retry", "--all"]).await;
+    assert!(retried.good().contains("sent again"));
+    let decision = installation.decision(&case, PATIENCE).await;
+    let outcome = &decision["decision"]["outcome"];
+    assert_eq!(outcome["risk_score"], 20.0, "{decision}");
+}
+
 #[tokio::test]
 async fn a_limit_that_is_too_small_is_refused_with_the_least() {
     let program = programs_of(&["concord-coordinator"]).join("concord-coordinator");

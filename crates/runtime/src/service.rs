@@ -14,6 +14,7 @@ pub mod people;
 pub(crate) mod poison;
 mod process;
 pub mod reading;
+mod redo;
 pub mod replicas;
 mod runner;
 pub mod shutdown;

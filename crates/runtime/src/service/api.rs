@@ -20,7 +20,7 @@ use crate::ports::Ports;
 use crate::ports::nats::NatsPorts;
 use crate::service::ServiceRunner;
 use crate::service::people::People;
-use crate::service::reading;
+use crate::service::{reading, redo};
 
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Bytes, Fault>> + Send>>;
@@ -90,7 +90,11 @@ pub(crate) async fn register(
         Box::pin(async move { answer(&readiness) })
     });
     let people = People::new(runner.context());
-    let common = [("status", status), ("events", reading::events(runner))];
+    let common = [
+        ("status", status),
+        ("events", reading::events(runner)),
+        ("redo", redo::verb(runner)),
+    ];
     for (verb, handler) in runner.take_verbs().into_iter().chain(common) {
         let builder = || group.endpoint_builder();
         let endpoints = [

@@ -11,6 +11,7 @@ mod key;
 pub(crate) mod receipts;
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ use futures::StreamExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::broker::{Operation, Unavailable};
-use crate::delivery::Delivery;
+use crate::delivery::{Ack, Delivery, HandleError};
 use crate::service::{ServiceRunner, owned};
 use key::key_of;
 use receipts::Handed;
@@ -53,7 +54,13 @@ mod header {
 pub(crate) trait Taker: Send + Sync {
     /// Begins to work on a message as the broker delivered it. The permit is held until that is done.
     fn take(&self, message: Message, permit: OwnedSemaphorePermit);
+
+    /// Handles a delivery that was given up once more. Nobody else hears of it.
+    fn again(&self, delivery: Delivery) -> Again;
 }
+
+/// What comes of a delivery that is handled once more.
+pub(crate) type Again = Pin<Box<dyn Future<Output = Result<Ack, HandleError>> + Send>>;
 
 /// Who takes what is handed over, by the name of the consumer.
 #[derive(Clone)]
@@ -85,7 +92,8 @@ impl Takers {
         takers.insert(consumer.to_owned(), taker);
     }
 
-    fn of(&self, consumer: &str) -> Option<Arc<dyn Taker>> {
+    /// Whoever works on what is handed over of this consumer.
+    pub(crate) fn of(&self, consumer: &str) -> Option<Arc<dyn Taker>> {
         let takers = self.by_consumer.lock();
         takers
             .unwrap_or_else(PoisonError::into_inner)

@@ -20,7 +20,7 @@ use crate::context::metrics::DeliveryLabels;
 use crate::delivery::settle::{Settlement, settle};
 use crate::delivery::{Cost, Delivery, Handler};
 use crate::error_chain::ErrorChain;
-use crate::service::hand_off::{self, Taker};
+use crate::service::hand_off::{self, Again, Taker};
 use crate::service::{ServiceRunner, poison};
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
@@ -166,6 +166,11 @@ impl<H: Handler> Taker for Pulling<H> {
             Box::pin(handle_one(&worker, arrived, verdict)).await;
             drop(permit);
         });
+    }
+
+    fn again(&self, delivery: Delivery) -> Again {
+        let worker = Arc::clone(&self.worker);
+        Box::pin(async move { worker.handler.handle(&delivery).await })
     }
 }
 

@@ -10,6 +10,7 @@ use concord_runtime::Broker;
 use concord_runtime::broker::non_event::BODY_SIZE;
 use concord_runtime::delivery::ErrorChain;
 use concord_wire::Timestamp;
+use concord_wire::subject::Service;
 
 use crate::shared::failure::Failure;
 use crate::shared::stream_reader::{self, Scope};
@@ -122,6 +123,15 @@ impl Letter {
             Channel::ALL.into_iter().find(of)?,
             self.about.original_sequence?,
         ))
+    }
+
+    /// The service that has given an event up, and the sequence of the event; none for what is no event.
+    pub(super) fn event(&self, broker: &Broker) -> Option<(Service, u64)> {
+        let layout = &broker.layout;
+        let all = layout.consumers().into_iter();
+        let mut all = all.chain(layout.adapter_consumers());
+        let consumer = all.find(|one| one.name == self.consumer && one.event.is_some())?;
+        Some((consumer.service, self.about.original_sequence?))
     }
 
     /// Whether a service failed to process the message. Other letters were refused for their contents.

@@ -95,7 +95,14 @@ async fn retry(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
             let request = json!({ "channel": channel, "sequence": sequence });
             let _: Value = ask(broker, Service::AgentAdapter, "notify", &request).await?;
         }
-        None => publish_again(broker, letter).await?,
+        None => match letter.event(broker) {
+            // Nor is any other: what its consumer does with it is done again.
+            Some((service, sequence)) => {
+                let request = json!({ "consumer": letter.consumer, "sequence": sequence });
+                let _: Value = ask(broker, service, "redo", &request).await?;
+            }
+            None => publish_again(broker, letter).await?,
+        },
     }
     let mut marked = letter.headers.clone();
     marked.insert(wire::MESSAGE_ID, format!("retried-{}", about.sequence));
@@ -157,8 +164,7 @@ fn check(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
             | AnySubject::System(SystemSubject::TimerDue { .. }),
         ) => Ok(()),
         Ok(AnySubject::System(SystemSubject::Event { .. })) => Err(Failure::failed(
-            "it is an event, and publishing it again would store it twice; mend what its error names and restart the \
-             service with its consumer deleted, so that it reads its events again",
+            "it is an event, and its letter does not say which consumer has given it up",
         )),
         _ => Err(Failure::failed(format!(
             "{subject:?} is no subject that a service reads; correct the sender"
