@@ -52,10 +52,10 @@ for line in sys.stdin:
     print(json.dumps(reply), flush=True)
 "#;
 
-const DIALECTS: [&str; 5] = ["panel", "collaboration", "analyst", "session", "exchange"];
+pub(crate) const DIALECTS: [&str; 5] = ["panel", "collaboration", "analyst", "session", "exchange"];
 
 /// The settings of an agent that is a program in Python.
-fn program(name: &str, dialect: &str, code: &str) -> String {
+pub(crate) fn program(name: &str, dialect: &str, code: &str) -> String {
     format!(
         "[[service.agents]]\nagent_id = \"{name}\"\ndialect = \"{dialect}\"\n\
          command = [\"python3\", \"-c\", '''{code}''', \"{dialect}\"]\n"

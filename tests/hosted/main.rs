@@ -13,3 +13,4 @@ mod killed;
 mod loops;
 mod requests;
 mod stage;
+mod tasks;

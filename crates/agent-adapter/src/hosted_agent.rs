@@ -25,6 +25,7 @@ pub(crate) mod registration;
 mod reply_loops;
 mod spans;
 mod start;
+mod task_answer;
 mod timing;
 
 pub use agent_caller::{AgentCall, AgentCaller, AgentReply, Copies};

@@ -48,7 +48,8 @@ impl ExpectedAnswer {
             AnswerForm::Clarification => Self::Clarification,
             AnswerForm::Finding => Self::Finding,
             AnswerForm::Evidence => Self::Evidence,
-            AnswerForm::Response => Self::Response,
+            // Which of the answers to a task it is, `TaskAnswer` says.
+            AnswerForm::OfTask(_) | AnswerForm::Response => Self::Response,
         }
     }
 

@@ -35,6 +35,7 @@ pub(crate) fn parse_answer(
         from,
         case_id,
         expected,
+        of_task,
         ..
     } = target;
     let answering = AnswerContext {
@@ -47,8 +48,8 @@ pub(crate) fn parse_answer(
         expected.kind(payload)
     })?;
     let Some(Envelope {
-        message_type,
-        payload,
+        mut message_type,
+        mut payload,
         metadata,
         extensions,
         reply_to,
@@ -63,6 +64,11 @@ pub(crate) fn parse_answer(
             "The answer names another message than the one that was asked.",
             "Answer each message before the next is read, or leave reply_to out.",
         ));
+    }
+    if let Some(asked) = of_task
+        && let Some(answer) = asked.replaced(&message_type, &payload, metadata.confidence)?
+    {
+        (message_type, payload) = answer;
     }
     let metadata = Metadata {
         processing_time_ms: metadata.processing_time_ms.or(took_ms),

@@ -9,6 +9,7 @@ use sha2::Sha256;
 use sha2::digest::InvalidLength;
 
 use crate::hosted_agent::answer_type::ExpectedAnswer;
+use crate::hosted_agent::task_answer::TaskAnswer;
 
 /// Nothing else signed with the same key can be taken for an address.
 const PURPOSE: &[u8] = b"concord callback v1.";
@@ -39,6 +40,9 @@ pub(crate) struct AnswerTarget {
     /// The type of an answer that does not say its type.
     #[serde(rename = "e", default)]
     pub(crate) expected: ExpectedAnswer,
+    /// What the message asks for about a task. A replica of an earlier version passes it over.
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) of_task: Option<TaskAnswer>,
     /// The trace context of the answer.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
@@ -57,6 +61,7 @@ impl AnswerTarget {
             correlation_id: incoming.correlation_id.clone(),
             round: incoming.round,
             expected: ExpectedAnswer::of(incoming),
+            of_task: TaskAnswer::of(incoming),
             trace: None,
             until,
         }
@@ -131,6 +136,7 @@ mod tests {
             correlation_id: Some("d-1".into()),
             round: Some(2),
             expected: ExpectedAnswer::Finding,
+            of_task: Some(TaskAnswer::Result),
             trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
             until: Timestamp::default().plus_millis(until),
         }

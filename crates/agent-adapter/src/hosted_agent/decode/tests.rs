@@ -2,6 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod of_tasks;
+
 fn asked(kind: &str, payload: Value) -> Envelope {
     let question = json!({
         "message_id": "d-1-7-0", "timestamp": "2026-11-21T20:15:00.000Z", "from_agent": "debate-facilitator",

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::prompt::question;
 use crate::hosted_agent::answer_type;
+use crate::hosted_agent::task_answer::{self, TaskAnswer};
 
 /// A model's reply as an answer of the right type.
 #[derive(Debug)]
@@ -48,6 +49,13 @@ pub(super) fn parse_reply(text: &str, incoming: &Envelope) -> Result<ModelAnswer
             evidence.check().map_err(|fault| describe(&fault))?;
             (MessageType::Evidence, to_raw_value(&evidence))
         }
+        AnswerForm::OfTask(asked) => {
+            let (kind, payload) = asked
+                .answer(fields, confidence)
+                .map_err(|fault| describe(&fault))?;
+            task_answer::check_result(incoming, &payload).map_err(|fault| describe(&fault))?;
+            (kind, Ok(payload))
+        }
         AnswerForm::Response => (MessageType::Response, to_raw_value(&response(fields))),
     };
     if let Some(named) = named
@@ -70,11 +78,16 @@ pub(crate) enum AnswerForm {
     Clarification,
     Finding,
     Evidence,
+    /// A result or a bid for a task that a strategy hands out.
+    OfTask(TaskAnswer),
     Response,
 }
 
 impl AnswerForm {
     pub(crate) fn of(incoming: &Envelope) -> Self {
+        if let Some(asked) = TaskAnswer::of(incoming) {
+            return Self::OfTask(asked);
+        }
         match incoming.message_type {
             MessageType::Question => question(incoming).map_or(Self::Clarification, |question| {
                 Self::InDebate(Box::new(question))
@@ -187,13 +200,10 @@ fn answer(fields: &Map<String, Value>) -> Result<Answer, String> {
 
 /// The payload of a response: the reply itself where it is one, else the reply as the result of a successful response.
 fn response(mut fields: Map<String, Value>) -> Value {
-    let status = fields
-        .get("status")
-        .and_then(|status| serde_json::from_value::<ResponseStatus>(status.clone()).ok());
     let texts = |value: Option<Value>| {
         value.filter(|value| serde_json::from_value::<Vec<String>>(value.clone()).is_ok())
     };
-    match status {
+    match task_answer::status(&fields) {
         Some(status) => {
             let (errors, warnings) = (
                 texts(fields.remove("errors")),

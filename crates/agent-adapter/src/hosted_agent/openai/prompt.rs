@@ -7,9 +7,12 @@ use concord_wire::{Envelope, MessageType};
 use serde::Serialize;
 
 use super::parse::AnswerForm;
+use crate::hosted_agent::task_answer::TaskAnswer;
 use crate::settings::prompts::{PromptTemplates, is_placeholder};
 
+const BID: &str = include_str!("bid.txt");
 const EVIDENCE: &str = include_str!("evidence.txt");
+const TASK_RESULT: &str = include_str!("task_result.txt");
 
 /// Told to every model, whatever its own system prompt is.
 const RULES: &str = "\
@@ -56,6 +59,8 @@ impl Prompts {
             }
             AnswerForm::Finding => &self.0.task,
             AnswerForm::Evidence => EVIDENCE,
+            AnswerForm::OfTask(TaskAnswer::Result) => TASK_RESULT,
+            AnswerForm::OfTask(TaskAnswer::Bid) => BID,
             AnswerForm::Clarification | AnswerForm::Response => &self.0.request,
         };
         Prompt {
@@ -72,6 +77,11 @@ pub(super) fn question(incoming: &Envelope) -> Option<Question> {
     serde_json::from_str(incoming.payload.get())
         .ok()
         .filter(|_| is_question)
+}
+
+/// Whether a message holds the task that it is about.
+fn has_task(incoming: &Envelope) -> bool {
+    incoming.message_type == MessageType::TaskAssignment || TaskAnswer::of(incoming).is_some()
 }
 
 struct Placeholders<'a> {
@@ -106,7 +116,7 @@ impl Placeholders<'_> {
 
     fn of_any(&self, name: &str) -> Option<String> {
         Some(match name {
-            "task" if self.incoming.message_type == MessageType::TaskAssignment => {
+            "task" if has_task(self.incoming) => {
                 let payload: serde_json::Value =
                     serde_json::from_str(self.incoming.payload.get()).unwrap_or_default();
                 line(&payload.get("task").cloned().unwrap_or_default())

@@ -160,3 +160,65 @@ fn other_messages_have_answers_of_their_own() {
         r#"{"text":"so"}"#
     );
 }
+
+fn assigned(strategy: &str) -> Envelope {
+    let work = json!({ "task_id": "t-1", "strategy": strategy, "result_bytes_max": 20 });
+    let payload = json!({ "task": { "type": "sum" }, "work": work });
+    asked("task_assignment", payload)
+}
+
+#[test]
+fn a_task_that_a_strategy_hands_out_is_answered_by_a_result_and_a_call_by_a_bid() {
+    let read = |asked: &Envelope, words: &str| {
+        let said = parse_reply(words, asked)?;
+        let payload: Value = serde_json::from_str(said.payload.get()).unwrap();
+        Ok::<_, String>((said.message_type.to_string(), payload, said.confidence))
+    };
+    let words = r#"{"status":"success","result":3,"confidence":0.6}"#;
+    let (kind, payload, confidence) = read(&assigned("round_robin"), words).unwrap();
+    assert_eq!((kind.as_str(), confidence), ("task_result", Some(0.6)));
+    assert_eq!(
+        payload,
+        json!({ "status": "success", "result": 3, "why": "" })
+    );
+    let words = r#"{"status":"failure","result":null,"why":"No input."}"#;
+    let (_, payload, _) = read(&assigned("poll"), words).unwrap();
+    assert_eq!(
+        payload,
+        json!({ "status": "failure", "result": null, "why": "No input." })
+    );
+    // What the coordinator would refuse the model can mend.
+    for (strategy, words, part) in [
+        (
+            "poll",
+            r#"{"status":"success","result":"maybe"}"#,
+            "\"abstain\"",
+        ),
+        (
+            "round_robin",
+            r#"{"result":"far more than twenty bytes"}"#,
+            "at most 20",
+        ),
+    ] {
+        let wrong = read(&assigned(strategy), words).unwrap_err();
+        assert!(wrong.contains(part), "{wrong}");
+    }
+
+    let call = asked("call_for_proposals", json!({ "task": { "type": "sum" } }));
+    let words = r#"{"price":1,"time_ms":10,"confidence":0.9}"#;
+    let (kind, payload, confidence) = read(&call, words).unwrap();
+    assert_eq!((kind.as_str(), confidence), ("bid", Some(0.9)));
+    let bid = json!({ "price": 1.0, "time_ms": 10, "confidence": 0.9, "capability": 1.0 });
+    assert_eq!(payload, bid);
+    let (kind, payload, _) = read(&call, r#"{"why":"Not mine."}"#).unwrap();
+    assert_eq!(
+        (kind.as_str(), payload),
+        ("refuse", json!({ "why": "Not mine." }))
+    );
+    assert!(
+        read(&call, r#"{"price":-1,"time_ms":10,"confidence":0.9}"#)
+            .unwrap_err()
+            .contains("/payload/price")
+    );
+    assert!(read(&call, "{}").is_err());
+}

@@ -167,3 +167,31 @@ fn a_task_and_a_request_have_prompts_of_their_own() {
     );
     assert!(prompt.user.contains("\"limitation\""), "{}", prompt.user);
 }
+
+#[test]
+fn who_is_given_a_task_by_a_strategy_is_asked_for_its_result_and_who_is_called_for_a_bid() {
+    let prompts = prompts(json!({}));
+    let task = json!({ "type": "sum", "title": "Add." });
+    let work = json!({ "task_id": "t-1", "strategy": "poll", "result_bytes_max": 1_000 });
+    for kind in ["task_assignment", "award"] {
+        let given = asked(kind, json!({ "task": task, "work": work }));
+        let user = prompts.of(&given, None).user;
+        for part in [
+            r#"TASK: {"title":"Add.","type":"sum"}"#,
+            r#""strategy":"poll""#,
+            "\"result\": ",
+        ] {
+            assert!(user.contains(part), "{part}: {user}");
+        }
+    }
+    let user = prompts
+        .of(&asked("call_for_proposals", json!({ "task": task })), None)
+        .user;
+    for part in [
+        r#"TASK: {"title":"Add.","type":"sum"}"#,
+        "\"price\": ",
+        "\"time_ms\": ",
+    ] {
+        assert!(user.contains(part), "{part}: {user}");
+    }
+}
