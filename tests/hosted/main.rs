@@ -10,6 +10,7 @@ mod hearing;
 mod insights;
 mod journey;
 mod killed;
+mod large;
 mod loops;
 mod requests;
 mod stage;

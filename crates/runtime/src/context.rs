@@ -33,7 +33,7 @@ pub struct ServiceContext<P> {
     pub work: Arc<WorkSettings>,
     /// The aggregates that the service has in memory.
     pub cache: Cache,
-    /// The room for large payloads that are worked on at once.
+    /// The room for large payloads that are worked on at once. Contexts of one service share it, but those with room of their own.
     pub(crate) large_payloads: LargePayloads,
     /// Whether spans are sent to a collector.
     pub(crate) records_spans: bool,
@@ -50,6 +50,15 @@ impl<P: Ports> ServiceContext<P> {
             work,
             large_payloads: LargePayloads::default(),
             records_spans: false,
+        }
+    }
+
+    /// The same context with room of its own for large payloads. For work that takes long: it would keep the room from everything else.
+    #[must_use]
+    pub fn with_own_room(self) -> Self {
+        Self {
+            large_payloads: LargePayloads::default(),
+            ..self
         }
     }
 

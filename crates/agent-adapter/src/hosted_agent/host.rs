@@ -138,7 +138,8 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
             limit: ConcurrencyLimit::new(agent.instances, agent.queue_max),
             alerts: ConcurrencyLimit::new(1, agent.queue_max),
             policy: CallPolicy::new(ports, &agent, breaker, budget, metrics, jitter),
-            context: adapter.service.clone(),
+            // A slow agent keeps its large messages, and only its own.
+            context: adapter.service.clone().with_own_room(),
             runner,
             caller,
             cases: Arc::clone(&adapter.cases),

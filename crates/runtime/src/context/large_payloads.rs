@@ -1,4 +1,4 @@
-//! The room that a process has for the large payloads that it works on at once.
+//! The room for the large payloads that are worked on at once: that of a process, or that of a part of it whose work takes long.
 
 use std::sync::Arc;
 
