@@ -15,3 +15,4 @@ mod loops;
 mod requests;
 mod stage;
 mod tasks;
+mod told;

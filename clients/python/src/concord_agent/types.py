@@ -1067,6 +1067,12 @@ class OutcomeKnown(TypedDict):
     value: NotRequired[Any]
 
 
+class PassedOn(TypedDict):
+    """The data of `passed_on`."""
+
+    message: dict[str, Any]
+
+
 ResponseStatus = Literal["success", "failure", "partial"]
 
 
@@ -1466,6 +1472,7 @@ NOTIFICATIONS: dict[str, str] = {
     "memory_sync": "MemorySync",
     "memory_synced": "MemorySynced",
     "outcome_known": "OutcomeKnown",
+    "passed_on": "PassedOn",
     "request_completed": "RequestCompleted",
     "rerun_progress": "RerunProgress",
     "review_recorded": "ReviewRecorded",

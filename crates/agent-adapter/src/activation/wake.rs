@@ -1,6 +1,6 @@
 //! Decides once for every message that may concern agents besides its recipient which of them it wakes. The decision is stored
-//! as an event of the message's conversation, and the agents that are woken are told. What is told to everybody about the end of a debate
-//! is passed on to hosted agents, who hear only what is addressed to them.
+//! as an event of the message's conversation, and the agents that are woken are told. What is told to everybody, about the end of a debate
+//! or by an agent, is passed on to hosted agents, who hear only what is addressed to them.
 //!
 //! One matcher knows every card, because what decides is the lead of one agent over the next. It follows the directory. A model
 //! computes beside the runtime's threads. The events before a decision are the context that an agent is given when it wakes.
@@ -31,7 +31,9 @@ use super::{question, text};
 use crate::AnyError;
 use crate::case_cache::CaseCache;
 use crate::context::AdapterContext;
-use crate::hosted_agent::passing_on::{may_be_passed_on, pass_on};
+use crate::hosted_agent::passing_on::{
+    is_told_to_everybody, may_be_passed_on, pass_on, pass_on_to,
+};
 use crate::metrics::{AdapterMetrics, WakeLabels};
 use crate::settings::wake::WakeSettings;
 
@@ -128,7 +130,9 @@ impl<P: Ports> Handler for WakeHandler<P> {
         {
             return Ok(Ack::Acknowledge);
         }
-        if !self.enabled {
+        // What everybody is told is passed on also where nobody is woken.
+        let may_be_told = message_type == Some(MessageType::Notification.as_str());
+        if !self.enabled && !may_be_told {
             return Ok(self.ignore("waking_is_off"));
         }
         // Any other message of a service is no news to anybody whom it does not address. It is not even read.
@@ -148,11 +152,18 @@ impl<P: Ports> Handler for WakeHandler<P> {
             // Its recipient, if it has one, tells the sender of a garbled message.
             Err(_) => return Ok(self.ignore("unreadable")),
         };
+        if !self.enabled {
+            let nobody = Decisions::default();
+            self.tell_hosted(&message, delivery, &nobody).await?;
+            return Ok(self.ignore("waking_is_off"));
+        }
         let id = conversation_of(&message);
         let decided = match is_joining {
             true => self.undecided(&message, delivery),
             false => self.weigh(&message, delivery).await?,
         };
+        self.tell_hosted(&message, delivery, &decided.decisions)
+            .await?;
         let input = WakeInput::Message(Box::new(decided));
         let conversations = &self.conversations;
         handlers::step_of_message(&self.context, conversations, id, message, &input, delivery).await
@@ -212,6 +223,28 @@ impl<P: Ports> WakeHandler<P> {
             question,
             ..self.undecided(envelope, delivery)
         })
+    }
+
+    /// Passes on a message that tells everybody something to the hosted agents that can read it. Whom it wakes is given it for that.
+    async fn tell_hosted(
+        &self,
+        message: &Envelope,
+        delivery: &Delivery,
+        decisions: &Decisions,
+    ) -> Result<(), HandleError> {
+        if self.hosted.is_empty() || !is_told_to_everybody(message) {
+            return Ok(());
+        }
+        let known = self.conversations.load(&conversation_of(message)).await?;
+        let audience = self.audience(message.case_id.as_ref(), &known.state);
+        let audience = audience.await?;
+        let can_read = |agent: &AgentId| {
+            *agent != message.from_agent && audience.as_ref().is_none_or(|all| all.contains(agent))
+        };
+        let woken: BTreeSet<&AgentId> = decisions.woken().map(|(agent, _)| agent).collect();
+        let told = self.hosted.iter();
+        let told = told.filter(|agent| can_read(agent) && !woken.contains(agent));
+        pass_on_to(&self.context, &told.cloned().collect(), message, delivery).await
     }
 
     /// A message about which nothing is decided: it wakes nobody.

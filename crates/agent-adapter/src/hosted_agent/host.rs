@@ -19,6 +19,7 @@ use crate::hosted_agent::callback::AsyncAnswers;
 use crate::hosted_agent::concurrency_limit::ConcurrencyLimit;
 use crate::hosted_agent::decode;
 use crate::hosted_agent::failure::Failure;
+use crate::hosted_agent::inbox::is_of_agent;
 use crate::hosted_agent::openai::Model;
 use crate::hosted_agent::reply_loops::ReplyLoops;
 use crate::hosted_agent::spans::{AnswerSpan, SpanSubject};
@@ -32,7 +33,7 @@ mod batch;
 mod describe;
 mod expired;
 
-use answer::{Answer, AnswerError};
+use answer::{Answer, AnswerError, Asked};
 pub(crate) use describe::Description;
 use expired::is_ended_by_coordinator;
 
@@ -209,8 +210,9 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         }
     }
 
-    /// Tells the agent what has happened in its case, or what everybody is alerted of. Of what it answers only a
-    /// confirmation of somebody's finding is published.
+    /// Tells the agent what has happened in its case, what everybody is alerted of, or what another agent says to it. Nothing that it
+    /// answers to an agent is published, so that nobody answers each other without end; of what it answers to a service only a
+    /// confirmation of somebody's finding.
     pub(crate) async fn inform(
         &self,
         incoming: &Envelope,
@@ -222,7 +224,14 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         }
         let span = self.span(incoming, delivery);
         let until = self.context.ports.now().plus_millis(self.agent.wait_max_ms);
-        match self.answer(incoming, delivery, &span, until).await {
+        let answered = match is_of_agent(incoming) {
+            true => self
+                .ask(incoming, &span, until, Asked::Nothing)
+                .await
+                .map(|_| Answer::Nothing),
+            false => self.answer(incoming, delivery, &span, until).await,
+        };
+        match answered {
             Ok(Answer::Message(message)) if message.message_type == MessageType::Confirmation => {
                 span.set_outcome("answered");
                 self.publish(&message, &span).await

@@ -8,7 +8,7 @@ use concord_runtime::Ports;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_wire::payload::notification::{
     CaseDecisionChanged, CredibilityChanged, DebateConcluded, DebateResolved, EventData,
-    FindingConfirmed, InsightShared, InsightsConsolidated, Woken,
+    FindingConfirmed, InsightShared, InsightsConsolidated, PassedOn, Woken,
 };
 use concord_wire::payload::{Card, ErrorReport, Notification, Request};
 use concord_wire::subject::Service;
@@ -43,7 +43,11 @@ impl<P: Ports, C: AgentCaller> Handler for InboxHandler<P, C> {
             host.decline(failure, &original, delivery).await?;
             return Ok(Ack::Acknowledge);
         }
-        if is_news(&message) || is_alert(&message) {
+        if let Some(told) = told_to_everybody(&message) {
+            host.inform(&told, delivery).await?;
+            return Ok(Ack::Acknowledge);
+        }
+        if is_news(&message) || is_alert(&message) || is_told(&message) {
             host.inform(&message, delivery).await?;
             return Ok(Ack::Acknowledge);
         }
@@ -94,9 +98,7 @@ impl RequestTerms {
         card: &Card,
         stored_at: Timestamp,
     ) -> Option<Result<Self, Inadmissible>> {
-        if incoming.message_type != MessageType::Request
-            || Service::parse(incoming.from_agent.as_str()).is_ok()
-        {
+        if incoming.message_type != MessageType::Request || !is_of_agent(incoming) {
             return None;
         }
         let Ok(request) = incoming.payload::<Request>() else {
@@ -155,6 +157,25 @@ fn is_news(message: &Envelope) -> bool {
             .is_ok_and(|told| NEWS.contains(&(from, told.event.as_str())))
 }
 
+/// What another agent may tell an agent without an answer.
+const TOLD: [MessageType; 5] = [
+    MessageType::Notification,
+    MessageType::InfoUpdate,
+    MessageType::Handoff,
+    MessageType::Status,
+    MessageType::Error,
+];
+
+/// Whether another agent tells something, and waits for no answer.
+fn is_told(message: &Envelope) -> bool {
+    is_of_agent(message) && !message.requires_response && TOLD.contains(&message.message_type)
+}
+
+/// Whether no service has sent the message.
+pub(crate) fn is_of_agent(message: &Envelope) -> bool {
+    Service::parse(message.from_agent.as_str()).is_err()
+}
+
 /// Whether the coordinator alerts everybody.
 pub(crate) fn is_alert(message: &Envelope) -> bool {
     message.message_type == MessageType::Alert
@@ -175,8 +196,20 @@ fn message_to_answer(message: Envelope) -> Option<Envelope> {
     waits.then_some(message)
 }
 
+/// What an agent told everybody, if the adapter passes it on.
+fn told_to_everybody(message: &Envelope) -> Option<Envelope> {
+    let passed_on = of_adapter(message, PassedOn::EVENT)?;
+    let PassedOn { message } = serde_json::from_value(passed_on.data).ok()?;
+    serde_json::from_value(Value::Object(message)).ok()
+}
+
 /// The notification that wakes an agent, if the message is one.
 fn wake_notification(message: &Envelope) -> Option<Notification> {
+    of_adapter(message, Woken::EVENT)
+}
+
+/// The notification of the adapter with this event, if the message is one.
+fn of_adapter(message: &Envelope, event: &str) -> Option<Notification> {
     if message.from_agent != Service::AgentAdapter.agent_id()
         || message.message_type != MessageType::Notification
     {
@@ -185,7 +218,7 @@ fn wake_notification(message: &Envelope) -> Option<Notification> {
     message
         .payload()
         .ok()
-        .filter(|notification: &Notification| notification.event == Woken::EVENT)
+        .filter(|notification: &Notification| notification.event == event)
 }
 
 /// The id, sender and type of a message that wakes an agent and was too large for the notification.
@@ -239,6 +272,20 @@ mod tests {
             .parse(&format!("concord.v1.msg._.{from}.ann.{kind}"))
             .unwrap();
         Envelope::decode(bytes.to_string().as_bytes(), &subject).unwrap()
+    }
+
+    #[test]
+    fn what_another_agent_tells_is_told_and_what_a_service_tells_only_if_it_is_news() {
+        let told =
+            |from: &str, kind: &str, waits: bool| is_told(&message(from, kind, waits, json!({})));
+        for kind in ["notification", "info_update", "handoff", "status", "error"] {
+            assert!(told("bob", kind, false), "{kind}");
+            assert!(!told("bob", kind, true), "{kind} is answered");
+            assert!(!told("coordinator", kind, false), "{kind}");
+        }
+        for kind in ["response", "acknowledgement", "finding", "request"] {
+            assert!(!told("bob", kind, false), "{kind}");
+        }
     }
 
     #[test]

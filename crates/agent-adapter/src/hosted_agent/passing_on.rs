@@ -1,16 +1,20 @@
-//! Passing on how a debate has ended. What its parties have settled themselves, or by vote, is told to everybody together; a hosted agent
-//! hears only what is addressed to it, so each that was a party is told alone.
+//! Passing on what everybody is told to hosted agents, who hear only what is addressed to them: how a debate has ended, which its parties
+//! have settled themselves or by vote, to each that was a party; and what an agent tells everybody, to each that can read it.
 
 use std::collections::BTreeSet;
 
+use concord_domain::activation::conversation::REPEATED_BYTES_MAX;
 use concord_domain::aggregates::case::is_told_together;
 use concord_runtime::Ports;
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
 use concord_wire::payload::Notification;
-use concord_wire::payload::notification::{DebateResolved, EventData};
+use concord_wire::payload::notification::{DebateResolved, EventData, PassedOn};
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, Envelope, MessageId, MessageType, Recipient};
+use concord_wire::{AgentId, Envelope, Extensions, MessageId, MessageType, Recipient};
+use serde_json::value::to_raw_value;
+
+use crate::hosted_agent::inbox::is_of_agent;
 
 /// Whether a message of this sender and type can say to everybody how a debate has ended.
 pub(crate) fn may_be_passed_on(sender: Option<&AgentId>, kind: Option<&str>) -> bool {
@@ -50,6 +54,44 @@ fn parties(message: &Envelope) -> BTreeSet<AgentId> {
     let outcome = outcome.filter(|outcome| is_told_together(outcome.status));
     let positions = outcome.map(|outcome| outcome.positions).unwrap_or_default();
     positions.into_iter().map(|held| held.agent_id).collect()
+}
+
+/// Whether an agent tells everybody something, and who is hosted is to be told alone.
+pub(crate) fn is_told_to_everybody(message: &Envelope) -> bool {
+    is_of_agent(message)
+        && message.message_type == MessageType::Notification
+        && message.to_agent == Recipient::All
+}
+
+/// Passes a message on to each of these agents. What is too large to be repeated is not passed on.
+pub(crate) async fn pass_on_to<P: Ports>(
+    context: &ServiceContext<P>,
+    agents: &BTreeSet<AgentId>,
+    message: &Envelope,
+    delivery: &Delivery,
+) -> Result<(), HandleError> {
+    let bytes = message.payload.get().len();
+    if bytes > REPEATED_BYTES_MAX {
+        tracing::info!(subject = %delivery.subject, bytes, "A message to everybody is too large to be passed on.");
+        return Ok(());
+    }
+    delivery.spend(bytes * agents.len())?;
+    let whole = PassedOn::new(message)?.into();
+    let payload = to_raw_value(&Notification::new(&whole)?)?;
+    let told: Vec<Envelope> = agents
+        .iter()
+        .map(|agent| Envelope {
+            message_type: MessageType::Notification,
+            requires_response: false,
+            deadline: None,
+            payload: payload.clone(),
+            extensions: Extensions::default(),
+            ..addressed_to(agent, message)
+        })
+        .collect();
+    let ports = &context.ports;
+    ports.publish(&told, delivery.trace.as_ref()).await?;
+    Ok(())
 }
 
 /// The same message, from the adapter to one agent.

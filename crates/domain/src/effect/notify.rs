@@ -73,6 +73,7 @@ pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> D
         | NotificationData::InsightsConsolidated(_)
         | NotificationData::CommitmentMade(_)
         | NotificationData::CommitmentEnded(_)
-        | NotificationData::AnsweredLate(_) => draft,
+        | NotificationData::AnsweredLate(_)
+        | NotificationData::PassedOn(_) => draft,
     }
 }

@@ -24,7 +24,7 @@ pub use debate::{
     ChallengeAcknowledged, CredibilityChanged, DebateAwaitsGate, DebateConcluded, DebateEscalated,
     DebateProvisional, DebateResolved, DebateUnassigned, OutcomeKnown, RulingDue, UnassignedReason,
 };
-pub use exchange::{AnsweredLate, LoopBroken, RequestCompleted, Woken};
+pub use exchange::{AnsweredLate, LoopBroken, PassedOn, RequestCompleted, Woken};
 pub use group::StandDown;
 pub use impact::{ImpactAssessed, RerunProgress};
 pub use memory::{InsightShared, InsightsConsolidated, MemorySync, MemorySynced};
@@ -208,6 +208,8 @@ notifications! {
         "A request with a callback was answered. It is not sent where the answer itself was a notification.";
     Woken = "woken", from: AgentAdapter, to: "the agent that is woken",
         "A message concerns an agent although it was not addressed to it. An answer is expected.";
+    PassedOn = "passed_on", from: AgentAdapter, to: "each hosted agent that can read the message and is not woken by it",
+        "An agent has sent a notification to everybody. The hosted agent is given that notification; no answer is published.";
     LoopBroken = "loop_broken", from: AgentAdapter, to: "each of the two agents",
         "Two agents have answered each other too often: for a while neither is woken by the other in this thread.";
     AnsweredLate = "answered_late", from: AgentAdapter, to: "the coordinator",

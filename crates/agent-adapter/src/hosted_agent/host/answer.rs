@@ -52,6 +52,8 @@ pub(super) enum Asked {
     Message,
     /// A request of a batch, which is answered now or not at all.
     Part,
+    /// What another agent tells it: nothing that it answers counts, now or later.
+    Nothing,
 }
 
 /// Why there is no answer.

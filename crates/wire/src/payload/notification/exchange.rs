@@ -48,6 +48,21 @@ pub struct Woken {
     pub context: Vec<Remembered>,
 }
 
+/// The data of `passed_on`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PassedOn {
+    /// The whole message: an envelope.
+    pub message: Map<String, Value>,
+}
+
+impl PassedOn {
+    /// The notification that passes `message` on.
+    pub fn new(message: &Envelope) -> Result<Self, serde_json::Error> {
+        let message = serde_json::from_str(&serde_json::to_string(message)?)?;
+        Ok(Self { message })
+    }
+}
+
 /// The data of `loop_broken`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LoopBroken {
