@@ -1360,7 +1360,7 @@ ResultStatus = Literal["success", "failure", "partial"]
 class TaskResult(TypedDict):
     """The payload of `task_result`."""
 
-    content: NotRequired[str | None]
+    content: NotRequired[Any]
     result: NotRequired[Any]
     status: NotRequired[ResultStatus]
     why: NotRequired[str]

@@ -11,7 +11,6 @@ use concord_wire::payload::{
     JOIN_TASK, LEAVE_TASK, OPEN_TASK, OpenTask, TaskMember, TaskResult, action_of, parameters_of,
 };
 use concord_wire::{AgentId, Envelope, Fault, MessageType, Token};
-use serde_json::Value;
 
 use crate::reruns::TASK_PREFIX;
 
@@ -61,14 +60,7 @@ pub(crate) fn cancel_case(opener: AgentId) -> CaseInput {
 pub fn from_message(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
     let word = match &envelope.message_type {
         MessageType::Request => return request(envelope),
-        MessageType::TaskResult => {
-            let mut result: TaskResult = envelope.payload()?;
-            // In the dialect of sessions a result is said in words.
-            if result.result.is_null() {
-                result.result = result.content.take().map_or(Value::Null, Value::String);
-            }
-            Word::Result(result)
-        }
+        MessageType::TaskResult => Word::Result(TaskResult::of(envelope)?),
         MessageType::Bid => Word::Bid(envelope.payload::<Bid>()?, 0.0),
         MessageType::Refuse => Word::Refuse(envelope.payload::<Decline>()?.why),
         MessageType::Handoff => Word::HandOn(envelope.payload::<Handoff>()?, None),
@@ -156,7 +148,51 @@ pub(crate) fn check_task_id(id: Option<&Token>, pointer: &str) -> Result<(), Fau
 
 #[cfg(test)]
 mod tests {
+    use concord_wire::payload::ResultStatus;
+    use concord_wire::subject::SubjectSpace;
+    use serde_json::{Value, json};
+
     use super::*;
+
+    fn result_of(payload: Value) -> (ResultStatus, Value) {
+        let bytes = json!({
+            "message_id": "m-9", "timestamp": "2026-11-21T20:00:00Z", "from_agent": "bob", "to_agent": "coordinator",
+            "message_type": "task_result", "payload": payload, "reply_to": "t-1-43-0",
+        });
+        let subject = SubjectSpace::default().parse("concord.v1.msg._.bob.coordinator.task_result");
+        let message = Envelope::decode(bytes.to_string().as_bytes(), &subject.unwrap()).unwrap();
+        let Some(TaskMessage::Step(_, TaskInput::Say(said))) = from_message(&message).unwrap()
+        else {
+            panic!("no answer to a task");
+        };
+        let Word::Result(result) = said.word else {
+            panic!("{:?}", said.word);
+        };
+        (result.status, result.result)
+    }
+
+    #[test]
+    fn no_result_of_any_form_is_lost() {
+        for (payload, result) in [
+            (json!({ "result": { "n": 1 } }), json!({ "n": 1 })),
+            (json!({ "content": "In words." }), json!("In words.")),
+            (json!({ "content": ["a", 1] }), json!(["a", 1])),
+            (json!({ "content": 7 }), json!(7)),
+            (json!({ "answer": "r1" }), json!({ "answer": "r1" })),
+            (
+                json!({ "status": "success", "answer": "r1", "why": "" }),
+                json!({ "answer": "r1" }),
+            ),
+            (json!({ "result": 1, "note": "x" }), json!(1)),
+            (json!({ "status": "success" }), Value::Null),
+            (json!({}), Value::Null),
+        ] {
+            let read = result_of(payload.clone());
+            assert_eq!(read, (ResultStatus::Success, result), "{payload}");
+        }
+        let (status, _) = result_of(json!({ "status": "failure", "why": "Out of order." }));
+        assert_eq!(status, ResultStatus::Failure);
+    }
 
     #[test]
     fn the_ids_of_runs_are_nobody_elses() {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::case::Task;
-use crate::envelope::Priority;
+use crate::envelope::{Envelope, Priority};
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 use crate::id::{AgentId, Token};
@@ -247,9 +247,35 @@ pub struct TaskResult {
     /// Why it could not be done.
     #[serde(default)]
     pub why: String,
-    /// The result in words, between agents that speak in words.
+    /// The result where none is in `result`: words, or anything else. Where there is neither, all other fields are the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content: Option<String>,
+    pub content: Option<Value>,
+}
+
+impl TaskResult {
+    /// The result that a message states, whatever names its fields have: what dialects call the content may be any JSON.
+    pub fn of(message: &Envelope) -> Result<Self, Fault> {
+        let mut stated: Self = message.payload()?;
+        if stated.result.is_null() {
+            stated.result = match stated.content.take() {
+                Some(content) => content,
+                None => other_fields(message.payload()?),
+            };
+        }
+        Ok(stated)
+    }
+}
+
+/// The fields of a payload that a [`TaskResult`] has no name for; null without any.
+fn other_fields(mut fields: Map<String, Value>) -> Value {
+    for name in ["status", "result", "why", "content"] {
+        fields.remove(name);
+    }
+    if fields.is_empty() {
+        Value::Null
+    } else {
+        Value::Object(fields)
+    }
 }
 
 /// The payload of `call_for_proposals`: who does this, and for what? Answered by a `bid` or a `refuse`.
