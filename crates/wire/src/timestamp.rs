@@ -1,12 +1,12 @@
-//! Points in time: milliseconds since the Unix epoch inside, RFC 3339 in UTC on the wire.
+//! Points in time: milliseconds since the Unix epoch inside, written as RFC 3339 in UTC and read as ISO 8601.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+use time::format_description::well_known::{Iso8601, Rfc3339};
+use time::{OffsetDateTime, PrimitiveDateTime};
 
 /// A point in time with millisecond resolution. The machines get it as an argument; nothing here reads a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -36,14 +36,21 @@ impl Timestamp {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }
 
-    /// Parses RFC 3339 with any offset.
+    /// Parses RFC 3339 with any offset, or else ISO 8601 with date and time; a missing offset is UTC.
     pub fn parse(text: &str) -> Result<Self, time::error::Parse> {
-        let instant = OffsetDateTime::parse(text, &Rfc3339)?;
+        let instant = OffsetDateTime::parse(text, &Rfc3339)
+            .or_else(|error| iso_8601(text).map_err(|_| error))?;
         let millis = instant.unix_timestamp_nanos().div_euclid(1_000_000);
         Ok(Self::from_unix_millis(
             i64::try_from(millis).unwrap_or(i64::MAX),
         ))
     }
+}
+
+fn iso_8601(text: &str) -> Result<OffsetDateTime, time::error::Parse> {
+    OffsetDateTime::parse(text, &Iso8601::DEFAULT).or_else(|_| {
+        PrimitiveDateTime::parse(text, &Iso8601::DEFAULT).map(PrimitiveDateTime::assume_utc)
+    })
 }
 
 /// A time as it is written; its length is fixed, because the year has four digits.
@@ -105,7 +112,7 @@ impl<'de> Deserialize<'de> for Timestamp {
         let text = <Cow<'de, str>>::deserialize(deserializer)?;
         Self::parse(&text).map_err(|error| {
             serde::de::Error::custom(format!(
-                "is not an RFC 3339 time such as 2026-11-21T20:15:00.000Z: {error}"
+                "is not an ISO 8601 time such as 2026-11-21T20:15:00.000Z: {error}"
             ))
         })
     }
@@ -130,6 +137,33 @@ mod tests {
         let parsed = Timestamp::parse("2026-11-21T21:15:00.1239+01:00").unwrap();
         assert_eq!(parsed.to_string(), "2026-11-21T20:15:00.123Z");
         assert!(Timestamp::parse("yesterday").is_err());
+    }
+
+    #[test]
+    fn iso_8601_is_read_and_a_missing_offset_is_utc() {
+        for (written, read) in [
+            ("2026-11-27T20:41:16", "2026-11-27T20:41:16.000Z"),
+            ("2026-11-27T20:41:16.123456", "2026-11-27T20:41:16.123Z"),
+            ("2026-11-27T21:41:16+0100", "2026-11-27T20:41:16.000Z"),
+            ("2026-11-27T21:41:16.5+01", "2026-11-27T20:41:16.500Z"),
+            ("20261127T204116Z", "2026-11-27T20:41:16.000Z"),
+            ("20261127T204116", "2026-11-27T20:41:16.000Z"),
+            ("2026-11-27T20:41Z", "2026-11-27T20:41:00.000Z"),
+            ("2026-W48-5T20:41:16Z", "2026-11-27T20:41:16.000Z"),
+        ] {
+            let at = Timestamp::parse(written).map(|at| at.to_string());
+            assert_eq!(at.ok().as_deref(), Some(read), "{written}");
+        }
+        for wrong in [
+            "2026-11-27",
+            "20:41:16",
+            "2026-13-01T00:00:00",
+            "2026-11-27T20:41:16+99:00",
+            "2026-11-27T20:41:16 CET",
+            "",
+        ] {
+            assert!(Timestamp::parse(wrong).is_err(), "{wrong}");
+        }
     }
 
     proptest! {
