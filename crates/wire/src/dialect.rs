@@ -11,6 +11,7 @@ mod content;
 mod detect;
 mod exchange;
 mod fields;
+mod free_metadata;
 mod overflow_fields;
 mod panel;
 mod session;

@@ -2,6 +2,7 @@
 
 mod check;
 mod message_type;
+mod rounded;
 mod services;
 
 use schemars::JsonSchema;
@@ -19,6 +20,7 @@ use crate::timestamp::Timestamp;
 pub use check::{check_confidence, from_json};
 pub(crate) use check::{check_size, differs, impostor, not_an_object};
 pub use message_type::MessageType;
+pub(crate) use rounded::Rounded;
 
 /// The largest envelope, in bytes: the specification's payload limit. Larger payloads are sent by reference.
 pub const ENVELOPE_BYTES_MAX: usize = 1_048_576;
@@ -105,10 +107,29 @@ pub struct Metadata {
 
 keeps_unknown!(Metadata {
     confidence: default,
-    processing_time_ms: default,
+    processing_time_ms: rounded,
     memory_snapshot: default,
     version: default
 });
+
+impl Metadata {
+    /// Checks that this version of the envelope is spoken here.
+    pub(crate) fn check_version(&self) -> Result<(), Fault> {
+        let version = self.version.as_deref().unwrap_or("1.0");
+        let major = version
+            .split('.')
+            .next()
+            .and_then(|major| major.parse::<u64>().ok());
+        if major == Some(VERSION_MAJOR) {
+            return Ok(());
+        }
+        Err(Fault::invalid(
+            "/metadata/version",
+            format!("Version {version:?} of the envelope is not spoken here."),
+            format!("Send version {VERSION_MAJOR}.x, for example \"1.0\"."),
+        ))
+    }
+}
 
 /// The envelope. Unknown fields are ignored and kept.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -228,6 +249,7 @@ impl Envelope {
         if let Some(confidence) = self.metadata.confidence {
             check_confidence("/metadata/confidence", confidence)?;
         }
+        self.metadata.check_version()?;
         for (pointer, named) in [
             ("/correlation_id", &self.correlation_id),
             ("/reply_to", &self.reply_to),
@@ -244,18 +266,6 @@ impl Envelope {
                     "Name a conversation, or the message that is answered, by its id.",
                 ));
             }
-        }
-        let version = self.metadata.version.as_deref().unwrap_or("1.0");
-        let major = version
-            .split('.')
-            .next()
-            .and_then(|major| major.parse::<u64>().ok());
-        if major != Some(VERSION_MAJOR) {
-            return Err(Fault::invalid(
-                "/metadata/version",
-                format!("Version {version:?} of the envelope is not spoken here."),
-                format!("Send version {VERSION_MAJOR}.x, for example \"1.0\"."),
-            ));
         }
         Ok(())
     }

@@ -114,5 +114,8 @@ macro_rules! keeps_unknown {
     (@default $field:ident) => {
         $field.unwrap_or_default()
     };
+    (@rounded $field:ident) => {
+        Option::flatten($field).map(|$crate::envelope::Rounded(whole)| whole)
+    };
 }
 pub(crate) use keeps_unknown;

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use super::content;
 use super::fields::Fields;
+use super::free_metadata;
 use super::overflow_fields::{Addressing, OverflowFields, finish, metadata, take_metadata};
 use crate::envelope::differs;
 use crate::fault::Fault;
@@ -41,7 +42,9 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
         ));
     }
     envelope.reply_to = fields.take("reply_to")?;
-    take_metadata(&mut fields, &addressing, &mut envelope)?;
+    let mut metadata = fields.take_object("metadata")?;
+    free_metadata::set_aside(&mut metadata)?;
+    take_metadata(metadata, &addressing, &mut envelope)?;
     // Any JSON may be the content, and it may be missing.
     let content = fields
         .take_raw("content")
@@ -73,7 +76,9 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
         "content",
         content::write(content::fields(&envelope.payload)?, kind)?,
     )?;
-    fields.put_raw("metadata", metadata(envelope, overflow)?)?;
+    let mut metadata = metadata(envelope, overflow)?;
+    free_metadata::put_back(&mut metadata)?;
+    fields.put_raw("metadata", metadata.into_raw()?)?;
     fields.put("reply_to", &envelope.reply_to)?;
     fields.put_all(&envelope.extensions)?;
     Ok(fields)

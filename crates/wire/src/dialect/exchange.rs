@@ -49,7 +49,7 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
         "",
         &mut envelope,
     )?;
-    take_metadata(&mut fields, &addressing, &mut envelope)?;
+    take_metadata(fields.take_object("metadata")?, &addressing, &mut envelope)?;
     finish(fields, &addressing, envelope)
 }
 
@@ -84,7 +84,7 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     }
     fields.put("priority", &priority)?;
     fields.put_raw("payload", envelope.payload.clone())?;
-    fields.put_raw("metadata", metadata(envelope, overflow)?)?;
+    fields.put_raw("metadata", metadata(envelope, overflow)?.into_raw()?)?;
     fields.put_all(&envelope.extensions)?;
     Ok(fields)
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::fields::{Fields, child_pointer};
-use crate::envelope::{self, Metadata, check_confidence};
+use crate::envelope::{self, Metadata, Rounded, check_confidence};
 use crate::extensions::Extensions;
 use crate::fault::Fault;
 use crate::id::{AgentId, CaseId, MessageId, Recipient};
@@ -278,13 +278,12 @@ pub(super) fn time_text(time: Timestamp) -> String {
     time.to_string().replace(".000Z", "Z")
 }
 
-/// Takes a metadata object: the overflow fields, the fields of the envelope's metadata, and the rest.
+/// Takes the metadata: the overflow fields, the fields of the envelope's metadata, and the rest.
 pub(super) fn take_metadata(
-    fields: &mut Fields,
+    mut metadata: Fields,
     addressing: &Addressing<'_>,
     envelope: &mut Envelope,
 ) -> Result<(), Fault> {
-    let mut metadata = fields.take_object("metadata")?;
     let overflow = OverflowFields::take(&mut metadata)?;
     overflow.apply(addressing, &metadata.pointer(OVERFLOW_FIELD), envelope)?;
     let confidence = metadata.take("confidence")?;
@@ -293,7 +292,9 @@ pub(super) fn take_metadata(
     }
     envelope.metadata = Metadata {
         confidence,
-        processing_time_ms: metadata.take("processing_time_ms")?,
+        processing_time_ms: metadata
+            .take("processing_time_ms")?
+            .map(|Rounded(whole)| whole),
         version: metadata.take("version")?,
         memory_snapshot: metadata.take("memory_snapshot")?,
         extensions: metadata.into_extensions(),
@@ -301,11 +302,8 @@ pub(super) fn take_metadata(
     Ok(())
 }
 
-/// Writes a metadata object with the overflow fields.
-pub(super) fn metadata(
-    envelope: &Envelope,
-    overflow: OverflowFields,
-) -> Result<Box<RawValue>, Fault> {
+/// The metadata with the overflow fields.
+pub(super) fn metadata(envelope: &Envelope, overflow: OverflowFields) -> Result<Fields, Fault> {
     let mut fields = Fields::at("/metadata");
     let Metadata {
         confidence,
@@ -332,7 +330,7 @@ pub(super) fn metadata(
         ..overflow
     }
     .put(&mut fields)?;
-    fields.into_raw()
+    Ok(fields)
 }
 
 /// Takes what is left of a message after the fields of its dialect: canonical fields are set, all others are kept.

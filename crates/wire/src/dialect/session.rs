@@ -46,7 +46,7 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
     }
     addressing.take_case(&mut fields, "conversation_id")?;
     envelope.reply_to = fields.take("reply_to_message_id")?;
-    take_metadata(&mut fields, &addressing, &mut envelope)?;
+    take_metadata(fields.take_object("metadata")?, &addressing, &mut envelope)?;
     let content = content::read_text(
         fields.take_raw("content").as_deref(),
         &addressing.kind,
@@ -96,7 +96,7 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
         "content",
         content::write_text(content::fields(&envelope.payload)?, kind, "/payload")?,
     )?;
-    fields.put_raw("metadata", metadata(envelope, overflow)?)?;
+    fields.put_raw("metadata", metadata(envelope, overflow)?.into_raw()?)?;
     fields.put_all(&envelope.extensions)?;
     Ok(fields)
 }

@@ -1,5 +1,6 @@
 mod examples;
 mod faults;
+mod free_metadata;
 mod properties;
 
 use serde_json::Value;

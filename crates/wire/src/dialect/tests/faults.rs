@@ -97,6 +97,7 @@ exchange | {"message_type": "request"} | /message_type
 exchange | {"payload": "text"} | /payload
 exchange | {"timestamp": "ISO8601"} | /timestamp
 exchange | {"metadata": {"processing_time_ms": -1}} | /metadata/processing_time_ms
+exchange | {"metadata": {"processing_time_ms": "12"}} | /metadata/processing_time_ms
 "##;
 
 #[test]

@@ -63,7 +63,7 @@ prop_compose! {
         confidence in prop::option::of(0.0..=1.0_f64),
         version in prop::option::of(prop::sample::select(vec!["1.0", "1.7"])),
         payload in object(names, 4),
-        (beside, about) in (object(&["x_one", "x_two"], 3), object(&["tags", "source"], 3)),
+        (beside, about) in (object(&["x_one", "x_two"], 3), object(&["tags", "source", "as_stated"], 4)),
     ) -> Value {
         let mut message = json!({
             "message_id": "m-1", "timestamp": Timestamp::from_unix_millis(millis), "from_agent": "ann", "to_agent": to,
