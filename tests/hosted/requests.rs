@@ -309,3 +309,36 @@ async fn a_program_that_says_something_unasked_answers_nobody_with_what_was_for_
     }
     stage.installation.holds(PATIENCE).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_without_an_action_reaches_a_hosted_agent() {
+    let server = Server::start(|received| async move {
+        let result = json!({ "asked": received.body["payload"] });
+        let payload = json!({ "status": "success", "result": result });
+        let answer = json!({ "message_type": "response", "payload": payload });
+        (200, answer.to_string())
+    })
+    .await;
+    let agent = unique("reader");
+    let stage = start_hosting(&agent, &server).await;
+    let client = stage.installation.client();
+    let id = unique("m");
+    // As specification 2 has it: a request knows no action, and its content is anything.
+    let message = json!({
+        "id": id, "sender_id": stage.asker, "receiver_id": agent, "message_type": "REQUEST", "metadata": {},
+        "content": "Please summarise the contract.",
+    });
+    let subject = format!("concord.v1.msg._.{}.{agent}.request", stage.asker);
+    client
+        .publish(subject, message.to_string().into())
+        .await
+        .unwrap();
+    let answer = stage.answer(&id).await;
+    let parameters = json!({ "content": "Please summarise the contract." });
+    assert_eq!(
+        answer["content"]["result"]["asked"],
+        json!({ "action": "ask", "parameters": parameters }),
+        "{answer}"
+    );
+    stage.installation.holds(PATIENCE).await;
+}

@@ -15,6 +15,7 @@ mod free_metadata;
 mod overflow_fields;
 mod panel;
 mod session;
+mod unnamed_action;
 
 use std::fmt;
 
@@ -28,6 +29,7 @@ use crate::{Envelope, MessageId};
 
 pub use answer::{AnswerContext, read_answer};
 pub use overflow_fields::OVERFLOW_FIELD;
+pub use unnamed_action::DEFAULT_ACTION;
 
 /// How an agent writes its messages.
 #[derive(

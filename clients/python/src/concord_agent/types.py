@@ -1282,7 +1282,7 @@ class Request(TypedDict):
     action: str
     callback_url: NotRequired[str | None]
     constraints: NotRequired[dict[str, Any]]
-    context: NotRequired[dict[str, Any]]
+    context: NotRequired[Any]
     deadline: NotRequired[Timestamp | None]
     parameters: NotRequired[dict[str, Any] | None]
 

@@ -9,7 +9,7 @@ use concord_runtime::{Directory, service::clock};
 use concord_wire::payload::{AgentStatus, Beat, Card, REGISTER_AGENT, Request};
 use concord_wire::subject::{Service, Subject};
 use concord_wire::{AgentId, Envelope, MessageId, MessageType, Recipient};
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 /// The time between two heartbeats of a hosted agent whose settings name none, in milliseconds.
 const HEARTBEAT_MS: u64 = 10_000;
@@ -56,7 +56,7 @@ fn registration_request(card: &Card) -> Option<Envelope> {
     let request = Request {
         action: REGISTER_AGENT.into(),
         parameters: serde_json::to_value(card).ok()?,
-        context: Map::new(),
+        context: Value::Null,
         constraints: Map::new(),
         deadline: None,
         callback_url: None,

@@ -33,7 +33,7 @@ pub(crate) async fn put(
     let request = Request {
         action: put.action.to_owned(),
         parameters: put.parameters,
-        context: Map::new(),
+        context: Value::Null,
         constraints: Map::new(),
         deadline: None,
         callback_url: None,

@@ -4,6 +4,7 @@
 use super::content;
 use super::fields::Fields;
 use super::overflow_fields::{Addressing, OverflowFields, finish, known_time, time_text};
+use super::unnamed_action;
 use crate::envelope::Metadata;
 use crate::fault::Fault;
 use crate::subject::Subject;
@@ -37,13 +38,13 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
     if is_finding(&addressing.kind) {
         content.rename(FINDING.0, FINDING.1)?;
     }
-    envelope.payload = content.into_raw()?;
+    envelope.payload = unnamed_action::payload(content, &mut envelope)?;
     finish(fields, &addressing, envelope)
 }
 
 pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     let kind = &envelope.message_type;
-    let mut content = content::fields(&envelope.payload)?;
+    let mut content = unnamed_action::content(content::fields(&envelope.payload)?, envelope);
     if is_finding(kind) {
         content.check_free(FINDING.0)?;
         content.rename(FINDING.1, FINDING.0)?;

@@ -7,6 +7,7 @@ use super::content;
 use super::fields::Fields;
 use super::free_metadata;
 use super::overflow_fields::{Addressing, OverflowFields, finish, metadata, take_metadata};
+use super::unnamed_action;
 use crate::envelope::differs;
 use crate::fault::Fault;
 use crate::subject::Subject;
@@ -49,7 +50,8 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
     let content = fields
         .take_raw("content")
         .unwrap_or_else(|| RawValue::NULL.to_owned());
-    envelope.payload = content::read(Some(&content), &addressing.kind, "/content")?.into_raw()?;
+    let content = content::read(Some(&content), &addressing.kind, "/content")?;
+    envelope.payload = unnamed_action::payload(content, &mut envelope)?;
     finish(fields, &addressing, envelope)
 }
 
@@ -72,10 +74,8 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     fields.put("sender_id", &envelope.from_agent)?;
     fields.put("receiver_id", &receiver)?;
     fields.put("message_type", &performative)?;
-    fields.put_raw(
-        "content",
-        content::write(content::fields(&envelope.payload)?, kind)?,
-    )?;
+    let content = unnamed_action::content(content::fields(&envelope.payload)?, envelope);
+    fields.put_raw("content", content::write(content, kind)?)?;
     let mut metadata = metadata(envelope, overflow)?;
     free_metadata::put_back(&mut metadata)?;
     fields.put_raw("metadata", metadata.into_raw()?)?;

@@ -26,8 +26,8 @@ pub struct Request {
     #[schemars(with = "Option<Map<String, Value>>")]
     pub parameters: Value,
     /// Context for the action, in any form.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub context: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub context: Value,
     /// Constraints on the action, in any form.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub constraints: Map<String, Value>,
@@ -48,7 +48,7 @@ struct UnreadRequest {
     parameters: Option<Box<RawValue>>,
     // The rest is what it must be, and is not kept.
     #[serde(default, rename = "context")]
-    _context: BTreeMap<String, IgnoredAny>,
+    _context: IgnoredAny,
     #[serde(default, rename = "constraints")]
     _constraints: BTreeMap<String, IgnoredAny>,
     #[serde(default, rename = "deadline")]

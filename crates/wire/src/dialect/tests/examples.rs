@@ -53,7 +53,7 @@ fn examples() -> Vec<(PathBuf, Example)> {
 fn every_example_is_read_as_printed_and_written_again_without_loss() {
     let bless = std::env::var_os("CONCORD_BLESS").is_some_and(|value| value == "1");
     let examples = examples();
-    assert!(examples.len() >= 29, "{}", examples.len());
+    assert!(examples.len() >= 32, "{}", examples.len());
     for (path, mut example) in examples {
         let subject = subject(&example.subject);
         let bytes = example.printed.to_string().into_bytes();
@@ -225,4 +225,34 @@ fn a_reply_goes_back_to_the_sender() {
             &"RESPONSE".into()
         )
     );
+}
+
+#[test]
+fn a_request_without_an_action_asks_in_the_dialects_that_know_none() {
+    let subject = subject("concord.v1.msg._.ann.ben.request");
+    let asked = |message: Value| {
+        let (envelope, dialect) = read(message.to_string().as_bytes(), None, &subject).unwrap();
+        (canonical(&envelope), dialect)
+    };
+    let content =
+        serde_json::json!({ "query": "Why?", "context": ["DCF"], "deadline": "next week" });
+    let parameters = content.clone();
+    let collaboration = serde_json::json!({ "id": "m-1", "sender_id": "ann", "receiver_id": "ben", "content": content });
+    let analyst = serde_json::json!({ "from_agent": "ann", "to_agent": "ben", "content": content });
+    for (message, dialect) in [
+        (collaboration, Dialect::Collaboration),
+        (analyst, Dialect::Analyst),
+    ] {
+        let (read, spoken) = asked(message.clone());
+        assert_eq!(spoken, dialect);
+        assert_eq!(
+            read["payload"],
+            serde_json::json!({ "action": DEFAULT_ACTION, "parameters": parameters })
+        );
+        assert_eq!(read.get("deadline"), None, "words are no time: {dialect}");
+        // With an action nothing is added.
+        let mut message = message;
+        message["content"] = serde_json::json!({ "action": "say", "context": "DCF" });
+        assert_eq!(asked(message.clone()).0["payload"], message["content"]);
+    }
 }

@@ -17,13 +17,15 @@ const FREE: [&str; 8] = [
     "y~/z",
     "evidence",
 ];
-const TAKEN: [&str; 6] = [
+const TAKEN: [&str; 8] = [
     "confidence",
     "finding",
     "riskScore",
     "concord",
     "id",
     "sender",
+    "action",
+    "deadline",
 ];
 
 fn value() -> impl Strategy<Value = Value> {
@@ -71,6 +73,15 @@ prop_compose! {
             "priority": priority, "requires_response": requires_response,
             "deadline": deadline.map(Timestamp::from_unix_millis), "payload": payload, "metadata": about,
         });
+        // A request has an action. Who speaks another dialect may leave it out, which stands for one.
+        if kind == MessageType::Request.as_str() {
+            let payload = message["payload"].take();
+            message["payload"] = if requires_response {
+                json!({ "action": "ask", "parameters": payload })
+            } else {
+                json!({ "action": "say", "parameters": payload })
+            };
+        }
         message["metadata"]["confidence"] = confidence.into();
         message["metadata"]["version"] = version.into();
         message.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
