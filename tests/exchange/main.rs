@@ -7,6 +7,7 @@ mod backlog;
 mod coordination;
 mod flood;
 mod loops;
+mod pairing;
 mod payloads;
 mod references;
 mod register;

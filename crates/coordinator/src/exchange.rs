@@ -16,7 +16,9 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports, delivery::handlers};
 use concord_wire::payload::AgentStatus;
 use concord_wire::subject::{Lane, Service, Subject};
-use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType, Priority, Recipient, Token};
+use concord_wire::{
+    AgentId, Envelope, ErrorCode, Fault, MessageType, Priority, Recipient, Timestamp, Token,
+};
 
 use crate::questions::Questions;
 use crate::route::exchange::{
@@ -190,10 +192,56 @@ fn is_alert_of_agent(subject: &Subject) -> bool {
         && !is_service(to.as_str())
 }
 
-/// An answer that is stored and was not handled when the request ran out of time.
+/// An answer that is stored and was not handled when the request ran out of time, or that names the request by a
+/// `correlation_id` of its own.
 pub(crate) async fn find_unread_answer<P: Ports>(
     ports: &P,
     opened: &RequestOpened,
+) -> Result<Option<HeardAnswer>, HandleError> {
+    let named = opened.request_id.as_str();
+    if let Some(answer) = find_answer(ports, opened, named, Timestamp::default()).await? {
+        return Ok(Some(answer));
+    }
+    let Recipient::Agent(asked) = &opened.to else {
+        return Ok(None);
+    };
+    let lane = if opened.urgent {
+        Lane::Urgent
+    } else {
+        Lane::Normal
+    };
+    // Only here: it would cost a search for each answer, and most name the request itself.
+    let kind = MessageType::Request.token();
+    let requests = ports
+        .subjects()
+        .between(lane, Some(&opened.from), asked, &kind);
+    let stored = ports
+        .next_message(lane, &requests, opened.sequence)
+        .await?
+        .filter(|stored| stored.sequence == opened.sequence);
+    let request = stored.and_then(|stored| stored.envelope);
+    let Some(correlation) = request.and_then(|request| request.correlation_id) else {
+        return Ok(None);
+    };
+    let Some(answer) = find_answer(ports, opened, &correlation, opened.asked_at).await? else {
+        return Ok(None);
+    };
+    // Of several requests that have it, the last before the answer is meant.
+    let takes_it = |later: &Envelope, at| {
+        (at <= answer.at && later.correlation_id.as_ref() == Some(&correlation)).then_some(())
+    };
+    let later = ports
+        .find_message(lane, &requests, opened.sequence + 1, takes_it)
+        .await?;
+    Ok(later.is_none().then_some(answer))
+}
+
+/// The first answer of who was asked that names this, since then and in time.
+async fn find_answer<P: Ports>(
+    ports: &P,
+    opened: &RequestOpened,
+    named: &str,
+    since: Timestamp,
 ) -> Result<Option<HeardAnswer>, HandleError> {
     let answers = EXCHANGED.iter().filter(|kind| {
         !matches!(
@@ -205,10 +253,11 @@ pub(crate) async fn find_unread_answer<P: Ports>(
         Recipient::Agent(agent) => Some(agent),
         Recipient::Any | Recipient::All => None,
     };
-    let id = id_of(&opened.from, opened.request_id.as_str());
+    let id = id_of(&opened.from, named);
     let answer = |envelope: &Envelope, stored_at| match read_answer(envelope, stored_at) {
         Ok(Some((of, Reply::Answer(answer)))) => Some(answer)
-            .filter(|answer| of == id && answer.at <= opened.due && is_asked(opened, &answer.by)),
+            .filter(|answer| of == id && is_asked(opened, &answer.by))
+            .filter(|answer| (since..=opened.due).contains(&answer.at)),
         _ => None,
     };
     for kind in answers {

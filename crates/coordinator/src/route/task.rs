@@ -78,7 +78,7 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
                 "It is not said what this {} answers.",
                 envelope.message_type
             ),
-            "Give in reply_to the message_id of the message by which you were asked.",
+            "Give in reply_to the message_id of the message by which you were asked; a task_result may give the id of the task as correlation_id.",
         ));
     };
     let by = envelope.from_agent.clone();
@@ -86,10 +86,15 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
     Ok(Some(TaskMessage::Step(id, TaskInput::Say(Box::new(said)))))
 }
 
-/// The task that a message answers, if it is one, and the sequence of the event by which its sender was asked.
-pub(crate) fn named_task(envelope: &Envelope) -> Option<(Token, u64)> {
-    let (id, asked) = question_of(envelope)?;
-    Some((Token::new(id).ok()?, asked))
+/// The task that a message answers, if it is one, and the sequence of the event by which its sender was asked. A result may name the
+/// task alone, as its `correlation_id`.
+pub(crate) fn named_task(envelope: &Envelope) -> Option<(Token, Option<u64>)> {
+    if let Some((id, asked)) = question_of(envelope) {
+        return Some((Token::new(id).ok()?, Some(asked)));
+    }
+    let is_result = envelope.message_type == MessageType::TaskResult && envelope.reply_to.is_none();
+    let id = envelope.correlation_id.as_deref().filter(|_| is_result)?;
+    Some((Token::new(id).ok()?, None))
 }
 
 fn request(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
@@ -154,21 +159,47 @@ mod tests {
 
     use super::*;
 
-    fn result_of(payload: Value) -> (ResultStatus, Value) {
-        let bytes = json!({
+    fn result_naming(names: Value, payload: Value) -> Result<(Token, Said), Fault> {
+        let mut message = json!({
             "message_id": "m-9", "timestamp": "2026-11-21T20:00:00Z", "from_agent": "bob", "to_agent": "coordinator",
-            "message_type": "task_result", "payload": payload, "reply_to": "t-1-43-0",
+            "message_type": "task_result", "payload": payload,
         });
+        let fields = message.as_object_mut().unwrap();
+        fields.extend(names.as_object().cloned().unwrap());
         let subject = SubjectSpace::default().parse("concord.v1.msg._.bob.coordinator.task_result");
-        let message = Envelope::decode(bytes.to_string().as_bytes(), &subject.unwrap()).unwrap();
-        let Some(TaskMessage::Step(_, TaskInput::Say(said))) = from_message(&message).unwrap()
-        else {
-            panic!("no answer to a task");
-        };
+        let message = Envelope::decode(message.to_string().as_bytes(), &subject.unwrap()).unwrap();
+        match from_message(&message)? {
+            Some(TaskMessage::Step(id, TaskInput::Say(said))) => Ok((id, *said)),
+            other => panic!("no answer to a task: {other:?}"),
+        }
+    }
+
+    fn result_of(payload: Value) -> (ResultStatus, Value) {
+        let (_, said) = result_naming(json!({ "reply_to": "t-1-43-0" }), payload).unwrap();
         let Word::Result(result) = said.word else {
             panic!("{:?}", said.word);
         };
         (result.status, result.result)
+    }
+
+    #[test]
+    fn a_result_names_its_assignment_or_its_task() {
+        for (names, asked) in [
+            (json!({ "reply_to": "t-1-43-0" }), Some(43)),
+            (json!({ "correlation_id": "t-1-43-0" }), Some(43)),
+            (json!({ "correlation_id": "t-1" }), None),
+        ] {
+            let (id, said) = result_naming(names, json!({})).unwrap();
+            assert_eq!((id.as_str(), said.asked), ("t-1", asked));
+        }
+        for names in [
+            json!({}),
+            json!({ "reply_to": "t-1" }),
+            json!({ "reply_to": "m-1", "correlation_id": "t-1" }),
+        ] {
+            let fault = result_naming(names, json!({})).unwrap_err();
+            assert_eq!(fault.pointer, "/reply_to");
+        }
     }
 
     #[test]

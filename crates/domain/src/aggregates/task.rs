@@ -75,8 +75,8 @@ pub struct OpenedTask {
 pub struct Said {
     /// The agent.
     pub by: AgentId,
-    /// The sequence of the event from which the message follows that it answers.
-    pub asked: u64,
+    /// The sequence of the event from which the message follows that it answers; none where it names the task alone.
+    pub asked: Option<u64>,
     /// What it says.
     pub word: Word,
 }

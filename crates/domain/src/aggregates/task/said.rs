@@ -81,8 +81,11 @@ fn part_of<'a>(state: &'a TaskState, said: &Said) -> Result<&'a Part, Fault> {
         .parts
         .get(&said.by)
         .filter(|part| match answers_call(part) {
-            true => said.asked == state.opened_sequence,
-            false => part.assignment == Some(said.asked),
+            true => said.asked == Some(state.opened_sequence),
+            // An agent has a task once at a time.
+            false => {
+                part.assignment.is_some() && (said.asked.is_none() || part.assignment == said.asked)
+            }
         });
     part.ok_or_else(|| {
         Fault::new(

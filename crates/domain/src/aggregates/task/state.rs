@@ -124,11 +124,13 @@ impl TaskState {
         self.ended.is_none() && self.parts.get(agent).is_some_and(Part::is_active)
     }
 
-    /// Whether the event at this sequence, of which there is one in the stream, has asked an agent for a bid or given it the task.
-    pub fn has_asked(&self, agent: &AgentId, sequence: u64) -> bool {
+    /// Whether the event at this sequence, of which there is one in the stream, has asked an agent for a bid or given it the task;
+    /// without a sequence whether it was given the task.
+    pub fn has_asked(&self, agent: &AgentId, asked: Option<u64>) -> bool {
         let part = self.parts.get(agent);
-        part.is_some_and(|part| {
-            part.assignment == Some(sequence) || self.opened_sequence == sequence
+        part.is_some_and(|part| match asked {
+            Some(_) => part.assignment == asked || asked == Some(self.opened_sequence),
+            None => part.assignment.is_some(),
         })
     }
 

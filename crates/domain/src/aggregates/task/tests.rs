@@ -83,7 +83,7 @@ impl Stage {
         let by = agent(name);
         let part = self.story.state().parts.get(&by);
         let asked = part.and_then(|part| part.assignment);
-        let asked = asked.unwrap_or(self.story.state().opened_sequence);
+        let asked = asked.or(Some(self.story.state().opened_sequence));
         self.hear(&TaskInput::Say(Box::new(Said { by, asked, word })))
     }
 

@@ -69,22 +69,37 @@ fn an_answer_counts_for_the_assignment_that_it_names_and_a_repetition_not_at_all
     let opened = stage.story.state().opened_sequence;
     let assigned = stage.story.last().sequence;
     for wrong in [0, opened, assigned + 1] {
-        assert_eq!(stage.hear(&answer(wrong)), "refused: /reply_to");
+        assert_eq!(stage.hear(&answer(Some(wrong))), "refused: /reply_to");
     }
     let state = stage.story.state();
-    assert!(state.has_asked(&agent("ann"), assigned) && !state.has_asked(&agent("ann"), 0));
-    assert!(!state.has_asked(&agent("bob"), assigned));
-    assert_eq!(stage.hear(&answer(assigned)), "reported");
+    assert!(state.has_asked(&agent("ann"), Some(assigned)));
+    assert!(!state.has_asked(&agent("ann"), Some(0)));
+    assert!(!state.has_asked(&agent("bob"), Some(assigned)));
+    assert_eq!(stage.hear(&answer(Some(assigned))), "reported");
     let again = said(&format!("m-{}", stage.clock), 90);
     assert_eq!(
-        stage.story.hears(&again, &answer(assigned)),
+        stage.story.hears(&again, &answer(Some(assigned))),
         "ignored: repetition"
     );
     let mut none = Story::<TaskMachine>::of("t-9");
     assert_eq!(
-        none.hears(&said("m-1", 1), &answer(1)),
+        none.hears(&said("m-1", 1), &answer(Some(1))),
         "refused: /reply_to"
     );
+}
+
+#[test]
+fn an_answer_that_names_the_task_alone_counts_for_whoever_has_it() {
+    let mut stage = Stage::open("round_robin", &["ann", "ben"], json!({}));
+    let answer = |name: &str| {
+        let result = serde_json::from_value(json!({ "result": 1 })).unwrap();
+        let (by, asked, word) = (agent(name), None, Word::Result(result));
+        TaskInput::Say(Box::new(Said { by, asked, word }))
+    };
+    assert_eq!(stage.hear(&answer("ann")), "refused: /reply_to", "not yet");
+    stage.places(&["ann"]);
+    assert_eq!(stage.hear(&answer("ben")), "refused: /reply_to");
+    assert_eq!(stage.hear(&answer("ann")), "reported");
 }
 
 #[test]
