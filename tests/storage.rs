@@ -130,23 +130,19 @@ async fn what_was_given_up_without_room_is_done_again() {
     assert_eq!(outcome["risk_score"], 20.0, "{decision}");
 }
 
+/// Everywhere else 0 tries are no limit. Here everything would be given up before it is tried.
 #[tokio::test]
-async fn a_limit_that_is_too_small_is_refused_with_the_least() {
+async fn settings_with_which_nothing_could_be_done_are_refused() {
     let program = programs_of(&["concord-coordinator"]).join("concord-coordinator");
-    let mut command = command(program);
-    let refused = finish(command.args(["--check-config", "--set", "storage.bytes_max=5000000"]));
-    let said = refused.await.refused(64);
-    assert!(said.contains("at least 100000000"), "{said}");
-}
-
-/// Everywhere else 0 is no limit. Here everything would be given up before it is tried.
-#[tokio::test]
-async fn no_tries_at_all_are_refused() {
-    let program = programs_of(&["concord-coordinator"]).join("concord-coordinator");
-    let mut command = command(program);
-    let refused = finish(command.args(["--check-config", "--set", "work.deliveries_max=0"]));
-    let said = refused.await.refused(64);
-    assert!(said.contains("work.deliveries_max"), "{said}");
+    for (setting, part) in [
+        ("storage.bytes_max=5000000", "at least 100000000"),
+        ("work.deliveries_max=0", "work.deliveries_max"),
+    ] {
+        let mut command = command(&program);
+        let refused = finish(command.args(["--check-config", "--set", setting]));
+        let said = refused.await.refused(64);
+        assert!(said.contains(part), "{said}");
+    }
 }
 
 /// A stream that cannot be asked, as while its copies elect a leader, says nothing about what is in it.
