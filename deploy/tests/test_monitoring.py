@@ -147,7 +147,8 @@ class Installation(unittest.TestCase):
     def caused(self):
         firing = self.prometheus.firing
         until("no replica lacks the broker", lambda: not firing("ConcordBrokerUnreachable"))
-        self.assertEqual(firing("ConcordServiceDown"), [])
+        # Without the waits of the rules one scrape that comes late is a service that is away: what rests on a scrape is waited for.
+        until("no service is away", lambda: not firing("ConcordServiceDown"))
         self.assertEqual(firing("ConcordSenderLimited"), [])
 
         until("the hosted agent is not asked any more", lambda: firing("ConcordHostedAgentDown", agent="broken"))
@@ -172,13 +173,15 @@ class Installation(unittest.TestCase):
 
         self.fill_messages()
 
+        def away():
+            return [alert["metric"]["job"] for alert in firing("ConcordServiceDown")]
+
         self.processes["conflict-detector"].terminate()
-        until("a service is away", lambda: firing("ConcordServiceDown", job="conflict-detector"))
-        self.assertEqual(firing("ConcordServiceDown", job="coordinator"), [])
+        until("one service is away and no other", lambda: away() == ["conflict-detector"])
 
         self.wire.cut()
-        until("one replica is without the broker", lambda: firing("ConcordReplicaWithoutBroker", job="escalation-timer"))
-        self.assertEqual(firing("ConcordBrokerUnreachable"), [])
+        until("one replica is without the broker, and its service is not",
+              lambda: firing("ConcordReplicaWithoutBroker", job="escalation-timer") and not firing("ConcordBrokerUnreachable"))
 
         self.nats.terminate()
         until("the broker is away", lambda: firing("ConcordBrokerUnreachable", job="coordinator"))
