@@ -109,18 +109,16 @@ async fn a_ruling_in_words_of_ones_own_is_what_the_decision_says() {
     let registration = json!({ "agent_id": expert, "domains": ["valuation"] });
     stage.installation.register_expert(&registration).await;
     stage.message_to(&expert, "request", |_| true).await;
-    let ruled = concord(&[
-        "rule",
-        debate,
-        "--expert",
-        &expert,
-        "--own",
-        "Risk score: 50",
-        "--rationale",
-        "The annex caps half of it.",
-        "--server",
-        stage.installation.server_url(),
-    ]);
+    let rule = |own: &[&str]| {
+        let who = ["rule", debate, "--expert", &expert, "--rationale", "Half."];
+        let server = ["--server", stage.installation.server_url()];
+        concord(&[&who, own, &server].concat())
+    };
+    let refused = rule(&["--own", "too much", "--value", "101"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("it must be a number from 0 to 100"), "{said}");
+    let ruled = rule(&["--own", "Risk score: 50"]);
     assert!(ruled.status.success(), "{ruled:?}");
     let changed = version(&stage, 2).await;
     assert_eq!(changed["decision"]["outcome"]["risk_score"], 50.0);

@@ -646,6 +646,7 @@ class Decision(TypedDict):
     policy_digest: str
     provisional: NotRequired[list[DebateId]]
     reason: str
+    rules: NotRequired[int]
     set_aside: list[SetAside]
     version: NotRequired[int]
 

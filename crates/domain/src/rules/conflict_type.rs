@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use concord_events::ReceivedFinding;
+use concord_wire::Fault;
 use concord_wire::payload::{Conflict, ConflictType, Position, Resolution};
 use concord_wire::policy::Policy;
 use serde_json::Value;
@@ -23,14 +24,18 @@ mod recommendation;
 mod risk_score;
 mod severity;
 
-pub(crate) use clause_presence::contested as contested_clauses;
+pub(crate) use clause_presence::{contested as contested_clauses, presence};
 pub(crate) use estimate::incomparable as incomparable_estimates;
 pub(crate) use recommendation::word as recommendation_word;
+pub(crate) use risk_score::score;
+pub(crate) use severity::severity;
 
 /// The subject of conflicts and challenges about the risk score.
 pub(crate) const RISK_SCORE: &str = "risk_score";
 /// The subject of conflicts and challenges about the recommendation.
 pub(crate) const RECOMMENDATION: &str = "recommendation";
+/// The subject of challenges about the severity of a finding.
+pub(crate) const SEVERITY: &str = "severity";
 
 /// One type of conflict.
 pub(crate) trait ConflictRule: Sync {
@@ -56,6 +61,11 @@ pub(crate) trait ConflictRule: Sync {
 
     /// The value that a position in words states: `Risk score: 50` states 50. None where the words state none by this rule.
     fn value_in_words(&self, _policy: &Policy, _words: &str) -> Option<Value> {
+        None
+    }
+
+    /// What a resolution's value must be, in words, where this one is something else; the result of a case could not have it.
+    fn wanted_instead(&self, _value: &Value) -> Option<&'static str> {
         None
     }
 
@@ -112,14 +122,49 @@ pub(crate) fn rule_of(kind: ConflictType) -> &'static dyn ConflictRule {
     }
 }
 
-/// The value that words state as a position in a conflict. What a challenge is about says its subject.
-pub(crate) fn value_in_words(conflict: &Conflict, policy: &Policy, words: &str) -> Option<Value> {
-    let kind = match (conflict.kind, normalise(&conflict.subject).as_str()) {
+/// The rule of what a conflict is about in the result: a challenge's subject says that, and values that say whether a clause is there.
+pub(crate) fn rule_about<'v>(
+    kind: ConflictType,
+    subject: &str,
+    values: impl IntoIterator<Item = &'v Value>,
+) -> &'static dyn ConflictRule {
+    let kind = match (kind, normalise(subject).as_str()) {
         (ConflictType::Challenge, RISK_SCORE) => ConflictType::RiskScoreDisagreement,
         (ConflictType::Challenge, RECOMMENDATION) => ConflictType::RecommendationConflict,
+        (ConflictType::Challenge, SEVERITY) => ConflictType::SeverityDisagreement,
+        (ConflictType::Challenge, _) if values.into_iter().any(Value::is_boolean) => {
+            ConflictType::ClausePresenceDisagreement
+        }
         (kind, _) => kind,
     };
-    rule_of(kind).value_in_words(policy, words)
+    rule_of(kind)
+}
+
+fn rule_of_result(conflict: &Conflict) -> &'static dyn ConflictRule {
+    let positions = conflict.positions.iter();
+    let values = positions.filter_map(|position| position.value.as_ref());
+    rule_about(conflict.kind, &conflict.subject, values)
+}
+
+/// The value that words state as a position in a conflict.
+pub(crate) fn value_in_words(conflict: &Conflict, policy: &Policy, words: &str) -> Option<Value> {
+    rule_of_result(conflict).value_in_words(policy, words)
+}
+
+/// Checks that the value of a person's resolution is one that the result of the case can have.
+pub(crate) fn check_value(conflict: &Conflict, value: Option<&Value>) -> Result<(), Fault> {
+    let wanted = value.and_then(|value| rule_of_result(conflict).wanted_instead(value));
+    let (Some(value), Some(wanted)) = (value, wanted) else {
+        return Ok(());
+    };
+    Err(Fault::invalid(
+        "/payload/value",
+        format!(
+            "{value} is no value that the result can have of {:?}: it must be {wanted}.",
+            conflict.subject
+        ),
+        format!("Give {wanted}, or leave the value out and say it in `position`."),
+    ))
 }
 
 /// A resolution that was given in words, with the value that they state.

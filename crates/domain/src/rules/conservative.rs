@@ -7,7 +7,7 @@ use concord_wire::policy::{CautionRule, NameKind, Policy};
 use serde_json::Value;
 
 use crate::rules::canonical::normalise;
-use crate::rules::conflict_type::{HIGHEST_IS_CAUTIOUS, rule_of};
+use crate::rules::conflict_type::{ConflictRule, HIGHEST_IS_CAUTIOUS, rule_about, rule_of};
 
 /// `Greater` when `a` is more cautious than `b` by the rule of the
 /// [type](crate::rules::conflict_type) of conflict, of estimates by that for the metric; `Equal`
@@ -72,19 +72,26 @@ pub fn compare_about(
     let (Some(one), Some(other)) = (a, b) else {
         return Ordering::Equal;
     };
-    let subject = &rule_of(kind).metric(subject);
+    let of_result = rule_about(kind, subject, [one, other]);
+    let subject = &of_result.metric(subject);
     if let Some(rule) = policys_rule(subject, policy) {
-        return by_rule(kind, &rule, one, other);
+        return by_rule(of_result, &rule, one, other);
     }
-    rule_of(kind)
+    of_result
         .compare_caution(policy, one, other)
-        .or_else(|| usual_rule(subject).map(|rule| by_rule(kind, &rule, one, other)))
+        .or_else(|| usual_rule(subject).map(|rule| by_rule(of_result, &rule, one, other)))
         .unwrap_or(Ordering::Equal)
 }
 
-/// The rule that decides about this subject, in words for a reader.
-pub fn rule_in_words(kind: ConflictType, subject: &str, policy: &Policy) -> String {
-    let subject = &rule_of(kind).metric(subject);
+/// The rule that decides about this subject between values like this one, in words for a reader.
+pub fn rule_in_words(
+    kind: ConflictType,
+    subject: &str,
+    policy: &Policy,
+    value: Option<&Value>,
+) -> String {
+    let of_result = rule_about(kind, subject, value);
+    let subject = &of_result.metric(subject);
     let in_words = |rule| match rule {
         CautionRule::Lowest => format!("of {subject} the lowest value is the cautious one"),
         CautionRule::Highest => format!("of {subject} the highest value is the cautious one"),
@@ -92,7 +99,7 @@ pub fn rule_in_words(kind: ConflictType, subject: &str, policy: &Policy) -> Stri
     };
     policys_rule(subject, policy)
         .map(in_words)
-        .or_else(|| rule_of(kind).caution_in_words(policy))
+        .or_else(|| of_result.caution_in_words(policy))
         .or_else(|| usual_rule(subject).map(in_words))
         .unwrap_or_else(|| HIGHEST_IS_CAUTIOUS.to_owned())
 }
@@ -134,11 +141,8 @@ pub(crate) fn words(name: &str) -> String {
     normalise(&name.replace(['_', '-', '/'], " "))
 }
 
-fn by_rule(kind: ConflictType, rule: &CautionRule, a: &Value, b: &Value) -> Ordering {
-    let numbers = || {
-        let rule = rule_of(kind);
-        rule.number(a).zip(rule.number(b))
-    };
+fn by_rule(of_result: &dyn ConflictRule, rule: &CautionRule, a: &Value, b: &Value) -> Ordering {
+    let numbers = || of_result.number(a).zip(of_result.number(b));
     match rule {
         CautionRule::Highest => numbers().map_or(Ordering::Equal, |(a, b)| a.total_cmp(&b)),
         CautionRule::Lowest => numbers().map_or(Ordering::Equal, |(a, b)| b.total_cmp(&a)),
@@ -200,6 +204,21 @@ mod tests {
                 Ordering::Less,
                 "{kind:?}"
             );
+        }
+        for (subject, cautious, other) in [
+            ("risk_score", json!(80), json!(35)),
+            ("severity", json!("critical"), json!("low")),
+            ("Recommendation", json!("reject"), json!("sign")),
+            ("liability cap", json!(false), json!(true)),
+        ] {
+            let (cautious, other) = (Some(&cautious), Some(&other));
+            let of_challenges = |a, b| compare_about(T::Challenge, subject, &policy, a, b);
+            assert_eq!(
+                of_challenges(cautious, other),
+                Ordering::Greater,
+                "{subject}"
+            );
+            assert_eq!(of_challenges(other, cautious), Ordering::Less, "{subject}");
         }
         assert_eq!(
             compare(

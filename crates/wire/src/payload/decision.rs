@@ -235,7 +235,7 @@ pub struct Outcome {
     /// Resolved score, else the confidence-weighted mean of undisputed ones; the highest where the dispute is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risk_score: Option<f64>,
-    /// The highest stated.
+    /// The highest stated, of a finding that was challenged with success what was resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
     /// Resolved or unanimous recommendation; the most cautious where the dispute is open.
@@ -257,6 +257,9 @@ pub struct Decision {
     pub version: u32,
     /// The result.
     pub outcome: Outcome,
+    /// The number of the rules by which the result was made: from 1, and 0, which is left out, by those of before they had numbers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rules: u32,
     /// The findings it rests on, ordered by agent id.
     pub findings: Vec<FindingReference>,
     /// Participants without a finding when the phase closed.

@@ -14,7 +14,7 @@ use super::state::{CaseState, Phase};
 use crate::aggregates::person::Act;
 use crate::machine::Decision;
 use crate::rules::canonical::{canonical, normalise};
-use crate::rules::conflict_type::{RECOMMENDATION, RISK_SCORE, value_in_words};
+use crate::rules::conflict_type::{RECOMMENDATION, RISK_SCORE, SEVERITY, value_in_words};
 use crate::rules::size_budget::{self, truncate};
 
 type CaseDecision = Decision<CaseEvent>;
@@ -275,6 +275,7 @@ fn subject_of(metric: &str) -> String {
     match spaced.as_str() {
         "risk score" => RISK_SCORE.to_owned(),
         RECOMMENDATION => RECOMMENDATION.to_owned(),
+        SEVERITY => SEVERITY.to_owned(),
         _ => metric.to_owned(),
     }
 }
@@ -284,14 +285,19 @@ fn value_of(finding: &ReceivedFinding, metric: &str) -> Option<Value> {
     let (finding, metric) = (&finding.finding, normalise(&subject_of(metric)));
     match metric.as_str() {
         RISK_SCORE => finding.risk_score.map(|score| json!(score)),
-        "severity" => finding.severity.map(|severity| json!(severity)),
+        SEVERITY => finding.severity.map(|severity| json!(severity)),
         RECOMMENDATION => finding.recommendation.as_ref().map(|words| json!(words)),
         _ => {
-            let estimate = finding
-                .estimates
-                .iter()
-                .find(|estimate| normalise(&estimate.metric) == metric)?;
-            Some(json!(estimate.value))
+            let mut estimates = finding.estimates.iter();
+            let mut clauses = finding.clauses.iter();
+            let mut relied_on = finding.affected_clauses.iter();
+            let estimate = estimates.find(|estimate| normalise(&estimate.metric) == metric);
+            let clause = clauses.find(|clause| normalise(&clause.kind) == metric);
+            let is_relied_on = relied_on.any(|name| normalise(name) == metric);
+            estimate
+                .map(|estimate| json!(estimate.value))
+                .or_else(|| clause.map(|clause| json!(clause.present)))
+                .or_else(|| is_relied_on.then_some(json!(true)))
         }
     }
 }

@@ -11,6 +11,7 @@ use super::state::{CaseState, Phase};
 use super::{reviewers, shown};
 use crate::aggregates::person::Signed;
 use crate::machine::Decision;
+use crate::rules::conflict_type::check_value;
 use crate::rules::size_budget;
 
 type CaseDecision = Decision<CaseEvent>;
@@ -38,7 +39,9 @@ pub(super) fn review(
         Ok(outcome) => outcome,
         Err(fault) => return Decision::Reject(fault),
     };
-    if let Err(fault) = shown::check(state, opened, review) {
+    if let Err(fault) = shown::check(state, opened, review)
+        .and_then(|()| check_overriding(state, debate_id, review))
+    {
         return Decision::Reject(fault);
     }
     let again = match review.action {
@@ -146,6 +149,16 @@ fn unreviewed<'a>(
             advice,
         )
     })
+}
+
+/// Checks the value that is put in the place of a provisional one.
+fn check_overriding(state: &CaseState, debate_id: &DebateId, review: &Review) -> Result<(), Fault> {
+    let mut debated = state.debated.iter();
+    let conflict = debated.find(|conflict| conflict.conflict_id == *debate_id);
+    match (review.action, conflict) {
+        (ReviewAction::Override, Some(conflict)) => check_value(conflict, review.value.as_ref()),
+        _ => Ok(()),
+    }
 }
 
 /// The debate that takes a provisional decision up again.

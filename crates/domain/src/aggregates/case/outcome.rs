@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::{CaseOpened, ReceivedFinding};
 use concord_wire::payload::{
-    ClauseOutcome, ConflictOutcome, ConflictType, Decision, FindingReference, Outcome, Status,
+    ClauseOutcome, ConflictOutcome, ConflictType, Decision, FindingReference, Outcome, Severity,
+    Status,
 };
 use concord_wire::policy::Policy;
 use serde_json::Value;
 
 use super::dispute::{clause_disputes, dispute, replaced};
 use super::state::CaseState;
-use crate::rules::canonical::{Canonical, canonical, normalise};
+use crate::rules::canonical::normalise;
 use crate::rules::conflict_type::{
-    RECOMMENDATION, RISK_SCORE, contested_clauses, recommendation_word,
+    RECOMMENDATION, RISK_SCORE, SEVERITY, contested_clauses, presence, recommendation_word, score,
+    severity as read_severity,
 };
 use crate::rules::names;
 use crate::rules::size_budget::{self, CLAUSES_BYTES_MAX, json_bytes};
@@ -30,8 +32,21 @@ pub(super) fn end_reason(state: &CaseState) -> &'static str {
     }
 }
 
+/// The rules by which results are made now; what each says more than the one before is at its use.
+const RULES: u32 = 1;
+
 /// The decision that follows from the state.
 pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> Decision {
+    decision_by(RULES, state, opened, reason)
+}
+
+/// The decision that followed from the state by the rules of another version.
+pub(super) fn decision_by(
+    rules: u32,
+    state: &CaseState,
+    opened: &CaseOpened,
+    reason: &str,
+) -> Decision {
     let findings = by_agent(state)
         .into_iter()
         .map(|received| FindingReference {
@@ -50,7 +65,8 @@ pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> 
             .decision
             .as_ref()
             .map_or(1, |current| current.version.max(1) + 1),
-        outcome: outcome(state, &opened.policy),
+        outcome: outcome(rules, state, &opened.policy),
+        rules,
         findings: findings.collect(),
         missing: state.missing.clone(),
         set_aside: state
@@ -93,21 +109,17 @@ fn by_agent(state: &CaseState) -> Vec<&ReceivedFinding> {
     findings
 }
 
-fn outcome(state: &CaseState, policy: &Policy) -> Outcome {
+fn outcome(rules: u32, state: &CaseState, policy: &Policy) -> Outcome {
     let state = &*worded(state, policy);
     let (clauses, clauses_omitted) = clauses(state, policy);
-    let risk_score = risk_score(state, policy);
+    let risk_score = risk_score(rules, state, policy);
     debug_assert!(
         risk_score.is_none_or(f64::is_finite),
         "a score is a number, not {risk_score:?}"
     );
     Outcome {
         risk_score,
-        severity: state
-            .findings
-            .iter()
-            .filter_map(|received| received.finding.severity)
-            .max(),
+        severity: severity(rules, state),
         recommendation: recommendation(state, policy),
         clauses,
         clauses_omitted,
@@ -125,7 +137,20 @@ fn worded<'s>(state: &'s CaseState, policy: &Policy) -> Cow<'s, CaseState> {
     }
 }
 
-fn risk_score(state: &CaseState, policy: &Policy) -> Option<f64> {
+/// The highest that stands. By the rules before 1 it was the highest stated, whatever a challenge of it led to.
+fn severity(rules: u32, state: &CaseState) -> Option<Severity> {
+    let standing = state.findings.iter().filter_map(|received| {
+        let stated = received.finding.severity?;
+        if rules < 1 {
+            return Some(stated);
+        }
+        let replaced = replaced(state, &received.agent_id, SEVERITY, read_severity);
+        Some(replaced.unwrap_or(stated))
+    });
+    standing.max()
+}
+
+fn risk_score(rules: u32, state: &CaseState, policy: &Policy) -> Option<f64> {
     if let Some(dispute) = dispute(state, ConflictType::RiskScoreDisagreement, RISK_SCORE) {
         return dispute.result(policy, score).0;
     }
@@ -139,27 +164,22 @@ fn risk_score(state: &CaseState, policy: &Policy) -> Option<f64> {
         .collect();
     let weight: f64 = scored.iter().map(|(_, confidence)| confidence).sum();
     if weight > 0.0 {
-        return Some(
-            scored
-                .iter()
-                .map(|(score, confidence)| score * confidence)
-                .sum::<f64>()
-                / weight,
-        );
+        // The mean as its distance from the first score, so that the mean of equal scores is that score. By the rules before 1 the mean
+        // of 86 alone was 85.99999999999999.
+        let from = match scored.first() {
+            Some((first, _)) if rules >= 1 => *first,
+            _ => 0.0,
+        };
+        let distances = scored
+            .iter()
+            .map(|(score, confidence)| (score - from) * confidence);
+        return Some(from + distances.sum::<f64>() / weight);
     }
     // No agent is confident of anything: the highest score is the cautious one.
     scored
         .iter()
         .map(|(score, _)| *score)
         .max_by(f64::total_cmp)
-}
-
-/// Reads a score, also from a text.
-fn score(value: &Value) -> Option<f64> {
-    let number = value
-        .as_f64()
-        .or_else(|| value.as_str()?.trim().parse().ok())?;
-    (0.0..=100.0).contains(&number).then_some(number)
 }
 
 fn recommendation(state: &CaseState, policy: &Policy) -> Option<String> {
@@ -249,17 +269,4 @@ fn with_room(outcomes: Vec<(&str, ClauseOutcome)>) -> (BTreeMap<String, ClauseOu
         }
     }
     (kept, omitted)
-}
-
-/// Reads whether a clause is there, also from a text.
-fn presence(value: &Value) -> Option<bool> {
-    match canonical(value, None) {
-        Canonical::Boolean(present) => Some(present),
-        Canonical::Text(words) => match words.as_str() {
-            "present" | "found" => Some(true),
-            "not found" | "absent" | "missing" => Some(false),
-            _ => None,
-        },
-        Canonical::Number { .. } | Canonical::Date(_) => None,
-    }
 }

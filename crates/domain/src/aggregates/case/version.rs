@@ -91,6 +91,11 @@ fn differences(before: &Outcome, after: &Outcome) -> Vec<ChangedPart> {
         json!(after.risk_score),
     );
     compare(
+        "severity".into(),
+        json!(before.severity),
+        json!(after.severity),
+    );
+    compare(
         "recommendation".into(),
         json!(before.recommendation),
         json!(after.recommendation),
@@ -108,7 +113,7 @@ pub(super) fn recount(after: &CaseState) -> Vec<String> {
     let (Some(opened), Some(decision)) = (after.opened.as_deref(), &after.decision) else {
         return Vec::new();
     };
-    let again = outcome::decision(after, opened, &decision.reason);
+    let again = outcome::decision_by(decision.rules, after, opened, &decision.reason);
     let mut faults = Vec::new();
     if again.outcome != decision.outcome {
         faults.push(format!(

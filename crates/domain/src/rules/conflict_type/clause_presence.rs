@@ -14,7 +14,7 @@ use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
 use super::{ConflictRule, Found, Held};
-use crate::rules::canonical::normalise;
+use crate::rules::canonical::{Canonical, canonical, normalise};
 
 /// One finding says that a clause is there, another that it is not.
 pub(super) struct ClausePresence;
@@ -46,6 +46,12 @@ impl ConflictRule for ClausePresence {
         Some(json!(present))
     }
 
+    fn wanted_instead(&self, value: &Value) -> Option<&'static str> {
+        presence(value)
+            .is_none()
+            .then_some("true (it is there) or false (it was not found)")
+    }
+
     /// "Not found" is the more cautious one: nobody should rely on a clause that one reader did not
     /// find.
     fn compare_caution(&self, _: &Policy, a: &Value, b: &Value) -> Option<Ordering> {
@@ -55,6 +61,19 @@ impl ConflictRule for ClausePresence {
 
     fn caution_in_words(&self, _: &Policy) -> Option<String> {
         Some("a clause that one reader did not find is not relied on".to_owned())
+    }
+}
+
+/// Reads whether a clause is there, also from a text.
+pub(crate) fn presence(value: &Value) -> Option<bool> {
+    match canonical(value, None) {
+        Canonical::Boolean(present) => Some(present),
+        Canonical::Text(words) => match words.as_str() {
+            "present" | "found" => Some(true),
+            "not found" | "absent" | "missing" => Some(false),
+            _ => None,
+        },
+        Canonical::Number { .. } | Canonical::Date(_) => None,
     }
 }
 

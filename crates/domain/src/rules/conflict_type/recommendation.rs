@@ -71,6 +71,11 @@ impl ConflictRule for Recommendation {
         (!word.is_empty() && word.len() <= WORDS_BYTES_MAX).then(|| json!(word))
     }
 
+    fn wanted_instead(&self, value: &Value) -> Option<&'static str> {
+        let words = value.as_str().map(normalise).unwrap_or_default();
+        words.is_empty().then_some("a recommendation, as text")
+    }
+
     /// The more cautious one stands earlier in the policy's `caution_order`.
     fn compare_caution(&self, policy: &Policy, a: &Value, b: &Value) -> Option<Ordering> {
         Some(rank(policy, b).cmp(&rank(policy, a)))

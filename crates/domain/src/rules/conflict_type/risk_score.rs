@@ -70,6 +70,10 @@ impl ConflictRule for RiskScore {
         is_score.then(|| json!(one))
     }
 
+    fn wanted_instead(&self, value: &Value) -> Option<&'static str> {
+        score(value).is_none().then_some("a number from 0 to 100")
+    }
+
     /// The higher score is the more cautious one.
     fn compare_caution(&self, _: &Policy, a: &Value, b: &Value) -> Option<Ordering> {
         let number = |value: &Value| value.as_f64().unwrap_or(f64::NEG_INFINITY);
@@ -79,4 +83,12 @@ impl ConflictRule for RiskScore {
     fn caution_in_words(&self, _: &Policy) -> Option<String> {
         Some(HIGHEST_IS_CAUTIOUS.to_owned())
     }
+}
+
+/// Reads a score, also from a text.
+pub(crate) fn score(value: &Value) -> Option<f64> {
+    let number = value
+        .as_f64()
+        .or_else(|| value.as_str()?.trim().parse().ok())?;
+    (0.0..=100.0).contains(&number).then_some(number)
 }

@@ -55,6 +55,10 @@ impl ConflictRule for SeverityOfTopic {
         (rank(&stated) > 0).then_some(stated)
     }
 
+    fn wanted_instead(&self, value: &Value) -> Option<&'static str> {
+        (rank(value) == 0).then_some("one of info, low, medium, high and critical")
+    }
+
     /// The more serious severity is the more cautious one.
     fn compare_caution(&self, _: &Policy, a: &Value, b: &Value) -> Option<Ordering> {
         Some(rank(a).cmp(&rank(b)))
@@ -107,11 +111,13 @@ fn steps(low: Severity, high: Severity) -> f64 {
     f64::from((high as u8).saturating_sub(low as u8))
 }
 
+/// Reads a severity, however it is spelled.
+pub(crate) fn severity(value: &Value) -> Option<Severity> {
+    let name = normalise(value.as_str()?);
+    serde_json::from_value(json!(name)).ok()
+}
+
 /// The place of a severity in their order; 0 for an unknown name.
 fn rank(value: &Value) -> usize {
-    let name = value.as_str().map(normalise).unwrap_or_default();
-    ["info", "low", "medium", "high", "critical"]
-        .iter()
-        .position(|severity| *severity == name)
-        .map_or(0, |place| place + 1)
+    severity(value).map_or(0, |severity| severity as usize + 1)
 }

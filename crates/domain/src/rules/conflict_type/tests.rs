@@ -63,6 +63,61 @@ fn clauses_and_severities_have_words_of_their_own() {
         ("terrible", Value::Null),
     ];
     check(SeverityDisagreement, "liability", &words);
+    check(ChallengeOf, "severity", &words);
+}
+
+#[test]
+fn a_person_gives_a_value_that_the_result_can_have_or_is_told_which() {
+    let of = |kind, subject: &str| conflict("d-1", kind, subject, &[]);
+    let clause = [("ann", json!(true), 0.5)];
+    for (conflict, good, bad, wanted) in [
+        (
+            of(RiskScoreDisagreement, "risk_score"),
+            vec![json!(50), json!("50"), json!(0.5)],
+            vec![json!("low"), json!(101), json!(true)],
+            "a number from 0 to 100",
+        ),
+        (
+            of(ChallengeOf, "risk_score"),
+            vec![json!(50)],
+            vec![json!("high")],
+            "a number from 0 to 100",
+        ),
+        (
+            of(ChallengeOf, "severity"),
+            vec![json!("High")],
+            vec![json!(3)],
+            "one of info, low, medium, high and critical",
+        ),
+        (
+            of(RecommendationConflict, "recommendation"),
+            vec![json!("hold, for now")],
+            vec![json!(3), json!(" ")],
+            "a recommendation, as text",
+        ),
+        (
+            conflict("d-1", ChallengeOf, "Term", &clause),
+            vec![json!(false), json!("not found")],
+            vec![json!("perhaps"), json!(1)],
+            "true (it is there) or false (it was not found)",
+        ),
+        (
+            of(ChallengeOf, "operating margin"),
+            vec![json!("25 %"), json!(25), json!([1])],
+            vec![],
+            "",
+        ),
+    ] {
+        for value in good {
+            assert!(check_value(&conflict, Some(&value)).is_ok(), "{value}");
+        }
+        for value in bad {
+            let fault = check_value(&conflict, Some(&value)).unwrap_err();
+            assert_eq!(fault.pointer, "/payload/value");
+            assert!(fault.to_string().contains(wanted), "{fault}");
+        }
+        assert!(check_value(&conflict, None).is_ok());
+    }
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! What a challenge disputes: what the finding says, under the name that it has in the result.
 
 use concord_events::CaseEvent;
-use concord_wire::payload::{Challenge, Conflict};
+use concord_wire::payload::{Challenge, Conflict, Severity, Status};
 use serde_json::{Value, json};
 
 use super::gates::challenges;
 use crate::aggregates::case::{CaseInput, CaseMachine};
 use crate::fixtures::*;
+use crate::machine::Machine;
 
 /// A case in which finance has stated a risk of 86; what it says to a challenge of strategy.
 fn challenged(change: impl FnOnce(&mut Challenge)) -> Result<Conflict, String> {
@@ -52,6 +53,7 @@ fn what_is_disputed_has_the_name_that_it_has_in_the_result() {
         ("risk_score", "risk_score"),
         ("Risk Score", "risk_score"),
         ("risk-score", "risk_score"),
+        ("Severity", "severity"),
         ("operating-margin", "operating-margin"),
     ] {
         let conflict = challenged(|challenge| challenge.metric = Some(metric.into())).unwrap();
@@ -69,4 +71,48 @@ fn a_position_in_words_has_the_value_that_it_states() {
     assert_eq!(values(&conflict), [json!(86.0), json!(30.0)]);
     let doubted = challenged(|challenge| challenge.value = None).unwrap();
     assert_eq!(values(&doubted), [json!(86.0), Value::Null]);
+}
+
+/// The decision of a case in which finance stated what strategy challenges, after a ruling with this value.
+fn ruled(stated: Value, metric: &str, value: Value) -> Story<CaseMachine> {
+    let mut story = Story::<CaseMachine>::of("c-1");
+    let request = open_request(&["finance", "strategy"], policy());
+    story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request)));
+    story.hears(&said("m-1", 1), &finding("finance", "m-1", stated));
+    let mut input = challenges("strategy", "m-c", "finance");
+    let CaseInput::Challenge(received) = &mut input else {
+        panic!("a challenge");
+    };
+    received.challenge.metric = Some(metric.into());
+    received.challenge.value = None;
+    assert_eq!(story.hears(&said("m-c", 2), &input), "challenged");
+    let challenged = story.state().debated[0].clone();
+    let own = json!({ "severity": "info" });
+    story.hears(&said("m-2", 3), &finding("strategy", "m-2", own));
+    story.hears(&happened("e-d", 4), &detected(vec![], vec![]));
+    let ended = outcome(&challenged, Status::Ruling, Some(value));
+    story.hears(&happened("e-1", 5), &CaseInput::Resolved(Box::new(ended)));
+    story
+}
+
+#[test]
+fn what_is_ruled_of_a_severity_and_of_a_clause_is_what_the_decision_says() {
+    let stated =
+        json!({ "severity": "critical", "clauses": [{ "type": "Term", "present": true }] });
+    let story = ruled(stated.clone(), "Severity", json!("low"));
+    let decision = story.state().decision.clone().unwrap();
+    assert_eq!(decision.outcome.severity, Some(Severity::Low));
+    let upheld = ruled(stated.clone(), "severity", json!("critical"));
+    let upheld = upheld.state().decision.clone().unwrap();
+    assert_eq!(upheld.outcome.severity, Some(Severity::Critical));
+    let clause = ruled(stated, "term", json!(false));
+    let clause = clause.state().decision.clone().unwrap();
+    assert!(!clause.outcome.clauses["Term"].present);
+
+    // A decision of an earlier version is decided again by the rules of then.
+    let mut earlier = story.state().clone();
+    let decided = earlier.decision.as_mut().unwrap();
+    (decided.rules, decided.outcome.severity) = (0, Some(Severity::Critical));
+    let found = CaseMachine::recount(&earlier, story.last());
+    assert_eq!(found, Vec::<String>::new());
 }

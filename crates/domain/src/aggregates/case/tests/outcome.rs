@@ -90,6 +90,30 @@ fn what_nobody_disputes_is_the_mean_and_the_common_word() {
 }
 
 #[test]
+fn the_mean_of_equal_scores_is_that_score() {
+    // 86 * 0.8 / 0.8 is less than 86.
+    let mut story = CaseStory::of("c-1");
+    story.hears(&said("m-open", 0), &open_case(&["ann"], policy()));
+    let found = received("ann", "m-ann", 0.8, json!({"risk_score": 86}));
+    let found = CaseInput::Finding(Box::new(found));
+    story.hears(&said("m-ann", 1), &found);
+    story.hears(&happened("e-det", 2), &detected(vec![], vec![]));
+    let decision = story.state().decision.clone().unwrap();
+    assert_eq!(decision.outcome.risk_score, Some(86.0));
+    // By the rules of before it stays what it was when it is decided again.
+    let record = story.last().clone();
+    let mut earlier = story.state().clone();
+    let decided = earlier.decision.as_mut().unwrap();
+    decided.rules = 0;
+    decided.outcome.risk_score = Some(86.0 * 0.8 / 0.8);
+    assert!(decided.outcome.risk_score < Some(86.0));
+    assert_eq!(
+        CaseMachine::recount(&earlier, &record),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
 fn nobody_said_anything() {
     assert_eq!(
         merged([json!({}), json!({"recommendation": " "})], vec![], vec![]),

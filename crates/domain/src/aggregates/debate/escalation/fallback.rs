@@ -162,7 +162,8 @@ fn cautious<'a>(opened: &DebateOpened, positions: &'a [BriefedPosition]) -> Caut
             .any(|one| compare(best, one) == Ordering::Greater)
     });
     if is_decided_by_rule {
-        let rule = conservative::rule_in_words(kind, subject, policy);
+        let value = best.and_then(|best| best.value.as_ref());
+        let rule = conservative::rule_in_words(kind, subject, policy, value);
         return Cautious::ByRule(
             best,
             format!(

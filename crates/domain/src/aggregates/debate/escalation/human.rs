@@ -16,7 +16,7 @@ use crate::aggregates::debate::input::LadderMessage;
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
 use crate::aggregates::person::{Act, Signed};
 use crate::machine::{Decision, Ignored};
-use crate::rules::conflict_type::valued;
+use crate::rules::conflict_type::{check_value, valued};
 use crate::rules::size_budget::truncate;
 
 type DebateDecision = Decision<DebateEvent>;
@@ -121,6 +121,9 @@ pub(super) fn ruling(
     }
     if let Some((reason, explanation)) = refusal(on, ruling) {
         return Decision::Append(ruling_set_aside(on, message, ruling, reason, explanation));
+    }
+    if let Err(fault) = check_value(&on.opened.conflict, ruling.value.as_ref()) {
+        return Decision::Reject(fault);
     }
     let positions = &on.state.positions;
     let resolution = match resolution(on.opened, positions, &message.agent_id, ruling) {

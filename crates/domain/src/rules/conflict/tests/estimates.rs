@@ -138,7 +138,7 @@ fn a_quantity_in_two_groups_of_units_may_be_two_conflicts() {
     let subjects: Vec<&str> = found.debated.iter().map(|one| &*one.subject).collect();
     assert_eq!(subjects, ["price", "/price/usd"]);
     for conflict in &found.debated {
-        let words = conservative::rule_in_words(conflict.kind, &conflict.subject, &policy());
+        let words = conservative::rule_in_words(conflict.kind, &conflict.subject, &policy(), None);
         assert_eq!(words, "of price the lowest value is the cautious one");
     }
 }

@@ -102,7 +102,7 @@ fn metrics_in_other_words_are_compared_and_have_the_same_caution() {
     );
     let conflict = &found.debated[0];
     assert_eq!(conflict.subject, "operating margin");
-    let words = conservative::rule_in_words(conflict.kind, &conflict.subject, &policy);
+    let words = conservative::rule_in_words(conflict.kind, &conflict.subject, &policy, None);
     assert_eq!(
         words,
         "of operating margin the highest value is the cautious one"
