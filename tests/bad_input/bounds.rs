@@ -6,6 +6,7 @@ use concord_testkit::{
     self as testkit, CommandOutput, Message, dead_letters, messages, unique, wait_for,
 };
 use concord_wire::header::CONTENT_ENCODING;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::stage::{
@@ -159,5 +160,45 @@ async fn messages_as_large_as_the_broker_takes() {
     concord(&["retry", &first]);
     // It is as large as before, and refused once more: by its size, or because the sender has no bytes left.
     told_of(&stage, MESSAGES + 1).await;
+    stage.goes_on().await;
+}
+
+/// Messages as large as are read wait in all consumers of a coordinator that starts: what it holds of them is bounded for the process, not
+/// for each consumer. A limit of the container's memory would end it again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_messages_of_every_type_wait_for_a_coordinator() {
+    /// The megabytes that no service is to have resident.
+    const MEMORY_MAX: u64 = 256;
+    const KINDS: [&str; 5] = [
+        "acknowledgement",
+        "response",
+        "error",
+        "notification",
+        "task_result",
+    ];
+    let mut stage = Stage::start().await;
+    stage.kill(Service::Coordinator);
+    let text = "x".repeat(960_000);
+    for sender in 0..16 {
+        let sender = format!("mallory-{sender}");
+        for kind in KINDS {
+            for (to, priority) in [
+                ("peer", "normal"),
+                ("peer", "critical"),
+                ("coordinator", "normal"),
+                ("coordinator", "critical"),
+            ] {
+                let payload = json!({ "status": "success", "event": "e", "result": text });
+                let message = Message::new("_", &sender, to, kind, payload);
+                let message = message.with("/priority", priority);
+                message.publish(stage.client()).await;
+            }
+        }
+    }
+    stage.restart(Service::Coordinator).await;
+    stage.decides_a_good_case().await;
+    for (service, megabytes) in stage.peak_mb() {
+        assert!(megabytes <= MEMORY_MAX, "{service}: {megabytes} MB");
+    }
     stage.goes_on().await;
 }

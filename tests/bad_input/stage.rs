@@ -84,6 +84,32 @@ impl Stage {
         Self { installation, pids }
     }
 
+    /// Kills the process of a service.
+    pub(crate) fn kill(&self, service: Service) {
+        self.installation.kill(service, 0).expect("it runs");
+    }
+
+    /// Starts the process of a service that was killed.
+    pub(crate) async fn restart(&mut self, service: Service) {
+        let started = self.installation.restart(service, 0).await;
+        started.unwrap_or_else(|error| panic!("{error}"));
+        self.pids = pids(&self.installation);
+    }
+
+    /// The most memory that each service has had resident, in megabytes.
+    pub(crate) fn peak_mb(&self) -> Vec<(Service, u64)> {
+        let peak = |pid: u32| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+            let status = status.expect("a running process");
+            let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kilobytes = peak.and_then(|peak| peak.split_whitespace().next()?.parse().ok());
+            kilobytes.map_or(0, |kilobytes: u64| kilobytes / 1_024)
+        };
+        let pids = self.pids.iter();
+        pids.filter_map(|(service, _, pid)| Some((*service, peak((*pid)?))))
+            .collect()
+    }
+
     pub(crate) fn client(&self) -> &async_nats::Client {
         self.installation.client()
     }

@@ -11,6 +11,7 @@ pub mod payload_store;
 pub mod provision;
 pub mod publish;
 pub(crate) mod pull;
+pub(crate) mod pull_room;
 pub(crate) mod raw_message;
 pub(crate) mod refusals;
 pub mod room;
@@ -65,6 +66,8 @@ pub struct Broker {
     pub archive_after_ms: u64,
     /// Which aggregates of this process's service are archived.
     pub(crate) sealed: Arc<SealedAggregates>,
+    /// For the messages of all consumers of this process.
+    pub(crate) room: pull_room::Room,
     /// What the broker has not stored of late.
     pub(crate) refusals: Arc<Refusals>,
 }
@@ -95,6 +98,7 @@ impl Broker {
             compress_over_bytes: broker.compress_over_bytes,
             payload_store: Arc::new(PayloadStore::new(storage)),
             sealed: Arc::default(),
+            room: pull_room::Room::default(),
             refusals: Arc::default(),
         })
     }

@@ -18,7 +18,7 @@ use concord_events::topology::StreamKind;
 use concord_wire::Timestamp;
 use futures::StreamExt;
 
-use crate::broker::pull::bytes_max;
+use crate::broker::pull_room::bytes_max;
 use crate::broker::raw_message::{self, unparsable};
 use crate::broker::{Broker, Operation, Unavailable, timestamp};
 

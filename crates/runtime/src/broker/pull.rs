@@ -5,8 +5,8 @@
 //! known how many messages the broker may still send, so a process that is to stop asks for no more, takes what is still
 //! sent, and gives it back.
 //!
-//! It asks for and holds a bounded number of bytes, too, and asks for fewer messages while they are large. It asks for no more than there
-//! are places for, because the worker tells the broker about the messages that have a place that they are still worked on. What the client
+//! It asks for and holds a bounded number of bytes, too ([`pull_room`](crate::broker::pull_room)): of what is larger than any message that is read, for one at a time. It
+//! asks for no more than there are places for, because the worker tells the broker about the messages that have a place that they are still worked on. What the client
 //! has received and nobody has looked at would be delivered again.
 
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use tokio::time::{timeout, timeout_at};
 use crate::broker::Broker;
 use crate::broker::delivery_info::ACKNOWLEDGEMENTS;
 use crate::broker::provision::PullConsumer;
+use crate::broker::pull_room::{self as room, ConsumerRoom, Room};
 
 /// How long the broker keeps a request for messages that it does not have.
 pub(crate) const EXPIRES: Duration = Duration::from_secs(1);
@@ -43,16 +44,10 @@ const NO_BYTES_LEFT: &str = "Message Size Exceeds MaxBytes";
 const NO_MESSAGES_LEFT: &str = "Batch Completed";
 /// How many messages a request that has ended still asked for.
 const UNSENT: &str = "Nats-Pending-Messages";
-/// Bytes of messages that this process holds of one consumer, in kilobytes: a few of the largest.
-const ROOM_KB: u32 = 16 << 10;
+/// How many bytes a request that has ended still asked for.
+const UNSENT_BYTES: &str = "Nats-Pending-Bytes";
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
-
-/// How many bytes of messages are asked for at once: room for the largest in any case. What the broker sends beyond 64 MiB before it
-/// is read costs the connection.
-pub(crate) fn bytes_max(broker: &Broker) -> usize {
-    (broker.client.max_payload() * 2).max(ROOM_KB as usize * 1_024)
-}
 
 /// Messages of one consumer, as this process asks for them.
 pub(crate) struct Pull {
@@ -74,10 +69,11 @@ pub(crate) struct Pull {
     silent_at: Instant,
     /// How often the process had connected to the broker when it asked last.
     connects: u64,
-    /// The size of the largest message of late, in kilobytes.
-    large_kb: u32,
-    /// One permit for each kilobyte of the messages that have a place.
-    room: Arc<Semaphore>,
+    room: ConsumerRoom,
+    /// The message that is next was larger than all that was asked for.
+    is_next_large: bool,
+    /// For the large message that was asked for, until it is done with.
+    large: Option<OwnedSemaphorePermit>,
     /// A message that was received and waits for room.
     received: Option<Message>,
 }
@@ -92,12 +88,18 @@ pub(crate) struct Taken {
 pub(crate) struct Place {
     /// None where the broker sent it long after it was asked.
     _one: Option<OwnedSemaphorePermit>,
+    /// None where it has that of large messages.
     _room: Option<OwnedSemaphorePermit>,
+    _large: Option<OwnedSemaphorePermit>,
 }
 
 impl Pull {
-    /// Begins to ask for messages of a consumer that exists.
-    pub(crate) async fn start(broker: &Broker, consumer: &PullConsumer) -> Result<Self, AnyError> {
+    /// Begins to ask for messages of a consumer that exists, which has this room beside its own.
+    pub(crate) async fn start(
+        broker: &Broker,
+        consumer: &PullConsumer,
+        room: &Room,
+    ) -> Result<Self, AnyError> {
         let inbox = broker.client.new_inbox();
         let answers = broker.client.subscribe(inbox.clone()).await?;
         let subject = format!(
@@ -122,8 +124,9 @@ impl Pull {
             expires: EXPIRES,
             silent_at: Instant::now(),
             connects: 0,
-            large_kb: 1,
-            room: Arc::new(Semaphore::new(ROOM_KB as usize)),
+            room: ConsumerRoom::beside(room),
+            is_next_large: false,
+            large: None,
             received: None,
         })
     }
@@ -134,15 +137,17 @@ impl Pull {
             if let Some(taken) = self.with_room().await? {
                 return Ok(taken);
             }
-            let fit = usize::try_from(ROOM_KB / self.large_kb)?.max(1);
             let more = self
                 .places
                 .available_permits()
                 .min(self.batch)
-                .min(fit)
                 .saturating_sub(self.asked);
-            if more >= self.share.min(fit) {
-                self.ask(more).await?;
+            if self.is_next_large {
+                if self.asked == 0 {
+                    self.ask_for_a_large_one().await?;
+                }
+            } else if more >= self.share && self.large.is_none() {
+                self.ask(more, room::ASKED_BYTES_MAX).await?;
             } else if self.asked == 0 {
                 // All places are taken. These are given back at once, with those that are free by then.
                 drop(self.places.acquire_many(u32::try_from(self.share)?).await?);
@@ -181,6 +186,7 @@ impl Pull {
     fn look(&mut self) {
         if self.connects != self.broker.connects() || Instant::now() > self.silent_at {
             self.asked = 0;
+            self.large = None;
             self.expires = EXPIRES;
             self.silent_at = Instant::now();
         }
@@ -191,26 +197,34 @@ impl Pull {
         let Some(message) = &self.received else {
             return Ok(None);
         };
-        let kilobytes = u32::try_from(message.length.div_ceil(1_024))?.clamp(1, ROOM_KB);
-        // It is forgotten by and by that they were large.
-        self.large_kb = kilobytes.max(self.large_kb - self.large_kb / 8);
-        let room = Arc::clone(&self.room).acquire_many_owned(kilobytes).await?;
+        let room = match &self.large {
+            Some(_) => None,
+            None => Some(self.room.take(message.length).await?),
+        };
         let place = Place {
             _one: Arc::clone(&self.places).try_acquire_owned().ok(),
-            _room: Some(room),
+            _room: room,
+            _large: self.large.take(),
         };
         let message = self.received.take();
         Ok(message.map(|message| Taken { message, place }))
     }
 
-    async fn ask(&mut self, more: usize) -> Result<(), AnyError> {
+    /// Asks for the message that is larger than what is asked for otherwise, when the process has room for such a one.
+    async fn ask_for_a_large_one(&mut self) -> Result<(), AnyError> {
+        let permit = self.room.of_a_large_one().await?;
+        self.ask(1, room::bytes_max(&self.broker)).await?;
+        (self.large, self.is_next_large) = (Some(permit), false);
+        Ok(())
+    }
+
+    async fn ask(&mut self, more: usize, bytes_max: usize) -> Result<(), AnyError> {
         let expires = u64::try_from(self.expires.as_nanos())?;
         // An earlier request may be kept for longer.
         self.silent_at = self
             .silent_at
             .max(Instant::now() + self.expires + SILENCE_MAX);
         self.connects = self.broker.connects();
-        let bytes_max = bytes_max(&self.broker);
         let request = json!({ "batch": more, "max_bytes": bytes_max, "expires": expires });
         let (subject, inbox) = (self.subject.clone(), self.inbox.clone());
         self.broker
@@ -241,6 +255,9 @@ impl Pull {
             }
             Some(CONFLICT) if [NO_BYTES_LEFT, NO_MESSAGES_LEFT].contains(&description) => {
                 self.end_request(&answer);
+                // Nothing was sent for all the bytes that were asked for.
+                self.is_next_large = description == NO_BYTES_LEFT
+                    && number_in(&answer, UNSENT_BYTES) == Some(room::ASKED_BYTES_MAX);
                 Ok(None)
             }
             status => {
@@ -251,11 +268,11 @@ impl Pull {
 
     /// Takes into account that the broker sends no more for a request.
     fn end_request(&mut self, answer: &Message) {
-        let unsent = answer
-            .headers
-            .as_ref()
-            .and_then(|headers| headers.get(UNSENT)?.as_str().parse().ok());
+        let unsent = number_in(answer, UNSENT);
         self.asked = self.asked.saturating_sub(unsent.unwrap_or(self.asked));
+        if self.asked == 0 && self.received.is_none() {
+            self.large = None;
+        }
     }
 
     /// Asks for no more, and has what is still sent delivered to another process.
@@ -281,4 +298,9 @@ impl Pull {
         }
         Ok(())
     }
+}
+
+/// A number in a header of an answer.
+fn number_in(answer: &Message, header: &str) -> Option<usize> {
+    answer.headers.as_ref()?.get(header)?.as_str().parse().ok()
 }

@@ -15,6 +15,7 @@ use crate::admission::{BypassReader, Gate, Intake, Priority, Verdict};
 use crate::broker::delivery_info::DeliveryInfo;
 use crate::broker::provision::PullConsumer;
 use crate::broker::pull::{self, Pull, Taken};
+use crate::broker::pull_room::Room;
 use crate::broker::{Broker, timestamp, trace_of};
 use crate::context::metrics::DeliveryLabels;
 use crate::delivery::settle::{Settlement, settle};
@@ -184,7 +185,12 @@ impl<H: Handler> Pulling<H> {
             () = self.until_reads(true) => {}
             () = runner.stop.cancelled() => return Ok(()),
         }
-        let mut messages = Pull::start(&runner.broker, consumer).await?;
+        // What is large and waits for a hosted agent is in nobody else's way.
+        let room = match self.worker.kind {
+            Some(_) => runner.broker.room.clone(),
+            None => Room::default(),
+        };
+        let mut messages = Pull::start(&runner.broker, consumer, &room).await?;
         loop {
             let reads = self.reads();
             let next = async {

@@ -136,7 +136,7 @@ impl BypassReader {
     ) -> Result<(), AnyError> {
         let bound = self.bind(stream, &BTreeSet::new(), unknown).await?;
         let mut read = bound.subjects;
-        let mut messages = Pull::start(&self.broker, &self.consumer).await?;
+        let mut messages = Pull::start(&self.broker, &self.consumer, &self.broker.room).await?;
         let mut look = tokio::time::interval(LOOK_INTERVAL);
         loop {
             tokio::select! {
@@ -148,7 +148,7 @@ impl BypassReader {
                     let bound = self.bind(stream, &read, unknown).await?;
                     if bound.anew {
                         // What was asked of the earlier one is not answered any more.
-                        messages = Pull::start(&self.broker, &self.consumer).await?;
+                        messages = Pull::start(&self.broker, &self.consumer, &self.broker.room).await?;
                     }
                     read = bound.subjects;
                 }
