@@ -73,9 +73,9 @@ impl ConnectionArgs {
         }
         let mut settings: Settings<serde_json::Value> =
             settings::read(&Sources::of_process(self.config.clone(), Vec::new()))
-                .map_err(|error| Failure::usage(ErrorChain(&error).to_string()))?;
+                .map_err(|error| Failure::settings(ErrorChain(&error).to_string()))?;
         let checked = settings.broker.check();
-        checked.map_err(|error| Failure::usage(ErrorChain(&error).to_string()))?;
+        checked.map_err(|error| Failure::settings(ErrorChain(&error).to_string()))?;
         if let Some(server) = &self.server {
             settings.broker.servers.clone_from(server);
         }
@@ -107,8 +107,20 @@ impl ConnectionArgs {
     }
 }
 
-/// Sends a request to a verb of a service's API and reads the answer. A refusal becomes a failure of one line.
+/// Sends a request to a verb of a service's API and reads the answer. A refusal becomes a failure of one line, with exit code 1.
 pub async fn ask<T: DeserializeOwned>(
+    broker: &Broker,
+    service: Service,
+    verb: &'static str,
+    request: &impl Serialize,
+) -> Result<T, Failure> {
+    ask_of_input(broker, service, verb, request)
+        .await
+        .map_err(Failure::of_service)
+}
+
+/// The same of a request that is what an input file says: of a refusal for what stands in it the exit code is 65.
+pub async fn ask_of_input<T: DeserializeOwned>(
     broker: &Broker,
     service: Service,
     verb: &'static str,
@@ -183,9 +195,7 @@ pub(crate) async fn command(
     verb: &'static str,
     request: &impl Serialize,
 ) -> Result<CommandResult, Failure> {
-    ask(broker, service, verb, request)
-        .await
-        .map_err(Failure::of_service)
+    ask(broker, service, verb, request).await
 }
 
 /// An error report in one line: code, place in the payload, message, advice.

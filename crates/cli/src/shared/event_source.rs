@@ -202,8 +202,8 @@ impl EventSource {
                         limit: None,
                     };
                     loop {
-                        let page = ask(broker, Service::Coordinator, "messages", &request).await;
-                        let (next, stored) = stored(kind, page.map_err(Failure::of_service)?);
+                        let page = ask(broker, Service::Coordinator, "messages", &request).await?;
+                        let (next, stored) = stored(kind, page);
                         stored.into_iter().try_for_each(&mut take)?;
                         let Some(next) = next else { break };
                         request.after = next;
@@ -323,8 +323,7 @@ fn events_alone(stored: Arriving) -> Arriving {
 
 async fn events(broker: &Broker, request: &EventsRequest) -> Result<Page, Failure> {
     let service = request.aggregate.owner();
-    let page = ask(broker, service, "events", request).await;
-    page.map_err(Failure::of_service)
+    ask(broker, service, "events", request).await
 }
 
 /// The events of a service as they come. It is asked again and again, in pauses that grow while nothing comes: so it keeps nothing

@@ -16,6 +16,7 @@ Exit codes:
    0  done
    1  it failed, or faults were found
    2  the command line is wrong, or a file is missing
+  64  a setting is not what it should be
   65  the input is empty or malformed
   69  no broker answers";
 
@@ -57,6 +58,11 @@ impl Failure {
     /// The command line is wrong, or names a file that is missing: exit code 2.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(2, message)
+    }
+
+    /// A setting of the file or the environment is not what it should be: exit code 64.
+    pub fn settings(message: impl Into<String>) -> Self {
+        Self::new(64, message)
     }
 
     /// The input is empty or malformed: exit code 65.
@@ -136,8 +142,8 @@ impl From<broker::Error> for Failure {
                  broker with --server"
             )),
             broker::Error::TooOld { .. } => Self::unavailable(message),
+            broker::Error::PasswordFile { .. } => Self::settings(message),
             broker::Error::Credentials { .. }
-            | broker::Error::PasswordFile { .. }
             | broker::Error::Archive(_)
             | broker::Error::Address { .. } => Self::usage(message),
         }

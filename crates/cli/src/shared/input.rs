@@ -33,6 +33,18 @@ pub(crate) fn read_input(path: &Path, verb: &str) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// The failure for an input that is malformed: exit code 65. `what` says what it is not, as in "is not a case".
+pub(crate) fn malformed(source: &str, what: &str, fault: &Fault) -> Failure {
+    let place = match fault.pointer.as_str() {
+        "" => String::new(),
+        pointer => format!(" at {pointer}"),
+    };
+    Failure::data(format!(
+        "{source} {what}{place}: {} {}",
+        fault.message, fault.advice
+    ))
+}
+
 /// The failure for an argument that the receiving service would refuse: exit code 2, before anything is sent.
 pub(crate) fn unusable(fault: &Fault) -> Failure {
     let place = fault.pointer.trim_start_matches("/payload/");

@@ -116,6 +116,40 @@ async fn an_empty_or_malformed_case_is_code_65() {
 }
 
 #[tokio::test]
+async fn what_is_wrong_with_a_task_is_said_with_its_file_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("task.json");
+    let path = file.to_str().unwrap();
+    for (input, named) in [
+        ("{\n  \"strategy\": \"poll\",\n}", "line 3"),
+        ("{\"strategy\": 7}", "/strategy"),
+        ("", "is empty"),
+    ] {
+        std::fs::write(&file, input).unwrap();
+        let error = run(&["task", "open", path]).await.refused(65);
+        assert!(error.contains(named) && error.contains(path), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_setting_is_code_64() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    for (settings, named) in [
+        (
+            "[broker]\nserver = \"nats://127.0.0.1:1\"\n",
+            "broker.servers",
+        ),
+        ("[storage]\nreplicas = \"three\"\n", "storage.replicas"),
+        ("[broker\n", "TOML"),
+    ] {
+        std::fs::write(&file, settings).unwrap();
+        let error = run(&["case", "list", "--config", path]).await.refused(64);
+        assert!(error.contains(named), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn no_broker_is_code_69_for_every_verb() {
     let nowhere = "nats://127.0.0.1:1";
     for verb in [

@@ -242,7 +242,9 @@ async fn open(
         policy: policy(),
         ..OpenCase::new(agents::names(), contract.task())
     };
-    match connection::ask::<Value>(broker, Service::Coordinator, "open_case", &request).await {
+    match connection::ask_of_input::<Value>(broker, Service::Coordinator, "open_case", &request)
+        .await
+    {
         Ok(_) => Ok(None),
         Err(failure) if failure.code() == Failure::DATA => Ok(Some(CaseResult {
             refused: Some(failure.to_string()),

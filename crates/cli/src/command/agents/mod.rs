@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::shared::args::{JsonArg, agent_id, words};
 use crate::shared::connection::{ConnectionArgs, command};
 use crate::shared::failure::Failure;
-use crate::shared::input::{name, read_input};
+use crate::shared::input::{malformed, name, read_input};
 use crate::shared::output::{self, NAMED, styled};
 
 mod find;
@@ -96,19 +96,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: AgentsArgs) -> Result
 
 fn read(args: &RegisterArgs) -> Result<Card, Failure> {
     let bytes = read_input(&args.file, "concord agents register")?;
-    let data = |fault: Fault| {
-        let place = if fault.pointer.is_empty() {
-            String::new()
-        } else {
-            format!(" at {}", fault.pointer)
-        };
-        Failure::data(format!(
-            "{}{place}: {} {}",
-            name(&args.file),
-            fault.message,
-            fault.advice
-        ))
-    };
+    let data = |fault: Fault| malformed(&name(&args.file), "is not a card", &fault);
     let card: Card = concord_wire::envelope::from_json(&bytes, "").map_err(data)?;
     card.check("").map_err(data)?;
     Ok(card)

@@ -105,14 +105,7 @@ pub(super) async fn run(connection: &ConnectionArgs, verb: RulesVerb) -> Result<
 
 /// Reads a file, so that faults are reported before anything is sent.
 fn read_file(source: &str, bytes: &[u8]) -> Result<AlertRules, Failure> {
-    let wrong = |fault: concord_wire::Fault| {
-        let place = match fault.pointer.as_str() {
-            "" => String::new(),
-            pointer => format!(" at {pointer}"),
-        };
-        let (message, advice) = (fault.message, fault.advice);
-        Failure::data(format!("{source} has no rules{place}: {message} {advice}"))
-    };
+    let wrong = |fault: concord_wire::Fault| input::malformed(source, "has no rules", &fault);
     let rules: AlertRules = concord_wire::envelope::from_json(bytes, "").map_err(wrong)?;
     rules.check("").map_err(wrong)?;
     Ok(rules)

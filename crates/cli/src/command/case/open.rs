@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::case::show;
 use crate::shared::args::JsonArg;
 use crate::shared::case_file;
-use crate::shared::connection::{ConnectionArgs, ask};
+use crate::shared::connection::{ConnectionArgs, ask_of_input};
 use crate::shared::event_source::{EventQuery, EventSource};
 use crate::shared::failure::Failure;
 use crate::shared::input;
@@ -62,7 +62,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &OpenArgs) -> Result<
     let bytes = input::read_input(&args.file, "concord case open")?;
     let request = parse(&bytes).map_err(|fault| malformed(&name, &fault))?;
     let broker = connection.connect().await?;
-    let opened: Opened = ask(&broker, Service::Coordinator, "open_case", &request).await?;
+    let opened: Opened = ask_of_input(&broker, Service::Coordinator, "open_case", &request).await?;
     if !args.wait {
         match args.json.json {
             true => output::json(&opened)?,
@@ -102,16 +102,12 @@ async fn allowed(broker: &Broker, case: &CaseId) -> Result<Duration, Failure> {
 }
 
 pub(crate) fn malformed(name: &str, fault: &Fault) -> Failure {
-    let place = if fault.pointer.is_empty() {
-        String::new()
-    } else {
-        format!(" at {}", fault.pointer)
-    };
     let advice = "see `concord case open --help` and proto-schemas/open_case.schema.json";
-    Failure::data(format!(
-        "{name} is not a case{place}: {} {advice}",
-        fault.message
-    ))
+    let fault = Fault {
+        advice: advice.to_owned(),
+        ..fault.clone()
+    };
+    input::malformed(name, "is not a case", &fault)
 }
 
 /// How the subject of the event ends that says that a case was cancelled.

@@ -180,16 +180,7 @@ async fn fetch(
 /// Reads a file, so that faults are reported before anything is sent.
 fn read_file(args: &PutArgs, bytes: &[u8]) -> Result<(PolicyName, PolicyFile), Failure> {
     let source = input::name(&args.file);
-    let wrong = |fault: concord_wire::Fault| {
-        let place = match fault.pointer.as_str() {
-            "" => String::new(),
-            pointer => format!(" at {pointer}"),
-        };
-        let (message, advice) = (fault.message, fault.advice);
-        Failure::data(format!(
-            "{source} is not a policy{place}: {message} {advice}"
-        ))
-    };
+    let wrong = |fault: concord_wire::Fault| input::malformed(&source, "is not a policy", &fault);
     let file: PolicyFile = concord_wire::envelope::from_json(bytes, "").map_err(wrong)?;
     Policy::resolve(&file.policy, "/policy").map_err(wrong)?;
     file.bounds.check_fields("/bounds").map_err(wrong)?;

@@ -14,7 +14,7 @@ use futures::StreamExt;
 
 use super::{Done, said, show};
 use crate::shared::args::JsonArg;
-use crate::shared::connection::{ConnectionArgs, ask};
+use crate::shared::connection::{ConnectionArgs, ask_of_input};
 use crate::shared::event_source::{EventQuery, EventSource, event_of};
 use crate::shared::failure::Failure;
 use crate::shared::input;
@@ -50,10 +50,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(connection: &ConnectionArgs, args: &OpenArgs) -> Result<u8, Failure> {
     let bytes = input::read_input(&args.file, "concord task open")?;
-    let terms: OpenTask =
-        concord_wire::envelope::from_json(&bytes, "").map_err(|fault| input::unusable(&fault))?;
+    let terms: OpenTask = concord_wire::envelope::from_json(&bytes, "")
+        .map_err(|fault| input::malformed(&input::name(&args.file), "is not a task", &fault))?;
     let broker = connection.connect().await?;
-    let done: Done = ask(&broker, Service::Coordinator, "open_task", &terms).await?;
+    let done: Done = ask_of_input(&broker, Service::Coordinator, "open_task", &terms).await?;
     if !args.wait {
         let more = "; see it with: concord task show ID";
         return said(&done, args.json, "opened", more);
