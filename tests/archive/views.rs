@@ -76,14 +76,7 @@ async fn an_archived_case_is_seen_as_before_and_is_closed_for_ever() {
         (&json!(1), &json!([]))
     );
 
-    for arguments in [
-        &["case", "show", &case][..],
-        &["case", "transcript", &case],
-        &["check"],
-    ] {
-        let (code, _, complaint) = said(&installation, arguments).await;
-        assert!(code == 2 && complaint.contains("--archive"), "{complaint}");
-    }
+    said_to_be_archived(&installation, &case, archive).await;
     late_ones_are_told(&installation, &case, &ann).await;
 
     // What stayed open goes on.
@@ -103,6 +96,38 @@ async fn an_archived_case_is_seen_as_before_and_is_closed_for_ever() {
         let told = format!("{out}{complaint}");
         assert!(code == 1 && told.contains(&name), "{told}");
     }
+}
+
+/// What the services have of a case only while it is in the streams is not said to be empty; what agents remember of it stays.
+async fn said_to_be_archived(installation: &TestInstallation, case: &str, archive: &str) {
+    for arguments in [
+        &["board", "show", case][..],
+        &["--as", "audrey", "board", "show", case],
+        &["commitment", "list", case],
+        &["case", "insights", case],
+        &["impact", "run", case],
+    ] {
+        let (code, _, complaint) = said(installation, arguments).await;
+        let named = format!("The case {case} is archived");
+        assert!(code == 1 && complaint.contains(&named), "{complaint}");
+    }
+    let board = ["board", "show", case, "--history"];
+    for arguments in [
+        &["case", "show", case][..],
+        &["case", "transcript", case],
+        &["check"],
+        &["impact", "show", case],
+        &board,
+    ] {
+        let (code, _, complaint) = said(installation, arguments).await;
+        assert!(code == 2 && complaint.contains("--archive"), "{complaint}");
+    }
+    for arguments in [&["impact", "show", case][..], &board] {
+        let there = [arguments, &["--archive", archive]].concat();
+        assert_eq!(concord(installation, &there).await, json!([]));
+    }
+    let remembered = concord(installation, &["memory", "list", "--case", case]).await;
+    assert_eq!(remembered["entries"][0]["case_id"], case, "{remembered}");
 }
 
 async fn late_ones_are_told(installation: &TestInstallation, case: &str, ann: &str) {

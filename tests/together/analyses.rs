@@ -200,5 +200,5 @@ fn check_graph(installation: &TestInstallation, case: &str) {
         assert!(drawn.contains(arrow), "{drawn}");
     }
     let none = command(installation, &["impact", "graph", "case-nowhere"]).unwrap_err();
-    assert!(none.contains("publish_analysis"), "{none}");
+    assert!(none.contains("there is no case case-nowhere"), "{none}");
 }

@@ -116,13 +116,7 @@ impl<P: Ports> Shared<P> {
         let id = case_id.token();
         let case = self.cases.load(&id).await;
         let case = case.map_err(|error| unread(&error))?.state;
-        let Some(opened) = &case.opened else {
-            return Err(Fault::invalid(
-                "/case_id",
-                "There is no such case.",
-                "`concord case list` shows those there are.",
-            ));
-        };
+        let opened = self.opening(&case_id, &case)?;
         let by = match &call.caller {
             None => AgentId::fixed(OPERATOR),
             Some(caller) => {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use concord_domain::aggregates::case::{self, Sharing, check_member};
+use concord_domain::aggregates::case::{self, CaseState, Sharing, check_member};
 use concord_domain::aggregates::commitment::id_of;
+use concord_events::{Aggregate, CaseOpened};
 use concord_runtime::Ports;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::event_store::step;
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
-use concord_runtime::service::reading::UnderWay;
+use concord_runtime::service::reading::{UnderWay, no_case};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{BoardEntry, Lease};
 use concord_wire::{CaseId, ErrorCode, Fault};
@@ -88,11 +89,7 @@ pub(crate) fn briefing<P: Ports>(shared: &Shared<P>) -> Verb {
             let commitments = commitments.map_err(|error| unread(&error))?.state;
             match case::briefing(&case, &board, &commitments) {
                 Some(briefing) => answer(&briefing),
-                None => Err(Fault::invalid(
-                    "/case_id",
-                    "There is no such case.",
-                    "`concord case list` shows those there are.",
-                )),
+                None => Err(no_case(&shared.service.ports, &case_id)),
             }
         });
         shown
@@ -131,10 +128,24 @@ pub(crate) fn commitments<P: Ports>(shared: &Shared<P>) -> Verb {
 }
 
 impl<P: Ports> Shared<P> {
-    /// Checks that whoever asks is in the case. Without a name it is the installation's own operator.
+    /// The opening of a case that is in the streams. One that is remembered here may be archived all the same, and what it shares
+    /// cannot be read any more.
+    pub(crate) fn opening<'a>(
+        &self,
+        case_id: &CaseId,
+        case: &'a CaseState,
+    ) -> Result<&'a CaseOpened, Fault> {
+        let ports = &self.service.ports;
+        let is_archived = ports.is_archived(Aggregate::Case, &case_id.token());
+        let opened = case.opened.as_deref().filter(|_| !is_archived);
+        opened.ok_or_else(|| no_case(ports, case_id))
+    }
+
+    /// Checks that there is such a case, and that whoever asks is in it. Without a name it is the installation's own operator.
     pub(crate) async fn check_reader(&self, call: &Call, case_id: &CaseId) -> Result<(), Fault> {
         let case = self.cases.load(&case_id.token()).await;
         let case = case.map_err(|error| unread(&error))?.state;
+        self.opening(case_id, &case)?;
         match &call.caller {
             Some(caller) => check_member(&case, &caller.name, &caller.authority, Sharing::Read),
             None => Ok(()),

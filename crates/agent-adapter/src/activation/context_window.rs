@@ -7,7 +7,7 @@ use concord_runtime::Ports;
 use concord_runtime::delivery::HandleError;
 use concord_runtime::service::api::{Answer, Call, Caller, Verb, answer};
 use concord_runtime::service::operator_api::unprepared;
-use concord_runtime::service::reading::UnderWay;
+use concord_runtime::service::reading::{UnderWay, no_case};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::Role;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault};
@@ -41,7 +41,8 @@ pub(crate) fn verb<P: Ports>(adapter: &AdapterContext<P>, max: usize) -> Verb {
             let known = known.map_err(|error| unprepared(HandleError::from(error)))?;
             let windows = &known.state.windows;
             let opened = adapter.cases.opening_of(&case_id).await;
-            let opened = opened.map_err(unprepared)?.ok_or_else(no_such_case)?;
+            let opened = opened.map_err(unprepared)?;
+            let opened = opened.ok_or_else(|| no_case(&adapter.service.ports, &case_id))?;
             let is_inside = opened.participants.contains(&agent_id)
                 || opened.opened_by == agent_id
                 || windows.joined().any(|joined| *joined == agent_id);
@@ -79,14 +80,6 @@ fn whose(caller: Option<&Caller>, named: Option<AgentId>) -> Result<AgentId, Fau
         format!("{} asks for the window of {agent}.", caller.name),
         "Leave agent_id out and read your own; an operator or auditor reads that of others.",
     ))
-}
-
-fn no_such_case() -> Fault {
-    Fault::invalid(
-        "/case_id",
-        "There is no such case.",
-        "`concord case list` shows those there are.",
-    )
 }
 
 fn not_inside(agent: &AgentId) -> Fault {

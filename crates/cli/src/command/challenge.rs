@@ -13,7 +13,6 @@ use serde::Serialize;
 use crate::shared::args::JsonArg;
 use crate::shared::args::case_id;
 use crate::shared::case_file;
-use crate::shared::case_file::unknown;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::input;
@@ -61,9 +60,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ChallengeArgs) -> Re
     let bytes = input::read_input(&args.file, "concord challenge")?;
     let challenge = parse(&bytes).map_err(|fault| malformed(&input::name(&args.file), &fault))?;
     let broker = connection.connect().await?;
-    case_file::state(&broker, &args.case)
-        .await?
-        .ok_or_else(|| unknown(&args.case))?;
+    case_file::existing(&broker, &args.case).await?;
     let message = OutgoingMessage {
         from: &challenge.challenger,
         to: Service::Coordinator,

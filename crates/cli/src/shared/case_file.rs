@@ -77,6 +77,11 @@ pub(crate) async fn state(broker: &Broker, case: &CaseId) -> Result<Option<CaseS
     Ok(state.opened.is_some().then_some(state))
 }
 
+/// The state of a case; a failure that names it where it was never opened.
+pub(crate) async fn existing(broker: &Broker, case: &CaseId) -> Result<CaseState, Failure> {
+    state(broker, case).await?.ok_or_else(|| unknown(case))
+}
+
 /// The conflicts of a case that are debated, as soon as they are known.
 pub(crate) async fn debated(
     broker: &Broker,

@@ -19,4 +19,5 @@ mod migrate;
 mod package;
 mod people;
 mod record;
+mod unknown;
 mod up;

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::broker::{Broker, Unavailable};
 use crate::error_chain::ErrorChain;
+use crate::event_store::EventStore;
 use crate::event_store::archived::ArchivedPart;
 use crate::service::ServiceRunner;
 use crate::service::api::{Answer, Call, Caller, Verb, answer};
@@ -193,6 +194,22 @@ impl Drop for Place {
             }
         }
     }
+}
+
+/// The fault for a case of which the streams hold nothing: it is archived, or was never opened.
+pub fn no_case(store: &impl EventStore, case: &CaseId) -> Fault {
+    if store.is_archived(Aggregate::Case, &case.token()) {
+        return Fault::invalid(
+            "/case_id",
+            format!("The case {case} is archived."),
+            "`concord case show` shows archived cases, and `concord archive restore` writes one to files.",
+        );
+    }
+    Fault::invalid(
+        "/case_id",
+        format!("There is no case {case}."),
+        "Use the case id of the task assignment you were sent; `concord case list` shows those there are.",
+    )
 }
 
 /// What both verbs share. Cheap to clone.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::shared;
 use crate::shared::args::{JsonArg, agent_id, case_id};
+use crate::shared::case_file;
 use crate::shared::connection::{ConnectionArgs, ask};
 use crate::shared::event_source::{EventQuery, EventSource, event_of};
 use crate::shared::failure::Failure;
@@ -168,13 +169,14 @@ async fn show(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failur
     }
     let shown: Shown = ask(&broker, Service::Coordinator, "board", &request).await?;
     if let (Some(name), []) = (&args.name, shown.entries.as_slice()) {
-        return Err(Failure::failed(format!(
-            "the board of {} has no entry {name:?}",
-            args.case
-        )));
+        return Err(no_entry(&args.case, name));
     }
     args.json.print(&shown, text)?;
     Ok(0)
+}
+
+fn no_entry(case: &CaseId, name: &str) -> Failure {
+    Failure::failed(format!("the board of {case} has no entry {name:?}"))
 }
 
 fn by(author: &AgentId, confidence: Option<f64>) -> String {
@@ -215,6 +217,12 @@ async fn history(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Fai
         Ok(())
     });
     read.await?;
+    if versions.is_empty() {
+        case_file::existing(&broker, &args.case).await?;
+        if let Some(name) = &args.name {
+            return Err(no_entry(&args.case, name));
+        }
+    }
     let versions: Vec<Version> = versions.into_values().collect();
     args.json.print(&versions, |versions| {
         versions.iter().map(Version::line).collect()
@@ -224,6 +232,7 @@ async fn history(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Fai
 
 async fn watch(connection: &ConnectionArgs, args: &WatchArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
+    case_file::existing(&broker, &args.case).await?;
     let source = EventSource::new(&broker).await?;
     let query = EventQuery::of(Aggregate::Board, &args.case.token());
     let mut arriving = std::pin::pin!(source.follow_new(&query).await?);

@@ -6,7 +6,7 @@ use concord_wire::{AgentId, CaseId};
 use serde_json::{Value, json};
 
 use crate::shared::args::{JsonArg, agent_id, case_id};
-use crate::shared::case_file::{self, unknown};
+use crate::shared::case_file;
 use crate::shared::connection::{ConnectionArgs, ask};
 use crate::shared::failure::Failure;
 
@@ -35,9 +35,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &AddArgs) -> Result<u
     let AddArgs {
         case, agent, by, ..
     } = args;
-    case_file::state(&broker, case)
-        .await?
-        .ok_or_else(|| unknown(case))?;
+    case_file::existing(&broker, case).await?;
     let order = json!({ "case_id": case, "agent_id": agent, "by": by });
     let added: Value = ask(&broker, Service::Coordinator, "add_participant", &order).await?;
     args.json.print(&added, |_| {

@@ -5,7 +5,7 @@ use concord_wire::CaseId;
 use concord_wire::subject::Service;
 
 use crate::shared::args::{ByArgs, case_id};
-use crate::shared::case_file::{self, unknown};
+use crate::shared::case_file;
 use crate::shared::connection::{ConnectionArgs, cancel};
 use crate::shared::failure::Failure;
 
@@ -23,9 +23,7 @@ pub(crate) struct CancelArgs {
 pub(crate) async fn run(connection: &ConnectionArgs, args: &CancelArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let CancelArgs { case, by } = args;
-    case_file::state(&broker, case)
-        .await?
-        .ok_or_else(|| unknown(case))?;
+    case_file::existing(&broker, case).await?;
     cancel(
         &broker,
         (Service::Coordinator, "cancel_case"),

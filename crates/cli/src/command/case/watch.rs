@@ -20,7 +20,6 @@ use crate::command::case::show::phase_name;
 use crate::shared::args::JsonArg;
 use crate::shared::args::case_id;
 use crate::shared::case_file;
-use crate::shared::case_file::unknown;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output;
@@ -139,9 +138,7 @@ impl Display<'_> {
 
     /// Watches one case; true when there is nothing to watch because it is over.
     pub(super) async fn begin(&mut self, case: &CaseId, from_start: bool) -> Result<bool, Failure> {
-        let state = case_file::state(self.broker, case)
-            .await?
-            .ok_or_else(|| unknown(case))?;
+        let state = case_file::existing(self.broker, case).await?;
         let is_over = matches!(state.phase, Phase::Decided | Phase::Cancelled);
         if is_over && !from_start {
             let phase = phase_name(state.phase);

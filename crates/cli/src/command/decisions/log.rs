@@ -11,7 +11,6 @@ use concord_wire::payload::LogEntry;
 use serde::Serialize;
 
 use crate::shared::case_file;
-use crate::shared::case_file::unknown;
 use crate::shared::event_source::{EventQuery, EventSource, event_of};
 use crate::shared::failure::Failure;
 
@@ -33,9 +32,7 @@ pub(super) struct Entered {
 /// The log of one case, or the logs of all, in the order in which they were written.
 pub(super) async fn read(broker: &Broker, case: Option<&CaseId>) -> Result<Vec<Entered>, Failure> {
     if let Some(case) = case {
-        case_file::state(broker, case)
-            .await?
-            .ok_or_else(|| unknown(case))?;
+        case_file::existing(broker, case).await?;
     }
     let query = match case {
         Some(case) => EventQuery::of(Aggregate::Case, &case.token()),

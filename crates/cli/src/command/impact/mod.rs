@@ -4,6 +4,7 @@ use clap::Subcommand;
 use concord_domain::aggregates::impact::{ImpactMachine, ImpactState};
 use concord_wire::CaseId;
 
+use crate::shared::case_file;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
@@ -41,6 +42,7 @@ async fn analyses(connection: &ConnectionArgs, case: &CaseId) -> Result<ImpactSt
     let source = EventSource::new(&broker).await?;
     let (state, _) = source.aggregate::<ImpactMachine>(&case.token()).await?;
     if state.graph.is_empty() {
+        case_file::existing(&broker, case).await?;
         return Err(Failure::failed(format!(
             "no analysis was published in {case}: agents publish them with the request publish_analysis"
         )));

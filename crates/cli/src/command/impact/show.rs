@@ -8,6 +8,7 @@ use concord_wire::{CaseId, Timestamp};
 use serde::Serialize;
 
 use crate::shared::args::{JsonArg, case_id};
+use crate::shared::case_file;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
@@ -53,6 +54,9 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
     let (_, events) = source
         .aggregate::<ImpactMachine>(&args.case.token())
         .await?;
+    if events.is_empty() {
+        case_file::existing(&broker, &args.case).await?;
+    }
     let reports = reports(events).into_iter();
     let mut reports: Vec<Shown> = reports
         .map(|(at, assessed)| Shown { at, assessed })

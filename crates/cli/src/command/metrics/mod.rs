@@ -10,9 +10,9 @@ use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
 
+use crate::shared::archive_reader::unknown_case;
 use crate::shared::args::case_id;
 use crate::shared::args::{JsonArg, agent_id};
-use crate::shared::case_file::unknown;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output;
@@ -138,7 +138,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: MetricsArgs) -> Resul
         .as_ref()
         .filter(|_| is_empty && since.is_none() && !args.watch)
     {
-        return Err(unknown(case));
+        return Err(unknown_case(&broker, case).await);
     }
     let printed = |count: &mut Count| Printed {
         since,
