@@ -159,3 +159,59 @@ async fn the_watchdog_fires_a_deadline_whose_schedule_is_lost() {
     assert_eq!(names, [(&json!("findings"), &json!("watchdog"))]);
     installation.holds(PATIENCE).await;
 }
+
+/// The escalation timer's list of the deadlines that the broker holds, without their times.
+async fn listed(installation: &TestInstallation) -> Result<Vec<(String, String)>, String> {
+    let armed = installation
+        .ask(Service::EscalationTimer, "armed", &Value::Null)
+        .await?;
+    let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
+    let rows = armed.as_array().into_iter().flatten();
+    Ok(rows
+        .map(|row| (text(row, "id"), text(row, "name")))
+        .collect())
+}
+
+/// Puts a deadline in the broker that it holds and never delivers, as one may be that comes back with a broker that was killed.
+async fn leave_over(installation: &TestInstallation, case: &str, name: &str, due: &str) {
+    let subject = format!("concord.v1.timer.armed.case.{case}.{name}");
+    let deadline = json!({ "aggregate": "case", "id": case, "name": name, "due": due });
+    jetstream::new(installation.client().clone())
+        .publish(subject, deadline.to_string().into())
+        .await
+        .expect("it is sent")
+        .await
+        .expect("it is stored");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadline_that_is_over_is_not_listed_though_the_broker_holds_it() {
+    let installation =
+        TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
+    let open = async |finding_timeout_ms: u64| {
+        let policy = json!({ "finding_timeout_ms": finding_timeout_ms });
+        let parameters =
+            json!({ "participants": ["ann"], "policy": policy, "task": { "type": "test" } });
+        installation.open_case(&parameters).await.to_string()
+    };
+    let over = open(500).await;
+    installation
+        .decision(&over.parse().expect("an id"), PATIENCE)
+        .await;
+    let going_on = open(600_000).await;
+    let long_ago = "2020-01-01T00:00:00Z";
+    leave_over(&installation, &over, "findings", long_ago).await;
+    leave_over(&installation, "never-opened", "case", long_ago).await;
+    // The scheduler may still deliver this one, which is seen through then.
+    leave_over(&installation, &over, "case", "2999-01-01T00:00:00Z").await;
+    // This one is open: when it is due is said by its events, and not by what the broker holds.
+    leave_over(&installation, &going_on, "findings", long_ago).await;
+    let mut found = listed(&installation).await.expect("an answer");
+    // Its other deadline is armed at any moment.
+    found.retain(|(id, name)| (id, name.as_str()) != (&going_on, "case"));
+    let expected = [(going_on, "findings"), (over.clone(), "case")];
+    assert_eq!(found, expected.map(|(id, name)| (id, name.to_owned())));
+    let filter = format!("concord.v1.timer.armed.case.{over}.findings");
+    let held = stored(installation.client(), StreamKind::Timers, &filter).await;
+    assert_eq!(held.expect("the stream can be read").len(), 0);
+}

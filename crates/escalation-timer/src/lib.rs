@@ -100,7 +100,7 @@ pub fn bind<P: Ports>(
     let schedule = schedule::Schedule::new(&service.ports);
     let arm = arm::ArmHandler::new(service, schedule.clone());
     binder.handle_many(ConsumerKind::Deadlines, HELD_MAX, arm);
-    binder.answer("armed", schedule.verb());
+    binder.answer("armed", schedule.verb(&firing, watchdog_grace_ms));
     let due = due::DueHandler {
         firing: Arc::clone(&firing),
         schedule,

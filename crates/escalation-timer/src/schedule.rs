@@ -4,13 +4,15 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use concord_events::{Aggregate, Deadline};
-use concord_runtime::Ports;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::event_store::Error;
 use concord_runtime::ports::ArmedDeadline;
 use concord_runtime::service::api::{Answer, Verb, answer};
+use concord_runtime::{Consistency, Ports};
 use concord_wire::{ErrorCode, Fault, Token};
 use lru::LruCache;
+
+use crate::fire::{DeadlineState, Firing};
 
 /// How many delivered deadlines are remembered until the event that closes them comes, a moment later. Of one that is
 /// forgotten too soon the scheduler is told in vain.
@@ -79,17 +81,57 @@ impl<P: Ports> Schedule<P> {
     }
 
     /// Answers `armed`: the deadlines that the scheduler holds, up to a thousand, earliest first.
-    pub(crate) fn verb(&self) -> Verb {
-        let ports = self.ports.clone();
+    pub(crate) fn verb(&self, firing: &Arc<Firing<P>>, grace_ms: u64) -> Verb {
+        let (schedule, firing) = (self.clone(), Arc::clone(firing));
         Arc::new(move |_| {
-            let ports = ports.clone();
+            let (schedule, firing) = (schedule.clone(), Arc::clone(&firing));
             let listed: Answer = Box::pin(async move {
-                let armed = ports.armed(LISTED_MAX).await;
+                let armed = schedule.still_armed(&firing, grace_ms).await;
                 answer(&armed.map_err(|error| failed(&error))?)
             });
             listed
         })
     }
+
+    /// What the scheduler holds, without what is left over in it: a broker that was killed may have lost that a deadline was cancelled
+    /// or delivered, holds it again, and never delivers it. Such a one is let go. It is worth a look at the events only when somebody looks at
+    /// the list, and only after the time in which the scheduler or the watchdog would have fired it.
+    async fn still_armed(
+        &self,
+        firing: &Firing<P>,
+        grace_ms: u64,
+    ) -> Result<Vec<ArmedDeadline>, Error> {
+        let armed = self.ports.armed(LISTED_MAX).await?;
+        let now = firing.now();
+        let mut still = Vec::with_capacity(armed.len());
+        for deadline in armed {
+            if now.millis_since(deadline.due) > grace_ms && is_over(firing, &deadline).await {
+                let ArmedDeadline {
+                    aggregate,
+                    id,
+                    name,
+                    due,
+                } = &deadline;
+                tracing::info!(%aggregate, %id, %name, %due, "The broker holds a deadline that is over; it is let go.");
+                self.ports.cancel(*aggregate, id, name).await?;
+            } else {
+                still.push(deadline);
+            }
+        }
+        Ok(still)
+    }
+}
+
+/// Whether the events say that a deadline is over. One whose events cannot be read is not known to be.
+async fn is_over<P: Ports>(firing: &Firing<P>, deadline: &ArmedDeadline) -> bool {
+    let ArmedDeadline {
+        aggregate,
+        id,
+        name,
+        ..
+    } = deadline;
+    let state = firing.state_of(*aggregate, id, name, Consistency::Leader);
+    matches!(state.await, Ok(DeadlineState::Closed | DeadlineState::Gone))
 }
 
 fn failed(error: &Error) -> Fault {
