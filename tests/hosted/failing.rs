@@ -1,6 +1,7 @@
 //! Hosted agents that fail: each asker is told once, and other agents are not affected.
 
-use concord_testkit::{free_address, unique, wait_for};
+use concord_installation::{Instance, instances};
+use concord_testkit::{free_address, http_get, unique, wait_for};
 use serde_json::{Value, json};
 
 use crate::stage::{PATIENCE, Server, Stage, completion};
@@ -136,6 +137,48 @@ async fn each_failure_is_told_to_the_asker_and_concerns_nobody_else() {
         "each message has one answer"
     );
     stage.keeps_its_secrets().await;
+}
+
+/// What the adapter's metrics say of the breaker of an agent.
+async fn standing(stage: &Stage, agent: &str) -> Result<String, String> {
+    let is_adapter = |one: &Instance| one.name == "concord-agent-adapter";
+    let client = stage.installation.client();
+    let found = instances(client, PATIENCE, |found| found.iter().any(is_adapter)).await;
+    let found = found.map_err(|error| error.to_string())?;
+    let adapter = found.iter().find(|one| is_adapter(one)).ok_or("none")?;
+    let address = adapter.http().ok_or("no HTTP")?;
+    let metrics = http_get(address, "/metrics").await;
+    let name = format!("concord_breaker_standing{{agent=\"{agent}\"}} ");
+    let metrics = metrics.map_err(|error| error.to_string())?;
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
+    line.map(str::to_owned)
+        .ok_or_else(|| "not shown".to_owned())
+}
+
+#[tokio::test]
+async fn a_breaker_whose_time_is_over_is_not_shown_as_open_though_nobody_calls() {
+    let [once, for_long] = ["once", "long"].map(unique);
+    let agent = |name: &str, open_ms: u32| {
+        format!(
+            "[[service.agents]]\nagent_id = \"{name}\"\nhttp = {{ url = \"{}/x\" }}\ntries_max = 1\n\
+             breaker = {{ failures_max = 1, open_ms = {open_ms} }}\n",
+            unreachable_url()
+        )
+    };
+    let settings = agent(&once, 200) + &agent(&for_long, 60_000);
+    let stage = Stage::start(1, &settings).await;
+    assert_eq!(standing(&stage, &once).await.as_deref(), Ok("0"));
+    for agent in [&once, &for_long] {
+        check_failure(&stage, agent, "AGENT_UNAVAILABLE", "could not connect").await;
+    }
+    wait_for("the time to be over", PATIENCE, async || {
+        match standing(&stage, &once).await?.as_str() {
+            "1" => Ok(()),
+            other => Err(other.to_owned()),
+        }
+    })
+    .await;
+    assert_eq!(standing(&stage, &for_long).await.as_deref(), Ok("2"));
 }
 
 #[tokio::test]

@@ -1,10 +1,18 @@
 //! The metrics that only the adapter has. The names that `/metrics` shows begin with `concord_`.
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use concord_domain::resilience::breaker::BreakerState;
 use concord_runtime::context::metrics::Metrics;
-use prometheus_client::encoding::EncodeLabelSet;
+use concord_wire::AgentId;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 
 /// The label of a hosted program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -17,6 +25,56 @@ pub(crate) struct ProgramLabel {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct AgentLabel {
     pub(crate) agent: String,
+}
+
+/// Reads the state of a breaker as it is now.
+type ReadState = Box<dyn Fn() -> BreakerState + Send + Sync>;
+
+/// The circuit breakers of hosted agents, which are looked at when the metrics are read: an open one becomes half-open when its time is
+/// over, though nobody calls the agent.
+#[derive(Clone, Default)]
+pub(crate) struct Breakers(Arc<Mutex<BTreeMap<AgentId, ReadState>>>);
+
+impl Breakers {
+    /// Shows the breaker of an agent, in place of an earlier one.
+    pub(crate) fn show(
+        &self,
+        agent: AgentId,
+        read: impl Fn() -> BreakerState + Send + Sync + 'static,
+    ) {
+        let mut breakers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        breakers.insert(agent, Box::new(read));
+    }
+}
+
+impl fmt::Debug for Breakers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Breakers")
+    }
+}
+
+impl Collector for Breakers {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut described = encoder.encode_descriptor(
+            "breaker_standing",
+            "Circuit breakers of hosted agents: 0 closed, 1 half-open, 2 open.",
+            None,
+            MetricType::Gauge,
+        )?;
+        let breakers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (agent, read) in breakers.iter() {
+            let label = AgentLabel {
+                agent: agent.to_string(),
+            };
+            let standing: i64 = match read() {
+                BreakerState::Closed => 0,
+                BreakerState::HalfOpen => 1,
+                BreakerState::Open => 2,
+            };
+            ConstGauge::new(standing).encode(described.encode_family(&label)?)?;
+        }
+        Ok(())
+    }
 }
 
 /// The labels of one call of a hosted agent.
@@ -65,8 +123,7 @@ pub(crate) struct MatchingLabel {
 pub struct AdapterMetrics {
     pub(crate) program_starts: Family<ProgramLabel, Counter>,
     pub(crate) hosted_calls: Family<CallLabels, Counter>,
-    /// 0 for a closed breaker, 1 for a half-open one, 2 for an open one.
-    pub(crate) breaker_standing: Family<AgentLabel, Gauge>,
+    pub(crate) breakers: Breakers,
     pub(crate) budgets: Family<BudgetLabels, Counter>,
     pub(crate) wakes: Family<WakeLabels, Counter>,
     /// 1 for the way in which messages are matched with skills, 0 for the others.
@@ -89,11 +146,7 @@ impl AdapterMetrics {
                 "Tries of hosted agents, by agent and result.",
                 metrics.hosted_calls.clone(),
             );
-            registry.register(
-                "breaker_standing",
-                "Circuit breakers of hosted agents: 0 closed, 1 half-open, 2 open.",
-                metrics.breaker_standing.clone(),
-            );
+            registry.register_collector(Box::new(metrics.breakers.clone()));
             registry.register(
                 "budgets",
                 "What was asked of providers' budgets, by result.",

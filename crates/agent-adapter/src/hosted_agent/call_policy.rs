@@ -13,7 +13,7 @@ use crate::hosted_agent::budget::Budget;
 use crate::hosted_agent::failure::Failure;
 use crate::hosted_agent::spans::AnswerSpan;
 use crate::hosted_agent::timing::Jitter;
-use crate::metrics::{AdapterMetrics, AgentLabel, CallLabels};
+use crate::metrics::{AdapterMetrics, CallLabels};
 use crate::settings::HostedAgent;
 
 /// One call of an agent, which can be made several times.
@@ -33,7 +33,7 @@ pub(crate) trait Call: Sync {
 pub(crate) struct CallPolicy<C> {
     clock: C,
     agent_id: AgentId,
-    breaker: Mutex<Breaker>,
+    breaker: Arc<Mutex<Breaker>>,
     budget: Option<Arc<Budget>>,
     metrics: AdapterMetrics,
     /// How long one try may take.
@@ -87,6 +87,10 @@ impl<C: Clock> Drop for Attempt<'_, C> {
     }
 }
 
+fn locked(breaker: &Mutex<Breaker>) -> MutexGuard<'_, Breaker> {
+    breaker.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl<C: Clock> CallPolicy<C> {
     pub(crate) fn new(
         clock: C,
@@ -95,23 +99,29 @@ impl<C: Clock> CallPolicy<C> {
         budget: Option<Arc<Budget>>,
         metrics: AdapterMetrics,
         jitter: Jitter,
-    ) -> Self {
-        let policy = Self {
+    ) -> Self
+    where
+        C: Clone,
+    {
+        let breaker = Arc::new(Mutex::new(Breaker::new(rules)));
+        let (shown, now) = (Arc::clone(&breaker), clock.clone());
+        metrics.breakers.show(agent.agent_id.clone(), move || {
+            locked(&shown).state(now.now())
+        });
+        Self {
             clock,
             agent_id: agent.agent_id.clone(),
-            breaker: Mutex::new(Breaker::new(rules)),
+            breaker,
             budget,
             metrics,
             timeout: Duration::from_millis(agent.timeout_ms),
             tries_max: agent.tries_max,
             jitter,
-        };
-        policy.show();
-        policy
+        }
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.breaker)
     }
 
     pub(crate) fn snapshot(&self) -> BreakerSnapshot {
@@ -184,7 +194,6 @@ impl<C: Clock> CallPolicy<C> {
             .breaker()
             .pass(self.clock.now())
             .map_err(|until| self.refused(until))?;
-        self.show();
         let attempt = Attempt {
             policy: self,
             pass: Some(pass),
@@ -242,23 +251,6 @@ impl<C: Clock> CallPolicy<C> {
                 tracing::info!(%agent, standing, "A hosted agent's circuit breaker has changed.");
             }
         }
-        self.show();
-    }
-
-    /// Shows the state of the breaker in the metrics.
-    fn show(&self) {
-        let standing = match self.breaker().state(self.clock.now()) {
-            BreakerState::Closed => 0,
-            BreakerState::HalfOpen => 1,
-            BreakerState::Open => 2,
-        };
-        let label = AgentLabel {
-            agent: self.agent_id.to_string(),
-        };
-        self.metrics
-            .breaker_standing
-            .get_or_create(&label)
-            .set(standing);
     }
 
     fn count(&self, result: &'static str) {
