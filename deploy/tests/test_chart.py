@@ -59,12 +59,22 @@ class Rendering(unittest.TestCase):
             ({"scaling": {"mode": "keda"}, "services": {"coordinator": {"scaling": {"triggers": []}}}}, "coordinator.scaling.triggers"),
             ({"settings": {"broker": {"password": "x"}}}, "password"),
             ({"setup": {"people": [{"name": "eva", "roles": ["king"]}]}}, "roles"),
+            ({"setup": {"people": [{"name": "eva", "roles": ["arbiter"], "public_key": "eva.key.pub"}]}}, "public_key"),
             ({"callback": {"publicUrl": "https://x.example.org"}}, "callback.existingSecret"),
         ]
         for change, expected in cases:
             with self.assertRaises(Exception, msg=str(change)) as raised:
                 self.engine.render(CHART, change)
             self.assertIn(expected, str(raised.exception))
+
+    def test_the_job_says_of_people_what_the_command_can_state_and_keeps_the_rest(self):
+        particulars = {"display_name": "Eva S.", "email": "eva@example.org", "webhook": "https://example.org/eva", "user": "eva",
+                       "account": "MAIN", "public_key": "0" * 64}
+        manifest, _ = self.engine.render(CHART, {"setup": {"people": [{"name": "eva", "roles": ["alerter"], "agent": True} | particulars]}})
+        job = next(one for one in yaml.safe_load_all(manifest) if one and one["kind"] == "Job")
+        said = pod_of(job)[1]["initContainers"][0]["args"]
+        self.assertLessEqual({"--keep", "--agent", *particulars.values()}, set(said))
+        self.assertEqual((said[said.index("--name") + 1], said[-1]), ("Eva S.", "eva"))
 
     def test_a_service_has_credentials_of_its_own(self):
         file = "/etc/concord/secrets/concord-service-coordinator/nats.creds"

@@ -1,5 +1,6 @@
 """The commands of the Job that stores policies and people, and of the test pod, do what they are for, and doing it again changes nothing."""
 
+import json
 import pathlib
 import subprocess
 import unittest
@@ -46,7 +47,29 @@ class Setup(unittest.TestCase):
         self.assertIn("valuation", stage.command("person", "show", "eva", server=server).stdout)
         self.assertIn("house rules", shown[0][1])
         self.assertEqual(shown[0], shown[1])
+        self.people_stay_as_they_are(stage, server, lambda: [run(container) for container in containers(pod_of(job)[1])])
         run(pod_of(test)[1]["containers"][0])
+
+    def people_stay_as_they_are(self, stage, server, run_job):
+        """What the values do not say of somebody stays; somebody who is suspended disturbs nobody."""
+        particulars = ["--webhook", "https://example.org/olga", "--name", "Olga P.", "--public-key", "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"]
+        stage.command("person", "register", "olga", "--role", "operator", *particulars, server=server)
+        stage.command("person", "register", "eva", "--role", "auditor", server=server)
+
+        def show(name):
+            shown = json.loads(stage.command("person", "show", name, "--json", server=server).stdout)
+            return {what: value for what, value in shown.items() if what not in ("by", "since")}
+
+        before = show("olga")
+        run_job()
+        self.assertEqual(show("olga"), before)
+        self.assertEqual([grant["role"] for grant in show("eva")["roles"]], ["arbiter", "reviewer"])
+        stage.command("person", "suspend", "olga", "--why", "on leave", server=server)
+        stage.command("person", "register", "eva", "--role", "auditor", server=server)
+        before = show("olga")
+        run_job()
+        self.assertEqual(show("olga"), before)
+        self.assertEqual([grant["role"] for grant in show("eva")["roles"]], ["arbiter", "reviewer"])
 
 
 if __name__ == "__main__":

@@ -18,16 +18,16 @@ use crate::shared::output::{self, BAD, Cell, GOOD, NAMED, Table, one_line, style
 
 /// Somebody who is registered.
 #[derive(Debug, Serialize)]
-struct Row {
+pub(super) struct Row {
     #[serde(flatten)]
-    person: PersonRecord,
+    pub(super) person: PersonRecord,
     /// Who registered them.
     by: Option<AgentId>,
     /// Since when they are as they are.
     since: Option<Timestamp>,
     /// Why they are suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    suspended: Option<String>,
+    pub(super) suspended: Option<String>,
 }
 
 impl Row {
@@ -40,7 +40,7 @@ impl Row {
         })
     }
 
-    fn standing(&self) -> String {
+    pub(super) fn standing(&self) -> String {
         match &self.suspended {
             None => "active".to_owned(),
             Some(why) => format!("suspended: {why}"),
@@ -99,14 +99,19 @@ pub(super) async fn list(
     Ok(0)
 }
 
+/// Somebody who is registered; none where nobody is under this name.
+pub(super) async fn known(broker: &Broker, name: &AgentId) -> Result<Option<Row>, Failure> {
+    let query = EventQuery::of(Aggregate::Person, &name.token());
+    Ok(read(broker, &query).await?.pop())
+}
+
 pub(super) async fn one(
     connection: &ConnectionArgs,
     name: &AgentId,
     json: JsonArg,
 ) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let query = EventQuery::of(Aggregate::Person, &name.token());
-    let row = read(&broker, &query).await?.pop().ok_or_else(|| {
+    let row = known(&broker, name).await?.ok_or_else(|| {
         Failure::failed(format!(
             "nobody is registered as {name}; `concord person list` shows who is"
         ))

@@ -80,7 +80,7 @@ async fn people(stage: &Stage) {
     stage.refused(next, "is not registered").await;
     let again = "person register eva --role arbiter";
     stage.refused(again, "concord person resume eva").await;
-    stage.good("person resume eva").await;
+    kept(stage).await;
     stage.until("expert list", is_known).await;
     stage
         .refused("person suspend nobody --why so", "Nobody is registered")
@@ -88,6 +88,38 @@ async fn people(stage: &Stage) {
     stage
         .refused("person show nobody", "nobody is registered")
         .await;
+}
+
+/// With --keep somebody who is suspended is left alone, and what is not given stays as it is. Eva may act again then.
+async fn kept(stage: &Stage) {
+    let again = "person register eva --keep --role arbiter --role reviewer";
+    let suspended = stage.json("person show eva").await;
+    let left = stage.run(again).await;
+    assert_eq!((left.code, left.out.as_str()), (0, ""));
+    assert!(
+        left.err
+            .contains("warning: eva stays as they are (suspended: on holiday)"),
+        "{left:?}"
+    );
+    assert_eq!(stage.json("person show eva").await, suspended);
+    stage.good("person resume eva").await;
+    stage.good(again).await;
+    let shown = stage.json("person show eva").await;
+    assert_eq!(
+        (
+            &shown["roles"][1]["role"],
+            &shown["display_name"],
+            &shown["contact"]
+        ),
+        (
+            &json!("reviewer"),
+            &suspended["display_name"],
+            &suspended["contact"]
+        )
+    );
+    assert_eq!(shown["display_name"], "Eva S.");
+    let nobody = stage.run("person register nobody --keep").await.refused(2);
+    assert!(nobody.contains("nobody is registered as nobody yet"));
 }
 
 /// The debate goes to eva; the digest of her brief.
