@@ -97,7 +97,12 @@ def _one(document, documents, workloads, deployments):
         yield from _restricted(name, pod)
         for container in containers(pod):
             yield from _container(name, pod, container)
+        annotations = (document if kind == "Pod" else spec["template"])["metadata"].get("annotations", {})
         for volume in pod.get("volumes", []):
+            for item in volume.get("downwardAPI", {}).get("items", []):
+                shown = re.fullmatch(r"metadata\.annotations\['(.+)'\]", item["fieldRef"]["fieldPath"])
+                if not shown or shown[1] not in annotations:
+                    yield f"{name}: {volume['name']} shows {item['fieldRef']['fieldPath']}, and there is no annotation of this name"
             wanted = volume.get("configMap", {}).get("name")
             external = any(mount["mountPath"].startswith("/etc/concord/files/") for container in containers(pod)
                            for mount in container.get("volumeMounts", []) if mount["name"] == volume["name"])

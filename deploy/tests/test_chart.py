@@ -32,6 +32,12 @@ def documents(name):
     return [document for document in yaml.safe_load_all(rendered(name)) if document]
 
 
+def settings_of(made):
+    """The settings file of each workload by its name: the annotation that the volume shows."""
+    templates = {one["metadata"]["name"]: one if one["kind"] == "Pod" else one["spec"]["template"] for one in made if one and pod_of(one)}
+    return {name: template["metadata"]["annotations"]["concord/settings"] + "\n" for name, template in templates.items()}
+
+
 class Rendering(unittest.TestCase):
     """Needs Helm's engine."""
 
@@ -60,6 +66,7 @@ class Rendering(unittest.TestCase):
             ({"settings": {"broker": {"password": "x"}}}, "password"),
             ({"setup": {"people": [{"name": "eva", "roles": ["king"]}]}}, "roles"),
             ({"setup": {"people": [{"name": "eva", "roles": ["arbiter"], "public_key": "eva.key.pub"}]}}, "public_key"),
+            ({"settings": {"telemetry": {"log": "x" * 200001}}}, "larger than an annotation"),
             ({"callback": {"publicUrl": "https://x.example.org"}}, "callback.existingSecret"),
         ]
         for change, expected in cases:
@@ -80,10 +87,20 @@ class Rendering(unittest.TestCase):
         file = "/etc/concord/secrets/concord-service-coordinator/nats.creds"
         own = {"secrets": ["concord-service-coordinator"], "settings": {"broker": {"credentials": file}}}
         manifest, _ = self.engine.render(CHART, {"services": {"coordinator": own}})
-        maps = [one for one in yaml.safe_load_all(manifest) if one and one["kind"] == "ConfigMap"]
-        settings = next(one["data"] for one in maps if "coordinator.toml" in one.get("data", {}))
+        settings = settings_of(yaml.safe_load_all(manifest))
         having = [name for name, text in settings.items() if f'credentials = "{file}"' in text]
-        self.assertEqual(having, ["coordinator.toml"])
+        self.assertEqual(having, ["concord-coordinator"])
+
+    def test_a_revision_keeps_its_settings(self):
+        """No object outside a pod's template holds settings, so what one revision reads no other can change."""
+        settings = []
+        for drain in (10000, 20000):
+            manifest, _ = self.engine.render(CHART, {"settings": {"work": {"drain_ms": drain}}})
+            made = [one for one in yaml.safe_load_all(manifest) if one]
+            self.assertEqual([one for one in made if one["kind"] == "ConfigMap"], [])
+            settings.append(settings_of(made)["concord-coordinator"])
+        self.assertEqual(settings[0].replace("drain_ms = 10000", "drain_ms = 20000"), settings[1])
+        self.assertNotEqual(*settings)
 
     def test_the_notes_say_what_is_not_safe_yet(self):
         _, minimal = self.engine.render(CHART, values("minimal"))
@@ -162,6 +179,7 @@ class Meaning(unittest.TestCase):
             (pod("Deployment", lambda s: s["containers"][0]["readinessProbe"]["httpGet"].update(port="web")), "web"),
             (pod("Deployment", lambda s: s["containers"][0]["resources"]["limits"].update(memory="50x")), "no quantity"),
             (pod("Deployment", lambda s: s["volumes"].pop(0)), "mounts"),
+            (spec("Deployment", lambda s: s["template"]["metadata"]["annotations"].clear()), "no annotation"),
             (spec("Deployment", lambda s: s["selector"]["matchLabels"].update(a="b")), "own pods"),
             (spec("Deployment", lambda s: s.update(replicas=1)), "says itself"),
             (spec("Service", lambda s: s["selector"].update(a="b")), "selects no pod"),
@@ -209,10 +227,7 @@ class Settings(unittest.TestCase):
 
     def settings(self, name, folder):
         """The settings of each service; files that they name are put into `folder`."""
-        found = {}
-        for document in documents(name):
-            if document["kind"] == "ConfigMap" and document["metadata"]["name"] == "concord-settings":
-                found.update(document["data"])
+        found = settings_of(documents(name))
         for path in set(re.findall(r'"(/etc/concord/[^"]+)"', "".join(found.values()))):
             stand_in = pathlib.Path(folder, path.lstrip("/"))
             stand_in.parent.mkdir(parents=True, exist_ok=True)
@@ -231,8 +246,8 @@ class Settings(unittest.TestCase):
                     program = container["command"][0].removeprefix("/bin/")
                     if program == "concord-escalation-timer":
                         # It reads the key when it starts, not when it checks.
-                        self.assertIn("escalation-timer.toml", settings)
-                    done = self.check(program, settings[f"{container['name']}.toml"], folder)
+                        self.assertIn("concord-escalation-timer", settings)
+                    done = self.check(program, settings[document["metadata"]["name"]], folder)
                     self.assertEqual(done.returncode, 0, f"{name} {program}: {done.stderr}")
 
     def test_a_setting_that_does_not_exist_is_refused(self):

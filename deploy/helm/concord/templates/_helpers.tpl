@@ -124,9 +124,19 @@ without one. Tables are written in one line, so that they may stand in lists.
 {{- end -}}
 {{- end -}}
 
+{{/*
+The annotation of a pod that its settings file is read from. The settings are part of the template of the pod, and not of a
+ConfigMap that all revisions share: so a pod of an earlier revision keeps the settings of its revision.
+*/}}
+{{- define "concord.settingsAnnotation" -}}
+{{- $toml := include "concord.settings" . | trim -}}
+{{- if gt (len $toml) 200000 }}{{ fail (printf "the settings of %s are larger than an annotation may be; put prompts and other texts into files (configMaps)" .name) }}{{ end -}}
+concord/settings: {{ toYaml $toml }}
+{{- end -}}
+
 {{/* Mounts and volumes of what the broker asks for, the archive and the settings file. */}}
 {{- define "concord.mounts" -}}
-- {name: settings, mountPath: /etc/concord/concord.toml, subPath: {{ .file }}, readOnly: true}
+- {name: settings, mountPath: /etc/concord/concord.toml, subPath: concord.toml, readOnly: true}
 {{- with .root.Values.nats }}
 {{- if .auth.existingSecret }}
 - {name: broker-auth, mountPath: /etc/concord/broker/auth, readOnly: true}
@@ -153,7 +163,9 @@ without one. Tables are written in one line, so that they may stand in lists.
 
 {{- define "concord.volumes" -}}
 - name: settings
-  configMap: {name: {{ include "concord.fullname" .root }}-settings, defaultMode: 0444}
+  downwardAPI:
+    defaultMode: 0444
+    items: [{path: concord.toml, fieldRef: {fieldPath: "metadata.annotations['concord/settings']"}}]
 {{- with .root.Values.nats }}
 {{- if .auth.existingSecret }}
 - name: broker-auth
