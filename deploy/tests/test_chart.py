@@ -18,6 +18,7 @@ SETS = sorted(path.stem.removeprefix("values-") for path in (DEPLOY / "examples"
 # The kinds that kubernetes-validate has no schema of.
 CUSTOM = {"ScaledObject", "ServiceMonitor", "PrometheusRule"}
 VERSIONS = ("1.30", "1.37")
+SERVICES = ("coordinator", "conflict-detector", "debate-facilitator", "escalation-timer", "agent-adapter")
 
 
 def values(name):
@@ -66,6 +67,8 @@ class Rendering(unittest.TestCase):
             ({"settings": {"broker": {"password": "x"}}}, "password"),
             ({"setup": {"people": [{"name": "eva", "roles": ["king"]}]}}, "roles"),
             ({"setup": {"people": [{"name": "eva", "roles": ["arbiter"], "public_key": "eva.key.pub"}]}}, "public_key"),
+            ({"services": {"coordinator": {"settings": {"broker": {"credentials": "/a/b"}}}}, "setup": {"people": [{"name": "eva", "roles": ["arbiter"]}]}},
+             "setup: the services have credentials of their own and the command has none"),
             ({"settings": {"telemetry": {"log": "x" * 200001}}}, "larger than an annotation"),
             ({"callback": {"publicUrl": "https://x.example.org"}}, "callback.existingSecret"),
         ]
@@ -90,6 +93,44 @@ class Rendering(unittest.TestCase):
         settings = settings_of(yaml.safe_load_all(manifest))
         having = [name for name, text in settings.items() if f'credentials = "{file}"' in text]
         self.assertEqual(having, ["concord-coordinator"])
+
+    def test_the_command_has_credentials_beside_those_of_the_services(self):
+        def own(name):
+            return {"settings": {"broker": {"credentials": f"/etc/concord/secrets/{name}/nats.creds"}}}
+
+        change = {"services": {name: own(name) for name in SERVICES}}
+        _, notes = self.engine.render(CHART, change)
+        self.assertNotIn("without a user", notes)
+        self.assertIn("helm test will fail", notes)
+        del change["services"]["coordinator"]
+        self.assertIn("without a user of the broker: coordinator (", self.engine.render(CHART, change)[1])
+        change |= {"command": {"credentialsSecret": "concord-operator-setup"}, "nats": {"auth": {"existingSecret": "broker", "user": "concord"}},
+                   "setup": {"people": [{"name": "eva", "roles": ["arbiter"]}]}}
+        manifest, notes = self.engine.render(CHART, change)
+        self.assertNotIn("helm test will fail", notes)
+        made = [one for one in yaml.safe_load_all(manifest) if one]
+        settings = settings_of(made)
+        for name in ("concord-setup", "concord-test-doctor"):
+            self.assertIn('credentials = "/etc/concord/command/nats.creds"', settings[name])
+            self.assertNotIn("password_file", settings[name])
+        self.assertIn("password_file", settings["concord-coordinator"])
+        self.assertNotIn("password_file", settings["concord-agent-adapter"])
+        self.assertEqual(faults(made), [])
+
+    def test_the_pods_of_the_command_run_where_the_others_do(self):
+        where = {"nodeSelector": {"pool": "a"}, "tolerations": [{"key": "pool"}], "priorityClassName": "high", "affinity": {"nodeAffinity": {}}}
+        change = {"defaults": where | {"env": [{"name": "A", "value": "b"}], "podLabels": {"team": "x"}, "podAnnotations": {"linkerd.io/inject": "enabled", "kept": "1"}},
+                  "command": {"podAnnotations": {"linkerd.io/inject": "disabled"}}, "setup": {"people": [{"name": "eva", "roles": ["arbiter"]}]}}
+        manifest, _ = self.engine.render(CHART, change)
+        made = [one for one in yaml.safe_load_all(manifest) if one and pod_of(one)]
+        self.assertEqual({one["kind"] for one in made}, {"Deployment", "Job", "Pod"})
+        for one in made:
+            labels, pod = pod_of(one)
+            annotations = (one if one["kind"] == "Pod" else one["spec"]["template"])["metadata"]["annotations"]
+            self.assertEqual({key: pod.get(key) for key in where}, where, one["kind"])
+            self.assertEqual([container["env"][0]["name"] for container in containers(pod)], ["A"] * len(containers(pod)))
+            self.assertEqual((labels["team"], annotations["kept"]), ("x", "1"))
+            self.assertEqual(annotations["linkerd.io/inject"], "enabled" if one["kind"] == "Deployment" else "disabled")
 
     def test_a_revision_keeps_its_settings(self):
         """No object outside a pod's template holds settings, so what one revision reads no other can change."""

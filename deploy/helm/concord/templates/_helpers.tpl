@@ -115,6 +115,8 @@ without one. Tables are written in one line, so that they may stand in lists.
 {{- end -}}
 {{- if $own }}{{ $_ := set $settings "service" $own }}{{ end -}}
 {{- end -}}
+{{- /* Credentials of one's own go before nats.auth. */ -}}
+{{- if $settings.broker.credentials }}{{ $_ := set $settings "broker" (omit $settings.broker "user" "password_file") }}{{ end -}}
 {{- range $section := keys $settings | sortAlpha }}
 [{{ $section }}]
 {{- $table := index $settings $section }}
@@ -193,6 +195,82 @@ concord/settings: {{ toYaml $toml }}
   secret: {secretName: {{ .caSecret }}, defaultMode: 0440}
 {{- end }}
 {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Which services have credentials of the broker that are not those of nats.auth: a list as JSON. */}}
+{{- define "concord.withOwnCredentials" -}}
+{{- $names := list -}}
+{{- range $name, $service := include "concord.services" . | fromJson -}}
+{{- $broker := mergeOverwrite (dict) (deepCopy (default (dict) $.Values.settings.broker)) (deepCopy (default (dict) $service.settings.broker)) -}}
+{{- if $broker.credentials }}{{ $names = append $names $name }}{{ end -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end -}}
+
+{{/* What is said once where the services have credentials of their own and the command has none; else nothing. */}}
+{{- define "concord.commandLacks" -}}
+{{- if and (include "concord.withOwnCredentials" . | fromJsonArray) (not .Values.nats.auth.existingSecret) (not .Values.command.credentialsSecret) -}}
+the services have credentials of their own and the command has none: command.credentialsSecret names a Secret with those of an operator (concord credentials issue DIR operator:NAME --format secret)
+{{- end -}}
+{{- end -}}
+
+{{/* Annotations of the pods of the command: the Job of setup, and the test. */}}
+{{- define "concord.commandAnnotations" -}}
+{{- $settings := dict -}}
+{{- with .Values.command.credentialsSecret -}}
+{{- $settings = dict "broker" (dict "credentials" (printf "/etc/concord/command/%s" $.Values.command.credentialsKey)) -}}
+{{- end -}}
+{{- include "concord.settingsAnnotation" (dict "root" . "name" "concord" "service" (dict "settings" $settings)) -}}
+{{- with merge (deepCopy .Values.command.podAnnotations) .Values.defaults.podAnnotations }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "concord.commandLabels" -}}
+{{ include "concord.labels" . }}
+{{- with .root.Values.defaults.podLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* What each container of the command has besides its command line. Takes (dict "root" $), and "mounts" for more of them. */}}
+{{- define "concord.commandContainer" -}}
+image: {{ include "concord.image" .root }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+{{- with .root.Values.defaults.env }}
+env:{{ toYaml . | nindent 2 }}
+{{- end }}
+resources:{{ toYaml .root.Values.defaults.resources | nindent 2 }}
+{{ include "concord.containerSecurity" .root }}
+volumeMounts:
+  {{- include "concord.mounts" . | nindent 2 }}
+  {{- if .root.Values.command.credentialsSecret }}
+  - {name: command, mountPath: /etc/concord/command, readOnly: true}
+  {{- end }}
+{{- end -}}
+
+{{- define "concord.commandVolumes" -}}
+{{ include "concord.volumes" . }}
+{{- with .root.Values.command.credentialsSecret }}
+- name: command
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- end -}}
+
+{{/* Where a pod may run. Takes a service, or the defaults. */}}
+{{- define "concord.placement" -}}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector:{{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:{{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:{{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
