@@ -229,12 +229,19 @@ async fn check_suspended(stage: &Stage, eva: &User, hal: &User) {
     let error = message_to(&stage.installation, &stage.case, &stage.hal, "error").await;
     let text = error["payload"]["error_message"].to_string();
     assert!(text.contains("left the firm"), "{error}");
+    // Nor does that of the first of the two, who is suspended meanwhile.
+    let first = stage.eva.as_str();
+    command(&["person", "suspend", first, "--why", "on leave"]);
     command(&["person", "resume", name]);
-    stage
-        .review(hal, &stage.hal, json!({ "action": "pass" }))
-        .await;
+    let pass = || json!({ "action": "pass" });
+    stage.review(hal, &stage.hal, pass()).await;
+    let by_hal =
+        |data: &Value| data["heard"]["agent_id"] == name && data["review"]["action"] == "pass";
+    stage.event("review_recorded", by_hal).await;
+    command(&["person", "resume", first]);
+    stage.review(eva, &stage.eva, pass()).await;
     let passed = stage.event("gate_passed", |_| true).await;
-    assert_eq!(passed["heard"]["agent_id"], name);
+    assert_eq!(passed["heard"]["agent_id"], first);
 }
 
 #[tokio::test(flavor = "multi_thread")]

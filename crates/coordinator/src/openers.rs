@@ -36,7 +36,7 @@ enum Refused<'a> {
 /// The openers and the quotas that hold them. Cheap to clone.
 pub(crate) struct Openers<P> {
     pub(crate) service: ServiceContext<P>,
-    cases: Arc<Aggregates<CaseMachine, P>>,
+    pub(crate) cases: Arc<Aggregates<CaseMachine, P>>,
     tasks: Arc<Aggregates<TaskMachine, P>>,
     pub(crate) held: Arc<OwnedAggregates<OpenerMachine, P>>,
     pub(crate) quotas: Quotas,

@@ -3,6 +3,7 @@
 //! A name is that of a person or of an agent and never of both, or an agent could speak with the roles of a person. Each is an
 //! aggregate of its own, so the other one is read before a name is given away.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use concord_domain::aggregates::agent::{AgentInput, AgentMachine};
@@ -11,7 +12,7 @@ use concord_domain::aggregates::case::{
     CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview, SharedNow,
 };
 use concord_domain::aggregates::commitment::CommitmentMachine;
-use concord_domain::aggregates::person::PersonInput;
+use concord_domain::aggregates::person::{Authority, PersonInput};
 use concord_runtime::delivery::HandleError;
 use concord_runtime::delivery::handlers::Prepare;
 use concord_runtime::{Aggregates, People, Ports};
@@ -57,6 +58,20 @@ impl<P: Ports> Names<P> {
             board: board.listings(),
             leases: commitments.leases.values().cloned().collect(),
         })
+    }
+
+    /// What those may do now who were the first of two reviewers in a case.
+    async fn first_reviewers(
+        &self,
+        case: &Token,
+    ) -> Result<BTreeMap<AgentId, Authority>, HandleError> {
+        let case = self.openers.cases.load(case).await?;
+        let mut first = BTreeMap::new();
+        for (reviewer, _) in &case.state.first_reviews {
+            let now = self.people.authority(reviewer).await?;
+            first.insert(reviewer.clone(), now);
+        }
+        Ok(first)
     }
 
     /// Checks that no person bears the name of an agent.
@@ -151,8 +166,10 @@ impl<P: Ports> Prepare<CaseInput> for Names<P> {
             }
             CaseInput::Review(received) => {
                 let sender = self.people.authority(&received.heard.agent_id).await?;
+                let first = self.first_reviewers(id).await?;
                 CaseInput::Review(Box::new(ReceivedReview {
                     sender,
+                    first,
                     ..*received
                 }))
             }

@@ -1,5 +1,7 @@
 //! Which messages and events are inputs for which case.
 
+use std::collections::BTreeMap;
+
 use concord_domain::aggregates::case::{
     CaseInput, Noted, OpenRequest, ReceivedAddition, ReceivedChallenge, ReceivedConfirmation,
     ReceivedReview, SharedNow,
@@ -134,6 +136,7 @@ fn review(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
         heard: heard(envelope),
         review,
         sender: Authority::default(),
+        first: BTreeMap::new(),
         is_signed,
     };
     Ok(Routed::Step {

@@ -172,6 +172,8 @@ pub struct ReceivedReview {
     pub review: Review,
     /// What the sender may do.
     pub sender: Authority,
+    /// What those may do now who were the first of two reviewers.
+    pub first: BTreeMap<AgentId, Authority>,
     /// Whether its signature fits the key that it names; false where nobody signed.
     pub is_signed: bool,
 }

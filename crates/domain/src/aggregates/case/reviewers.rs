@@ -104,7 +104,7 @@ fn ruled(outcome: &ConflictOutcome, by: &AgentId) -> bool {
 }
 
 /// What to do about a review that does not count yet, because the policy wants two reviewers and
-/// this is the first who says so; `None` for one that counts.
+/// this is the first who says so; `None` for one that counts. Who has said so and may not review any more is not one of the two.
 pub(super) fn first_of_two(
     state: &CaseState,
     opened: &CaseOpened,
@@ -114,10 +114,18 @@ pub(super) fn first_of_two(
         return None;
     }
     let (review, by) = (&received.review, &received.heard.agent_id);
+    let act = Act::Review {
+        gate: &review.gate,
+        domain: domain(state, opened, review.debate_id.as_ref()),
+    };
+    let may = |agent: &AgentId| {
+        let now = received.first.get(agent);
+        now.is_none_or(|authority| authority.allow(agent, &act).is_ok())
+    };
     let mut said = state
         .first_reviews
         .iter()
-        .filter(|(_, earlier)| agree(earlier, review))
+        .filter(|(agent, earlier)| agree(earlier, review) && may(agent))
         .map(|(agent, _)| agent);
     if said.clone().any(|agent| agent != by) {
         return None;

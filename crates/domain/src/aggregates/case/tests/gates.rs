@@ -89,6 +89,7 @@ fn reviews(
     });
     CaseInput::Review(Box::new(ReceivedReview {
         is_signed: false,
+        first: [].into(),
         heard: heard(by, id),
         review: serde_json::from_value(review).unwrap(),
         sender: authority(by, &[Role::Reviewer]),

@@ -236,6 +236,35 @@ fn two_reviewers_must_say_the_same() {
 }
 
 #[test]
+fn who_may_not_review_any_more_is_not_one_of_the_two() {
+    let suspended = Authority {
+        suspended: Some("left the firm".into()),
+        ..reviewer("gail", &[], &[])
+    };
+    for (gail, expected) in [
+        (suspended, "review_recorded"),
+        (authority("gail", &[Role::Arbiter]), "review_recorded"),
+        (reviewer("gail", &["release"], &[]), "review_recorded"),
+        (reviewer("gail", &[], &[]), "gate_reviewed"),
+    ] {
+        let (mut story, debate) = at_gate(dual());
+        let confirms = |by, id| reviews(by, id, "valuation", ReviewAction::Confirm, Some(&debate));
+        let first = confirms("gail", "m-1r");
+        assert_eq!(story.hears(&said("m-1r", 60), &first), "review_recorded");
+        let CaseInput::Review(mut second) = confirms("hal", "m-2r") else {
+            panic!("a review")
+        };
+        second.first.insert(agent("gail"), gail);
+        let second = CaseInput::Review(second);
+        assert_eq!(story.hears(&said("m-2r", 61), &second), expected);
+        if expected == "review_recorded" {
+            let third = confirms("ida", "m-3r");
+            assert_eq!(story.hears(&said("m-3r", 62), &third), "gate_reviewed");
+        }
+    }
+}
+
+#[test]
 fn overriding_with_another_value_is_not_the_same() {
     let (mut story, debate) = at_gate(dual());
     let over = |by: &str, id: &str, value: u32| {
