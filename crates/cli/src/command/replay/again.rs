@@ -78,7 +78,11 @@ pub(super) fn decide(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Res
         cause: stored.meta.cause.clone(),
         origin: Origin::Event,
     };
-    match CaseMachine::decide(before, &context, &input) {
+    let before = CaseState {
+        rules: rules_of(&stored.event),
+        ..before.clone()
+    };
+    match CaseMachine::decide(&before, &context, &input) {
         Decision::Append(event) if event == stored.event => Ok(true),
         Decision::Append(event) if before_versions(untold(event.clone()), &stored.event) => {
             Ok(true)
@@ -96,6 +100,16 @@ pub(super) fn decide(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Res
             why.as_str()
         )),
         Decision::Reject(fault) => Err(format!("decided again it would be refused: {fault}")),
+    }
+}
+
+/// The rules by which the decision in an event was made.
+fn rules_of(event: &CaseEvent) -> Option<u32> {
+    match event {
+        CaseEvent::Decided(decided) => Some(decided.decision.rules),
+        CaseEvent::DecisionChanged(changed) => Some(changed.decision.rules),
+        CaseEvent::FiguresRecorded(recorded) => Some(recorded.decision.rules),
+        _ => None,
     }
 }
 

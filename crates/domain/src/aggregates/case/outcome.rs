@@ -37,7 +37,7 @@ const RULES: u32 = 1;
 
 /// The decision that follows from the state.
 pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> Decision {
-    decision_by(RULES, state, opened, reason)
+    decision_by(state.rules.unwrap_or(RULES), state, opened, reason)
 }
 
 /// The decision that followed from the state by the rules of another version.

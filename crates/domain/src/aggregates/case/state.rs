@@ -74,6 +74,8 @@ pub struct CaseState {
     pub waits_for_debates: bool,
     /// The current version of the decision.
     pub decision: Option<Decision>,
+    /// The rules by which results are made where a decision is made again, those of then; the newest where none are named.
+    pub rules: Option<u32>,
     /// When it was decided first.
     pub decided_at: Option<Timestamp>,
     /// The figures of analyses that were done again, as the decision has them.
