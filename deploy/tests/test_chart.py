@@ -151,8 +151,9 @@ class Rendering(unittest.TestCase):
         self.assertIn("helm -n concord test concord", production)
 
     def test_a_service_can_be_left_out_and_has_values_of_its_own(self):
-        change = {"services": {"agent-adapter": {"enabled": False}, "coordinator": {"replicas": 3, "settings": {"work": {"drain_ms": 40000}}}}}
-        manifest, _ = self.engine.render(CHART, change)
+        change = {"services": {"agent-adapter": {"enabled": False}, "coordinator": {"replicas": 3, "settings": {"work": {"drain_ms": 40000}}}},
+                  "metrics": {"prometheusRule": {"enabled": True}}}
+        manifest, _ = self.engine.render(CHART, change, namespace="tenant-a")
         made = [document for document in yaml.safe_load_all(manifest) if document]
         deployments = {d["metadata"]["name"]: d["spec"] for d in made if d["kind"] == "Deployment"}
         self.assertNotIn("concord-agent-adapter", deployments)
@@ -160,6 +161,9 @@ class Rendering(unittest.TestCase):
         self.assertEqual(deployments["concord-coordinator"]["template"]["spec"]["terminationGracePeriodSeconds"], 50)
         budgets = [d["metadata"]["name"] for d in made if d["kind"] == "PodDisruptionBudget"]
         self.assertEqual(budgets, ["concord-coordinator"])
+        rules = next(d["spec"]["groups"][0]["rules"] for d in made if d["kind"] == "PrometheusRule")
+        missed = re.findall(r"absent\((.+?)\)", rules[0]["expr"])
+        self.assertEqual(missed, [f'up{{namespace="tenant-a", job="{name}"}}' for name in SERVICES if name != "agent-adapter"])
         self.assertEqual(faults(made), [])
 
 

@@ -27,9 +27,12 @@ PANEL = DEPLOY.parent / "examples" / "contract-review"
 class Rules(unittest.TestCase):
     def test_promtool_accepts_and_tests_them(self):
         stage = self.enterContext(Stage())
-        for path in (RULES, DEPLOY / "observability" / "rules-test.yaml"):
+        for path in (RULES, *(DEPLOY / "observability").glob("rules*-test.yaml")):
             shutil.copy(path, stage.folder)
-        for command in (["check", "rules", "rules.yaml"], ["test", "rules", "rules-test.yaml"]):
+        made = yaml.safe_load_all((DEPLOY / "rendered" / "production.yaml").read_text())
+        rendered = next(document["spec"] for document in made if document and document["kind"] == "PrometheusRule")
+        (stage.folder / "rules-rendered.yaml").write_text(yaml.safe_dump(rendered))
+        for command in (["check", "rules", "rules.yaml", "rules-rendered.yaml"], ["test", "rules", "rules-test.yaml", "rules-rendered-test.yaml"]):
             done = subprocess.run(["promtool", *command], cwd=stage.folder, capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
@@ -41,6 +44,8 @@ class Rules(unittest.TestCase):
             self.assertIn(f"alertname: {rule['alert']}", tested)
             self.assertIn(f"## {rule['alert']}\n", explained)
             self.assertEqual(rule["annotations"]["runbook"], f"docs/operating.md#{rule['alert'].lower()}")
+            metrics = re.findall(r"\b(?:up|concord_\w+)\b.?", rule["expr"])
+            self.assertEqual([metric for metric in metrics if not metric.endswith("{")], [], "the chart puts the namespace behind a brace")
 
     def test_the_dashboards_are_those_of_the_table(self):
         done = subprocess.run([sys.executable, DEPLOY / "observability" / "dashboards.py", "--check"], capture_output=True, text=True, check=False)
