@@ -150,6 +150,23 @@ class Rendering(unittest.TestCase):
         self.assertEqual(production.count("WARNING"), 0)
         self.assertIn("helm -n concord test concord", production)
 
+    def test_who_asks_and_who_is_asked_is_let_through(self):
+        def policy(change):
+            manifest, notes = self.engine.render(CHART, change)
+            return next(one["spec"] for one in yaml.safe_load_all(manifest) if one and one["kind"] == "NetworkPolicy"), notes
+
+        alone, notes = policy({"metrics": {"serviceMonitor": {"enabled": True}}})
+        self.assertEqual(alone["ingress"], [])
+        self.assertIn("WARNING: Prometheus is asked to read /metrics", notes)
+        namespace = alone["egress"][1]["to"][0]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"]
+        self.assertIn(f"with the broker at nats://nats.{namespace}.svc.cluster.local:4222.", notes)
+        rule = {"from": [{"podSelector": {"matchLabels": {"app": "prometheus"}}}], "ports": [{"protocol": "TCP", "port": "http"}]}
+        more, notes = policy({"metrics": {"serviceMonitor": {"enabled": True}}, "networkPolicy": {"extraIngress": [rule]}})
+        self.assertEqual(more["ingress"], [rule])
+        self.assertNotIn("Prometheus is asked", notes)
+        both, _ = policy({"networkPolicy": {"extraIngress": [rule], "metricsNamespaceLabels": {"a": "b"}}})
+        self.assertEqual(len(both["ingress"]), 2)
+
     def test_a_service_can_be_left_out_and_has_values_of_its_own(self):
         change = {"services": {"agent-adapter": {"enabled": False}, "coordinator": {"replicas": 3, "settings": {"work": {"drain_ms": 40000}}}},
                   "metrics": {"prometheusRule": {"enabled": True}}}
