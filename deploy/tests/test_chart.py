@@ -257,6 +257,27 @@ class Meaning(unittest.TestCase):
             change(made)
             self.assertTrue(any(expected in fault for fault in faults(made)), expected)
 
+    def test_the_secrets_of_the_production_values_are_explained(self):
+        wanted = set()
+        for document in documents("production"):
+            if pod_of(document):
+                spec = pod_of(document)[1]
+                wanted |= {volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume}
+                wanted |= {secret["name"] for secret in spec["imagePullSecrets"]}
+                self.assertNotIn("priorityClassName", spec, "a class that is nowhere")
+        explained = (DEPLOY / "README.md").read_text()
+        self.assertEqual([name for name in sorted(wanted) if f"\n| `{name}` (" not in explained], [])
+
+    def test_the_streams_fit_into_the_store_of_the_broker(self):
+        broker = yaml.safe_load((DEPLOY / "examples" / "nats-chart.yaml").read_text())
+        store = int(broker["config"]["jetstream"]["fileStore"]["maxSize"].removesuffix("Gi")) * 2**30
+        storage = values("production")["settings"]["storage"]
+        self.assertLess(storage["bytes_max"] + 2**30, store)
+        self.assertGreater(storage["bytes_max"], store // 2)
+        memory = int(broker["container"]["env"]["GOMEMLIMIT"].removesuffix("MiB")) * 2**20
+        limit = int(broker["container"]["merge"]["resources"]["limits"]["memory"].removesuffix("Gi")) * 2**30
+        self.assertLess(memory, limit)
+
     def test_pods_outlive_their_drain(self):
         for name in SETS:
             for document in documents(name):
