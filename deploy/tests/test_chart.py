@@ -150,6 +150,14 @@ class Rendering(unittest.TestCase):
         self.assertEqual(production.count("WARNING"), 0)
         self.assertIn("helm -n concord test concord", production)
 
+    def test_every_way_of_scaling_makes_sense(self):
+        for mode, kind in (("none", None), ("keda", "ScaledObject"), ("hpa", "HorizontalPodAutoscaler")):
+            manifest, _ = self.engine.render(CHART, {"scaling": {"mode": mode}})
+            made = [one for one in yaml.safe_load_all(manifest) if one]
+            scalers = [one["kind"] for one in made if "scaleTargetRef" in one.get("spec", {})]
+            self.assertEqual(scalers, [kind] * len(SERVICES) if kind else [])
+            self.assertEqual(faults(made), [])
+
     def test_who_asks_and_who_is_asked_is_let_through(self):
         def policy(change):
             manifest, notes = self.engine.render(CHART, change)
