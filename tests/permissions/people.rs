@@ -18,7 +18,7 @@ mod limits;
 
 use asking::check_asking;
 use doing::{challenged, check_opener, check_review, check_ruling, check_views};
-use limits::{check_failures, check_pages, check_user};
+use limits::{check_denied, check_failures, check_pages, check_user};
 
 /// Whether people share an account or have accounts of their own.
 #[derive(Clone, Copy, PartialEq)]
@@ -133,11 +133,20 @@ impl Stage {
 
     /// Runs the command as somebody, with the user of the broker that is printed for them.
     async fn run(&self, who: &AgentId, line: &str) -> CommandOutput {
+        self.run_nameless(who, &format!("{line} --as {who}")).await
+    }
+
+    /// The same of somebody who does not say who they are.
+    async fn run_nameless(&self, who: &AgentId, line: &str) -> CommandOutput {
         let server = self.installation.server_url();
         let server = server.replacen("nats://", &format!("nats://{who}:x@"), 1);
         let program = programs_of(&["concord-cli"]).join("concord");
-        let own = ["--as", who.as_str(), "--server", &server].map(str::to_owned);
-        finish(command(program).args(words(line)).args(own)).await
+        finish(
+            command(program)
+                .args(words(line))
+                .args(["--server", &server]),
+        )
+        .await
     }
 
     async fn good(&self, who: &AgentId, line: &str) -> String {
@@ -190,6 +199,7 @@ async fn work(layout: Layout) {
     check_pages(&stage, &user).await;
     user.check_nothing_refused();
     check_user(&stage, &mut user).await;
+    check_denied(&stage).await;
     check_failures(&stage).await;
     stage.installation.holds(PATIENCE).await;
 }

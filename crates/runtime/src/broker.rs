@@ -2,6 +2,7 @@
 
 mod connection;
 pub(crate) mod delivery_info;
+mod denials;
 mod headers;
 mod inbox;
 pub mod log_reader;
@@ -41,6 +42,7 @@ use sealed::SealedAggregates;
 use wire_preferences::{CardLookup, WirePreferences};
 
 pub use connection::Error;
+pub use denials::Denials;
 pub(crate) use headers::headers;
 pub use headers::trace_of;
 pub use unavailable::{Operation, Unavailable};
@@ -82,7 +84,17 @@ impl Broker {
         storage: &StorageSettings,
         wait: bool,
     ) -> Result<Self, Error> {
-        let client = connection::connect(name, broker, wait).await?;
+        Self::connect_and_tell(name, (broker, storage), wait, &Denials::default()).await
+    }
+
+    /// The same. What the broker does not let the connection do, `denials` are told.
+    pub async fn connect_and_tell(
+        name: &str,
+        (broker, storage): (&BrokerSettings, &StorageSettings),
+        wait: bool,
+        denials: &Denials,
+    ) -> Result<Self, Error> {
+        let client = connection::connect(name, broker, wait, denials).await?;
         let jetstream = ContextBuilder::new()
             .timeout(REQUEST_TIMEOUT)
             .ack_timeout(REQUEST_TIMEOUT)

@@ -108,6 +108,31 @@ pub(super) async fn check_user(stage: &Stage, user: &mut User) {
     }
 }
 
+/// What reads streams is not for people, whom the broker tells so at once: the command waits for no answer, and names no other cause.
+pub(super) async fn check_denied(stage: &Stage) {
+    let Cast { adam, rob, .. } = &stage.cast;
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let backup = format!("backup '{}'", folder.path().join("copy").display());
+    for line in [
+        "doctor",
+        "dead list",
+        "dead show 1",
+        "audit head",
+        "replay --all",
+        "check",
+        "migrate",
+        &backup,
+    ] {
+        let denied = stage.run(adam, line).await.refused(69);
+        for part in ["Permissions Violation", "an operator of the installation"] {
+            assert!(denied.contains(part), "{line}: {denied}");
+        }
+    }
+    // Whoever does not say who they are asks the broker, and may not.
+    let nameless = stage.run_nameless(rob, "case list").await.refused(69);
+    assert!(nameless.contains("--as NAME"), "{nameless}");
+}
+
 /// Somebody who is suspended reads nothing; a service that does not run is named.
 pub(super) async fn check_failures(stage: &Stage) {
     let rob = &stage.cast.rob;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_nats::RequestErrorKind;
 use clap::Args;
 use concord_runtime::Broker;
+use concord_runtime::broker::Denials;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::settings::{self, Settings, Sources};
 use concord_wire::payload::ErrorReport;
@@ -23,7 +24,7 @@ use crate::shared::output::{NAMED, styled};
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// The arguments that say where the installation is.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectionArgs {
     /// Addresses of the broker, separated by commas [default: nats://127.0.0.1:4222].
@@ -51,6 +52,9 @@ pub struct ConnectionArgs {
     /// Settings in the form of the services' own: the sections broker and storage are read.
     #[arg(long, global = true, value_name = "FILE", env = "CONCORD_CONFIG")]
     pub config: Option<PathBuf>,
+    /// What the broker has not let the connections do.
+    #[arg(skip)]
+    pub denials: Denials,
 }
 
 impl ConnectionArgs {
@@ -100,11 +104,42 @@ impl ConnectionArgs {
     /// Connects to the broker.
     pub async fn connect(&self) -> Result<Broker, Failure> {
         let settings = self.settings()?;
-        let mut broker =
-            Broker::connect("concord-cli", &settings.broker, &settings.storage, false).await?;
+        let mut broker = Broker::connect_and_tell(
+            "concord-cli",
+            (&settings.broker, &settings.storage),
+            false,
+            &self.denials,
+        )
+        .await?;
         broker.caller.clone_from(&self.caller);
         Ok(broker)
     }
+
+    /// Waits until the broker does not let a connection do something. Whoever waits for the answer is told nothing, and would take
+    /// it that there is nobody to answer.
+    pub(crate) async fn denied(&self) -> Failure {
+        let said = self.denials.first().await;
+        match &self.caller {
+            // What services are asked for, they refuse with the same exit code where the broker lets it through.
+            Some(caller) if !said.contains("\"$") => Failure::failed(format!(
+                "the broker does not let {caller} do this ({said}): {}",
+                rights_of(caller)
+            )),
+            _ => Failure::unavailable(format!(
+                "the broker does not let these credentials do this ({said}); it takes those of an operator of the installation, as \
+                 `concord credentials issue` and `concord up --secure` make them. Verbs that show cases, debates and decisions ask the \
+                 services in place of the broker for whoever names themselves with --as NAME"
+            )),
+        }
+    }
+}
+
+/// Who gives somebody rights, for advice.
+fn rights_of(caller: &AgentId) -> String {
+    format!(
+        "operators register people (concord person register {caller} --role ROLE) and print what their user may do (concord \
+         permissions --role ROLE {caller})"
+    )
 }
 
 /// Sends a request to a verb of a service's API and reads the answer. A refusal becomes a failure of one line, with exit code 1.
@@ -169,11 +204,10 @@ fn unanswered(broker: &Broker, service: Service, error: &async_nats::RequestErro
             "the {service} did not answer: {error}; see `concord doctor`"
         ));
     };
-    // What its user may not ask the broker drops, and says nothing to whoever waits for the answer.
+    // A broker in between, as of another account, drops what may not be asked without a word to anybody.
     Failure::failed(format!(
-        "the {service} did not answer {caller}: {error}; it does not run, or the broker does not let {caller} ask: operators \
-         register people (concord person register {caller} --role ROLE) and print what their user may do (concord permissions \
-         --role ROLE {caller})"
+        "the {service} did not answer {caller}: {error}; it does not run, or the broker does not let {caller} ask: {}",
+        rights_of(caller)
     ))
 }
 

@@ -18,7 +18,7 @@ Exit codes:
    2  the command line is wrong, or a file is missing
   64  a setting is not what it should be
   65  the input is empty or malformed
-  69  no broker answers";
+  69  no broker answers, or it does not let you do this";
 
 /// The exit code where a check has found faults.
 pub const FOUND: u8 = 1;
@@ -93,7 +93,7 @@ impl Failure {
         }
     }
 
-    /// No broker or service answers: exit code 69.
+    /// No broker or service answers, or the broker does not let the command do this: exit code 69.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(69, message)
     }

@@ -151,12 +151,9 @@ async fn own(
     let installation = start_installation(plan, progress).await?;
     let connection = ConnectionArgs {
         server: Some(installation.server_url().to_owned()),
-        prefix: None,
-        credentials: None,
-        caller: None,
-        archive: None,
         // Its services read the same file and environment.
         config: std::env::var_os("CONCORD_CONFIG").map(PathBuf::from),
+        ..ConnectionArgs::default()
     };
     Ok((Some(installation), connection))
 }

@@ -6,6 +6,7 @@ use async_nats::{Auth, AuthError, Client, ConnectOptions, Event, ServerAddr};
 use concord_credentials::CredentialsFile;
 use concord_events::topology::BROKER_VERSION_MIN;
 
+use crate::broker::denials::Denials;
 use crate::error_chain::ErrorChain;
 use crate::settings::{self, BrokerSettings};
 
@@ -66,11 +67,12 @@ pub enum Error {
 }
 
 /// Connects, waits until the broker is there, and checks its version. With `wait` the first connection is tried until it
-/// succeeds.
+/// succeeds. What the broker does not let the connection do, `denials` are told.
 pub(super) async fn connect(
     name: &str,
     broker: &BrokerSettings,
     wait: bool,
+    denials: &Denials,
 ) -> Result<Client, Error> {
     let servers = without_passwords(&broker.servers);
     let addresses = broker.servers.split(',');
@@ -82,7 +84,7 @@ pub(super) async fn connect(
     })?;
     let mut delay = Duration::from_millis(100);
     let client = loop {
-        let options = options(name, broker, &addresses)?;
+        let options = options(name, broker, &addresses, denials)?;
         match options.connect(&addresses[..]).await {
             Ok(client) => break client,
             Err(error) if wait => {
@@ -101,7 +103,9 @@ fn options(
     name: &str,
     broker: &BrokerSettings,
     addresses: &[ServerAddr],
+    denials: &Denials,
 ) -> Result<ConnectOptions, Error> {
+    let denials = denials.clone();
     // What cannot be read is said at the start; later it is tried again with each connection.
     identity(broker, addresses, b"")?;
     let (own, known) = (broker.clone(), addresses.to_vec());
@@ -122,13 +126,9 @@ fn options(
             let exponent = u32::try_from(attempts.min(6)).unwrap_or(6);
             Duration::from_millis(25 * 2_u64.pow(exponent)).min(Duration::from_secs(1))
         })
-        .event_callback(|event| async move {
-            match event {
-                Event::Connected => tracing::info!("Connected to NATS."),
-                Event::Disconnected => tracing::warn!("Lost the connection to NATS; reconnecting."),
-                Event::ServerError(error) => tracing::error!(%error, "NATS reports an error."),
-                other => tracing::debug!(event = %other, "NATS connection event."),
-            }
+        .event_callback(move |event| {
+            happened(&event, &denials);
+            std::future::ready(())
         });
     if let Some(prefix) = &broker.inbox_prefix {
         options = options.custom_inbox_prefix(prefix.clone());
@@ -146,6 +146,18 @@ fn options(
         options = options.tls_first();
     }
     Ok(options)
+}
+
+fn happened(event: &Event, denials: &Denials) {
+    match event {
+        Event::Connected => tracing::info!("Connected to NATS."),
+        Event::Disconnected => tracing::warn!("Lost the connection to NATS; reconnecting."),
+        Event::ServerError(error) => {
+            denials.take(error);
+            tracing::error!(%error, "NATS reports an error.");
+        }
+        other => tracing::debug!(event = %other, "NATS connection event."),
+    }
 }
 
 /// As whom a connection is made. Files are read for each connection, so whoever has put a new one in place of an old one needs

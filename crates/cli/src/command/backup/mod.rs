@@ -74,9 +74,13 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &BackupArgs) -> Resul
     // Asked before anything is paused, so that whatever is paused goes on.
     let asked = shutdown::on_signal()
         .map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))?;
-    let paused = pause::Paused::of(&broker, Duration::from_secs(args.pause_max)).await?;
+    let paused = tokio::select! {
+        paused = pause::Paused::of(&broker, Duration::from_secs(args.pause_max)) => paused?,
+        denied = connection.denied() => return Err(denied),
+    };
     let copied = tokio::select! {
         copied = copy(&broker, &paused, args) => copied,
+        denied = connection.denied() => Err(denied),
         () = asked.cancelled() => Err(Failure::failed("interrupted; the copy is not complete, and the services go on")),
     };
     // Whatever has happened, and before anything is said.
