@@ -56,6 +56,32 @@ async fn a_panel_is_a_case_and_its_decision_is_the_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_panel_cannot_have_the_id_of_a_case_that_exists() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    register(client, "ann", json!({})).await;
+    let parameters = json!({ "case_id": "c-1", "participants": ["ann"], "task": { "type": "t" } });
+    installation.open_case(&parameters).await;
+    let opening = opening("panel", &json!({ "task_id": "c-1" }));
+    let (kind, refused) = ask(client, &opening).await;
+    assert_eq!(kind, "error", "{refused}");
+    assert_eq!(
+        refused["details"]["pointer"], "/payload/parameters/task_id",
+        "{refused}"
+    );
+    let what = refused["error_message"].as_str().unwrap();
+    assert!(what.starts_with("The case c-1 exists already"), "{what}");
+    // Operators and people ask without an envelope.
+    let terms = json!({ "task_id": "c-1", "strategy": "panel", "task": { "type": "t" } });
+    let service = concord_wire::subject::Service::Coordinator;
+    let refused = installation.ask(service, "open_task", &terms).await;
+    let refused = refused.expect_err("it is refused");
+    assert!(refused.contains(r#""pointer":"/task_id""#), "{refused}");
+    assert!(refused.contains(what), "{refused}");
+    installation.holds(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_panel_whose_task_ends_without_a_decision_is_cancelled() {
     let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();

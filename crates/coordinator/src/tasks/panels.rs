@@ -86,6 +86,16 @@ impl<P: Ports> Panels<P> {
         let request = self.with_policies(request).await?;
         let context = self.service.of_message(request.request_id.clone());
         let known = self.cases.load(task_id).await?.state;
+        if known.opened.is_some() && !is_of_task(&known, task_id) {
+            return Err(Fault::invalid(
+                format!("{parameters}/task_id"),
+                format!("The case {task_id} exists already, and that of a task has the task's id."),
+                format!(
+                    "Choose another task_id, or leave it out and one is made; `concord case show {task_id}` shows this case."
+                ),
+            )
+            .into());
+        }
         let input = CaseInput::Open(Box::new(request.clone()));
         if let Decision::Reject(fault) = CaseMachine::decide(&known, &context, &input) {
             return Err(fault.into());
