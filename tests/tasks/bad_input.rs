@@ -124,3 +124,43 @@ async fn bids_and_answers_that_do_not_count_change_nothing() {
     installation.holds(PATIENCE).await;
     assert_eq!(dead_letters(client).await.unwrap().len(), count);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_contents_under_the_same_id_are_refused_and_the_first_stay() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let refused = async |message: &Message| {
+        let (kind, error) = nth_answer(client, message, 1).await;
+        assert_eq!(kind, "error", "{error}");
+        assert_eq!(error["details"]["pointer"], "/message_id", "{error}");
+    };
+    let card = json!({ "agent_id": "ann", "description": "Reads leases." });
+    let first = to_coordinator("ann", "register_agent", card);
+    assert_eq!(ask(client, &first).await.0, "response");
+    let field = "/payload/parameters/description";
+    first.publish(client).await;
+    first
+        .clone()
+        .with(field, "Reads wills.")
+        .publish(client)
+        .await;
+    refused(&first).await;
+
+    let open = opening("round_robin", &json!({ "task_id": "t-1" }));
+    ask(client, &open).await;
+    let asked = assignment(client, "ann", "t-1").await;
+    let partial = json!({ "status": "partial", "result": 1 });
+    let part = reply("ann", &asked, "task_result", partial);
+    part.publish(client).await;
+    part.publish(client).await;
+    let other = part.clone().with("/payload/result", 2);
+    let (_, error) = ask(client, &other).await;
+    assert_eq!(error["details"]["pointer"], "/message_id", "{error}");
+    let failed = json!({ "status": "failure", "why": "No more of it." });
+    reply("ann", &asked, "task_result", failed)
+        .publish(client)
+        .await;
+    let (_, ended) = nth_answer(client, &open, 1).await;
+    installation.holds(PATIENCE).await;
+    assert_eq!(dead_letters(client).await.unwrap().len(), 2, "{ended}");
+}

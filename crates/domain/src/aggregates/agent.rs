@@ -27,7 +27,9 @@ use serde_json::json;
 
 use silence::Silence;
 
+use crate::aggregates::case::reused_message_id;
 use crate::aggregates::review_queue::Recent;
+use crate::digest::digest;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
 
@@ -57,7 +59,8 @@ pub struct AgentState {
     pub since: Option<Timestamp>,
     /// How much it lets pass without an answer.
     pub silence: Silence,
-    causes: Recent<MessageId, ()>,
+    /// The messages that have led to an event, those that brought a card with its digest.
+    causes: Recent<MessageId, Option<String>>,
 }
 
 impl Default for AgentState {
@@ -134,8 +137,8 @@ impl Machine for AgentMachine {
     type Input = AgentInput;
 
     fn decide(state: &AgentState, context: &Context, input: &AgentInput) -> Decision<AgentEvent> {
-        if state.causes.contains(&context.cause) {
-            return Decision::Ignore(Ignored::Repetition);
+        if let Some(earlier) = state.causes.get(&context.cause) {
+            return repeated(earlier.as_ref(), input);
         }
         match input {
             AgentInput::Register {
@@ -191,7 +194,11 @@ impl Machine for AgentMachine {
     }
 
     fn apply(state: &mut AgentState, record: StoredEvent<AgentEvent>) {
-        state.causes.insert(record.meta.cause, ());
+        let card = match &record.event {
+            AgentEvent::Registered(registered) => Some(digest_of_card(&registered.card)),
+            _ => None,
+        };
+        state.causes.insert(record.meta.cause, card);
         let at = record.meta.at;
         let mut set = |status: AgentStatus, why: String| {
             if state.status != status {
@@ -319,6 +326,20 @@ fn announced(event: &AgentEvent) -> Option<StatusReport> {
         status,
         why: why.to_owned(),
     })
+}
+
+fn digest_of_card(card: &Card) -> String {
+    digest(json!(card).to_string().as_bytes())
+}
+
+/// What to do about a message under an id that was heard before, with the digest of the card that it brought.
+fn repeated(earlier: Option<&String>, input: &AgentInput) -> Decision<AgentEvent> {
+    match (earlier, input) {
+        (Some(earlier), AgentInput::Register { card, .. }) if *earlier != digest_of_card(card) => {
+            Decision::Reject(reused_message_id())
+        }
+        _ => Decision::Ignore(Ignored::Repetition),
+    }
 }
 
 fn register(

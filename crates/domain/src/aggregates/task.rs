@@ -24,10 +24,12 @@
 use concord_events::{
     Deadline, DeadlineElapsed, StoredEvent, TaskCandidate, TaskEvent, TaskOutcome,
 };
-use concord_wire::payload::{Bid, Handoff, OpenTask, TaskResult};
+use concord_wire::payload::{Bid, Handoff, OpenTask, ResultStatus, TaskResult};
 use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
+use serde_json::{Value, json};
 
 use crate::aggregates::person::Authority;
+use crate::digest::digest;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
 
@@ -148,16 +150,35 @@ pub enum TaskInput {
     },
 }
 
-/// The agent whose message an event follows from; none where it is no message of an agent that has a part.
-fn said_by(event: &TaskEvent) -> Option<&AgentId> {
-    match event {
-        TaskEvent::Reported(reported) => Some(&reported.by),
-        TaskEvent::BidMade(bid) => Some(&bid.by),
-        TaskEvent::Declined(declined) => Some(&declined.by),
-        TaskEvent::HandedOn(handed) => Some(&handed.handed.from),
-        TaskEvent::Joined(moved) | TaskEvent::Left(moved) => Some(&moved.agent),
-        _ => None,
-    }
+/// What is known of a message that has led to an event.
+#[derive(Debug, Clone, PartialEq)]
+struct HeardWord {
+    /// Its sender.
+    by: AgentId,
+    /// The digest of the result that it gave, where it is one.
+    result: Option<String>,
+}
+
+/// The digest of what a result says.
+fn digest_of_result(status: ResultStatus, result: &Value, why: &str) -> String {
+    digest(json!([status, result, why]).to_string().as_bytes())
+}
+
+/// The message of an agent that an event follows from; none where it is no message of one that has a part.
+fn heard_word(event: &TaskEvent) -> Option<HeardWord> {
+    let (by, result) = match event {
+        TaskEvent::Reported(reported) => {
+            let digest = digest_of_result(reported.status, &reported.result, &reported.why);
+            (&reported.by, Some(digest))
+        }
+        TaskEvent::BidMade(bid) => (&bid.by, None),
+        TaskEvent::Declined(declined) => (&declined.by, None),
+        TaskEvent::HandedOn(handed) => (&handed.handed.from, None),
+        TaskEvent::Joined(moved) | TaskEvent::Left(moved) => (&moved.agent, None),
+        _ => return None,
+    };
+    let by = by.clone();
+    Some(HeardWord { by, result })
 }
 
 impl Machine for TaskMachine {
@@ -192,8 +213,8 @@ impl Machine for TaskMachine {
     }
 
     fn apply(state: &mut TaskState, record: StoredEvent<TaskEvent>) {
-        let by = said_by(&record.event).cloned();
-        state.heard.insert(record.meta.cause, by);
+        let heard = heard_word(&record.event);
+        state.heard.insert(record.meta.cause, heard);
         state.take_in(&record.event, record.sequence);
         if let Some(next) = record.event.next() {
             state.take_step(next);

@@ -74,6 +74,19 @@ fn an_agent_that_is_not_registered_has_no_status_and_nothing_to_update() {
 }
 
 #[test]
+fn another_card_under_the_same_message_id_is_refused_and_the_first_stays() {
+    let mut story = joined();
+    let again = story.hears(&said("m-1", 2), &register(card()));
+    assert_eq!(again, "ignored: repetition");
+    let mut other = card();
+    other.description = "Reads leases.".into();
+    let refused = story.hears(&said("m-1", 3), &register(other.clone()));
+    assert_eq!(refused, "refused: /message_id");
+    assert_eq!(story.state().card, Some(card()));
+    assert_eq!(story.hears(&said("m-2", 4), &register(other)), "registered");
+}
+
+#[test]
 fn an_agent_joins_and_is_updated() {
     let mut story = joined();
     assert_eq!(

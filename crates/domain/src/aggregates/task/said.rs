@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::conclude::{conclude, open_task, release};
 use super::strategy::TaskStrategy;
-use super::{AGENTS_MAX, Part, Said, Stage, TaskState, Word};
+use super::{AGENTS_MAX, HeardWord, Part, Said, Stage, TaskState, Word, digest_of_result};
+use crate::aggregates::case::reused_message_id;
 use crate::machine::{Context, Decision, Ignored};
 use crate::rules::size_budget::{WHY_BYTES_MAX, check_reason, json_bytes};
 use crate::text::beginning;
@@ -35,7 +36,14 @@ pub(super) fn result_bytes_max(asks_one: bool) -> usize {
 
 pub(super) fn say(state: &TaskState, context: &Context, said: &Said) -> Decision<TaskEvent> {
     if let Some(earlier) = state.heard.get(&context.cause) {
-        return repeated(earlier.as_ref(), &said.by);
+        return match (earlier, &said.word) {
+            (Some(earlier), Word::Result(result))
+                if earlier.by == said.by && is_another(earlier, result) =>
+            {
+                Decision::Reject(reused_message_id())
+            }
+            _ => repeated(earlier.as_ref(), &said.by),
+        };
     }
     let heard = open_task(state, "/reply_to").and_then(|opened| {
         let part = part_of(state, said)?;
@@ -59,8 +67,8 @@ pub(super) fn say(state: &TaskState, context: &Context, said: &Said) -> Decision
 }
 
 /// What to do about a message under an id that was heard before.
-pub(super) fn repeated(earlier: Option<&AgentId>, by: &AgentId) -> Decision<TaskEvent> {
-    if earlier.is_none_or(|earlier| earlier == by) {
+pub(super) fn repeated(earlier: Option<&HeardWord>, by: &AgentId) -> Decision<TaskEvent> {
+    if earlier.is_none_or(|earlier| earlier.by == *by) {
         return Decision::Ignore(Ignored::Repetition);
     }
     Decision::Reject(Fault::invalid(
@@ -68,6 +76,15 @@ pub(super) fn repeated(earlier: Option<&AgentId>, by: &AgentId) -> Decision<Task
         "Another agent of the task has sent a message with this id.",
         "Give every message an id of its own.",
     ))
+}
+
+/// Whether a result is another one than was given under its id.
+fn is_another(earlier: &HeardWord, result: &TaskResult) -> bool {
+    let again = digest_of_result(result.status, &result.result, &result.why);
+    earlier
+        .result
+        .as_ref()
+        .is_some_and(|earlier| *earlier != again)
 }
 
 /// The part that a message is about: that of its sender, if it answers how the sender was asked.

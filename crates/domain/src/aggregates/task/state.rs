@@ -8,7 +8,7 @@ use concord_wire::{AgentId, MessageId, Timestamp};
 use serde_json::Value;
 
 use super::strategy::{self, TaskStrategy};
-use super::{BIDS, DUE, Progress};
+use super::{BIDS, DUE, HeardWord, Progress};
 
 /// The state of a task.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,7 +26,7 @@ pub struct TaskState {
     /// The event with which it ended.
     pub ended_by: Option<MessageId>,
     /// The messages and events that led to an event.
-    pub(super) heard: BTreeMap<MessageId, Option<AgentId>>,
+    pub(super) heard: BTreeMap<MessageId, Option<HeardWord>>,
 }
 
 /// What one agent has to do with a task.

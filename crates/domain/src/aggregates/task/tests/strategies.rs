@@ -53,12 +53,13 @@ fn another_agent_under_the_same_message_id_is_told_so() {
     let mut stage = Stage::open("broadcast", &["ann", "ben"], json!({}));
     stage.places(&["ann", "ben"]);
     assert_eq!(stage.result("ann", json!(1)), "reported");
-    for (name, expected) in [
-        ("ann", "ignored: repetition"),
-        ("ben", "refused: /message_id"),
+    for (name, result, expected) in [
+        ("ann", 1, "ignored: repetition"),
+        ("ann", 2, "refused: /message_id"),
+        ("ben", 2, "refused: /message_id"),
     ] {
         stage.clock -= 1;
-        assert_eq!(stage.result(name, json!(2)), expected);
+        assert_eq!(stage.result(name, json!(result)), expected);
     }
     assert_eq!(stage.result("ben", json!(2)), "reported");
 }
