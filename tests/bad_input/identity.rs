@@ -3,6 +3,7 @@
 use async_nats::HeaderMap;
 use async_nats::jetstream;
 use concord_testkit::{Message, messages, unique, wait_for};
+use futures::StreamExt;
 use serde_json::json;
 
 use crate::stage::{
@@ -288,4 +289,35 @@ async fn stored_body(stage: &Stage, sent: &Sent) -> Vec<u8> {
         .expect("the message")
         .payload
         .to_vec()
+}
+
+/// A service stores what it sends by a request, so whoever it is for hears where the broker answers. Any agent can have the broker
+/// acknowledge a message of its own there, so nobody may tell from these subjects the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_can_tell_where_the_broker_answers_a_service_next() {
+    const HEARD: usize = 4;
+    let stage = Stage::start().await;
+    let heard = stage
+        .client()
+        .subscribe("concord.v1.msg.*.coordinator.alice.>")
+        .await;
+    let mut heard = heard.expect("a subscription");
+    let mut inboxes = Vec::new();
+    while inboxes.len() < HEARD {
+        stage.open(&["alice"]).await;
+        let message = tokio::time::timeout(PATIENCE, heard.next()).await;
+        let message = message.expect("in time").expect("a message");
+        inboxes.push(
+            message
+                .reply
+                .expect("it is stored by a request")
+                .to_string(),
+        );
+    }
+    let token = |inbox: &str| inbox.rsplit('.').next().unwrap_or_default().to_owned();
+    for pair in inboxes.windows(2) {
+        let [one, other] = [0, 1].map(|at| token(&pair[at]));
+        let same = one.bytes().zip(other.bytes()).filter(|(a, b)| a == b);
+        assert!(same.count() < one.len() / 2, "{one} {other}");
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use concord_domain::aggregates::case::{CaseInput, CaseMachine, OpenRequest};
-use concord_domain::aggregates::person::{Authority, OPERATOR};
+use concord_domain::aggregates::person::Authority;
 use concord_runtime::delivery::handlers::Prepare;
 use concord_runtime::event_store::step;
 use concord_runtime::service::ServiceContext;
@@ -12,6 +12,7 @@ use concord_runtime::service::api::{Answer, Call, Verb, answer};
 use concord_runtime::service::operator_api;
 use concord_runtime::{Aggregates, Outcome, Ports, Trace};
 use concord_wire::payload::OpenCase;
+use concord_wire::subject::OPERATOR;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Token};
 use serde_json::json;
 

@@ -10,13 +10,13 @@ use concord_domain::aggregates::case::{CaseInput, CaseMachine};
 use concord_domain::aggregates::impact::{
     ImpactInput, ImpactMachine, StartRerun, StepResult, all_standings,
 };
-use concord_domain::aggregates::person::OPERATOR;
 use concord_events::{AskedRerun, ImpactEvent, StoredEvent, TaskEvent, TaskOutcome};
 use concord_runtime::delivery::HandleError;
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
 use concord_runtime::{Outcome, Ports};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{BidWeights, Criteria, Majority, OpenTask, Role, Task};
+use concord_wire::subject::OPERATOR;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Priority, Token};
 use serde::Deserialize;

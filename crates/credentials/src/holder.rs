@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use concord_wire::AgentId;
 use concord_wire::payload::Role;
-use concord_wire::subject::Service;
+use concord_wire::subject::{OPERATOR, Service, whose_name};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -68,6 +68,8 @@ impl Holder {
                 format!("services are {}", known.join(", "))
             }),
             "agent" => speaker(rest).map(Self::Agent),
+            // Who may do everything may have that name as well.
+            "operator" if rest == OPERATOR => Ok(Self::Operator(AgentId::fixed(OPERATOR))),
             "operator" => speaker(rest).map(Self::Operator),
             "person" => {
                 let (name, roles) = rest.split_once('=').ok_or(
@@ -86,12 +88,12 @@ impl Holder {
     }
 }
 
-/// A name under which somebody speaks who is no service: whoever speaks as a service is believed to be one.
+/// A name under which somebody speaks who is neither a service nor the installation's operator.
 fn speaker(text: &str) -> Result<AgentId, String> {
     let name = AgentId::new(text).map_err(|error| format!("the name {error}"))?;
-    match Service::parse(text) {
-        Ok(_) => Err(format!("{text} is the name of a service; choose another")),
-        Err(_) => Ok(name),
+    match whose_name(text) {
+        Some(whose) => Err(format!("{text} is the name of {whose}; choose another")),
+        None => Ok(name),
     }
 }
 
@@ -162,6 +164,8 @@ mod tests {
             ("agent:", "the name"),
             ("agent:coordinator", "is the name of a service"),
             ("person:agent-adapter=opener", "is the name of a service"),
+            ("agent:operator", "is the name of the operator"),
+            ("person:operator=opener", "is the name of the operator"),
             ("person:olga", "is named with roles"),
             ("person:olga=king", "roles are"),
             ("person:olga=", "roles are"),

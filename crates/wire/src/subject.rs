@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use names::{AgentInbox, RegisteredInbox};
+pub use names::{AgentInbox, OPERATOR, RegisteredInbox, whose_name};
 pub use permissions::{MEMBER_VERBS, Permissions};
 
 use crate::id::{self, AgentId, CaseId, Recipient, Token};

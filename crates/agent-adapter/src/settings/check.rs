@@ -3,7 +3,7 @@
 use concord_domain::activation::DEPTH_MAX;
 use concord_embedding::ServerSettings;
 use concord_wire::Token;
-use concord_wire::subject::Service;
+use concord_wire::subject::whose_name;
 
 use super::prompts::PromptTemplates;
 use super::{
@@ -106,10 +106,10 @@ fn check_loops(loops: &LoopSettings) -> Result<(), Error> {
 
 fn check_agent(key: &str, agent: &HostedAgent) -> Result<(), Error> {
     let id = &agent.agent_id;
-    if Service::parse(id.as_str()).is_ok() {
+    if let Some(whose) = whose_name(id.as_str()) {
         return Err(Error::new(
             format!("{key}.agent_id"),
-            format!("{id} is the name of a service"),
+            format!("{id} is the name of {whose}"),
         ));
     }
     agent.card().check("").map_err(|fault| {

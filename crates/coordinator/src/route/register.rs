@@ -6,7 +6,7 @@ use concord_wire::payload::{
     Card, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport, UPDATE_AGENT, action_of,
     parameters_of,
 };
-use concord_wire::subject::Service;
+use concord_wire::subject::whose_name;
 use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType};
 
 /// Where the parameters of a request stand.
@@ -90,12 +90,12 @@ fn own(by: &AgentId, of: &AgentId) -> Result<(), Fault> {
 }
 
 pub(crate) fn known_as_agent(agent: &AgentId, pointer: &str) -> Result<(), Fault> {
-    if Service::parse(agent.as_str()).is_err() {
+    let Some(whose) = whose_name(agent.as_str()) else {
         return Ok(());
-    }
+    };
     Err(Fault::invalid(
         pointer,
-        format!("{agent} is the name of a service."),
+        format!("{agent} is the name of {whose}."),
         "Give the agent another id.",
     ))
 }

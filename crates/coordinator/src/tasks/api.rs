@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use concord_domain::aggregates::person::{Authority, OPERATOR};
+use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::task::{OpenedTask, TaskInput, TaskMachine};
 use concord_runtime::delivery::HandleError;
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
@@ -11,6 +11,7 @@ use concord_runtime::service::operator_api;
 use concord_runtime::{Outcome, Ports};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{CancelTask, OpenTask};
+use concord_wire::subject::OPERATOR;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, ErrorCode, Fault, MessageId, Token};
 use serde_json::{Value, json};

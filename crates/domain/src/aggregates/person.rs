@@ -25,7 +25,7 @@ mod reading;
 mod signed;
 mod verbs;
 
-pub use authority::{Act, Authority, OPERATOR};
+pub use authority::{Act, Authority};
 pub use reading::{Matter, Reading};
 pub(crate) use signed::Signed;
 pub use verbs::{check_verb, roles_of, verbs_of};

@@ -40,6 +40,9 @@ pub enum Error {
     /// No stream answers so either.
     #[error("the answer does not say where it was stored")]
     Nowhere,
+    /// It is no answer to this: any agent can have the broker acknowledge a message of its own to whom it likes.
+    #[error("the answer is that of the stream {0:?}, in which it cannot be stored")]
+    Elsewhere(String),
 }
 
 /// What the broker answers where something else was stored. The second one is that of a cluster, where the other message is still on its
@@ -72,12 +75,14 @@ impl Broker {
     ) -> Result<Stored, Error> {
         let request = Request::new().headers(headers).payload(payload);
         let subject = Subject::from(subject);
-        let result = match self.client.send_request(subject.clone(), request).await {
-            Ok(answer) => read_acknowledgement(&answer.payload),
+        let kind = self.layout.stream_of(&subject);
+        let stream = kind.map(|kind| self.layout.stream_name(kind));
+        let result = match self.client.send_request(subject, request).await {
+            Ok(answer) => read_acknowledgement(&answer.payload, stream.as_deref()),
             Err(error) => Err(error.into()),
         };
         if (result.is_err() || self.refusals.any())
-            && let Some(stream) = self.layout.stream_of(&subject)
+            && let Some(stream) = kind
         {
             self.refusals.take(stream, &result, self.is_connected());
         }
@@ -85,13 +90,17 @@ impl Broker {
     }
 }
 
-fn read_acknowledgement(answer: &[u8]) -> Result<Stored, Error> {
+/// Reads the answer of the broker, which is that of the stream that the message belongs to, where it is known to belong to one.
+fn read_acknowledgement(answer: &[u8], expected: Option<&str>) -> Result<Stored, Error> {
     let Acknowledgement {
         stream,
         seq,
         duplicate,
         error,
     } = serde_json::from_slice(answer).map_err(Error::Unreadable)?;
+    if !stream.is_empty() && expected.is_some_and(|expected| stream != expected) {
+        return Err(Error::Elsewhere(stream));
+    }
     match error {
         Some(error) if MOVED.contains(&error.error_code()) => Err(Error::Moved),
         Some(error) if is_no_room(&error) => Err(Error::Full(error)),
@@ -116,13 +125,10 @@ mod tests {
             sequence: 7,
             duplicate,
         };
+        let read = |answer: &[u8]| read_acknowledgement(answer, Some("S"));
+        assert_eq!(read(br#"{"stream":"S","seq":7}"#).unwrap(), stored(false));
         assert_eq!(
-            read_acknowledgement(br#"{"stream":"S","seq":7}"#).unwrap(),
-            stored(false)
-        );
-        assert_eq!(
-            read_acknowledgement(br#"{"stream":"S","domain":"hub","seq":7,"duplicate":true}"#)
-                .unwrap(),
+            read(br#"{"stream":"S","domain":"hub","seq":7,"duplicate":true}"#).unwrap(),
             stored(true)
         );
         for (answer, word) in [
@@ -147,10 +153,18 @@ mod tests {
                 "does not say where",
             ),
             ("+OK", "cannot be read"),
+            // What an agent sends itself, with the reply inbox of a service.
+            (r#"{"stream":"T","seq":7}"#, "that of the stream \"T\""),
+            (
+                r#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"},"stream":"T","seq":0}"#,
+                "that of the stream \"T\"",
+            ),
+            (
+                r#"{"stream":"T","seq":7,"duplicate":true}"#,
+                "that of the stream \"T\"",
+            ),
         ] {
-            let error = read_acknowledgement(answer.as_bytes())
-                .unwrap_err()
-                .to_string();
+            let error = read(answer.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(word), "{answer}: {error}");
         }
     }

@@ -260,6 +260,11 @@ impl Pull {
                     && number_in(&answer, UNSENT_BYTES) == Some(room::ASKED_BYTES_MAX);
                 Ok(None)
             }
+            // No answer of the broker: any agent can have it send something here, if it knows the inbox.
+            None => {
+                tracing::warn!(subject = %self.subject, "What came in place of a message is passed over.");
+                Ok(None)
+            }
             status => {
                 Err(format!("the broker gives no messages: {status:?} {description:?}").into())
             }

@@ -8,7 +8,7 @@ use super::shortened;
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 use crate::id::AgentId;
-use crate::subject::Service;
+use crate::subject::whose_name;
 
 /// Most domains, and most gates, of one role.
 const LIMITS_MAX: usize = 64;
@@ -176,10 +176,10 @@ impl PersonRecord {
 
     /// Checks roles, ranges, lengths and forms; `pointer` is where the record stands, for the fault.
     pub fn check(&self, pointer: &str) -> Result<(), Fault> {
-        if Service::parse(self.name.as_str()).is_ok() {
+        if let Some(whose) = whose_name(self.name.as_str()) {
             return Err(Fault::invalid(
                 format!("{pointer}/name"),
-                format!("{} is the name of a service.", self.name),
+                format!("{} is the name of {whose}.", self.name),
                 "Give the person another name.",
             ));
         }

@@ -1,6 +1,17 @@
 //! Names on the broker, beside subjects, that an agent uses: streams of messages, its durable inbox, the bucket of large payloads.
 
 use super::{Lane, Service, SubjectSpace};
+
+/// The name under which the installation's own operator acts, who asks under no name.
+pub const OPERATOR: &str = "operator";
+
+/// Whose name this is, where it is neither an agent's nor a person's to have: whoever speaks under it is believed to be that one.
+pub fn whose_name(name: &str) -> Option<&'static str> {
+    match name {
+        OPERATOR => Some("the operator of the installation"),
+        _ => Service::parse(name).ok().map(|_| "a service"),
+    }
+}
 use crate::id::{AgentId, Recipient};
 
 /// The durable inbox of an agent on one lane: a pull consumer.

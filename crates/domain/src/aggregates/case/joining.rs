@@ -11,7 +11,7 @@
 
 use concord_events::{CaseEvent, CaseOpened, Joined};
 use concord_wire::payload::{BoardListing, Lease, Role};
-use concord_wire::subject::Service;
+use concord_wire::subject::whose_name;
 use concord_wire::{ErrorCode, Fault};
 
 use super::briefing::{brief, shortened};
@@ -93,10 +93,10 @@ fn check(state: &CaseState, opened: &CaseOpened, received: &ReceivedAddition) ->
             "Open another case.",
         ));
     }
-    if Service::parse(agent_id.as_str()).is_ok() {
+    if let Some(whose) = whose_name(agent_id.as_str()) {
         return Err(Fault::invalid(
             POINTER,
-            format!("{agent_id} is a service and cannot take part in a case."),
+            format!("{agent_id} is the name of {whose}: it cannot take part in a case."),
             "Name an agent.",
         ));
     }

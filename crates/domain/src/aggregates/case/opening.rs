@@ -9,7 +9,7 @@ use concord_events::{CaseEvent, CaseOpened};
 use concord_wire::id::GateName;
 use concord_wire::payload::{OpenCase, Role, Task};
 use concord_wire::policy::Policy;
-use concord_wire::subject::Service;
+use concord_wire::subject::whose_name;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault};
 
 use super::decide::{CaseDecision, reused_message_id};
@@ -131,10 +131,10 @@ fn check_participants(participants: &[AgentId]) -> Result<(), Fault> {
         ));
     }
     for (index, agent) in participants.iter().enumerate() {
-        if Service::parse(agent.as_str()).is_ok() {
+        if let Some(whose) = whose_name(agent.as_str()) {
             return Err(Fault::invalid(
                 format!("{POINTER}/{index}"),
-                format!("{agent} is a service and cannot take part in a case."),
+                format!("{agent} is the name of {whose}: it cannot take part in a case."),
                 "Name agents only.",
             ));
         }

@@ -62,15 +62,29 @@ fn domain<'a>(
         .or(opened.policy.ladder.domain.as_deref())
 }
 
-/// Whether somebody takes part in the case, or has challenged in it. Services take part in all.
+/// Whether somebody takes part in the case, or has challenged in it. Services take part in all. Whoever was let in later takes part when they
+/// have said something: by letting reviewers in nobody chooses who is left to review.
 fn argued(state: &CaseState, opened: &CaseOpened, by: &AgentId) -> bool {
     let mut challenges = state
         .asked
         .values()
         .filter_map(|asked| asked.terms.challenge.as_ref());
-    opened.participants.contains(by)
+    let takes_part = opened.participants.contains(by)
+        && (!state.joined.contains(by) || has_said_something(state, by));
+    takes_part
         || Service::parse(by.as_str()).is_ok()
         || challenges.any(|terms| terms.challenger == *by)
+}
+
+/// Whether somebody has found or confirmed something in the case, or was heard in a debate.
+fn has_said_something(state: &CaseState, by: &AgentId) -> bool {
+    let used = state.findings.iter();
+    let mut found = used.chain(state.set_aside.iter().map(|(_, received)| received));
+    let mut confirmed = state.confirmations.values();
+    let mut debated = state.outcomes.values().flat_map(|one| &one.positions);
+    found.any(|received| received.agent_id == *by)
+        || confirmed.any(|of| of.contains_key(by))
+        || debated.any(|position| position.agent_id == *by)
 }
 
 /// The outcomes of a debate and of those that it takes up again.

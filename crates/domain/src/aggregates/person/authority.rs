@@ -14,12 +14,10 @@
 //! case or debate, which asks for it beside this.
 
 use concord_wire::payload::{PersonRecord, Role, RoleGrant};
+use concord_wire::subject::OPERATOR;
 use concord_wire::{AgentId, ErrorCode, Fault};
 
 use crate::rules::canonical::normalise;
-
-/// The name under which the installation's own operator acts, who asks under no name.
-pub const OPERATOR: &str = "operator";
 
 /// What an installation knows of a sender: their record, and whether they are suspended. The default
 /// is somebody who is not registered.

@@ -9,11 +9,11 @@ use concord_events::{
     Aggregate, CaseEvent, CaseOpened, PersonEvent, PolicyEvent, PolicyPut, StoredEvent,
 };
 use concord_wire::payload::Role;
+use concord_wire::subject::OPERATOR;
 use concord_wire::{AgentId, CaseId, MessageId};
 
 use super::place;
 use super::report::{Counts, Invariant};
-use crate::aggregates::person::OPERATOR;
 use crate::aggregates::policy::{PolicyVersion, exceeds_bounds};
 
 /// The policies and operators that there have been.

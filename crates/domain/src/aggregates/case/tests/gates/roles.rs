@@ -4,6 +4,7 @@ use concord_wire::ErrorCode;
 use concord_wire::payload::{RoleGrant, RuledBy};
 
 use super::*;
+use crate::aggregates::case::{ReceivedAddition, SharedNow};
 use crate::aggregates::person::Authority;
 use crate::fixtures::person;
 use crate::machine::{Context, Decision, Machine};
@@ -173,6 +174,30 @@ fn nobody_reviews_what_they_argued_or_decided() {
         Some(&debate),
     );
     assert_eq!(story.hears(&said("m-o", 65), &other), "gate_reviewed");
+}
+
+#[test]
+fn nobody_is_kept_from_reviewing_by_being_let_into_the_case() {
+    for speaks in [false, true] {
+        let (mut story, debate) = at_gate(policy());
+        let opener = story.state().opened.as_ref().unwrap().opened_by.clone();
+        let lets_in = CaseInput::Add(Box::new(ReceivedAddition {
+            by: opener,
+            request: None,
+            agent_id: agent("gail"),
+            sender: Authority::default(),
+            shared: SharedNow::default(),
+        }));
+        assert_eq!(story.hears(&said("m-add", 61), &lets_in), "joined");
+        if speaks {
+            let late = finding("gail", "m-late", json!({ "risk_score": 10 }));
+            assert_eq!(story.hears(&said("m-late", 62), &late), "finding_set_aside");
+        }
+        let action = ReviewAction::Confirm;
+        let review = reviews("gail", "m-r", "valuation", action, Some(&debate));
+        let expected = ["gate_reviewed", "refused: /from_agent"][usize::from(speaks)];
+        assert_eq!(story.hears(&said("m-r", 63), &review), expected);
+    }
 }
 
 #[test]
