@@ -120,6 +120,27 @@ impl PolicyBounds {
         }
     }
 
+    /// The names under which some field has another bound in `other`, with the bound here and there. The bound of an object is that
+    /// of its fields, so one that says the same of every field in another place is no difference.
+    pub fn differences(&self, other: &Self) -> Vec<(String, Bound, Bound)> {
+        let differ = |field: &str| self.bound_of(field) != other.bound_of(field);
+        let known = known_fields();
+        let names: BTreeSet<&String> = self.fields.keys().chain(other.fields.keys()).collect();
+        let named = names.into_iter().filter(|name| {
+            let inner = format!("{name}.");
+            let mut within = known
+                .iter()
+                .filter(|field| field.starts_with(&inner))
+                .peekable();
+            // What is no object stands for itself, and so does the name for all others.
+            let is_one = within.peek().is_none();
+            differ(name) && (is_one || within.any(|field| differ(field)))
+        });
+        named
+            .map(|name| (name.clone(), self.bound_of(name), other.bound_of(name)))
+            .collect()
+    }
+
     /// Checks that every bound is one of a field of policies, and can be kept. `pointer` is where the bounds stand.
     pub fn check_fields(&self, pointer: &str) -> Result<(), Fault> {
         if self.fields.len() > FIELDS_MAX {

@@ -59,18 +59,18 @@ fn difference(from: &PolicyView, to: &PolicyView) -> Difference {
         fields.remove("preset");
         fields
     };
-    let bounds = |view: &PolicyView| {
-        let bounds = view.bounds.fields.iter();
-        bounds
-            .map(|(field, bound)| (field.clone(), json!(bound)))
-            .collect()
-    };
+    let bounds = from.bounds.differences(&to.bounds).into_iter();
+    let bounds = bounds.map(|(field, from, to)| Change {
+        field,
+        from: Some(json!(from)),
+        to: Some(json!(to)),
+    });
     let named = |view: &PolicyView| json!({ "name": view.name, "version": view.version });
     Difference {
         from: named(from),
         to: named(to),
         fields: changes(&fields(from), &fields(to)),
-        bounds: changes(&bounds(from), &bounds(to)),
+        bounds: bounds.collect(),
     }
 }
 
@@ -80,18 +80,17 @@ fn text(from: &PolicyView, to: &PolicyView, difference: &Difference) -> String {
         format!("{} ({version})", styled(NAMED, &view.name))
     };
     let mut out = format!("{} -> {}\n", named(from), named(to));
-    let parts = [
-        ("fields", "not set", &difference.fields),
-        ("bounds", "fixed", &difference.bounds),
-    ];
-    for (what, none, changes) in parts {
+    for (what, changes) in [
+        ("fields", &difference.fields),
+        ("bounds", &difference.bounds),
+    ] {
         if changes.is_empty() {
             // Writing to a string cannot fail.
             let _ = writeln!(out, "no {what} differ");
             continue;
         }
         let side = |value: &Option<Value>| match value {
-            None => none.to_owned(),
+            None => "not set".to_owned(),
             Some(Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),
         };

@@ -235,3 +235,49 @@ fn every_field_with_a_bound_is_one_of_a_policy() {
         assert!(known.contains_key(&of_priority), "{field}");
     }
 }
+
+#[test]
+fn a_bound_covers_the_fields_of_its_object() {
+    let bounds = |bounds: Value| serde_json::from_value::<PolicyBounds>(bounds).unwrap();
+    let time = "ladder.times.person_ms";
+    for (one, other, expected) in [
+        (json!({ time: "lower" }), json!({ time: "lower" }), &[][..]),
+        (
+            json!({ time: "lower" }),
+            json!({ "ladder.times": "lower" }),
+            &[("ladder.times", Bound::Fixed, Bound::Lower)],
+        ),
+        (
+            json!({ "ladder": "any" }),
+            json!({ "ladder": "any", time: "any" }),
+            &[],
+        ),
+        (
+            json!({ "ladder": "any" }),
+            json!({ "ladder": "any", time: "fixed" }),
+            &[(time, Bound::Any, Bound::Fixed)],
+        ),
+        (
+            json!({ "*": "any", "rounds_max": "any" }),
+            json!({ "rounds_max": "any" }),
+            &[("*", Bound::Any, Bound::Fixed)],
+        ),
+        (
+            json!({ "ladder.caution.price": "any" }),
+            json!({ "ladder.caution": "any" }),
+            &[("ladder.caution", Bound::Fixed, Bound::Any)],
+        ),
+        (
+            json!({ "rounds_max": { "within": [0.0, 3.0] } }),
+            json!({ "rounds_max": "fixed" }),
+            &[("rounds_max", Bound::Within(0.0, 3.0), Bound::Fixed)],
+        ),
+    ] {
+        let found = bounds(one.clone()).differences(&bounds(other.clone()));
+        let found: Vec<(&str, Bound, Bound)> = found
+            .iter()
+            .map(|(name, one, other)| (name.as_str(), *one, *other))
+            .collect();
+        assert_eq!(found, expected, "{one} {other}");
+    }
+}
