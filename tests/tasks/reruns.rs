@@ -108,11 +108,13 @@ async fn a_run_gives_the_decision_new_figures_and_tries_again_what_has_failed() 
         (&json!(2), &json!(20.0))
     );
 
-    let (succeeded, text) = impact(&installation, &["run", &case, "--wait"]);
-    assert!(
-        succeeded && text.contains("1 of 1: note has the same figures"),
-        "{text}"
-    );
+    let (succeeded, text) = impact(&installation, &["run", &case, "--wait", "--json"]);
+    let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
+    let lines = lines.unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert!(succeeded && lines.len() == 2, "{text}");
+    let plan = &lines[0]["plan"]["required"];
+    assert_eq!(plan[0]["analysis_id"], "note", "{text}");
+    assert_eq!(lines[1]["outcome"], "unchanged", "{text}");
     check_forged(client).await;
     installation.holds(PATIENCE).await;
 }

@@ -99,6 +99,9 @@ pub struct DeadLetter {
     pub sequence: u64,
     /// The service that gave up.
     pub service: Service,
+    /// The consumer in which it waited; empty where its letter names none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub consumer: String,
     /// The reason why it could not be processed: the token of its subject.
     pub reason: String,
     /// The original's subject.

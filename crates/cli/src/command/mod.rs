@@ -241,3 +241,32 @@ async fn run_verb(connection: &ConnectionArgs, verb: Verb) -> Result<u8, Failure
         Verb::Demo(_) => Err(moved("demo")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory};
+
+    use super::*;
+
+    /// The verbs that do something and do not take `--json`, with what stands before them.
+    fn without_json(command: &Command, before: &str, found: &mut Vec<String>) {
+        let name = format!("{before} {}", command.get_name());
+        let mut verbs = command
+            .get_subcommands()
+            .filter(|verb| !verb.is_hide_set())
+            .peekable();
+        let is_verb = verbs.peek().is_none() || !command.is_subcommand_required_set();
+        let takes_json = command.get_arguments().any(|one| one.get_id() == "json");
+        if is_verb && !takes_json {
+            found.push(name.trim_start().to_owned());
+        }
+        verbs.for_each(|verb| without_json(verb, &name, found));
+    }
+
+    #[test]
+    fn every_verb_with_a_result_takes_json() {
+        let mut found = Vec::new();
+        without_json(&Arguments::command(), "", &mut found);
+        assert_eq!(found, ["concord completions"]);
+    }
+}

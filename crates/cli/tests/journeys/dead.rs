@@ -8,6 +8,8 @@ use crate::command::{Session, case, length};
 
 /// A subject whose message is no JSON.
 const HOPELESS: &str = "concord.v1.msg.c-1.ben.coordinator.finding";
+/// The consumer in which it waits.
+const INBOX: &str = "coordinator-inbox";
 
 #[tokio::test]
 async fn a_refused_message_is_shown_and_sent_again() {
@@ -57,9 +59,11 @@ async fn shown(session: &Session, good: u64, bad: u64) {
         "{shown}"
     );
     let text = session.good(&format!("dead show {bad}")).await;
-    for part in ["INVALID_REQUEST", HOPELESS, "not JSON \\u{1b}"] {
+    for part in ["INVALID_REQUEST", HOPELESS, "not JSON \\u{1b}", INBOX] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    let listed = session.good("dead list").await;
+    assert!(listed.contains(INBOX), "{listed}");
     let raw = session.run(&format!("dead show {bad} --raw")).await;
     assert_eq!(raw.out, "not JSON \u{1b}[31m");
     let doctor = session.run("doctor").await;

@@ -75,6 +75,30 @@ async fn a_missing_service_and_a_missing_consumer_are_found() {
 }
 
 #[tokio::test]
+async fn a_consumer_that_is_paused_is_named_with_how_long_it_is() {
+    let installation = TestInstallation::start().await;
+    let name = "debate-facilitator-effects-debate-opened";
+    let until = time::OffsetDateTime::now_utc() + time::Duration::seconds(90);
+    let jetstream = async_nats::jetstream::new(installation.client().clone());
+    let stream = jetstream.get_stream("CONCORD_EVENTS").await.unwrap();
+    let paused = stream.pause_consumer(name, until).await.unwrap();
+    assert!(paused.paused);
+    let url = installation.server_url();
+    let report = run(&["doctor", "--json", "--server", url]).await.json();
+    let checks = report["checks"].as_array().unwrap();
+    let notes: Vec<&Value> = checks
+        .iter()
+        .filter(|check| check["verdict"] == "note")
+        .collect();
+    assert_eq!(notes.len(), 1, "{report:#}");
+    let found = notes[0]["found"].as_str().unwrap();
+    assert!(
+        found.starts_with("1 consumer paused for up to ") && found.ends_with(name),
+        "{found}"
+    );
+}
+
+#[tokio::test]
 async fn the_object_store_of_large_payloads_is_looked_at() {
     use async_nats::jetstream::object_store::Config;
     let installation = TestInstallation::start().await;

@@ -30,6 +30,8 @@ pub(super) struct FindArgs {
     /// Only those who are available.
     #[arg(long)]
     available: bool,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// The answer of the coordinator.
@@ -41,7 +43,7 @@ struct Found {
 pub(super) async fn run(
     connection: &ConnectionArgs,
     args: FindArgs,
-    json: JsonArg,
+    json: bool,
 ) -> Result<u8, Failure> {
     let criteria = Criteria {
         agents: args.agents,
@@ -55,7 +57,8 @@ pub(super) async fn run(
     };
     let broker = connection.connect().await?;
     let found: Found = ask(&broker, Service::Coordinator, "find_agents", &asked).await?;
-    json.print(&found, text)?;
+    let json = json || args.json.json;
+    JsonArg { json }.print(&found, text)?;
     Ok(0)
 }
 

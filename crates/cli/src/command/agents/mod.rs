@@ -88,7 +88,7 @@ struct DeregisterArgs {
 pub(crate) async fn run(connection: &ConnectionArgs, args: AgentsArgs) -> Result<u8, Failure> {
     match args.verb {
         None => list::run(connection, args.json.json, args.watch).await,
-        Some(AgentsVerb::Find(verb)) => find::run(connection, verb, args.json).await,
+        Some(AgentsVerb::Find(verb)) => find::run(connection, verb, args.json.json).await,
         Some(AgentsVerb::Register(verb)) => register(connection, verb, args.json.json).await,
         Some(AgentsVerb::Deregister(verb)) => deregister(connection, verb, args.json.json).await,
     }

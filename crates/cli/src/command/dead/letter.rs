@@ -21,8 +21,6 @@ pub(crate) struct Letter {
     pub(crate) about: DeadLetter,
     /// The stream of the original.
     pub(crate) stream: String,
-    /// The consumer that gave up.
-    pub(super) consumer: String,
     /// The subject of the letter itself.
     pub(crate) subject: String,
     /// All headers of the letter.
@@ -54,6 +52,7 @@ impl Letter {
         let about = DeadLetter {
             sequence,
             service,
+            consumer: header(header::CONSUMER),
             reason: reason.as_str().to_owned(),
             subject: header(header::SUBJECT),
             original_sequence: header(header::SEQUENCE).parse().ok(),
@@ -64,11 +63,10 @@ impl Letter {
             bytes: header(BODY_SIZE).parse().unwrap_or(payload.len()),
             retried: time(header::RETRIED),
         };
-        let (stream, consumer) = (header(header::STREAM), header(header::CONSUMER));
+        let stream = header(header::STREAM);
         Some(Self {
             about,
             stream,
-            consumer,
             subject,
             headers,
             payload,
@@ -117,7 +115,7 @@ impl Letter {
             let consumers = broker.layout.consumers_of(ConsumerKind::Notices(*channel));
             consumers
                 .iter()
-                .any(|consumer| consumer.name == self.consumer)
+                .any(|consumer| consumer.name == self.about.consumer)
         };
         Some((
             Channel::ALL.into_iter().find(of)?,
@@ -130,7 +128,7 @@ impl Letter {
         let layout = &broker.layout;
         let all = layout.consumers().into_iter();
         let mut all = all.chain(layout.adapter_consumers());
-        let consumer = all.find(|one| one.name == self.consumer && one.event.is_some())?;
+        let consumer = all.find(|one| one.name == self.about.consumer && one.event.is_some())?;
         Some((consumer.service, self.about.original_sequence?))
     }
 

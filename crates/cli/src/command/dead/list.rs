@@ -37,7 +37,7 @@ pub(super) async fn run(broker: &Broker, args: &ListArgs) -> Result<u8, Failure>
 
 fn table(letters: &[Letter]) -> String {
     let mut table = Table::new([
-        "NUMBER", "AGE", "SERVICE", "REASON", "SUBJECT", "AT", "ERROR",
+        "NUMBER", "AGE", "SERVICE", "CONSUMER", "REASON", "SUBJECT", "AT", "ERROR",
     ]);
     for letter in letters {
         let about = &letter.about;
@@ -50,6 +50,7 @@ fn table(letters: &[Letter]) -> String {
             Cell::number(about.sequence).with(NAMED),
             Cell::number(about.at.map(ago).unwrap_or_default()),
             Cell::text(about.service),
+            Cell::text(one_line(&about.consumer, 70)),
             reason.with(if letter.is_failure() { BAD } else { DOUBTFUL }),
             Cell::text(one_line(&about.subject, 70)),
             Cell::text(&about.pointer),

@@ -98,7 +98,7 @@ async fn retry(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
         None => match letter.event(broker) {
             // Nor is any other: what its consumer does with it is done again.
             Some((service, sequence)) => {
-                let request = json!({ "consumer": letter.consumer, "sequence": sequence });
+                let request = json!({ "consumer": letter.about.consumer, "sequence": sequence });
                 let _: Value = ask(broker, service, "redo", &request).await?;
             }
             None => publish_again(broker, letter).await?,

@@ -81,6 +81,7 @@ fn text(letter: &Letter, original: &str) -> String {
     };
     let rows = [
         ("service", about.service.to_string()),
+        ("consumer", about.consumer.clone()),
         ("given up", at),
         ("code", about.code.clone()),
         ("place", place),

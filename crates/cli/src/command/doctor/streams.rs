@@ -7,11 +7,13 @@ use concord_runtime::{Broker, broker::provision};
 
 use super::Check;
 use crate::command::dead;
-use crate::shared::output::count;
+use crate::shared::output::{count, span};
 
 const STREAMS: &str = "Streams";
 const CONSUMERS: &str = "Consumers";
 const DEAD: &str = "Dead letters";
+/// Most consumers that a note names.
+const NAMED_MAX: usize = 5;
 
 /// Checks that the streams are as they are defined.
 pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
@@ -65,7 +67,7 @@ pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
 pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut good = 0_u64;
-    let mut waiting = 0;
+    let (mut waiting, mut pausing) = (0, Vec::new());
     let mut definitions = broker.layout.consumers();
     for definition in broker.layout.adapter_consumers() {
         // An installation may do without the adapter, and then has none of its consumers.
@@ -75,13 +77,15 @@ pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
     }
     for definition in definitions {
         match look(broker, &definition, lag_max).await {
-            Ok(lag) => {
+            Ok(Looked::KeepsUp(lag)) => {
                 good += 1;
                 waiting += lag;
             }
+            Ok(Looked::Paused(left)) => pausing.push((definition.name, left)),
             Err(check) => checks.push(check),
         }
     }
+    checks.extend(paused(&pausing));
     if good > 0 {
         let found = format!(
             "{} keep up; {} waiting",
@@ -93,12 +97,20 @@ pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
     checks
 }
 
-/// The number of messages that wait in a consumer; a check where something is wrong with it.
+/// A consumer with which nothing is wrong.
+enum Looked {
+    /// So many messages wait in it.
+    KeepsUp(u64),
+    /// It hands nothing over, for so many milliseconds more.
+    Paused(u64),
+}
+
+/// How it is with a consumer; a check where something is wrong with it.
 async fn look(
     broker: &Broker,
     definition: &ConsumerDefinition,
     lag_max: u64,
-) -> Result<u64, Check> {
+) -> Result<Looked, Check> {
     let ConsumerDefinition {
         name,
         service,
@@ -115,6 +127,11 @@ async fn look(
             advice,
         ));
     }
+    let paused = info.pause_remaining.filter(|_| info.paused);
+    if let Some(left) = paused {
+        let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        return Ok(Looked::Paused(left));
+    }
     let (pending, under_way) = (info.num_pending, info.num_ack_pending);
     if pending > lag_max {
         let advice = format!(
@@ -128,7 +145,27 @@ async fn look(
         );
         return Err(Check::fault(CONSUMERS, found, advice));
     }
-    Ok(pending)
+    Ok(Looked::KeepsUp(pending))
+}
+
+/// The note about consumers that hand nothing over at this moment, with the milliseconds that each has left.
+fn paused(consumers: &[(String, u64)]) -> Option<Check> {
+    let longest = consumers.iter().map(|(_, left)| *left).max()?;
+    let named = consumers.iter().take(NAMED_MAX);
+    let named: Vec<&str> = named.map(|(name, _)| name.as_str()).collect();
+    let more = match consumers.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let found = format!(
+        "{} paused for up to {}: {}{more}",
+        count(consumers.len() as u64, "consumer"),
+        span(longest),
+        named.join(", ")
+    );
+    let advice = "nothing is to be done while `concord backup` runs, which pauses all; else they go on by themselves then, or now with: \
+                  nats consumer resume STREAM NAME";
+    Some(Check::note(CONSUMERS, found, advice))
 }
 
 async fn is_missing(broker: &Broker, definition: &ConsumerDefinition) -> bool {

@@ -28,7 +28,9 @@ does not do, and what uses that, is left for the next run.
 
 Examples:
   concord impact run c-42
-  concord impact run c-42 --wait")]
+  concord impact run c-42 --wait
+
+With --wait and --json, one object a line: the plan, and then each step.")]
 pub(crate) struct RunArgs {
     /// The case.
     #[arg(value_parser = case_id)]
@@ -56,9 +58,13 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &RunArgs) -> Result<u
     let mut arriving = std::pin::pin!(source.follow_new(&query).await?);
     let request = json!({ "case_id": args.case });
     let begun: Begun = ask(&broker, Service::Coordinator, "rerun_analyses", &request).await?;
-    args.json.print(&begun, |begun| {
-        format!("Run {} has begun.\n{}", begun.run, plan::text(&begun.plan))
-    })?;
+    match args.json.json {
+        // Of a run that is followed each line is an object.
+        true if args.wait => output::json_line(&begun)?,
+        _ => args.json.print(&begun, |begun| {
+            format!("Run {} has begun.\n{}", begun.run, plan::text(&begun.plan))
+        })?,
+    }
     if !args.wait {
         return Ok(0);
     }
