@@ -137,6 +137,16 @@ async fn settings_with_which_nothing_could_be_done_are_refused() {
     for (setting, part) in [
         ("storage.bytes_max=5000000", "at least 100000000"),
         ("work.deliveries_max=0", "work.deliveries_max"),
+        ("http.address=8080", "http.address"),
+        ("http.address=:8080", "http.address"),
+        ("http.address=127.0.0.1:80800", "http.address"),
+        ("telemetry.log=concord=loud", "telemetry.log"),
+        (
+            "telemetry.otlp_endpoint=collector:4318",
+            "telemetry.otlp_endpoint",
+        ),
+        ("broker.servers=http://127.0.0.1:4222", "broker.servers"),
+        ("broker.servers=nats://127.0.0.1:port", "broker.servers"),
     ] {
         let mut command = command(&program);
         let refused = finish(command.args(["--check-config", "--set", setting]));

@@ -98,6 +98,25 @@ impl Default for HttpSettings {
     }
 }
 
+impl HttpSettings {
+    /// Refuses an address that is none. Whether it can be listened on is known only when it is tried.
+    pub fn check(&self) -> Result<(), Error> {
+        let parts = self.address.rsplit_once(':');
+        let is_address =
+            parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        if is_address || !self.enabled {
+            return Ok(());
+        }
+        Err(Error::Value {
+            key: "http.address".to_owned(),
+            message: format!(
+                "{:?} is no host with a port, such as 127.0.0.1:8080",
+                self.address
+            ),
+        })
+    }
+}
+
 /// Logs and traces.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -95,6 +95,28 @@ impl Drop for Telemetry {
     }
 }
 
+/// Refuses a filter of log lines and an address of a collector that are none.
+pub(crate) fn check(settings: &TelemetrySettings) -> Result<(), Error> {
+    filter(settings)?;
+    let endpoint = &settings.otlp_endpoint;
+    if endpoint.is_empty() {
+        return Ok(());
+    }
+    otlp::origin_of(endpoint)
+        .map(|_| ())
+        .map_err(|source| Error::Collector {
+            endpoint: endpoint.clone(),
+            source,
+        })
+}
+
+fn filter(settings: &TelemetrySettings) -> Result<EnvFilter, Error> {
+    EnvFilter::try_new(&settings.log).map_err(|source| Error::Filter {
+        filter: settings.log.clone(),
+        source,
+    })
+}
+
 /// Sets up logs and, where an endpoint is given, traces. The last spans may take as long as all work under way, `drain`, but
 /// no longer than a second. Call once in a process, inside the runtime.
 pub fn start(
@@ -102,12 +124,6 @@ pub fn start(
     settings: &TelemetrySettings,
     drain: Duration,
 ) -> Result<Telemetry, Error> {
-    let filter = || {
-        EnvFilter::try_new(&settings.log).map_err(|source| Error::Filter {
-            filter: settings.log.clone(),
-            source,
-        })
-    };
     let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let logs = match settings.log_format {
         LogFormat::Text => logs
@@ -125,7 +141,7 @@ pub fn start(
         false => None,
     };
     let records = match &lines {
-        Some(lines) => Some(Records::new(lines).with_filter(filter()?)),
+        Some(lines) => Some(Records::new(lines).with_filter(filter(settings)?)),
         None => None,
     };
     let end_max = END_MAX.min(drain);
@@ -142,7 +158,7 @@ pub fn start(
             )
     });
     tracing_subscriber::registry()
-        .with(logs.with_filter(filter()?))
+        .with(logs.with_filter(filter(settings)?))
         .with(records)
         .with(traces)
         .init();

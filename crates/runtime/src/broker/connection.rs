@@ -75,10 +75,7 @@ pub(super) async fn connect(
     denials: &Denials,
 ) -> Result<Client, Error> {
     let servers = without_passwords(&broker.servers);
-    let addresses = broker.servers.split(',');
-    let addresses = addresses.map(|address| address.trim().parse());
-    let addresses: Result<Vec<ServerAddr>, _> = addresses.collect();
-    let addresses = addresses.map_err(|source| Error::Address {
+    let addresses = broker.addresses().map_err(|source| Error::Address {
         servers: servers.clone(),
         source,
     })?;

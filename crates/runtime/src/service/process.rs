@@ -108,8 +108,12 @@ pub fn main<R: Run>() -> ExitCode {
     }
     let consistent = (settings.broker.check())
         .and(settings.storage.check())
-        .and(settings.work.check());
+        .and(settings.work.check())
+        .and(settings.http.check());
     if let Err(error) = consistent {
+        return fail(EXIT_SETTINGS, &error);
+    }
+    if let Err(error) = telemetry::check(&settings.telemetry) {
         return fail(EXIT_SETTINGS, &error);
     }
     if let Err(error) = R::check(&settings.service) {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use async_nats::ServerAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,10 +62,21 @@ impl Default for BrokerSettings {
 }
 
 impl BrokerSettings {
-    /// Refuses settings that contradict each other, or of which one is missing.
+    /// The addresses of `servers`.
+    pub(crate) fn addresses(&self) -> std::io::Result<Vec<ServerAddr>> {
+        let addresses = self.servers.split(',');
+        addresses.map(|address| address.trim().parse()).collect()
+    }
+
+    /// Refuses addresses that are none, and settings that contradict each other, or of which one is missing.
     pub fn check(&self) -> Result<(), Error> {
         let has_password = self.password.is_some() || self.password_file.is_some();
         let rows = [
+            (
+                "broker.servers",
+                self.addresses().is_err(),
+                "write addresses such as nats://127.0.0.1:4222, separated by commas",
+            ),
             (
                 "broker.password_file",
                 self.password.is_some() && self.password_file.is_some(),

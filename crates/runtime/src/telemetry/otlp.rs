@@ -50,9 +50,7 @@ impl Collector {
         address: &str,
         authorities: Option<&Path>,
     ) -> Result<Self, Error> {
-        let url = Url::parse(address).map_err(|_| Error::Address)?;
-        let plain = url.username().is_empty() && url.password().is_none();
-        let origin = Origin::of(&url).filter(|_| plain).ok_or(Error::Address)?;
+        let origin = origin_of(address)?;
         // The operator wrote it, and a collector is often on the same machine.
         let allowed = Allowed::new(vec![origin], true, ("telemetry.otlp_endpoint", "nothing"));
         let caller = Arc::new(Caller::new(allowed, authorities)?);
@@ -82,6 +80,13 @@ impl Collector {
             _ => {}
         }
     }
+}
+
+/// Where a collector is, by its address.
+pub(super) fn origin_of(address: &str) -> Result<Origin, Error> {
+    let url = Url::parse(address).map_err(|_| Error::Address)?;
+    let plain = url.username().is_empty() && url.password().is_none();
+    Origin::of(&url).filter(|_| plain).ok_or(Error::Address)
 }
 
 async fn send(caller: Arc<Caller>, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
