@@ -90,8 +90,8 @@ fn misshapen(case: &str) -> Vec<(Message, &'static str)> {
     };
     let claim = json!([{ "subject": "s", "attribute": "a", "value": [1] }]);
     vec![
-        (without("payload"), ""),
-        (without("message_id"), ""),
+        (without("payload"), "/payload"),
+        (without("message_id"), "/message_id"),
         (good().with("/message_id", 7), "/message_id"),
         (good().with("/message_id", "x".repeat(129)), "/message_id"),
         (good().with("/timestamp", "yesterday"), "/timestamp"),

@@ -51,7 +51,7 @@ fn bad_values() -> [(&'static str, Value, &'static str); 9] {
         ("participants", json!("alice"), "/participants"),
         ("participants", json!([7]), "/participants/0"),
         ("task", json!("review"), "/task"),
-        ("task", json!({}), "/task"),
+        ("task", json!({}), "/task/type"),
         ("colour", json!("red"), "/colour"),
     ]
 }
@@ -66,10 +66,10 @@ fn bad_parameters() -> Vec<(Value, &'static str)> {
         parameters[field] = value;
         bad.push((parameters, pointer));
     }
-    for field in ["participants", "task"] {
+    for (field, pointer) in [("participants", "/participants"), ("task", "/task")] {
         let mut parameters = good();
         parameters.as_object_mut().expect("an object").remove(field);
-        bad.push((parameters, ""));
+        bad.push((parameters, pointer));
     }
     bad
 }
@@ -291,7 +291,7 @@ async fn a_policy_that_cannot_be_stored_or_shown() {
         (json!({ "name": "house rules", "version": 0 }), "/version"),
         (json!({ "name": "quick", "version": 1 }), "/version"),
         (json!({ "name": "house" }), "/name"),
-        (json!({}), ""),
+        (json!({}), "/name"),
         (json!({ "name": "quick", "colour": "red" }), "/colour"),
     ] {
         refused_by_api(&stage, "policy", &request, pointer).await;

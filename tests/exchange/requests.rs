@@ -101,7 +101,7 @@ fn impossible(ann: &str, bob: &str, gone: &str) -> [(Message, &'static str, &'st
         (
             review(json!({ "files": [] })),
             "INVALID_REQUEST",
-            "/payload/parameters",
+            "/payload/parameters/review_type",
         ),
         (
             review(json!({ "files": [], "review_type": "taste" })),

@@ -183,15 +183,18 @@ fn check_printed(installation: &TestInstallation, id: &str, urgent: &[Value]) {
 fn refuses(installation: &TestInstallation) {
     let with = |when: Value| json!({ "rules": [{ "name": "r", "topic": "t", "event_type": "e", "when": when }] });
     for (rules, expected) in [
-        (with(json!({ "doubled": {} })), "unknown variant `doubled`"),
+        (with(json!({ "doubled": {} })), "\"doubled\" is no word"),
         (
             with(json!({ "beyond_percentile": { "above": 95 } })),
             "/rules/0/when/beyond_percentile/above",
         ),
-        (with(json!({ "moved_by": {} })), "missing field `by`"),
+        (
+            with(json!({ "moved_by": {} })),
+            "/rules/0/when/moved_by/by: The field \"by\" is missing",
+        ),
         (
             json!({ "rules": [], "percentile": 3 }),
-            "unknown field `percentile`",
+            "There is no field \"percentile\"",
         ),
     ] {
         let error = store(installation, &rules).unwrap_err();

@@ -1,6 +1,7 @@
 //! The one envelope of all messages.
 
 mod check;
+mod in_words;
 mod message_type;
 mod rounded;
 mod services;

@@ -56,3 +56,24 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+/// A noun with its article: `an answer`, `a finding`.
+pub fn with_article(noun: &str) -> String {
+    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    };
+    format!("{article} {noun}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_article;
+
+    #[test]
+    fn a_vowel_has_another_article() {
+        let written = ["answer", "finding"].map(with_article);
+        assert_eq!(written, ["an answer", "a finding"]);
+    }
+}

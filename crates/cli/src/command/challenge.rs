@@ -114,9 +114,8 @@ fn malformed(name: &str, fault: &Fault) -> Failure {
         "" => String::new(),
         place => format!(" at {place}"),
     };
-    let advice = "see `concord challenge --help` and proto-schemas/challenge.schema.json";
     Failure::data(format!(
-        "{name} is not a challenge{place}: {} {} {advice}",
+        "{name} is not a challenge{place}: {} {} `concord challenge --help` has an example.",
         fault.message, fault.advice
     ))
 }

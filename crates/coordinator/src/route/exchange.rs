@@ -6,6 +6,7 @@ use concord_domain::aggregates::request::{
 use concord_events::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
 use concord_runtime::delivery::route::digest_of;
 pub use concord_runtime::delivery::route::is_between_agents;
+use concord_wire::fault::with_article;
 use concord_wire::payload::notification::{AnsweredLate, EventData};
 use concord_wire::payload::{Card, ErrorReport, Notification, Request, Response};
 use concord_wire::{Envelope, Fault, MessageType, Recipient, Timestamp, Token};
@@ -98,8 +99,8 @@ pub fn withheld_answer(
     }
     let Some((id, Reply::Answer(heard))) = read_answer(&answer, at)? else {
         return Err(no_answer(format!(
-            "a {} answers no request",
-            answer.message_type
+            "{} answers no request",
+            with_article(answer.message_type.as_str())
         )));
     };
     let message_id = envelope.message_id.clone();

@@ -1,5 +1,6 @@
 //! The messages of a case and of the discussion in its debates.
 
+use concord_wire::fault::with_article;
 use concord_wire::payload::{
     Answer, Conflict, DebateTerms, ErrorReport, OPEN_DEBATE, OpenDebate, Question, SessionBriefing,
     SetAsideReason, TaskAssignment,
@@ -55,7 +56,10 @@ fn set_aside_report(reason: SetAsideReason, what: &str, message_id: &MessageId) 
         ),
         SetAsideReason::Repeated => Fault::invalid(
             "",
-            format!("You had already given a {what}; this one is recorded and not used."),
+            format!(
+                "You had already given {}; this one is recorded and not used.",
+                with_article(what)
+            ),
             "Give one answer to each assignment and each question.",
         ),
     };

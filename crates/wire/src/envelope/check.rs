@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::ENVELOPE_BYTES_MAX;
+use super::in_words::{InWords, in_words};
 use crate::fault::Fault;
 use crate::id::AgentId;
 
@@ -78,15 +79,23 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> Result<T, Fau
             error.into_inner(),
         ),
     };
-    let advice = match error.classify() {
-        serde_json::error::Category::Syntax | serde_json::error::Category::Eof => {
-            "Send one JSON object in UTF-8, nested at most 128 deep."
-        }
-        _ => "See the JSON Schema of this message type in proto-schemas/.",
-    };
+    if error.is_syntax() || error.is_eof() {
+        return Err(Fault::invalid(
+            pointer,
+            format!("It is not what is expected: {error}."),
+            "Send one JSON object in UTF-8, nested at most 128 deep.",
+        ));
+    }
+    let InWords {
+        message,
+        advice,
+        missing,
+    } = in_words(&error);
+    // Whoever has left a field out is told where it belongs.
+    let missing = missing.map_or_else(String::new, |field| key(&field));
     Err(Fault::invalid(
-        pointer,
-        format!("It is not what is expected: {error}."),
+        format!("{pointer}{missing}"),
+        message,
         advice,
     ))
 }
@@ -97,12 +106,16 @@ fn json_pointer(path: &serde_path_to_error::Path) -> String {
     for segment in path.iter() {
         match segment {
             Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-            Segment::Map { key } => {
-                pointer.push('/');
-                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
-            }
-            Segment::Enum { .. } | Segment::Unknown => {}
+            Segment::Map { key: name } => pointer.push_str(&key(name)),
+            // An object with one field, which names which of several forms it has.
+            Segment::Enum { variant } => pointer.push_str(&key(variant)),
+            Segment::Unknown => {}
         }
     }
     pointer
+}
+
+/// A step of a JSON pointer: the field of this name.
+fn key(name: &str) -> String {
+    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }

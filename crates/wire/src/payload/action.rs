@@ -165,7 +165,11 @@ mod tests {
         let many = vec![json!({ "action": "x" }); 101];
         for (action, parameters, pointer) in [
             ("review_code", json!(null), "/p"),
-            ("review_code", json!({ "review_type": "security" }), "/p"),
+            (
+                "review_code",
+                json!({ "review_type": "security" }),
+                "/p/files",
+            ),
             (
                 "review_code",
                 json!({ "files": "a.rs", "review_type": "security" }),

@@ -102,9 +102,8 @@ async fn allowed(broker: &Broker, case: &CaseId) -> Result<Duration, Failure> {
 }
 
 pub(crate) fn malformed(name: &str, fault: &Fault) -> Failure {
-    let advice = "see `concord case open --help` and proto-schemas/open_case.schema.json";
     let fault = Fault {
-        advice: advice.to_owned(),
+        advice: format!("{} `concord case open --help` has an example.", fault.advice),
         ..fault.clone()
     };
     input::malformed(name, "is not a case", &fault)
@@ -155,7 +154,7 @@ mod tests {
                 r#"{"participants": ["a b"], "task": {"type": "t"}}"#,
                 " at /participants/0: ",
             ),
-            (r#"{"participants": ["a"], "task": {}}"#, " at /task: "),
+            (r#"{"participants": ["a"], "task": {}}"#, " at /task/type: "),
             (
                 r#"{"participants": ["a"], "task": {"type": "t"}, "policy": "No Name"}"#,
                 " at /policy: ",

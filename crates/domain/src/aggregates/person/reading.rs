@@ -15,6 +15,7 @@
 //! what a case rests on. Whoever has no role, or is suspended, reads nothing.
 
 use concord_events::Aggregate;
+use concord_wire::fault::with_article;
 use concord_wire::payload::Role;
 use concord_wire::{AgentId, ErrorCode, Fault};
 
@@ -95,7 +96,8 @@ impl Authority {
         Err(refused(
             who,
             format!(
-                "{who} may not read the facts of a {aggregate}: that needs the role {}.",
+                "{who} may not read the facts of {}: that needs the role {}.",
+                with_article(aggregate.as_str()),
                 roles.join(" or ")
             ),
         ))
