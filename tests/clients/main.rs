@@ -8,6 +8,7 @@ mod joining;
 mod large;
 mod life;
 mod memory;
+mod plain;
 mod python;
 mod raw;
 mod rust;

@@ -16,6 +16,9 @@ const INPUT_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes of its beginning where it is larger.
 const EXCERPT_BYTES_MAX: usize = 32 * 1024;
 
+/// Most bytes of the recommendation of a decision.
+const RECOMMENDATION_BYTES_MAX: usize = 1024;
+
 /// Most bytes of the board and the commitments in a briefing that is sent.
 const SHARED_BYTES_MAX: usize = 64 * 1024;
 
@@ -104,9 +107,41 @@ fn so_far(case: &CaseState, participants: usize, awaited: usize) -> String {
         }
         Phase::Detecting => "Findings are closed, and conflicts are looked for.".to_owned(),
         Phase::Deliberating => format!("{open} debates go on, {settled} are settled."),
-        Phase::Decided => "The case has its decision.".to_owned(),
+        Phase::Decided => decided(case),
         Phase::New | Phase::Cancelled => "The case was cancelled.".to_owned(),
     }
+}
+
+/// The decision in words, for whoever was away when it was told.
+fn decided(case: &CaseState) -> String {
+    let mut said = "The case has its decision".to_owned();
+    if let Some(decision) = &case.decision {
+        let outcome = &decision.outcome;
+        let recommendation = outcome.recommendation.as_ref();
+        let parts = [
+            recommendation.map(|one| {
+                let words = truncate::excerpt(one, RECOMMENDATION_BYTES_MAX);
+                format!("recommendation {words}")
+            }),
+            outcome
+                .severity
+                .map(|one| format!("severity {}", one.as_str())),
+            outcome.risk_score.map(|one| format!("risk score {one}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        said.push_str(&format!(" ({})", decision.reason));
+        if !parts.is_empty() {
+            said.push_str(&format!(": {}", parts.join(", ")));
+        }
+        let unfinished = decision.open.len() + decision.provisional.len();
+        if unfinished > 0 {
+            said.push_str(&format!(
+                "; not final yet, {unfinished} of its debates are open or provisional"
+            ));
+        }
+    }
+    said.push('.');
+    said
 }
 
 #[cfg(test)]
@@ -136,6 +171,22 @@ mod tests {
         assert_eq!(given.phase.as_deref(), Some("collecting"));
         assert_eq!(given.awaited, [agent("ben")]);
         assert!(!serde_json::to_string(&given).unwrap().contains("secret"));
+    }
+
+    #[test]
+    fn a_briefing_says_what_was_decided() {
+        let (board, commitments) = (BoardState::default(), CommitmentState::default());
+        let mut story = Story::<CaseMachine>::of("c-1");
+        story.hears(&said("m-1", 0), &open_case(&["ann"], policy()));
+        let found = json!({ "summary": "Seen.", "risk_score": 40, "recommendation": "sign" });
+        let found = received("ann", "m-2", 0.9, found);
+        story.hears(&said("m-2", 1), &CaseInput::Finding(Box::new(found)));
+        let detected = detected(vec![], vec![]);
+        assert_eq!(story.hears(&happened("e", 2), &detected), "decided");
+        let given = briefing(story.state(), &board, &commitments).unwrap();
+        let expected =
+            "The case has its decision (no_conflict): recommendation sign, risk score 40.";
+        assert_eq!(given.so_far, expected);
     }
 
     #[test]
