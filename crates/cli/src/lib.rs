@@ -4,13 +4,11 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 mod command;
 pub mod shared;
 
 /// Reads the command line, runs the verb, and reports a failure on standard error.
 pub fn main() -> ExitCode {
-    let arguments = command::Arguments::parse();
+    let arguments = command::Arguments::read();
     shared::program::run(command::run(arguments))
 }

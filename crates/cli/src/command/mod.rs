@@ -12,6 +12,7 @@ mod ask;
 mod audit;
 mod backup;
 mod board;
+mod caller;
 mod case;
 mod challenge;
 mod check;

@@ -47,7 +47,7 @@ pub(crate) struct OutcomeArgs {
     #[arg(long, value_parser = words)]
     because: String,
     /// The person or agent who reports it.
-    #[arg(long, value_name = "WHO", value_parser = agent_id)]
+    #[arg(id = "by", long = "from", value_name = "WHO", value_parser = agent_id)]
     from: AgentId,
     /// The time at which it became known, RFC 3339 [default: now].
     #[arg(long, value_name = "TIME", value_parser = time)]

@@ -1,16 +1,21 @@
 //! Everything that is stored of one case: its events, and those of its debates.
 
+use std::collections::BTreeSet;
+
 use concord_domain::aggregates::case::{CaseMachine, CaseState, DecisionPackage, package};
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
-use concord_events::{DebateEvent, IncomparableEstimates, NameMatch, ReceivedAnswer, StoredEvent};
+use concord_events::subject::SystemSubject;
+use concord_events::{
+    Aggregate, DebateEvent, IncomparableEstimates, NameMatch, ReceivedAnswer, StoredEvent,
+};
 use concord_runtime::Broker;
 use concord_wire::payload::{Conflict, ConflictOutcome, Level, RoundRecord};
 use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
 
-use crate::shared::event_source::EventSource;
+use crate::shared::event_source::{EventQuery, EventSource};
 use crate::shared::failure::Failure;
 
 /// A case with its debates, as `concord case show --json` prints it.
@@ -80,6 +85,27 @@ pub(crate) async fn state(broker: &Broker, case: &CaseId) -> Result<Option<CaseS
 /// The state of a case; a failure that names it where it was never opened.
 pub(crate) async fn existing(broker: &Broker, case: &CaseId) -> Result<CaseState, Failure> {
     state(broker, case).await?.ok_or_else(|| unknown(case))
+}
+
+/// The ids of the cases, the oldest first. The subjects of their first events name them, so no body is read.
+pub(crate) async fn opened(broker: &Broker) -> Result<Vec<CaseId>, Failure> {
+    let query = EventQuery::of_kind(Aggregate::Case).named(&["opened"]);
+    let (mut ids, mut seen) = (Vec::new(), BTreeSet::new());
+    let source = EventSource::new(broker).await?;
+    source
+        .for_each(&query.without_bodies(), "reading cases", |stored| {
+            if let Ok(SystemSubject::Event { id, .. }) = broker.subjects().parse(&stored.subject) {
+                // A message that no service wrote may name a case a second time, or one that does not exist.
+                ids.extend(
+                    CaseId::new(id.as_str())
+                        .ok()
+                        .filter(|id| seen.insert(id.clone())),
+                );
+            }
+            Ok(())
+        })
+        .await?;
+    Ok(ids)
 }
 
 /// The conflicts of a case that are debated, as soon as they are known.

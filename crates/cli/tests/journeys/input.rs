@@ -65,7 +65,7 @@ async fn a_wrong_command_line_is_code_2() {
         &[
             "debate", "extend", "d-1", "--by", "eva", "--why", "so", "--hours", "-1",
         ],
-        &["gate", "list"],
+        &["gate", "list", "c.1"],
         &["gate", "review", "c-1", "--gate", "g", "--by", "eva"],
         &["decisions", "show", "c"],
         &["decisions", "export", "--format", "xml"],

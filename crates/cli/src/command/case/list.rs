@@ -1,12 +1,7 @@
 //! `concord case list`: the cases, the newest first.
 
-use std::collections::BTreeSet;
-
 use clap::Args;
 use concord_domain::aggregates::case::{CaseState, Phase};
-use concord_events::Aggregate;
-use concord_events::subject::SystemSubject;
-use concord_runtime::Broker;
 use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
 
@@ -14,7 +9,6 @@ use crate::command::case::show;
 use crate::shared::args::JsonArg;
 use crate::shared::case_file;
 use crate::shared::connection::ConnectionArgs;
-use crate::shared::event_source::{EventQuery, EventSource};
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, FAINT, NAMED, Table, ago, one_line, styled};
 
@@ -71,7 +65,7 @@ impl Row {
 
 pub(crate) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let mut ids = opened(&broker).await?;
+    let mut ids = case_file::opened(&broker).await?;
     ids.reverse();
     let all = ids.len();
     ids.truncate(if args.limit == 0 { all } else { args.limit });
@@ -98,27 +92,6 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
     }
     output::print(&text)?;
     Ok(0)
-}
-
-/// The ids of the cases, the oldest first. The subjects of their first events name them, so no body is read.
-async fn opened(broker: &Broker) -> Result<Vec<CaseId>, Failure> {
-    let query = EventQuery::of_kind(Aggregate::Case).named(&["opened"]);
-    let (mut ids, mut seen) = (Vec::new(), BTreeSet::new());
-    let source = EventSource::new(broker).await?;
-    source
-        .for_each(&query.without_bodies(), "reading cases", |stored| {
-            if let Ok(SystemSubject::Event { id, .. }) = broker.subjects().parse(&stored.subject) {
-                // A message that no service wrote may name a case a second time, or one that does not exist.
-                ids.extend(
-                    CaseId::new(id.as_str())
-                        .ok()
-                        .filter(|id| seen.insert(id.clone())),
-                );
-            }
-            Ok(())
-        })
-        .await?;
-    Ok(ids)
 }
 
 fn table(rows: &[Row]) -> Table<7> {

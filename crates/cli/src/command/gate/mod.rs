@@ -15,13 +15,14 @@ use crate::shared::failure::Failure;
 mod list;
 mod review;
 mod show;
+mod waiting;
 
 /// The verbs of `concord gate`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GateVerb {
-    /// List the gates of a case: passed and ahead.
-    #[command(after_help = "Example: concord gate list c-42")]
-    List(GateArgs),
+    /// List the cases that wait at a gate; with a case, its gates: passed and ahead.
+    #[command(after_help = "Examples:\n  concord gate list\n  concord gate list c-42")]
+    List(ListArgs),
     /// Show what requires review at the gate ahead.
     #[command(after_help = "Examples:\n  concord gate show c-42\n  concord gate show c-42 --json")]
     Show(GateArgs),
@@ -29,7 +30,17 @@ pub(crate) enum GateVerb {
     Review(Box<review::ReviewArgs>),
 }
 
-/// Arguments of `concord gate list` and `concord gate show`.
+/// Arguments of `concord gate list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// The case; every case that has something to review, or only waits to pass its gate, when left out.
+    #[arg(value_parser = case_id)]
+    case: Option<CaseId>,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// Arguments of `concord gate show`.
 #[derive(Debug, Args)]
 pub(crate) struct GateArgs {
     /// The case.
@@ -41,7 +52,15 @@ pub(crate) struct GateArgs {
 
 pub(crate) async fn run(connection: &ConnectionArgs, verb: GateVerb) -> Result<u8, Failure> {
     match verb {
-        GateVerb::List(GateArgs { case, json }) => {
+        GateVerb::List(ListArgs { case: None, json }) => {
+            let waiting = waiting::read(&connection.connect().await?).await?;
+            json.print(&waiting, |waiting| waiting::text(waiting))?;
+            Ok(0)
+        }
+        GateVerb::List(ListArgs {
+            case: Some(case),
+            json,
+        }) => {
             let (state, events) = load(&connection.connect().await?, &case).await?;
             json.print(&list::shown(&case, &state, &events), list::text)?;
             Ok(0)

@@ -38,6 +38,22 @@ async fn provisional(stage: &Stage, debate: &str) {
     ] {
         assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
     }
+    // Without a case every case that waits is listed.
+    let waiting = stage.json("gate list").await;
+    assert_eq!(waiting.as_array().map(Vec::len), Some(1), "{waiting:#}");
+    assert_eq!(
+        (
+            &waiting[0]["case_id"],
+            &waiting[0]["gate"],
+            &waiting[0]["requires_review"]
+        ),
+        (&json!("c-1"), &json!("valuation"), &json!(1))
+    );
+    let text = stage.good("gate list").await;
+    assert!(
+        text.contains("1 provisional decision requires review"),
+        "{text}"
+    );
     stage.refused(&review("--pass"), "require review").await;
     stage.refused(&review("--confirm d-none"), "d-none").await;
 }
@@ -65,6 +81,8 @@ async fn passed(stage: &Stage) {
         (&json!("passed"), &json!(0))
     );
     assert_eq!(gates["gates"][0]["passed"]["by"], "gail");
+    let text = stage.good("gate list").await;
+    assert_eq!(text, "No case waits at a gate.\n");
     stage.refused(&review("--pass"), "no gate").await;
 }
 

@@ -1,0 +1,81 @@
+//! `concord gate list` without a case: the cases that wait at a gate for a reviewer.
+
+use concord_domain::aggregates::case::{CaseState, Phase};
+use concord_runtime::Broker;
+use concord_wire::{CaseId, Timestamp};
+use serde::Serialize;
+
+use super::requires_review;
+use crate::shared::case_file;
+use crate::shared::failure::Failure;
+use crate::shared::output::{Cell, DOUBTFUL, NAMED, Table, ago, one_line};
+
+/// A case that waits at a gate.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    case_id: CaseId,
+    /// The gate ahead.
+    gate: String,
+    /// Provisional decisions that require review there; with none the case only waits to pass.
+    requires_review: usize,
+    /// When the case was decided; none while debates of it go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_at: Option<Timestamp>,
+    title: String,
+}
+
+impl Row {
+    /// None for a case of which nothing waits for a reviewer now.
+    fn new(case_id: CaseId, state: &CaseState) -> Option<Self> {
+        let gate = state.gate().filter(|_| state.phase != Phase::Cancelled)?;
+        let requires_review = state.unreviewed().count();
+        let waits = requires_review > 0 || state.phase == Phase::Decided;
+        let title = state
+            .opened
+            .as_ref()
+            .map(|opened| opened.task.title.clone());
+        waits.then(|| Self {
+            case_id,
+            gate: gate.to_owned(),
+            requires_review,
+            decided_at: state.decided_at,
+            title: title.unwrap_or_default(),
+        })
+    }
+}
+
+/// The cases that wait at a gate, the oldest first: those with something to review, then those that only wait to pass.
+pub(super) async fn read(broker: &Broker) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for id in case_file::opened(broker).await? {
+        let state = case_file::state(broker, &id).await?;
+        rows.extend(state.and_then(|state| Row::new(id, &state)));
+    }
+    // The sort is stable, so each of the two groups stays in the order in which its cases were opened.
+    rows.sort_by_key(|row| row.requires_review == 0);
+    Ok(rows)
+}
+
+pub(super) fn text(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "No case waits at a gate.\n".to_owned();
+    }
+    let mut table = Table::new(["CASE", "GATE", "DECIDED", "", "TITLE"]);
+    for row in rows {
+        let waits = match row.requires_review {
+            0 => "waits to pass".to_owned(),
+            number => requires_review(number),
+        };
+        let decided = row
+            .decided_at
+            .map_or_else(|| "not yet".to_owned(), |at| format!("{} ago", ago(at)));
+        table.row([
+            Cell::text(&row.case_id).with(NAMED),
+            Cell::text(&row.gate),
+            Cell::text(decided),
+            Cell::text(waits).with(DOUBTFUL),
+            Cell::text(one_line(&row.title, 50)),
+        ]);
+    }
+    table.to_string()
+}
