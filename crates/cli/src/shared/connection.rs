@@ -8,7 +8,7 @@ use clap::Args;
 use concord_runtime::Broker;
 use concord_runtime::broker::Denials;
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::service::settings::{self, Settings, Sources};
+use concord_runtime::service::settings::{self, BrokerSettings, Settings, Sources};
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
 use concord_wire::{AgentId, Token};
@@ -42,6 +42,9 @@ pub struct ConnectionArgs {
     /// File with NATS credentials.
     #[arg(long, global = true, value_name = "FILE", env = "CONCORD_CREDENTIALS")]
     pub credentials: Option<PathBuf>,
+    /// The files of a connection under TLS.
+    #[command(flatten)]
+    pub tls: TlsArgs,
     /// Who you are: services are asked under this name, and check its roles [default: an operator of the installation].
     #[arg(long = "as", global = true, value_name = "NAME", env = "CONCORD_AS", value_parser = agent_id)]
     pub caller: Option<AgentId>,
@@ -57,6 +60,47 @@ pub struct ConnectionArgs {
     pub denials: Denials,
 }
 
+/// The files with which the connection is made under TLS.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TlsArgs {
+    /// File with the certificate (PEM) of the authority that has signed the broker's, where the system does not know it.
+    #[arg(long, global = true, value_name = "FILE", env = "CONCORD_TLS_CA")]
+    pub tls_ca: Option<PathBuf>,
+    /// File with the certificate (PEM) that a broker which verifies its clients is shown; needs --tls-key.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "CONCORD_TLS_CERTIFICATE"
+    )]
+    pub tls_certificate: Option<PathBuf>,
+    /// File with the key of --tls-certificate (PEM).
+    #[arg(long, global = true, value_name = "FILE", env = "CONCORD_TLS_KEY")]
+    pub tls_key: Option<PathBuf>,
+}
+
+impl TlsArgs {
+    fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.tls_ca, &self.tls_certificate, &self.tls_key]
+            .into_iter()
+            .flatten()
+    }
+
+    fn apply(&self, broker: &mut BrokerSettings) {
+        for (given, setting) in [
+            (&self.tls_ca, &mut broker.tls_ca),
+            (&self.tls_certificate, &mut broker.tls_certificate),
+            (&self.tls_key, &mut broker.tls_key),
+        ] {
+            if given.is_some() {
+                setting.clone_from(given);
+            }
+        }
+        // Whoever names files for TLS does not want to be talked out of it.
+        broker.tls_required |= self.files().next().is_some();
+    }
+}
+
 impl ConnectionArgs {
     /// Reads the settings from file, environment and flags. The section of a service is not read.
     pub fn settings(&self) -> Result<Settings<serde_json::Value>, Failure> {
@@ -68,6 +112,7 @@ impl ConnectionArgs {
             .config
             .iter()
             .chain(&self.credentials)
+            .chain(self.tls.files())
             .find(|path| !path.is_file())
         {
             return Err(Failure::usage(format!(
@@ -78,6 +123,7 @@ impl ConnectionArgs {
         let mut settings: Settings<serde_json::Value> =
             settings::read(&Sources::of_process(self.config.clone(), Vec::new()))
                 .map_err(|error| Failure::settings(ErrorChain(&error).to_string()))?;
+        self.tls.apply(&mut settings.broker);
         let checked = settings.broker.check();
         checked.map_err(|error| Failure::settings(ErrorChain(&error).to_string()))?;
         if let Some(server) = &self.server {

@@ -128,6 +128,13 @@ impl std::fmt::Display for Failure {
 impl From<broker::Error> for Failure {
     fn from(error: broker::Error) -> Self {
         let message = ErrorChain(&error).to_string();
+        if let (broker::Error::Connect { servers, .. }, Some(missing)) =
+            (&error, missing_for_tls(&message))
+        {
+            return Self::unavailable(format!(
+                "no connection to NATS at {servers} under TLS: {missing}, or settings that name it with --config"
+            ));
+        }
         match error {
             broker::Error::Connect { servers, source }
                 if source.kind() == ConnectErrorKind::AuthorizationViolation =>
@@ -148,6 +155,21 @@ impl From<broker::Error> for Failure {
             | broker::Error::Address { .. } => Self::usage(message),
         }
     }
+}
+
+/// What whoever connects has not named, where one side does not believe the other's certificate. The libraries below say it in words
+/// alone.
+fn missing_for_tls(message: &str) -> Option<&'static str> {
+    let said = |words: &[&str]| words.iter().any(|one| message.contains(one));
+    if said(&["UnknownIssuer"]) {
+        return Some(
+            "the system does not know the authority of the broker's certificate; name its certificate with --tls-ca FILE",
+        );
+    }
+    let asks = said(&["CertificateRequired", "BadCertificate", "UnknownCA"]);
+    asks.then_some(
+        "the broker asks for a certificate that it believes; name yours with --tls-certificate FILE and --tls-key FILE",
+    )
 }
 
 impl From<broker::Unavailable> for Failure {

@@ -120,13 +120,7 @@ async fn a_secure_installation_lets_in_who_has_credentials() {
         run(&["doctor", "--server", text("server")])
             .await
             .refused(69);
-        let settings = std::fs::read_to_string(text("config")).unwrap();
-        let plain = data.join("plain.toml");
-        let without = settings.lines().filter(|line| !line.starts_with("tls_"));
-        std::fs::write(&plain, without.collect::<Vec<_>>().join("\n")).unwrap();
-        run(&["doctor", "--config", plain.to_str().unwrap()])
-            .await
-            .refused(69);
+        check_by_flags(&ready).await;
         let listed = run(&["credentials", "list", text("credentials"), "--json"]).await;
         let listed: Value = serde_json::from_str(&listed.good()).unwrap();
         assert_eq!(listed.as_array().map(Vec::len), Some(6), "{listed:#}");
@@ -136,6 +130,27 @@ async fn a_secure_installation_lets_in_who_has_credentials() {
             .expect("it ends")
             .unwrap();
     }
+}
+
+/// Who names every file by a flag is let in, and whoever names too little is told what is missing.
+async fn check_by_flags(ready: &Value) {
+    let credentials = std::path::Path::new(ready["credentials"].as_str().unwrap());
+    let credentials = credentials.join("creds/CONCORD/operator-local.creds");
+    let tls = |key: &str| ready["tls"][key].as_str().unwrap();
+    let mut arguments = vec!["doctor", "--server", ready["server"].as_str().unwrap()];
+    arguments.extend(["--credentials", credentials.to_str().unwrap()]);
+    let error = run(&arguments).await.refused(69);
+    assert!(error.contains("--tls-ca FILE"), "{error}");
+    arguments.extend(["--tls-ca", tls("ca")]);
+    let error = run(&arguments).await.refused(69);
+    assert!(error.contains("--tls-certificate FILE"), "{error}");
+    arguments.extend([
+        "--tls-certificate",
+        tls("certificate"),
+        "--tls-key",
+        tls("key"),
+    ]);
+    run(&arguments).await.good();
 }
 
 /// A service that is killed is started again.
