@@ -49,6 +49,9 @@ impl Stage {
         );
         let other = ["operator:ops", "--tenant", "ACME", "--format", "secret"];
         let secret = credentials("issue", folder.path(), &other);
+        let shown = ["operator:ops", "--tenant", "ACME", "--format", "secret"];
+        assert_eq!(credentials("show", folder.path(), &shown), secret);
+        Self::check_is_issued_once(folder.path(), &other);
         let secret: Value = serde_json::from_str(&secret).expect("JSON");
         let secret = &secret["items"][0];
         assert_eq!(secret["metadata"]["name"], "concord-operator-ops");
@@ -73,6 +76,13 @@ impl Stage {
             folder,
             installation,
         }
+    }
+
+    /// What counts already is not issued again, and nothing is printed that kubectl would take.
+    fn check_is_issued_once(folder: &Path, arguments: &[&str]) {
+        let folder = folder.to_str().expect("a path");
+        let output = concord(&[&["credentials", "issue", folder], arguments].concat());
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
     }
 
     fn path(folder: &Path, tenant: &str, key: &str) -> PathBuf {

@@ -14,6 +14,9 @@ async fn wrong_credentials_are_code_2() {
         &["credentials", "issue", directory, "agent:coordinator"],
         &["credentials", "list", directory, "--expiring", "soon"],
         &["credentials", "revoke", directory, "agent:eva"],
+        &["credentials", "show", directory, "agent:eva"],
+        &["case", "list", "--tls-ca", "no-such-file.pem"],
+        &["case", "list", "--tls-certificate", "Cargo.toml"],
     ] {
         run(arguments).await.refused(2);
     }

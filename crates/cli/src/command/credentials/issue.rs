@@ -1,5 +1,7 @@
 //! `concord credentials issue`.
 
+use std::path::Path;
+
 use clap::Args;
 use concord_credentials::{Directory, Holder, Issue};
 use concord_events::topology::Layout;
@@ -83,6 +85,18 @@ pub(super) struct Made {
     inbox_prefix: Option<String>,
 }
 
+impl Made {
+    pub(super) fn new(holder: &Holder, file: &Path, expires_at: Option<i64>) -> Self {
+        let in_millis = |at: i64| Timestamp::from_unix_millis(at.saturating_mul(1_000));
+        Self {
+            holder: holder.clone(),
+            file: file.display().to_string(),
+            expires_at: expires_at.map(in_millis),
+            inbox_prefix: inbox_prefix_of(holder),
+        }
+    }
+}
+
 pub(super) fn run(connection: &ConnectionArgs, args: &IssueArgs) -> Result<u8, Failure> {
     let mut directory = args.directory.open()?;
     let tenant = args.tenant.of(&directory)?;
@@ -98,8 +112,10 @@ pub(super) fn run(connection: &ConnectionArgs, args: &IssueArgs) -> Result<u8, F
         match issue(connection, &mut directory, whom, args.expires, args.force) {
             Ok(made) => all.push(made),
             Err(error) => {
-                // What was issued before counts, so it is said.
-                show(args.json, &args.format, &all)?;
+                // What was issued before counts, so it is said. A list of nothing is no use to kubectl.
+                if !all.is_empty() {
+                    show(args.json, &args.format, &all)?;
+                }
                 return Err(error);
             }
         }
@@ -128,13 +144,7 @@ pub(super) fn issue(
         beside,
     };
     let file = directory.issue(&issue, now)?;
-    let in_millis = |at: i64| Timestamp::from_unix_millis(at.saturating_mul(1_000));
-    Ok(Made {
-        holder: holder.clone(),
-        file: file.display().to_string(),
-        expires_at: issue.expires_at.map(in_millis),
-        inbox_prefix: inbox_prefix_of(holder),
-    })
+    Ok(Made::new(holder, &file, issue.expires_at))
 }
 
 /// Prints what was issued.

@@ -18,6 +18,7 @@ mod push;
 mod revoke;
 mod rotate;
 mod secret;
+mod show;
 
 /// The tenant of an installation that has one.
 const TENANT: &str = "CONCORD";
@@ -31,6 +32,8 @@ pub(crate) enum CredentialsVerb {
     Tenant(TenantArgs),
     /// Issue credentials to services, agents, people and operators.
     Issue(issue::IssueArgs),
+    /// Show where issued credentials are, or print them as Secrets of Kubernetes.
+    Show(show::ShowArgs),
     /// List what was issued, to whom, and until when it counts.
     List(list::ListArgs),
     /// Replace credentials by new ones, and revoke the old.
@@ -131,6 +134,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: CredentialsVerb) -> R
         CredentialsVerb::Init(args) => init(&args),
         CredentialsVerb::Tenant(args) => tenant(&args),
         CredentialsVerb::Issue(args) => issue::run(connection, &args),
+        CredentialsVerb::Show(args) => show::run(&args),
         CredentialsVerb::List(args) => list::run(&args),
         CredentialsVerb::Rotate(args) => rotate::run(connection, &args).await,
         CredentialsVerb::Revoke(args) => revoke::run(connection, &args).await,
