@@ -79,6 +79,7 @@ async fn a_wrong_command_line_is_code_2() {
         &["up", "--replicas", "coordinater=2"],
         &["up", "--adapter-config", "no-such-file.toml", "--port", "0"],
         &["up", "--server", "nats://127.0.0.1:1"],
+        &["backup", "no-such-directory", "--keep", "2"],
         &["case", "list", "--prefix", "a.b"],
         &["case", "list", "--credentials", "no-such-file.creds"],
         &["case", "list", "--config", "no-such-file.toml"],

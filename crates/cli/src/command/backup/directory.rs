@@ -74,10 +74,15 @@ pub(super) fn prepare(directory: &Path) -> Result<(), Failure> {
     match entries.next() {
         None => Ok(()),
         Some(_) => Err(Failure::usage(format!(
-            "{} is not empty; name a directory that does not exist yet",
+            "{} is not empty; name a directory that does not exist yet, or say --dated to have one made in it",
             directory.display()
         ))),
     }
+}
+
+/// Whether there is a backup that was made to its end.
+pub(super) fn is_complete(directory: &Path) -> bool {
+    directory.join(MANIFEST).is_file()
 }
 
 /// Where the copy of a stream is.

@@ -6,13 +6,15 @@
 //! done with meanwhile is given again, and its event is recognised. Events come last but for the archive, which is written before an event
 //! says so.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use concord_events::topology::{Layout, StreamKind};
 use concord_runtime::Broker;
+use concord_runtime::clock;
 use concord_runtime::service::shutdown;
+use serde::Serialize;
 
 use crate::command::audit;
 use crate::shared::args::JsonArg;
@@ -20,6 +22,7 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, NAMED, Table, styled};
 
+mod dated;
 mod directory;
 mod pause;
 mod request;
@@ -35,13 +38,20 @@ use directory::{Manifest, StreamCopy};
 #[command(after_help = "\
 Examples:
   concord backup /backups/2026-11-25
+  concord backup /backups --dated --keep 14
   concord restore /backups/2026-11-25 --server nats://new-broker:4222
 
 While the copy is made the services are given nothing new: what is said meanwhile is stored, and done afterwards. When the command is
 killed, they go on after --pause-max.")]
 pub(crate) struct BackupArgs {
-    /// A directory that does not exist, or is empty.
+    /// A directory that does not exist, or is empty; with --dated one that holds backups.
     directory: PathBuf,
+    /// Make the backup in a new directory of DIRECTORY that is named for the time in UTC, such as 20261125T030000Z.
+    #[arg(long)]
+    dated: bool,
+    /// Remove older dated backups of DIRECTORY when this one is complete, so that so many are left.
+    #[arg(long, value_name = "NUMBER", requires = "dated", value_parser = clap::value_parser!(u16).range(1..))]
+    keep: Option<u16>,
     /// How long to wait until nothing is being worked on, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     wait: u64,
@@ -70,7 +80,11 @@ fn streams(layout: &Layout) -> Vec<String> {
 
 pub(crate) async fn run(connection: &ConnectionArgs, args: &BackupArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    directory::prepare(&args.directory)?;
+    let target = match args.dated {
+        true => args.directory.join(dated::name(clock::now())),
+        false => args.directory.clone(),
+    };
+    directory::prepare(&target)?;
     // Asked before anything is paused, so that whatever is paused goes on.
     let asked = shutdown::on_signal()
         .map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))?;
@@ -79,7 +93,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &BackupArgs) -> Resul
         denied = connection.denied() => return Err(denied),
     };
     let copied = tokio::select! {
-        copied = copy(&broker, &paused, args) => copied,
+        copied = copy(&broker, &paused, &target, Duration::from_secs(args.wait)) => copied,
         denied = connection.denied() => Err(denied),
         () = asked.cancelled() => Err(Failure::failed("interrupted; the copy is not complete, and the services go on")),
     };
@@ -87,36 +101,62 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &BackupArgs) -> Resul
     let resumed = paused.end().await;
     let manifest = copied?;
     resumed?;
-    args.json.print(&manifest, text)?;
+    let removed = match args.keep {
+        Some(keep) => dated::remove_older(&args.directory, usize::from(keep))?,
+        None => Vec::new(),
+    };
+    let made = Made {
+        manifest,
+        directory: target,
+        removed,
+    };
+    args.json.print(&made, text)?;
     Ok(0)
 }
 
 async fn copy(
     broker: &Broker,
     paused: &pause::Paused<'_>,
-    args: &BackupArgs,
+    target: &Path,
+    wait: Duration,
 ) -> Result<Manifest, Failure> {
     paused.renew().await?;
     // Everything up to this head is in the copy.
     let head = audit::latest_head(broker).await?;
     if let Some(head) = &head {
-        directory::write_head(&args.directory, head)?;
+        directory::write_head(target, head)?;
     }
-    paused.quiet(Duration::from_secs(args.wait)).await?;
+    paused.quiet(wait).await?;
     let mut copies: Vec<StreamCopy> = Vec::new();
     for name in streams(&broker.layout) {
         paused.renew().await?;
         output::complain(&format!("copying {name}"));
-        if let Some(copy) = snapshot::copy(broker, &name, &args.directory).await? {
+        if let Some(copy) = snapshot::copy(broker, &name, target).await? {
             copies.push(copy);
         }
     }
     let manifest = Manifest::new(broker, copies, head.is_some());
-    directory::write_manifest(&args.directory, &manifest)?;
+    directory::write_manifest(target, &manifest)?;
     Ok(manifest)
 }
 
-fn text(manifest: &Manifest) -> String {
+/// A backup as it is printed.
+#[derive(Debug, Serialize)]
+struct Made {
+    #[serde(flatten)]
+    manifest: Manifest,
+    directory: PathBuf,
+    /// Older backups that were removed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<PathBuf>,
+}
+
+fn text(made: &Made) -> String {
+    let Made {
+        manifest,
+        directory,
+        removed,
+    } = made;
     let mut table = Table::new(["STREAM", "MESSAGES", "LAST SEQUENCE", "BYTES OF THE COPY"]);
     for copy in &manifest.streams {
         table.row([
@@ -126,9 +166,14 @@ fn text(manifest: &Manifest) -> String {
             Cell::number(copy.bytes),
         ]);
     }
+    let removed = removed.iter();
+    let removed: String = removed
+        .map(|old| format!("{} is removed.\n", old.display()))
+        .collect();
     format!(
-        "{}Everything that {} keeps in the broker is copied. What services read from files, and an archive in a folder, is not.\n",
-        table,
-        styled(NAMED, &manifest.installation)
+        "{table}Everything that {} keeps in the broker is copied to {}. What services read from files, and an archive in a folder, is \
+         not.\n{removed}",
+        styled(NAMED, &manifest.installation),
+        directory.display()
     )
 }
