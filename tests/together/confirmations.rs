@@ -68,7 +68,7 @@ async fn a_finding_is_confirmed_and_a_contradiction_in_memory_is_a_conflict() {
     let stranger = confirms(&case, "mallory", &finding, 0.9);
     refused(client, &stranger, "UNAUTHORIZED", "/from_agent").await;
     let nothing = confirms(&case, "cyd", &finding, 0.9).with("/payload", json!({}));
-    refused(client, &nothing, "INVALID_REQUEST", "/payload").await;
+    refused(client, &nothing, "INVALID_REQUEST", "/payload/confirms").await;
     let sure = confirms(&case, "cyd", &finding, 1.5);
     refused(client, &sure, "INVALID_REQUEST", "/metadata/confidence").await;
     by_the_library(&installation, &case, &finding).await;

@@ -8,7 +8,7 @@ use concord_runtime::Broker;
 use concord_wire::subject::Service;
 
 use super::agents;
-use concord_cli::shared::connection::{ConnectionArgs};
+use concord_cli::shared::connection::ConnectionArgs;
 use concord_cli::shared::failure::Failure;
 
 /// How long the compliance checker may take to end.

@@ -103,7 +103,10 @@ async fn allowed(broker: &Broker, case: &CaseId) -> Result<Duration, Failure> {
 
 pub(crate) fn malformed(name: &str, fault: &Fault) -> Failure {
     let fault = Fault {
-        advice: format!("{} `concord case open --help` has an example.", fault.advice),
+        advice: format!(
+            "{} `concord case open --help` has an example.",
+            fault.advice
+        ),
         ..fault.clone()
     };
     input::malformed(name, "is not a case", &fault)
