@@ -71,11 +71,18 @@ pub struct TlsArgs {
         long,
         global = true,
         value_name = "FILE",
-        env = "CONCORD_TLS_CERTIFICATE"
+        env = "CONCORD_TLS_CERTIFICATE",
+        requires = "tls_key"
     )]
     pub tls_certificate: Option<PathBuf>,
     /// File with the key of --tls-certificate (PEM).
-    #[arg(long, global = true, value_name = "FILE", env = "CONCORD_TLS_KEY")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "CONCORD_TLS_KEY",
+        requires = "tls_certificate"
+    )]
     pub tls_key: Option<PathBuf>,
 }
 
