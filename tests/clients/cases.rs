@@ -1,11 +1,13 @@
 //! The agents of the READMEs decide a case.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use concord_agent::payload::{Answer, Finding};
 use concord_agent::{Agent, CaseId, MessageType};
-use concord_testkit::{TestInstallation, unique};
+use concord_testkit::{TestInstallation, check_unlike, unique};
 use concord_wire::subject::Service;
+use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
 use crate::python::Program;
@@ -77,6 +79,10 @@ async fn the_agents_of_the_readmes_decide_a_case() {
     let installation = TestInstallation::start_without_adapter().await;
     installation.free_openers().await;
     let url = installation.server_url();
+    let heard = installation
+        .client()
+        .subscribe("concord.v1.msg.*.*.coordinator.>");
+    let mut heard = heard.await.expect("a subscription");
     let compliance = start_python_agent(url).await;
     let risk = connect_rust_agent(url).await;
     let opener = Agent::builder("opener")
@@ -91,6 +97,15 @@ async fn the_agents_of_the_readmes_decide_a_case() {
         (&json!("settled"), &json!(72.0)),
         "{decision:#}"
     );
+    let mut inboxes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    while let Some(Some(said)) = heard.next().now_or_never() {
+        let from = said.subject.split('.').nth(4).unwrap_or_default();
+        let of_sender = inboxes.entry(from.to_owned()).or_default();
+        of_sender.extend(said.reply.map(|reply| reply.to_string()));
+    }
+    for agent in ["compliance_checker", "risk_assessor"] {
+        check_unlike(&inboxes[agent]);
+    }
     // A request that cannot be granted is an error of the call.
     let coordinator = Service::Coordinator.agent_id();
     let nobody = json!({ "participants": [] });

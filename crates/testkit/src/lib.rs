@@ -35,7 +35,7 @@ pub use free_port::free_address;
 pub use hosted::{with_adapter_settings, with_hosted_agent};
 pub use http::{http_get, http_post};
 pub use installation::TestInstallation;
-pub use message::{Message, unique};
+pub use message::{Message, check_unlike, unique};
 pub use mutants::{Mutant, Mutants};
 pub use programs::{binaries, concord, nats_server, programs_of, python_tools};
 pub use random::Random;

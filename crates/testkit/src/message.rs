@@ -133,3 +133,18 @@ impl Message {
         stored.expect("the message is stored").sequence
     }
 }
+
+/// Checks that nobody can tell from these subjects, on which one process was answered, the next one: their last tokens have less than
+/// half in common.
+///
+/// # Panics
+/// When they are alike, or too few.
+pub fn check_unlike(replies: &[String]) {
+    assert!(replies.len() > 1, "{replies:?}");
+    let token = |reply: &String| reply.rsplit('.').next().unwrap_or_default().to_owned();
+    let tokens: Vec<String> = replies.iter().map(token).collect();
+    for (one, other) in tokens.iter().zip(tokens.iter().skip(1)) {
+        let same = one.bytes().zip(other.bytes()).filter(|(a, b)| a == b);
+        assert!(same.count() < one.len() / 2, "{one} {other}");
+    }
+}

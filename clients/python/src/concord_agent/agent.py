@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import secrets
 from typing import Any
 
 import nats
@@ -19,6 +20,13 @@ from .inbox import Inbox
 from .waiting import REQUEST_TIMEOUT
 
 log = logging.getLogger("concord_agent")
+
+
+class _RandomIds:
+    """The ids of inboxes and requests. Those of nats-py are counted up: whoever has seen one could answer the next request in a service's place."""
+
+    def next(self) -> bytearray:
+        return bytearray(secrets.token_hex(11).encode())
 
 
 class Agent(GroupMember, CaseMember, Hearer):
@@ -72,6 +80,8 @@ class Agent(GroupMember, CaseMember, Hearer):
         # Answers come where the broker's permissions let this agent listen, and nobody else.
         options.setdefault("inbox_prefix", f"_INBOX.{self.agent_id}".encode())
         self._client = await nats.connect(servers, **options)
+        # Before the first inbox has its name.
+        self._client._nuid = _RandomIds()  # type: ignore[assignment]
         kept = (self._durable, self._registered_inbox)
         self._inbox = Inbox(self._client, self._prefix, self.agent_id, *kept, self._heard, self._heard_ahead)
         try:
