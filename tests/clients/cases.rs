@@ -79,9 +79,7 @@ async fn the_agents_of_the_readmes_decide_a_case() {
     let installation = TestInstallation::start_without_adapter().await;
     installation.free_openers().await;
     let url = installation.server_url();
-    let heard = installation
-        .client()
-        .subscribe("concord.v1.msg.*.*.coordinator.>");
+    let heard = installation.client().subscribe("concord.v1.msg.>");
     let mut heard = heard.await.expect("a subscription");
     let compliance = start_python_agent(url).await;
     let risk = connect_rust_agent(url).await;

@@ -213,7 +213,11 @@ mod tests {
         assert_eq!(received.put.confidence, Some(0.7));
         for (case, parameters, pointer) in [
             ("_", good, "/case_id"),
-            ("c-1", json!({ "name": "plan", "value": 1 }), PARAMETERS),
+            (
+                "c-1",
+                json!({ "name": "plan", "value": 1 }),
+                "/payload/parameters/based_on",
+            ),
             (
                 "c-1",
                 json!({ "name": "plan", "based_on": 0, "value": "v".repeat(1 << 17) }),
@@ -239,7 +243,11 @@ mod tests {
         assert_eq!(received.analysis.confidence, Some(0.7));
         for (case, parameters, pointer) in [
             ("_", good, "/case_id"),
-            ("c-1", json!({ "analysis_id": "dcf" }), PARAMETERS),
+            (
+                "c-1",
+                json!({ "analysis_id": "dcf" }),
+                "/payload/parameters/type",
+            ),
             (
                 "c-1",
                 json!({ "analysis_id": "dcf", "type": " " }),
