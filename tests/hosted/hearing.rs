@@ -70,12 +70,27 @@ fn expected(others: [&str; 2]) -> Vec<(String, String, u64)> {
     rows
 }
 
+/// The notifications that it was sent.
+fn notifications(server: &Server) -> Vec<Value> {
+    let calls = server.received().into_iter().map(|call| call.body);
+    calls
+        .filter(|body| body["message_type"] == "notification")
+        .collect()
+}
+
+/// Waits until it was told how its debate has ended, which may be after the decision.
+async fn wait_for_the_end(server: &Server) {
+    let end = "the hosted agent to be told how its debate has ended";
+    concord_testkit::wait_for(end, PATIENCE, async || match notifications(server).len() {
+        0 => Err("no notification yet".to_owned()),
+        _ => Ok(()),
+    })
+    .await;
+}
+
 /// It was told once how its debate has ended, which the parties have voted on.
 fn check_end(server: &Server) {
-    let calls = server.received().into_iter().map(|call| call.body);
-    let told: Vec<Value> = calls
-        .filter(|body| body["message_type"] == "notification")
-        .collect();
+    let told = notifications(server);
     assert_eq!(told.len(), 1, "{told:?}");
     let (event, status) = (
         &told[0]["payload"]["event"],
@@ -126,6 +141,7 @@ async fn parties_hear_each_other_and_a_hosted_agent_is_not_called_by_that() {
     })
     .await;
 
+    wait_for_the_end(&server).await;
     stage.wait_until_done(&hosted).await;
     let client = stage.installation.client();
     let said = message_bodies(client, &format!("concord.v1.msg.{case}.*.{hosted}.*")).await;
