@@ -215,3 +215,18 @@ async fn a_deadline_that_is_over_is_not_listed_though_the_broker_holds_it() {
     let held = stored(installation.client(), StreamKind::Timers, &filter).await;
     assert_eq!(held.expect("the stream can be read").len(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_more_than_a_thousand_deadlines_those_are_listed_that_are_due_first() {
+    let installation =
+        TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
+    // Neither the order in which they are stored nor that of the ids is that in which they are due.
+    let due: Vec<usize> = (0..1_100).map(|number| number * 7 % 1_100).collect();
+    for second in &due {
+        let at = format!("2999-01-01T00:{:02}:{:02}Z", second / 60, second % 60);
+        leave_over(&installation, &format!("case-{second}"), "findings", &at).await;
+    }
+    let listed = listed(&installation).await.expect("an answer");
+    let expected = (0..1_000).map(|second| (format!("case-{second}"), "findings".to_owned()));
+    assert_eq!(listed, expected.collect::<Vec<_>>());
+}

@@ -1,5 +1,7 @@
 //! The ports on a NATS broker.
 
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,9 +11,8 @@ use concord_events::topology::{Layout, StreamKind};
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Envelope, Timestamp, Token, header};
-use futures::TryStreamExt;
 
-use crate::broker::{Broker, Operation, Unavailable};
+use crate::broker::{Broker, Operation, Unavailable, log_reader};
 use crate::clock;
 use crate::codec::message_lookup::{self, Stored};
 use crate::codec::{self, claim_check};
@@ -227,28 +228,36 @@ fn armed_subject(broker: &Broker, aggregate: Aggregate, id: &Token, name: &Token
     })
 }
 
+/// The deadlines that are due first of all that the broker holds, in their order.
 async fn list(broker: &Broker, count_max: usize) -> Result<Vec<ArmedDeadline>, Error> {
-    let timers = broker.stream(StreamKind::Timers).await?;
-    let filter = broker.subjects().armed();
-    let subjects = timers.info_with_subjects(filter).await;
-    let subjects = subjects.map_err(|error| Operation::ListDeadlines.failed(error))?;
-    let subjects: Vec<(String, usize)> = subjects
-        .try_collect()
-        .await
-        .map_err(|error| Operation::ListDeadlines.failed(error))?;
-    let mut armed: Vec<ArmedDeadline> = Vec::new();
-    for (subject, _) in subjects.into_iter().take(count_max) {
-        // One that fires meanwhile is gone, which is no failure.
-        if let Ok(message) = timers.direct_get_last_for_subject(subject).await {
-            // What stands in the place of a deadline hides it from the broker; it is fired by the watchdog.
-            if !is_acknowledgement(&message.payload) {
-                let read = serde_json::from_slice(&message.payload);
-                armed.push(read.map_err(|error| Operation::ListDeadlines.failed(error))?);
+    let filters = [broker.subjects().armed()];
+    let mut first = BTreeMap::new();
+    let mut unreadable = None;
+    let read = log_reader::read_matching(broker, StreamKind::Timers, &filters, 1, |message| {
+        // What stands in the place of a deadline hides it from the broker; it is fired by the watchdog.
+        if is_acknowledgement(&message.payload) {
+            return ControlFlow::Continue(());
+        }
+        match serde_json::from_slice::<ArmedDeadline>(&message.payload) {
+            Ok(armed) => {
+                let key = (armed.due, armed.id.clone(), armed.aggregate);
+                first.insert((key, armed.name.clone()), armed);
+                if first.len() > count_max {
+                    first.pop_last();
+                }
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                unreadable = Some(error);
+                ControlFlow::Break(())
             }
         }
+    });
+    read.await?;
+    match unreadable {
+        Some(error) => Err(Operation::ListDeadlines.failed(error).into()),
+        None => Ok(first.into_values().collect()),
     }
-    armed.sort_by(|a, b| a.due.cmp(&b.due).then_with(|| a.id.cmp(&b.id)));
-    Ok(armed)
 }
 
 impl MessageLookup for NatsPorts {
