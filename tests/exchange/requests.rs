@@ -92,7 +92,8 @@ async fn an_answered_request_ends_with_its_answer_and_one_that_nobody_answers_wi
 }
 
 /// Requests that fail at once, each with the code of the error and the place that it names.
-fn impossible(ann: &str, bob: &str, gone: &str) -> [(Message, &'static str, &'static str); 7] {
+fn impossible(ann: &str, bob: &str, gone: &str) -> [(Message, &'static str, &'static str); 8] {
+    let too_many = vec![json!({ "action": "x" }); 101];
     let plain = || request(ann, bob, "x", json!({}));
     let review = |parameters: Value| request(ann, bob, "review_code", parameters);
     let past = json!("2020-01-01T00:00:00Z");
@@ -126,6 +127,11 @@ fn impossible(ann: &str, bob: &str, gone: &str) -> [(Message, &'static str, &'st
         ),
         (
             request(ann, bob, "batch", json!({ "requests": [] })),
+            "INVALID_REQUEST",
+            "/payload/parameters/requests",
+        ),
+        (
+            request(ann, bob, "batch", json!({ "requests": too_many })),
             "CAPACITY_EXCEEDED",
             "/payload/parameters/requests",
         ),

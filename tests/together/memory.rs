@@ -74,6 +74,22 @@ async fn a_snapshot_answers_the_same_for_ever_however_much_is_written_later() {
     audit(client).await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_on_the_subject_of_a_case_belongs_to_it_also_where_it_names_none() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let case = case_of(&installation, &["ann", "ben"]).await;
+    let mut message = put(&case, "ann", "margin", json!(0.25));
+    let named = message.body.as_object_mut().expect("an object");
+    assert!(named.remove("case_id").is_some());
+    granted(client, &message).await;
+    let asked = json!({ "agent": "ann", "topic": "margin" });
+    let seen = read(client, "ben", asked.clone()).await;
+    assert_eq!(seen["entries"][0]["value"], 0.25);
+    let peeped = read(client, "mallory", asked).await;
+    assert_eq!(peeped["entries"], json!([]));
+}
+
 fn check_command(installation: &TestInstallation, case: &str, snapshot: &str) {
     let run = |arguments: &[&str]| command(installation, arguments);
     let got = run(&["memory", "get", "ann", "margin"]).unwrap();

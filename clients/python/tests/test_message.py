@@ -6,6 +6,7 @@ import unittest
 from concord_agent import Agent, ConcordError, Message, RequestError
 from concord_agent.encoding import CONTENT_ENCODING, EXPANDED_BYTES_MAX, compressed, plain
 from concord_agent.encoding import _ZSTD as zstd
+from concord_agent.errors import result_of
 from concord_agent.message import answer_id, envelope, subject
 
 GOOD = {
@@ -39,8 +40,9 @@ class Messages(unittest.TestCase):
 
     def test_what_says_otherwise_than_its_subject_is_refused(self) -> None:
         inside = SUBJECT.replace("._.", ".c-1.")
-        for subject, case_id in ((SUBJECT, None), (inside, "c-1"), (inside, None)):
-            self.assertEqual(Message.decode(json.dumps(GOOD | {"case_id": case_id}).encode(), subject).case_id, case_id)
+        for subject, case_id, read in ((SUBJECT, None, None), (inside, "c-1", "c-1"), (inside, None, "c-1")):
+            message = Message.decode(json.dumps(GOOD | {"case_id": case_id}).encode(), subject)
+            self.assertEqual(message.case_id, read)
         for subject, name, value in (
             (SUBJECT, "from_agent", "coordinator"),
             (SUBJECT, "from_agent", ["ann"]),
@@ -144,6 +146,22 @@ class Encodings(unittest.TestCase):
     def test_zstd_is_refused_with_what_to_do_where_it_is_not_installed(self) -> None:
         with self.assertRaisesRegex(ValueError, r"not read here; install concord-agent\[zstd\]"):
             plain(b"{}", {CONTENT_ENCODING: "zstd"})
+
+
+class Answers(unittest.TestCase):
+    def test_a_failure_of_any_form_is_one(self) -> None:
+        for kind, payload, why in (
+            ("error", {"error_code": "NO_GPU", "error_message": "Busy."}, "Busy."),
+            ("error", {"content": "In words."}, "In words."),
+            ("error", {"what": 1}, '{"what": 1}'),
+            ("response", {"status": "failure", "errors": [{"code": "X"}, "No."]}, '{"code": "X"}; No.'),
+            ("response", {"status": "failure", "errors": "No."}, "No."),
+            ("response", {"status": "failure", "errors": None}, "It failed."),
+        ):
+            answer = Message.of(GOOD | {"message_type": kind, "payload": payload})
+            with self.assertRaises(RequestError) as raised:
+                result_of(answer)
+            self.assertEqual(raised.exception.message, why)
 
 
 if __name__ == "__main__":

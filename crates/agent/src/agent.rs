@@ -17,7 +17,7 @@ use concord_wire::{
     header,
 };
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -359,7 +359,7 @@ fn with_encodings(card: Card) -> Card {
 
 fn result(answer: &Message) -> Result<Value, Error> {
     if answer.message_type == MessageType::Error {
-        return Err(Error::Refused(Box::new(report(answer))));
+        return Err(Error::Refused(Box::new(ErrorReport::of(answer))));
     }
     // Not every dialect has a status; then the whole payload is the result.
     let Ok(response) = answer.payload::<Response>() else {
@@ -379,26 +379,6 @@ fn result(answer: &Message) -> Result<Value, Error> {
         why,
         "Ask again.",
     )))))
-}
-
-/// The report in an error. Where it has a code that Concord does not know, the code is kept in the text.
-pub(crate) fn report(answer: &Message) -> ErrorReport {
-    answer.payload().unwrap_or_else(|_| {
-        let payload: Map<String, Value> = answer.payload().unwrap_or_default();
-        let text = |name: &str| {
-            payload
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let message = format!("{} {}", text("error_code"), text("error_message"));
-        ErrorReport::from(&Fault::new(
-            ErrorCode::InternalError,
-            "",
-            message.trim(),
-            "",
-        ))
-    })
 }
 
 /// The current time.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use crate::agent::{REQUEST_TIMEOUT, now, report};
+use crate::agent::{REQUEST_TIMEOUT, now};
 use crate::builder::Handler;
 use crate::pending_requests::AnswerOf;
 use crate::{Agent, Error, Message};
@@ -125,7 +125,7 @@ impl Agent {
             .ask_for_message(message, patience, AnswerOf::Anybody)
             .await?;
         if answer.message_type == MessageType::Error {
-            return Err(refused(report(&answer)));
+            return Err(refused(ErrorReport::of(&answer)));
         }
         let response: Response = answer.payload()?;
         let result: BatchResult = serde_json::from_value(response.result)?;

@@ -20,7 +20,7 @@ pub enum DeadReason {
     Unauthorized,
     /// A limit is reached.
     Capacity,
-    /// It failed again and again.
+    /// It failed again and again, or came too late.
     Exhausted,
     /// A notification that its channel refused for good: there is no such mailbox, or the host is not allowed.
     Undeliverable,

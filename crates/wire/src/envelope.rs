@@ -145,7 +145,7 @@ pub struct Envelope {
     pub to_agent: Recipient,
     /// The message type; must equal the type in the subject.
     pub message_type: MessageType,
-    /// The case, if in one; must equal the subject's case.
+    /// The case, if in one; must equal the subject's case, which it is where it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case_id: Option<CaseId>,
     /// Ties a response to its request, and an answer to its debate.
@@ -198,14 +198,18 @@ keeps_unknown!(Envelope {
 });
 
 impl Envelope {
-    /// Reads an envelope from the bytes of a message and checks it against the subject it came on.
+    /// Reads an envelope from the bytes of a message and checks it against the subject it came on, whose case it belongs to also where it
+    /// names none.
     ///
     /// The fault names the place as a JSON pointer.
     pub fn decode(bytes: &[u8], subject: &Subject) -> Result<Self, Fault> {
         check_size(bytes)?;
-        let envelope: Self = from_json(bytes, "")?;
+        let mut envelope: Self = from_json(bytes, "")?;
         envelope.check_against(subject)?;
         envelope.check_values()?;
+        if let Subject::Message { case, .. } = subject {
+            envelope.case_id = envelope.case_id.or_else(|| case.clone());
+        }
         Ok(envelope)
     }
 

@@ -60,8 +60,8 @@ impl ErrorCode {
                 "Correct the named place and send again with a new `message_id`.",
             ),
             Self::Timeout => (
-                "No answer came before the deadline.",
-                "Answer faster, or open the case with a policy that allows more time.",
+                "No answer came before the deadline; or what came, an answer or a request, was late.",
+                "Answer faster, or ask with a later deadline; a case, by a policy that allows more time.",
             ),
             Self::CapacityExceeded => (
                 "A stated limit is reached: message size, tokens, messages a round, or recorded refusals of a case.",
@@ -72,8 +72,8 @@ impl ErrorCode {
                 "Publish under your own agent id, and only to cases you take part in.",
             ),
             Self::InternalError => (
-                "The service failed although the message may be good. The original is kept under `dead`.",
-                "Tell the operator, who can send it again with `concord dead retry`.",
+                "Whoever was asked failed, although the message may be good. Where a service failed on it the original is kept under `dead`.",
+                "Ask again, or tell the operator: `concord dead list` shows what is kept, and `concord dead retry` sends it again.",
             ),
         }
     }

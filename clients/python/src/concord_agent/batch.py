@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from .errors import RequestError
+from .errors import RequestError, sentences
 from .message import ANSWERS, Json, Message, part_id
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def outcomes(payload: Mapping[str, Any], count: int) -> list[Any]:
     result = payload.get("result")
     responses = result.get("responses") if isinstance(result, dict) else None
     if not isinstance(responses, list) or len(responses) != count:
-        why = "; ".join(map(str, payload.get("errors") or ["The answer does not say what came of each request."]))
+        why = sentences(payload.get("errors"), "The answer does not say what came of each request.")
         raise RequestError("INTERNAL_ERROR", why, ["Ask each request by itself."])
     return [_outcome(one) for one in responses]
 
@@ -98,7 +98,7 @@ def _outcome(response: Any) -> Any:
     if isinstance(response.get("error"), dict):
         return RequestError.of(response["error"])
     if response.get("status") == "failure":
-        return RequestError("INTERNAL_ERROR", "; ".join(map(str, response.get("errors") or ["It failed."])))
+        return RequestError("INTERNAL_ERROR", sentences(response.get("errors"), "It failed."))
     result = response.get("result")
     return {} if result is None else result
 
@@ -111,7 +111,8 @@ def _requests(batch: Message) -> list[Json]:
         raise RequestError("INVALID_REQUEST", "The batch has no list of requests.", [advice])
     if not 1 <= len(requests) <= BATCH_MAX:
         advice = f"Put 1 to {BATCH_MAX} requests into a batch."
-        raise RequestError("CAPACITY_EXCEEDED", f"There are {len(requests)} requests.", [advice])
+        code = "CAPACITY_EXCEEDED" if requests else "INVALID_REQUEST"
+        raise RequestError(code, f"There are {len(requests)} requests.", [advice])
     for one in requests:
         if one.get("action") == BATCH or not isinstance(one.get("action"), str):
             advice = "Put all requests into one batch, each with its action."
@@ -163,14 +164,14 @@ def _response(answer: asyncio.Future[Json], agent_id: str) -> Json:
 
 
 def _failed(report: Json) -> Json:
-    return {"status": "failure", "errors": [str(report.get("error_message"))], "error": report}
+    return {"status": "failure", "errors": [RequestError.of(report).message], "error": report}
 
 
 def _whole(responses: list[Json]) -> Json:
     said = {one["status"] for one in responses}
     status = said.pop() if len(said) == 1 else "partial"
     errors = [
-        f"requests/{place}: {(one.get('errors') or ['It failed.'])[0]}"
+        f"requests/{place}: {sentences(one.get('errors'), 'It failed.')}"
         for place, one in enumerate(responses)
         if one["status"] == "failure"
     ]

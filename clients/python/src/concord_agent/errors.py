@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,14 +32,24 @@ class RequestError(ConcordError):
     @classmethod
     def of(cls, payload: Mapping[str, Any]) -> RequestError:
         """From the payload of an `error` message."""
+        said = [payload.get(name) for name in ("error_message", "content")]
+        words = [one for one in said if isinstance(one, str)]
         suggestions = payload.get("recovery_suggestions")
         details = payload.get("details")
         return cls(
             str(payload.get("error_code", "INTERNAL_ERROR")),
-            str(payload.get("error_message", "")),
+            words[0] if words else json.dumps(payload),
             [str(one) for one in suggestions] if isinstance(suggestions, list) else [],
             details if isinstance(details, dict) else {},
         )
+
+
+def sentences(said: Any, otherwise: str) -> str:
+    """The errors of a response as one text: the specification does not say what they are made of."""
+    if not said:
+        return otherwise
+    each = said if isinstance(said, list) else [said]
+    return "; ".join(one if isinstance(one, str) else json.dumps(one) for one in each)
 
 
 def result_of(answer: Message) -> Any:
@@ -53,7 +64,7 @@ def result_of(answer: Message) -> Any:
     if status not in ("success", "failure", "partial"):
         return answer.payload
     if status == "failure":
-        raise RequestError("INTERNAL_ERROR", "; ".join(map(str, answer.payload.get("errors") or ["It failed."])))
+        raise RequestError("INTERNAL_ERROR", sentences(answer.payload.get("errors"), "It failed."))
     result = answer.payload.get("result")
     return {} if result is None else result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -52,7 +52,7 @@ class Message:
 
     @classmethod
     def decode(cls, data: bytes, subject: str) -> Message:
-        """From the bytes of a message, and the subject that it came on.
+        """From the bytes of a message, and the subject that it came on, whose case it belongs to also where it names none.
 
         The broker lets nobody publish under another's name, and looks into no body: the subject says who speaks.
 
@@ -66,6 +66,8 @@ class Message:
                 raise ValueError(f"its {name} is {getattr(message, name)!r}, and its subject says {token!r}")
         if message.case_id is not None and (case == NO_CASE or message.case_id != case):
             raise ValueError(f"its case_id is {message.case_id!r}, and its subject says {case!r}")
+        if message.case_id is None and case != NO_CASE:
+            return replace(message, case_id=case)
         return message
 
     @classmethod

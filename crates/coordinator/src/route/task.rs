@@ -65,10 +65,8 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
         MessageType::Refuse => Word::Refuse(envelope.payload::<Decline>()?.why),
         MessageType::Handoff => Word::HandOn(envelope.payload::<Handoff>()?, None),
         // It may be about anything: only who was asked by a task is heard about the task.
-        MessageType::Error => match (named_task(envelope), envelope.payload::<ErrorReport>()) {
-            (Some(_), Ok(report)) => Word::Failed(report.error_message),
-            _ => return Ok(None),
-        },
+        MessageType::Error if named_task(envelope).is_none() => return Ok(None),
+        MessageType::Error => Word::Failed(ErrorReport::of(envelope).error_message),
         _ => return Ok(None),
     };
     let Some((id, asked)) = named_task(envelope) else {
@@ -223,6 +221,41 @@ mod tests {
         }
         let (status, _) = result_of(json!({ "status": "failure", "why": "Out of order." }));
         assert_eq!(status, ResultStatus::Failure);
+    }
+
+    #[test]
+    fn an_error_of_any_form_says_that_an_assignment_failed() {
+        let error = |names: Value, payload: Value| {
+            let mut message = json!({
+                "message_id": "m-9", "timestamp": "2026-11-21T20:00:00Z", "from_agent": "bob", "to_agent": "coordinator",
+                "message_type": "error", "payload": payload,
+            });
+            let fields = message.as_object_mut().unwrap();
+            fields.extend(names.as_object().cloned().unwrap());
+            let subject = SubjectSpace::default().parse("concord.v1.msg._.bob.coordinator.error");
+            let read = Envelope::decode(message.to_string().as_bytes(), &subject.unwrap());
+            from_message(&read.unwrap()).unwrap()
+        };
+        for (payload, why) in [
+            (
+                json!({ "error_code": "INTERNAL_ERROR", "error_message": "Out of order." }),
+                "Out of order.",
+            ),
+            (
+                json!({ "error_code": "OUT_OF_MEMORY", "error_message": "No room." }),
+                "OUT_OF_MEMORY: No room.",
+            ),
+            (json!({ "content": "In words." }), "In words."),
+            (json!({ "what": "ERROR" }), r#"{"what":"ERROR"}"#),
+        ] {
+            let answer = error(json!({ "reply_to": "t-1-43-0" }), payload.clone());
+            let Some(TaskMessage::Step(_, TaskInput::Say(said))) = answer else {
+                panic!("{payload} is no answer: {answer:?}");
+            };
+            assert_eq!(said.word, Word::Failed(why.to_owned()), "{payload}");
+            // It may be about anything else.
+            assert_eq!(error(json!({ "reply_to": "m-1" }), payload), None);
+        }
     }
 
     #[test]

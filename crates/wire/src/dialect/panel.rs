@@ -8,7 +8,7 @@ use super::fields::Fields;
 use super::overflow_fields::{Addressing, OverflowFields, finish, known_time};
 use crate::envelope::{Metadata, differs};
 use crate::fault::Fault;
-use crate::subject::Subject;
+use crate::subject::{Service, Subject};
 use crate::{Envelope, MessageType, Recipient, Timestamp};
 
 /// Fields of a finding that are written in camel case in the content.
@@ -107,9 +107,9 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     fields.put("round", &envelope.round.unwrap_or(0))?;
     fields.put("sender", &envelope.from_agent)?;
     let mut extensions = envelope.extensions.clone();
-    let others = extensions
-        .remove(RECIPIENTS)
-        .filter(|others| names(others, &envelope.to_agent));
+    let others = extensions.remove(RECIPIENTS).filter(|others| {
+        is_passed_on(kind, &envelope.to_agent) || names(others, &envelope.to_agent)
+    });
     match others {
         Some(others) => fields.put_raw(RECIPIENTS, others)?,
         None => fields.put(RECIPIENTS, &[&envelope.to_agent])?,
@@ -133,7 +133,15 @@ fn is_finding(kind: &MessageType) -> bool {
     )
 }
 
-/// Takes the recipients, of whom the subject's is one; all of them where there are several.
+/// Whether a message is an answer in a discussion: the specification prints the other parties as its recipients, and it is sent to the
+/// facilitator, who passes it on to them.
+fn is_passed_on(kind: &MessageType, to: &Recipient) -> bool {
+    use MessageType::{Agreement, Disagreement, Revision};
+    matches!(kind, Agreement | Disagreement | Revision)
+        && to.as_str() == Service::DebateFacilitator.as_str()
+}
+
+/// Takes the recipients, of whom the subject's is one but where the facilitator passes the message on; all of them where there are several.
 fn take_recipients(
     fields: &mut Fields,
     addressing: &Addressing<'_>,
@@ -144,6 +152,9 @@ fn take_recipients(
     let names: Vec<String> = crate::envelope::from_json(raw.get().as_bytes(), "/recipients")?;
     let is_one = names.iter().any(|name| addressing.is_recipient(name))
         || (names.is_empty() && addressing.is_broadcast());
+    if !is_one && is_passed_on(&addressing.kind, addressing.to) {
+        return Ok(Some(raw));
+    }
     if !is_one {
         return Err(differs(
             "/recipients",

@@ -56,7 +56,7 @@ impl MessageType {
         let names: Vec<&str> = acting.iter().map(|service| service.as_str()).collect();
         let advice = match self {
             _ if names.is_empty() => format!(
-                "No service acts on a {self}. Send it to an agent, or to \"any\" or \"all\"."
+                "No service acts on a {self}. Send it to an agent, to _any (whoever can help) or to _all (everyone in the case)."
             ),
             _ => format!("Send it to the {}.", names.join(" or the ")),
         };
@@ -118,7 +118,7 @@ mod tests {
             told(MessageType::Request, Service::AgentAdapter),
             "Send it to the coordinator or the debate-facilitator."
         );
-        assert!(told(MessageType::Award, Service::Coordinator).contains("\"any\""));
+        assert!(told(MessageType::Award, Service::Coordinator).contains("_any"));
         let unknown = MessageType::Unknown(Token::fixed("gossip"));
         assert_eq!(
             unknown.refusal_by(Service::Coordinator).unwrap().pointer,

@@ -36,6 +36,14 @@ fn a_good_message_is_read_and_unknown_fields_do_not_hurt() {
 }
 
 #[test]
+fn a_message_that_names_no_case_belongs_to_that_of_its_subject() {
+    let mut message = good();
+    message.as_object_mut().unwrap().remove("case_id");
+    let envelope = decode(&message).unwrap();
+    assert_eq!(envelope.case_id.unwrap().as_str(), "c-1");
+}
+
+#[test]
 fn each_fault_names_its_place() {
     let cases = [
         (

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::exchange::sentences;
 use super::{ErrorReport, Request, Response, ResponseStatus, action_of, check_name};
 use crate::envelope::from_json;
 use crate::error_code::ErrorCode;
@@ -37,8 +38,12 @@ impl Batch {
     pub(super) fn check(&self, pointer: &str) -> Result<(), Fault> {
         let count = self.requests.len();
         if !(1..=BATCH_MAX).contains(&count) {
+            let code = match count {
+                0 => ErrorCode::InvalidRequest,
+                _ => ErrorCode::CapacityExceeded,
+            };
             return Err(Fault::new(
-                ErrorCode::CapacityExceeded,
+                code,
                 format!("{pointer}/requests"),
                 format!("There are {count} requests."),
                 format!("Put 1 to {BATCH_MAX} requests into a batch."),
@@ -97,13 +102,25 @@ pub struct PartResponse {
     #[schemars(with = "Option<Map<String, Value>>")]
     pub result: Value,
     /// What went wrong, as sentences.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "sentences"
+    )]
     pub errors: Vec<String>,
     /// Warnings, as sentences.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "sentences"
+    )]
     pub warnings: Vec<String>,
     /// The error in place of a result, as a request by itself would have been answered with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "ErrorReport::of_part"
+    )]
     pub error: Option<ErrorReport>,
 }
 
@@ -111,10 +128,7 @@ impl PartResponse {
     /// What an agent answered to one request: a response, an `error`, or anything else, which is then the result.
     pub fn of_answer(answer: &Envelope) -> Self {
         if answer.message_type == MessageType::Error {
-            return answer.payload().map_or_else(
-                |_| Self::failed(ErrorReport::from(&unclear(&answer.from_agent))),
-                Self::failed,
-            );
+            return Self::failed(ErrorReport::of(answer));
         }
         let response = answer.payload().unwrap_or_else(|_| Response {
             status: ResponseStatus::Success,
@@ -160,15 +174,6 @@ impl PartResponse {
             "Ask this request by itself.",
         )))
     }
-}
-
-fn unclear(agent: &AgentId) -> Fault {
-    Fault::new(
-        ErrorCode::InternalError,
-        "",
-        format!("{agent} failed."),
-        "Ask this request by itself.",
-    )
 }
 
 impl BatchResult {
@@ -340,6 +345,36 @@ mod tests {
             assert_eq!((whole.status, whole.errors.len()), (status, errors));
             let result: BatchResult = serde_json::from_value(whole.result).unwrap();
             assert_eq!(result.responses, responses);
+        }
+        // A failure is none the less one where its errors are no sentences, or its code is the agent's own.
+        for (kind, payload, errors) in [
+            (
+                "response",
+                json!({ "status": "failure", "errors": [{ "code": "X" }] }),
+                json!([r#"{"code":"X"}"#]),
+            ),
+            (
+                "response",
+                json!({ "status": "failure", "errors": null }),
+                json!([]),
+            ),
+            (
+                "response",
+                json!({ "status": "failure", "errors": "No." }),
+                json!(["No."]),
+            ),
+            (
+                "error",
+                json!({ "error_code": "NO_GPU", "error_message": "Busy." }),
+                json!(["NO_GPU: Busy."]),
+            ),
+        ] {
+            let part = PartResponse::of_answer(&message(kind, &payload));
+            assert_eq!(
+                (part.status, json!(part.errors)),
+                (Failure, errors),
+                "{payload}"
+            );
         }
         let part = PartResponse::of_answer(&refused);
         assert_eq!(part.error.unwrap().error_code, ErrorCode::Unauthorized);

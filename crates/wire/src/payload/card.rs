@@ -98,7 +98,7 @@ pub struct Card {
     /// The encodings in which it reads the bodies of messages, besides uncompressed ones: large messages to it are compressed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub encodings: Vec<Encoding>,
-    /// Requests that it works on at a time; no limit is kept when absent.
+    /// Tasks that it works on at a time; no limit is kept when absent. Requests are not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     pub capacity: Option<u32>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -121,12 +121,28 @@ pub struct Response {
     #[serde(default)]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub result: Value,
-    /// What went wrong, as sentences.
-    #[serde(default)]
+    /// What went wrong, as sentences; anything else is read as its JSON.
+    #[serde(default, deserialize_with = "sentences")]
     pub errors: Vec<String>,
-    /// Warnings, as sentences.
-    #[serde(default)]
+    /// Warnings, as sentences; anything else is read as its JSON.
+    #[serde(default, deserialize_with = "sentences")]
     pub warnings: Vec<String>,
+}
+
+/// Reads sentences as agents write them: the specification does not say what the elements of these lists are, and an answer that says that it
+/// failed must not be lost over how it says why.
+pub(super) fn sentences<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<String>, D::Error> {
+    let sentence = |value: Value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Null => Vec::new(),
+        Value::Array(values) => values.into_iter().map(sentence).collect(),
+        one => vec![sentence(one)],
+    })
 }
 
 /// The payload of `error`.
@@ -142,6 +158,39 @@ pub struct ErrorReport {
     /// How to correct it, as sentences.
     #[serde(default)]
     pub recovery_suggestions: Vec<String>,
+}
+
+impl ErrorReport {
+    /// The report in an error, whatever its form: a code that is not known here is kept in the text, and where there is neither code nor
+    /// message the text is the payload.
+    pub fn of(error: &Envelope) -> Self {
+        let report = error.payload();
+        report.unwrap_or_else(|_| Self::in_words(&error.payload().unwrap_or_default()))
+    }
+
+    /// Reads the report of a part of something, whatever its form; see [`Self::of`].
+    pub(super) fn of_part<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Self>, D::Error> {
+        let payload = Option::<Map<String, Value>>::deserialize(deserializer)?;
+        let report = |payload: Map<String, Value>| {
+            let report = serde_json::from_value(Value::Object(payload.clone()));
+            report.unwrap_or_else(|_| Self::in_words(&payload))
+        };
+        Ok(payload.map(report))
+    }
+
+    fn in_words(payload: &Map<String, Value>) -> Self {
+        let text = |name: &str| payload.get(name).and_then(Value::as_str);
+        let names = ["error_code", "error_message", "content"];
+        let said: Vec<&str> = names.into_iter().filter_map(text).collect();
+        let message = match said.as_slice() {
+            [] => shortened(&serde_json::to_string(payload).unwrap_or_default()),
+            said => said.join(": "),
+        };
+        let advice = "Ask the agent, or whoever runs it, what it means.";
+        Self::from(&Fault::new(ErrorCode::InternalError, "", message, advice))
+    }
 }
 
 /// The detail `limit` of an error about a message that was not worked on because its sender sends too many. With `refused`
