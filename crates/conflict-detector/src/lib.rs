@@ -84,7 +84,7 @@ impl<P: Ports> Handler for FindingsClosed<P> {
         events.into_iter().for_each(|event| case.apply(event));
         let Some(input) = route::from_case(&case_id, &case.state) else {
             return Err(HandleError::retry(
-                "the case of a closing fact could not be read",
+                "the case of a closing event could not be read",
             ));
         };
         let input = names::scored(input, self.model.as_ref()).await;

@@ -38,10 +38,10 @@ pub(crate) struct Liveness {
     last: Mutex<LastLook>,
 }
 
-/// The end of the last look.
+/// The beginning of the last look.
 struct LastLook {
-    ended: Instant,
-    ended_at: Timestamp,
+    began: Instant,
+    began_at: Timestamp,
     /// How often this process had connected to the broker by then; none while it had no connection.
     connects: Option<u64>,
 }
@@ -50,16 +50,16 @@ impl LastLook {
     fn now(runner: &ServiceRunner) -> Self {
         let broker = &runner.broker;
         Self {
-            ended: Instant::now(),
-            ended_at: clock::now(),
+            began: Instant::now(),
+            began_at: clock::now(),
             connects: broker.is_connected().then(|| broker.connects()),
         }
     }
 
     /// Whether every heartbeat since then has been heard, as far as this process can know.
     fn has_heard_since(&self, now: &Self) -> bool {
-        let gap = now.ended.duration_since(self.ended);
-        let by_clock = Duration::from_millis(now.ended_at.millis_since(self.ended_at));
+        let gap = now.began.duration_since(self.began);
+        let by_clock = Duration::from_millis(now.began_at.millis_since(self.began_at));
         gap.max(by_clock) < GAP_MAX && now.connects.is_some() && now.connects == self.connects
     }
 }
@@ -126,11 +126,36 @@ impl Liveness {
     /// Looks at every agent once.
     async fn check_agents(&self) {
         let look = LastLook::now(&self.runner);
-        let now = look.ended_at;
+        let now = look.began_at;
         let has_heard = self.last_look().has_heard_since(&look);
+        for (agent_id, status, why) in self.conclude_of_each(now, has_heard) {
+            let id = agent_id.token();
+            let input = AgentInput::Status {
+                agent_id,
+                status,
+                why,
+            };
+            store(&self.runner, &self.agents, id, input).await;
+            // By then others may have been heard of. They are looked at again.
+            if look.began.elapsed() > STORING_MAX {
+                break;
+            }
+        }
+        retry_due(&self.runner, &self.agents, &self.directory).await;
+        // What this look took is time in which nothing was heard.
+        *self.last_look() = look;
+    }
+
+    /// The agents whose status changes by what was heard of them.
+    fn conclude_of_each(
+        &self,
+        now: Timestamp,
+        has_heard: bool,
+    ) -> Vec<(AgentId, AgentStatus, String)> {
         let mut changes = Vec::new();
-        let mut left = std::mem::take(&mut *self.beats());
-        let mut kept = BTreeMap::new();
+        // Held until each is back: `agents` shows them meanwhile.
+        let mut beats = self.beats();
+        let mut left = std::mem::take(&mut *beats);
         self.directory.each(|agent, state| {
             let mut heard = left.remove(agent).unwrap_or_else(|| Heartbeats::none(now));
             if !has_heard {
@@ -140,24 +165,9 @@ impl Liveness {
                 heard.changed_at = Some(now);
                 changes.push((agent.clone(), status, why));
             }
-            kept.insert(agent.clone(), heard);
+            beats.insert(agent.clone(), heard);
         });
-        *self.beats() = kept;
-        for (agent_id, status, why) in changes {
-            let id = agent_id.token();
-            let input = AgentInput::Status {
-                agent_id,
-                status,
-                why,
-            };
-            store(&self.runner, &self.agents, id, input).await;
-            // By then others may have been heard of. They are looked at again.
-            if look.ended.elapsed() > STORING_MAX {
-                break;
-            }
-        }
-        retry_due(&self.runner, &self.agents, &self.directory).await;
-        *self.last_look() = LastLook::now(&self.runner);
+        changes
     }
 
     fn last_look(&self) -> std::sync::MutexGuard<'_, LastLook> {

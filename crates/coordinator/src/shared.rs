@@ -42,7 +42,7 @@ pub(crate) struct Shared<P> {
     pub(crate) syntheses: Arc<Aggregates<SynthesisMachine, P>>,
     pub(crate) alerts: Arc<Aggregates<AlertMachine, P>>,
     pub(crate) watch: Arc<Aggregates<WatchMachine, P>>,
-    directory: Arc<Directory>,
+    pub(crate) directory: Arc<Directory>,
     holdings: Arc<Holdings>,
     pub(crate) bounds: SharedBounds,
 }
@@ -131,7 +131,7 @@ impl<P: Ports> Shared<P> {
                 match &mut input {
                     AlertInput::Raise(received) => {
                         received.sender = self.people.authority(from).await?;
-                        received.registered = self.registered();
+                        received.registered = self.directory.names();
                         received.terms = self.regime_terms().await?;
                     }
                     AlertInput::Report(received) => {
@@ -143,17 +143,6 @@ impl<P: Ports> Shared<P> {
                 handlers::step_of_message(service, alerts, id, envelope, &input, delivery).await
             }
         }
-    }
-
-    /// Who is on the register.
-    pub(crate) fn registered(&self) -> Vec<AgentId> {
-        let mut registered = Vec::new();
-        self.directory.each(|agent, known| {
-            if known.card.is_some() {
-                registered.push(agent.clone());
-            }
-        });
-        registered
     }
 
     pub(crate) async fn check_writer(

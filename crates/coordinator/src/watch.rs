@@ -55,7 +55,7 @@ impl<P: Ports> Shared<P> {
                 heard: put.heard.clone(),
                 priority: fired.priority,
                 alert: alert_of(put, fired),
-                registered: self.registered(),
+                registered: self.directory.names(),
                 terms: self.regime_terms().await?,
             };
             let (id, input) = (alert_id(put, fired), AlertInput::Fire(Box::new(alert)));

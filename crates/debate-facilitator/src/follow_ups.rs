@@ -107,7 +107,7 @@ impl<P: Ports> Handler for FollowUpHandler<P> {
 fn ignore_refusal(done: Result<Ack, HandleError>) -> Result<(), HandleError> {
     match done {
         Err(HandleError::Refused(fault)) => {
-            tracing::info!(%fault, "What would follow from a fact is out of date.");
+            tracing::info!(%fault, "What would follow from an event is out of date.");
             Ok(())
         }
         other => other.map(|_| ()),

@@ -117,10 +117,13 @@ async fn record<P: Ports>(
         version: opened.policy.ladder.credibility,
     });
     for (agent, observe) in verdicts {
-        let observe = Observe {
+        let mut observe = Observe {
             tell: tell.clone(),
             ..observe
         };
+        // The process that stored it may have a clock that is ahead, and what is of the future is no observation.
+        let at = &mut observe.observation.at;
+        *at = (*at).min(context.now);
         handlers::step(
             service,
             &stores.records,

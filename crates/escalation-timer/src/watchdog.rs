@@ -120,7 +120,7 @@ impl<P: Ports> Watchdog<P> {
                 // Such an aggregate never comes to an end; the others must not wait behind it.
                 Err(HandleError::Retry(Failure::Event(error))) => {
                     let error = ErrorChain(&error);
-                    tracing::error!(%aggregate, %id, %error, "The facts cannot be read; their deadlines are let go.");
+                    tracing::error!(%aggregate, %id, %error, "The events cannot be read; their deadlines are let go.");
                     self.open.set((aggregate, id), Vec::new());
                 }
                 Err(problem) => return Err(into_error(problem)),

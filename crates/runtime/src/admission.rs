@@ -213,7 +213,7 @@ impl Gate {
 
     /// Waits until the turn of a delivery has come. Of large ones, few are worked on at once in the process.
     pub(crate) async fn turn(&self, delivery: &Delivery) -> Result<Turn, AcquireError> {
-        let large = if delivery.payload.len() > LARGE_BYTES {
+        let large = if delivery.bytes() > LARGE_BYTES {
             Some(Arc::clone(&self.admission.large).acquire_owned().await?)
         } else {
             None

@@ -27,12 +27,10 @@ use std::sync::atomic::Ordering;
 
 use async_nats::Subject;
 use async_nats::jetstream::{self, AckKind, context::ContextBuilder};
-use bytes::Bytes;
 use concord_archive::{Archive, Bucket, Location};
 use concord_events::topology::{Layout, StreamKind};
 use concord_wire::subject::{Service, SubjectSpace};
 use concord_wire::{AgentId, Dialect, Recipient, Timestamp};
-use futures::{Stream, StreamExt};
 
 use crate::settings::{self, ArchivePlace, BrokerSettings, StorageSettings};
 use connection::REQUEST_TIMEOUT;
@@ -43,8 +41,8 @@ use wire_preferences::{CardLookup, WirePreferences};
 
 pub use connection::Error;
 pub use denials::Denials;
-pub(crate) use headers::headers;
 pub use headers::trace_of;
+pub(crate) use headers::{bytes_of, headers};
 pub use unavailable::{Operation, Unavailable};
 
 /// A connection with the names of one installation. Cheap to clone.
@@ -183,20 +181,6 @@ impl Broker {
     /// agents' cards answers. Only the first call counts.
     pub fn write_by_cards(&self, cards: CardLookup) {
         self.preferences.look_up(cards);
-    }
-
-    /// Every message that is published from now on on subjects that match `filter`: its subject and its body. What is
-    /// published while there is no connection is lost.
-    pub async fn hear(
-        &self,
-        filter: String,
-    ) -> Result<impl Stream<Item = (String, Bytes)> + Send + Unpin + use<>, Unavailable> {
-        let heard = self
-            .client
-            .subscribe(filter)
-            .await
-            .map_err(|source| Operation::Subscribe.failed(source))?;
-        Ok(heard.map(|message| (message.subject.to_string(), message.payload)))
     }
 
     /// Root of a service's API subjects.

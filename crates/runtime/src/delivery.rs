@@ -17,6 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_wire::{Fault, Timestamp};
 
+use crate::broker::bytes_of;
 use crate::ports::Headers;
 use crate::settings::WorkSettings;
 use crate::telemetry::trace::Trace;
@@ -49,6 +50,13 @@ pub struct Delivery {
     pub over_limit: Option<Box<Fault>>,
     /// What it costs beyond its own bytes, and who pays for it.
     pub cost: Cost,
+}
+
+impl Delivery {
+    /// How many bytes its sender has had delivered: those of its body and of its headers.
+    pub(crate) fn bytes(&self) -> usize {
+        self.payload.len() + self.headers.as_ref().map_or(0, bytes_of)
+    }
 }
 
 /// A delivery that was handled.

@@ -1,4 +1,4 @@
-//! CompletionHandler of requests with a callback: posted to the address that the request names, signed as all webhooks are.
+//! Completions of requests with a callback: each is posted to the address that the request names, signed as all webhooks are.
 
 use std::sync::Arc;
 

@@ -80,7 +80,7 @@ async fn resend<P: Ports>(
     let none = || {
         Fault::invalid(
             "/sequence",
-            format!("{sequence} is no fact that people are told of."),
+            format!("{sequence} is no event that people are told of."),
             "Name another.",
         )
     };

@@ -149,7 +149,7 @@ impl RateLimit {
         if !self.counts(kind, &delivery.consumer) {
             return Assessment::WITHIN_LIMIT;
         }
-        let bytes = delivery.payload.len();
+        let bytes = delivery.bytes();
         let Counted { admitted, floods } =
             limits.count(self.kind, &sender, bytes, delivery.stored_at);
         debug_assert!(admitted || floods, "what is over the limit is a flood");

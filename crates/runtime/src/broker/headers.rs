@@ -24,14 +24,19 @@ pub(crate) fn trace_headers(trace: Option<&Trace>) -> HeaderMap {
     headers
 }
 
-/// The trace context that a message brings.
+/// The trace context that a message brings, if it is one.
 pub fn trace_of(headers: Option<&HeaderMap>) -> Option<Trace> {
     let headers = headers?;
-    let parent = headers.get(header::TRACEPARENT)?.as_str().to_owned();
-    Some(Trace {
-        parent,
-        state: headers
-            .get(header::TRACESTATE)
-            .map(|state| state.as_str().to_owned()),
-    })
+    let value = |name| headers.get(name).map(async_nats::HeaderValue::as_str);
+    Trace::brought(value(header::TRACEPARENT)?, value(header::TRACESTATE))
+}
+
+/// How many bytes headers take.
+pub(crate) fn bytes_of(headers: &HeaderMap) -> usize {
+    let each = headers.iter().map(|(name, values)| {
+        let name: &str = name.as_ref();
+        let values = values.iter().map(|value| name.len() + value.as_str().len());
+        values.sum::<usize>()
+    });
+    each.sum()
 }

@@ -31,7 +31,7 @@ pub enum Error {
     /// The broker does not want it.
     #[error("it was refused")]
     Refused(#[source] jetstream::Error),
-    /// Nobody answered, in time or at all.
+    /// Nobody answered, in time or at all; or it is too large, and was not sent.
     #[error("there was no answer")]
     Unanswered(#[from] RequestError),
     /// No stream answers so.

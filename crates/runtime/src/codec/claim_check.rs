@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::broker::{Broker, Operation};
 use crate::codec::Error;
 
-/// How long an object may take; the broker does not say that parts are missing, it sends nothing.
+/// How long an object may take; of a part that is missing the broker says nothing.
 const FETCH_MAX: Duration = Duration::from_secs(10);
 
 /// A message with its payload, wherever that is. An object that is not what the message says is the sender's fault; a broker
@@ -36,8 +36,16 @@ async fn fetched(
     )?;
     let permit = broker.payload_store.fetches.acquire().await;
     let _permit = permit.map_err(|error| Operation::FetchPayload.failed(error))?;
+    let connects = broker.connects();
     let fetched = timeout(FETCH_MAX, fetch(broker, &reference)).await;
-    let bytes = fetched.map_err(|_| reference.missing())??;
+    let bytes = fetched.map_err(|elapsed| {
+        // What was asked of a broker that has gone is not answered, whether it is there or not.
+        if broker.is_connected() && broker.connects() == connects {
+            Error::Refused(reference.missing())
+        } else {
+            Operation::FetchPayload.failed(elapsed).into()
+        }
+    })??;
     // Elsewhere: to read megabytes takes as long as to handle a thousand messages, which would wait for this thread.
     let verified = tokio::task::spawn_blocking(move || reference.verified(bytes)).await;
     let payload = verified.map_err(|error| Operation::FetchPayload.failed(error))??;

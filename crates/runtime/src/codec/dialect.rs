@@ -11,6 +11,14 @@ use concord_wire::{
 
 use crate::broker::Broker;
 
+/// The headers of a message that services read.
+const READ: [&str; 4] = [
+    header::DIALECT,
+    header::CONTENT_ENCODING,
+    header::TRACEPARENT,
+    header::TRACESTATE,
+];
+
 /// The dialect that the headers of a message declare.
 pub(crate) fn declared(headers: Option<&HeaderMap>) -> Result<Option<Dialect>, Fault> {
     Dialect::declared(
@@ -27,14 +35,12 @@ pub fn plain<'a>(body: &'a [u8], headers: Option<&HeaderMap>) -> Result<Cow<'a, 
     concord_encoding::plain(body, encoding.map(|value| value.as_str()))
 }
 
-/// The headers that say how to read a message, of a block of headers as the broker describes it.
+/// The headers that say how to read a message and which trace it belongs to, of a block of headers as the broker describes it.
 pub(crate) fn headers_of(block: &[u8]) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     let lines = std::str::from_utf8(block).ok()?.lines();
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        if [header::DIALECT, header::CONTENT_ENCODING].contains(&name)
-            && headers.get(name).is_none()
-        {
+        if READ.contains(&name) && headers.get(name).is_none() {
             headers.insert(name, value.trim());
         }
     }

@@ -175,12 +175,12 @@ impl Metrics {
         );
         registry.register(
             "effects",
-            "Messages published because of facts.",
+            "Messages published because of events.",
             self.effects.clone(),
         );
         registry.register(
             "dead",
-            "Messages and facts given up, by reason.",
+            "Messages and events given up, by reason.",
             self.dead.clone(),
         );
         registry.register(
@@ -190,7 +190,7 @@ impl Metrics {
         );
         registry.register(
             "foreign",
-            "What stood among facts and was none, passed over.",
+            "What stood among events and was none, passed over.",
             self.foreign.clone(),
         );
         registry.register(

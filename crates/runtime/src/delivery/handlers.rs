@@ -164,7 +164,7 @@ pub fn aggregate_of<P: Ports>(
         SystemSubject::Event { aggregate, id, .. } => Ok((aggregate, id)),
         _ => Err(HandleError::Refused(Fault::invalid(
             "",
-            "The subject is not that of a fact.",
+            "The subject is not that of an event.",
             "See docs/subjects.md.",
         ))),
     }

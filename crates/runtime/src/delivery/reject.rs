@@ -17,9 +17,6 @@ use crate::delivery::Delivery;
 use crate::event_store::Error;
 use crate::ports::Ports;
 
-/// Suffix of the `message_id` of a refusal, which follows from the place of the refused message in its stream.
-pub const SUFFIX: &str = "refused";
-
 /// Refuses a delivery. Its sender is told first: what is handled again may not be refused again, and what is kept was told.
 pub async fn refuse<P: Ports>(
     context: &ServiceContext<P>,

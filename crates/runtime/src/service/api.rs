@@ -141,7 +141,8 @@ async fn serve(asked: Asked, mut endpoint: service::endpoint::Endpoint) {
         };
         let Some(request) = request else { return };
         let asked = asked.clone();
-        tokio::spawn(async move { asked.respond(request).await });
+        let runner = asked.runner.clone();
+        runner.spawn(async move { asked.respond(request).await });
     }
 }
 

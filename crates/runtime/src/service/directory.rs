@@ -205,6 +205,13 @@ impl Directory {
         });
     }
 
+    /// Who is registered, by id.
+    pub fn names(&self) -> Vec<AgentId> {
+        let mut names = Vec::new();
+        self.each(|agent, _| names.push(agent.clone()));
+        names
+    }
+
     fn read_agents<T>(
         &self,
         read: impl FnOnce(&BTreeMap<AgentId, Versioned<AgentMachine>>) -> T,

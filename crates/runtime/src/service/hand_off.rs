@@ -111,10 +111,8 @@ impl Takers {
         ) else {
             return false;
         };
-        let (Some(taker), Some(permit)) = (
-            self.of(&consumer),
-            room_for(&self.room, handed.payload.len()),
-        ) else {
+        let (Some(taker), Some(permit)) = (self.of(&consumer), room_for(&self.room, handed.length))
+        else {
             return false;
         };
         let message = Message {
@@ -252,7 +250,8 @@ pub(crate) async fn to_owner(
     let Some(owner) = key.and_then(|key| runner.replicas.owner_of(&key)) else {
         return false;
     };
-    let Some(room) = room_for(&runner.takers.room_of_others, delivery.payload.len()) else {
+    let bytes = delivery.bytes();
+    let Some(room) = room_for(&runner.takers.room_of_others, bytes) else {
         return false;
     };
     let Delivery {
@@ -268,7 +267,7 @@ pub(crate) async fn to_owner(
         headers: delivery.headers.clone(),
         status: None,
         description: None,
-        length: payload.len(),
+        length: bytes,
     };
     let handed = Handed {
         consumer: consumer.to_string(),

@@ -122,23 +122,7 @@ impl ServiceRunner {
         );
     }
 
-    /// Runs `handler` on any consumer until the service stops.
-    pub fn consume_from<H: Handler>(
-        &self,
-        stream: String,
-        name: String,
-        filter: String,
-        handler: H,
-    ) {
-        self.run_consumers(
-            None,
-            [((stream, name, filter), Priority::Independent)],
-            self.work.in_flight_max,
-            handler,
-        );
-    }
-
-    /// The same with another number of deliveries under way at once, for handlers that mostly wait.
+    /// Runs `handler` on any consumer until the service stops, with so many deliveries under way at once: for handlers that mostly wait.
     pub fn consume_many_from<H: Handler>(
         &self,
         consumer: (String, String, String),
@@ -186,11 +170,8 @@ impl ServiceRunner {
 
     /// From now on the service knows who is registered.
     pub(crate) fn knows(&self, directory: Arc<Directory>) {
-        self.admission.know_registered(Box::new(move || {
-            let mut registered = Vec::new();
-            directory.each(|agent, _| registered.push(agent.clone()));
-            registered
-        }));
+        self.admission
+            .know_registered(Box::new(move || directory.names()));
     }
 
     /// Waits while thousands of deadlines are due, for work that can wait for them, but no longer than a second.

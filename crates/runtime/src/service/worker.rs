@@ -60,14 +60,14 @@ pub(crate) async fn run<H: Handler>(
         }
     };
     let past_backlog = gate.past_backlog(consumer.in_flight_max);
-    let reader = BypassReader::new(&runner.broker, &gate, &consumer);
+    let lag = runner.metrics.lag_of(&consumer.name);
+    let reader = BypassReader::new(&runner.broker, &gate, &consumer, &lag);
     if let (Some(past_backlog), Some(reader)) = (past_backlog, reader) {
         let watch = poison::watch(runner.clone(), reader.consumer().clone());
         tasks.spawn(watch);
         // What is read past a backlog is not handed over: only here it is known that it was.
         tasks.spawn(reader.run(worker(None, past_backlog, None)));
     }
-    let lag = runner.metrics.lag_of(&consumer.name);
     let pulling = worker(kind, gate, Some(lag));
     if kind.is_some() {
         let taker = Pulling {

@@ -12,7 +12,21 @@ pub struct Trace {
     pub state: Option<String>,
 }
 
+/// Longer values are passed over: they go along with all that follows from a message. The standard asks for no more to be passed on
+/// (<https://www.w3.org/TR/trace-context/#tracestate-limits>).
+const VALUE_BYTES_MAX: usize = 512;
+
 impl Trace {
+    /// The context that a message brings in its two headers; none where the first is no context.
+    pub(crate) fn brought(parent: &str, state: Option<&str>) -> Option<Self> {
+        let fits = |value: &&str| value.len() <= VALUE_BYTES_MAX;
+        ids(parent)?;
+        Some(Self {
+            parent: Some(parent).filter(fits)?.to_owned(),
+            state: state.filter(fits).map(str::to_owned),
+        })
+    }
+
     /// The context of a case whose messages bring none.
     pub fn of_case(case: &CaseId) -> Self {
         Self {
@@ -98,6 +112,22 @@ mod tests {
             Trace::within_case(None, &case),
             (Trace::of_case(&case), None)
         );
+    }
+
+    #[test]
+    fn what_is_no_context_or_too_long_is_passed_over() {
+        let long = "v".repeat(VALUE_BYTES_MAX + 1);
+        let brought = |parent: &str, state: &str| Trace::brought(parent, Some(state));
+        assert_eq!(brought(FOREIGN, "vendor=1"), Some(trace(FOREIGN)));
+        let without = Trace {
+            state: None,
+            ..trace(FOREIGN)
+        };
+        assert_eq!(brought(FOREIGN, &long), Some(without));
+        let later_version = format!("cc{}-{long}", &FOREIGN[2..]);
+        for parent in ["", "nonsense", &later_version] {
+            assert_eq!(brought(parent, "vendor=1"), None, "{parent}");
+        }
     }
 
     #[test]

@@ -10,9 +10,10 @@ use async_nats::jetstream::stream::Stream;
 use concord_events::topology;
 use concord_wire::AgentId;
 use concord_wire::subject::Service;
+use prometheus_client::metrics::gauge::Gauge;
 
-use super::BacklogBypass;
 use super::unknown_senders::UnknownSenders;
+use super::{BacklogBypass, is_over};
 use crate::admission::rate_limit::{RateLimit, Senders};
 use crate::admission::{Admission, Gate, Limited};
 use crate::broker::Broker;
@@ -44,6 +45,8 @@ pub(crate) struct BypassReader {
     pub(super) limit: RateLimit,
     /// The name of the consumer that is read in order.
     flooded: String,
+    /// How many messages wait in it, also while another replica reads it: this one may stand by before the flood is over.
+    lag: Gauge,
     /// The consumer that reads past the flood. Its filter is that of all senders.
     pub(super) consumer: PullConsumer,
 }
@@ -58,7 +61,12 @@ struct BoundConsumer {
 
 impl BypassReader {
     /// The reader past floods in `consumer`, whose gate is `gate`; none where its senders have no limit.
-    pub(crate) fn new(broker: &Broker, gate: &Gate, consumer: &PullConsumer) -> Option<Self> {
+    pub(crate) fn new(
+        broker: &Broker,
+        gate: &Gate,
+        consumer: &PullConsumer,
+        lag: &Gauge,
+    ) -> Option<Self> {
         let Limited { limit, bypass, .. } = gate.limited.as_ref()?;
         Some(Self {
             broker: broker.clone(),
@@ -66,6 +74,7 @@ impl BypassReader {
             bypass: Arc::clone(bypass),
             limit: *limit,
             flooded: consumer.name.clone(),
+            lag: lag.clone(),
             consumer: PullConsumer {
                 name: topology::bypass(&consumer.name),
                 ..consumer.clone()
@@ -76,6 +85,10 @@ impl BypassReader {
     /// The consumer that reads past the flood, while there is one.
     pub(crate) fn consumer(&self) -> &PullConsumer {
         &self.consumer
+    }
+
+    fn is_over(&self) -> bool {
+        is_over(self.lag.get())
     }
 
     /// Reads past floods until the service stops.
@@ -91,7 +104,7 @@ impl BypassReader {
             let restriction =
                 format!("a flood waits in {flooded}; what others send is read past it");
             self.admission.restrictions.set(flooded, Some(restriction));
-            while !self.bypass.is_over() && !stop.is_cancelled() {
+            while !self.is_over() && !stop.is_cancelled() {
                 if let Err(error) = self.read(&intake).await {
                     tracing::warn!(consumer = %name, error = %ErrorChain(&*error), "Reading past a flood failed; trying again.");
                     tokio::select! {
@@ -142,7 +155,7 @@ impl BypassReader {
             tokio::select! {
                 taken = messages.next() => intake.start(taken?).await,
                 _ = look.tick() => {
-                    if self.bypass.is_over() {
+                    if self.is_over() {
                         break;
                     }
                     let bound = self.bind(stream, &read, unknown).await?;

@@ -29,7 +29,7 @@ impl Needed {
     pub(super) fn look(&mut self, busy: u32, others: usize, now: Instant) {
         let more = busy.saturating_sub(1) / BUSY;
         let is_calm = self.more > 0 && busy < CALM * self.more;
-        if more >= self.more && !is_calm {
+        if more >= self.more {
             self.more = more.min(u32::try_from(others).unwrap_or(u32::MAX));
             self.calm_since = None;
         } else if !is_calm {
