@@ -2,6 +2,7 @@
 //! and services.
 
 mod killed;
+mod many;
 mod parts;
 mod removed;
 mod s3;

@@ -166,3 +166,33 @@ async fn a_message_that_looks_like_the_end_is_a_message() {
     let found = found.iter().map(|message| message.archived(KIND));
     assert_eq!(found.collect::<Vec<_>>(), read);
 }
+
+/// Whoever holds what is read in memory is told when there is more, whichever way it is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_with_more_bytes_than_may_be_read_fails_and_others_do_not() {
+    let test_broker = TestBroker::start().await;
+    let broker = connected(&test_broker).await;
+    // More than is asked for at once, in one message and in several.
+    for (case, kinds, bytes) in [
+        ("large", 1, 3 << 20),
+        ("several", 3, 600 << 10),
+        ("many", 1_100, 1),
+    ] {
+        for number in 0..kinds {
+            let subject = subject(case, &format!("kind-{number}"));
+            let body = vec![b'x'; bytes].into();
+            let stored = broker.jetstream.publish(subject, body).await.unwrap();
+            stored.await.unwrap();
+        }
+        let whole = by_subject(&broker, case).await;
+        assert_eq!(whole.len(), kinds, "{case}");
+        let reader = SubjectReader::new(&broker).await.unwrap();
+        let mut reader = reader.within(bytes * kinds);
+        assert!(reader.read(KIND, &filter(case)).await.is_err(), "{case}");
+        assert!(reader.is_exhausted());
+        let reader = SubjectReader::new(&broker).await.unwrap();
+        let mut reader = reader.within((bytes + 100) * kinds);
+        let read = reader.read(KIND, &filter(case)).await.unwrap();
+        assert_eq!((read.len(), reader.is_exhausted()), (kinds, false));
+    }
+}

@@ -21,16 +21,31 @@ pub(crate) async fn installation(archive: &str) -> TestInstallation {
 /// The same with these settings besides.
 pub(crate) async fn installation_with(archive: &str, settings: &[String]) -> TestInstallation {
     TestInstallation::start_with(|plan| {
-        let plan = plan
-            .with_replicas(Service::AgentAdapter, 0)
-            .with_replicas(Service::EscalationTimer, 2)
-            .with_setting(format!("storage.archive={archive}"))
-            .with_setting("storage.archive_after_s=1");
-        let plan = settings.iter().fold(plan, Plan::with_setting);
-        let heads = "service.head_interval_ms=300";
-        plan.with_service_setting(Service::EscalationTimer, heads)
+        let plan = archiving(plan, archive);
+        settings.iter().fold(plan, Plan::with_setting)
     })
     .await
+}
+
+/// The same with these settings of the timers.
+pub(crate) async fn installation_with_timers(archive: &str, settings: &[&str]) -> TestInstallation {
+    TestInstallation::start_with(|plan| {
+        let plan = archiving(plan, archive);
+        let settings = settings.iter();
+        settings.fold(plan, |plan, setting| {
+            plan.with_service_setting(Service::EscalationTimer, *setting)
+        })
+    })
+    .await
+}
+
+/// An installation that archives to a place, with heads.
+fn archiving(plan: Plan, archive: &str) -> Plan {
+    plan.with_replicas(Service::AgentAdapter, 0)
+        .with_replicas(Service::EscalationTimer, 2)
+        .with_setting(format!("storage.archive={archive}"))
+        .with_setting("storage.archive_after_s=1")
+        .with_service_setting(Service::EscalationTimer, "service.head_interval_ms=300")
 }
 
 /// The program `concord`, built once.

@@ -36,7 +36,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::TimerSettings;
-use gather::Ends;
+use gather::{Bounds, Ends, Failed, SEGMENT_BYTES_MAX};
 use read_through::ReadThrough;
 use removal::Removal;
 
@@ -46,9 +46,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 const PURGE_AFTER_MS: u64 = 10_000;
 /// Events that one round looks at to find cases that are over.
 const LOOKED_AT_MAX: usize = 20_000;
-/// Bytes of the messages in one segment, except that one case may have more.
-const SEGMENT_BYTES_MAX: usize = 16 << 20;
-/// How long a case that is not finished is left alone, at most.
+/// How long a case that is not finished is left alone, at most, and one that is too large.
 const RETRY_MS_MAX: u64 = 3_600_000;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
@@ -60,6 +58,7 @@ pub(crate) struct Archiver {
     state: Aggregates<ArchiveMachine, NatsPorts>,
     heads: Option<Aggregates<HeadMachine, NatsPorts>>,
     after_ms: u64,
+    case_bytes_max: usize,
     /// The sequence from which on cases are looked for.
     next: u64,
     /// Cases that were decided or cancelled, and when to look at them.
@@ -95,6 +94,7 @@ impl Archiver {
             state: Aggregates::new(runner.ports.clone(), &runner.cache),
             heads: has_heads.then(|| Aggregates::new(runner.ports.clone(), &runner.cache)),
             after_ms: runner.broker.archive_after_ms,
+            case_bytes_max: own.archive_case_bytes_max,
             archive,
             next: 1,
             candidates: BTreeMap::new(),
@@ -241,11 +241,19 @@ impl Archiver {
         for case in &due {
             self.candidates.insert(case.clone(), retry);
         }
-        let ends = self.ends().await?;
-        let before = self.before();
-        let found = gather::read(&self.runner.broker, due, before, &ends).await?;
+        let bounds = Bounds {
+            before: self.before(),
+            ends: self.ends().await?,
+            case_bytes_max: self.case_bytes_max,
+        };
+        let found = gather::read(&self.runner.broker, due, &bounds).await;
         for case in &found.gone {
             self.candidates.remove(case);
+        }
+        let left = found.left.into_iter();
+        self.candidates.extend(left.map(|case| (case, now)));
+        for failed in found.failed {
+            self.put_off(failed, now);
         }
         let cases = self.within_bounds(found.finished, now);
         if cases.is_empty() {
@@ -268,6 +276,19 @@ impl Archiver {
             self.candidates.remove(&case.case_id);
         }
         Ok(true)
+    }
+
+    /// Has a case that could not be read wait, and no other with it.
+    fn put_off(&mut self, failed: Failed, now: Timestamp) {
+        let case = failed.case;
+        if failed.is_too_large {
+            let bytes_max = self.case_bytes_max;
+            tracing::warn!(%case, bytes_max, "A case stays in the streams: more is stored of it than service.archive_case_bytes_max.");
+            self.candidates.insert(case, now.plus_millis(RETRY_MS_MAX));
+        } else {
+            let error = ErrorChain(&failed.error);
+            tracing::warn!(%case, %error, "A case is not archived yet: it could not be read.");
+        }
     }
 
     fn place(&self, state: &ArchiveState) -> SegmentPlace {

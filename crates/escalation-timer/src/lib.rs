@@ -31,6 +31,8 @@ pub use watchdog::Watchdog;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimerSettings {
+    /// Bytes of a case that go to the archive; one of which more is stored stays in the streams. So much is held in memory several times.
+    pub archive_case_bytes_max: usize,
     /// How often the watchdog looks for deadlines that nobody fired, in milliseconds.
     pub watchdog_interval_ms: u64,
     /// How long after a deadline was due the watchdog fires it, in milliseconds.
@@ -46,6 +48,7 @@ pub struct TimerSettings {
 impl Default for TimerSettings {
     fn default() -> Self {
         Self {
+            archive_case_bytes_max: 32 << 20,
             watchdog_interval_ms: 5_000,
             watchdog_grace_ms: 5_000,
             head_interval_ms: 60_000,

@@ -18,7 +18,7 @@ use concord_runtime::broker::Unavailable;
 use concord_runtime::broker::subject_reader::SubjectReader;
 use concord_wire::subject::{Lane, Subject};
 use concord_wire::{CaseId, MessageType, Timestamp, Token, dialect};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 
 /// The last sequence of each stream that may be archived.
 pub(super) type Ends = BTreeMap<StreamKind, u64>;
@@ -27,6 +27,13 @@ type Id = (Aggregate, Token);
 
 /// Cases that are read, or removed, at the same time.
 pub(super) const CASES_AT_ONCE: usize = 16;
+/// Bytes of the messages and events in one segment, except that one case may have more.
+pub(super) const SEGMENT_BYTES_MAX: usize = 16 << 20;
+/// Bytes of a case that is read at the same time as others: together they are no more than a segment.
+const SMALL_BYTES_MAX: usize = SEGMENT_BYTES_MAX / CASES_AT_ONCE;
+/// Aggregates of which the last events are asked for at once. Each has a subject for each kind of event that it had, and the broker refuses
+/// more than 1,024 subjects.
+const AGGREGATES_AT_ONCE: usize = 64;
 
 /// The aggregates that have the id of their case.
 const OWN: [Aggregate; 6] = [
@@ -45,57 +52,117 @@ struct Gathered {
     events: BTreeMap<Id, Vec<ArchivedMessage>>,
 }
 
+/// Why a case was not read. It hinders no other.
+pub(super) struct Failed {
+    pub(super) case: CaseId,
+    /// Whether more is stored of it than may be read.
+    pub(super) is_too_large: bool,
+    pub(super) error: Unavailable,
+}
+
 /// What was found of cases.
+#[derive(Default)]
 pub(super) struct Found {
     /// Everything that is stored of those of which nothing is open, and nothing was stored too late.
     pub(super) finished: Vec<CaseContents>,
     /// Those of which nothing is stored: another replica has archived them.
     pub(super) gone: Vec<CaseId>,
+    /// Those that could not be read.
+    pub(super) failed: Vec<Failed>,
+    /// Those that were not looked at, because enough was found before them.
+    pub(super) left: Vec<CaseId>,
 }
 
-/// Reads everything that is stored of `cases`. What was stored after `before`, or behind one of `ends`, is too late.
-pub(super) async fn read(
-    broker: &Broker,
-    cases: Vec<CaseId>,
-    before: Timestamp,
-    ends: &Ends,
-) -> Result<Found, Unavailable> {
-    let cases = cases.into_iter().map(|case| of_case(broker, case));
+/// What may be read, and how much.
+pub(super) struct Bounds {
+    /// What was stored after that is too late.
+    pub(super) before: Timestamp,
+    /// What stands behind one of them is too late.
+    pub(super) ends: Ends,
+    /// Bytes of one case.
+    pub(super) case_bytes_max: usize,
+}
+
+/// Reads everything that is stored of `cases`, until it is a segment. What is held at once is bounded, whatever somebody has sent to a
+/// case: several cases are read at once as far as they are small, and a large one alone.
+pub(super) async fn read(broker: &Broker, cases: Vec<CaseId>, bounds: &Bounds) -> Found {
+    let small_max = bounds.case_bytes_max.min(SMALL_BYTES_MAX);
+    let mut left = cases.clone().into_iter();
+    let cases = cases
+        .into_iter()
+        .map(|case| of_case(broker, case, small_max));
     let mut cases = stream::iter(cases).buffered(CASES_AT_ONCE);
-    let mut found = Found {
-        finished: Vec::new(),
-        gone: Vec::new(),
-    };
-    while let Some((case, gathered)) = cases.try_next().await? {
-        if gathered.first_of(Aggregate::Case).is_empty() {
-            found.gone.push(case);
-        } else if gathered.is_finished(before, ends) {
-            found.finished.push(gathered.contents(case));
+    let (mut found, mut bytes) = (Found::default(), 0);
+    while bytes < SEGMENT_BYTES_MAX
+        && let Some(mut read) = cases.next().await
+    {
+        left.next();
+        if let Err(failed) = &read
+            && failed.is_too_large
+            && small_max < bounds.case_bytes_max
+        {
+            read = of_case(broker, failed.case.clone(), bounds.case_bytes_max).await;
+        }
+        match read {
+            Err(failed) => found.failed.push(failed),
+            Ok((case, gathered)) if gathered.first_of(Aggregate::Case).is_empty() => {
+                found.gone.push(case);
+            }
+            Ok((case, gathered)) if gathered.is_finished(bounds) => {
+                bytes += gathered.bytes();
+                found.finished.push(gathered.contents(case));
+            }
+            Ok(_) => {}
         }
     }
-    Ok(found)
+    found.left.extend(left);
+    found
+}
+
+/// Reads one case, within so many bytes.
+async fn of_case(
+    broker: &Broker,
+    case: CaseId,
+    bytes_max: usize,
+) -> Result<(CaseId, Gathered), Failed> {
+    let failed = |case, is_too_large, error| Failed {
+        case,
+        is_too_large,
+        error,
+    };
+    let mut reader = match SubjectReader::new(broker).await {
+        Ok(reader) => reader.within(bytes_max),
+        Err(error) => return Err(failed(case, false, error)),
+    };
+    match gathered(&mut reader, broker, &case).await {
+        Ok(gathered) => Ok((case, gathered)),
+        Err(error) => Err(failed(case, reader.is_exhausted(), error)),
+    }
 }
 
 /// Reads the messages and events of one case, and then the events that they name. They are not searched for: a case has some ten
 /// aggregates of which most have no event, and what the broker does for a reader with many filters grows with the square of their number.
-async fn of_case(broker: &Broker, case: CaseId) -> Result<(CaseId, Gathered), Unavailable> {
-    let mut reader = SubjectReader::new(broker).await?;
+async fn gathered(
+    reader: &mut SubjectReader,
+    broker: &Broker,
+    case: &CaseId,
+) -> Result<Gathered, Unavailable> {
     let mut gathered = Gathered::default();
     for lane in Lane::ALL {
         let kind = StreamKind::of_lane(lane);
-        let filter = broker.subjects().transcript(lane, &case);
+        let filter = broker.subjects().transcript(lane, case);
         let read = reader.read(kind, &filter).await?;
         let archived = read.iter().map(|message| message.archived(kind));
         gathered.messages.extend(archived);
     }
     let own = OWN.map(|kind| (kind, case.token()));
     let named = gathered.requests(broker).into_iter().chain(own).collect();
-    gathered.add_events(&mut reader, broker, named).await?;
+    gathered.add_events(reader, broker, named).await?;
     let named = gathered.debates();
-    gathered.add_events(&mut reader, broker, named).await?;
+    gathered.add_events(reader, broker, named).await?;
     let named = gathered.deadlines();
-    gathered.add_events(&mut reader, broker, named).await?;
-    Ok((case, gathered))
+    gathered.add_events(reader, broker, named).await?;
+    Ok(gathered)
 }
 
 /// The predecessors that these messages of one aggregate name and that are not among them; none where one of them is no event, and may
@@ -159,11 +226,14 @@ impl Gathered {
         let filter_of = |(aggregate, id): &Id| subjects.events_of(*aggregate, id);
         let filters: Vec<String> = ids.iter().map(filter_of).collect();
         let mut last: BTreeMap<Id, Vec<ArchivedMessage>> = BTreeMap::new();
-        for message in reader.last_of_each(kind, &filters).await? {
-            if let Ok(SystemSubject::Event { aggregate, id, .. }) = subjects.parse(&message.subject)
-            {
-                let of_aggregate = last.entry((aggregate, id)).or_default();
-                of_aggregate.push(message.archived(kind));
+        for filters in filters.chunks(AGGREGATES_AT_ONCE) {
+            for message in reader.last_of_each(kind, filters).await? {
+                if let Ok(SystemSubject::Event { aggregate, id, .. }) =
+                    subjects.parse(&message.subject)
+                {
+                    let of_aggregate = last.entry((aggregate, id)).or_default();
+                    of_aggregate.push(message.archived(kind));
+                }
             }
         }
         for (id, last) in last {
@@ -244,11 +314,15 @@ impl Gathered {
         self.messages.iter().chain(self.events.values().flatten())
     }
 
-    /// Whether nothing of the case is open, everything is older than `before`, and nothing is stored behind `ends`.
-    fn is_finished(&self, before: Timestamp, ends: &Ends) -> bool {
+    fn bytes(&self) -> usize {
+        self.all().map(|message| message.payload.len()).sum()
+    }
+
+    /// Whether nothing of the case is open, and nothing was stored too late.
+    fn is_finished(&self, bounds: &Bounds) -> bool {
         let is_settled = |message: &ArchivedMessage| {
-            let end = ends.get(&message.stream).copied().unwrap_or(u64::MAX);
-            message.at <= before && message.sequence <= end
+            let end = bounds.ends.get(&message.stream).copied();
+            message.at <= bounds.before && message.sequence <= end.unwrap_or(u64::MAX)
         };
         let case = rebuilt::<CaseMachine>(self.first_of(Aggregate::Case));
         let is_over = case.is_some_and(|case| case.state.is_over());

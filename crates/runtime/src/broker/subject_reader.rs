@@ -17,6 +17,8 @@ use crate::broker::{Broker, Operation, Unavailable};
 
 /// Messages that are asked for at once.
 const BATCH: usize = 500;
+/// Bytes that are asked for at once; a message may be larger than that, and then comes alone.
+const BATCH_BYTES: usize = 1 << 20;
 /// Subjects of which the broker gives the last messages at once; it allows a few more.
 const LAST_MAX: usize = 1_000;
 /// The broker has sent all that it sends for a request.
@@ -47,6 +49,8 @@ pub struct SubjectReader {
     answers: Subscriber,
     /// The number of the last request, which ends the subject of its answers.
     asked: u64,
+    /// Bytes that it may still read; none left where it has read more than it may.
+    left: Option<usize>,
 }
 
 impl SubjectReader {
@@ -59,7 +63,30 @@ impl SubjectReader {
             inbox,
             answers: answers.map_err(|error| Operation::Subscribe.failed(error))?,
             asked: 0,
+            left: Some(usize::MAX),
         })
+    }
+
+    /// Reads at most so many bytes in all, and fails where there are more: whoever holds what was read in memory needs a bound.
+    #[must_use]
+    pub fn within(self, bytes_max: usize) -> Self {
+        Self {
+            left: Some(bytes_max),
+            ..self
+        }
+    }
+
+    /// Whether there was more to read than it may.
+    pub fn is_exhausted(&self) -> bool {
+        self.left.is_none()
+    }
+
+    /// Takes into account what was read.
+    fn spend(&mut self, message: &LogMessage) -> Result<(), AnyError> {
+        let bytes = message.payload.len() + message.subject.len();
+        self.left = self.left.and_then(|left| left.checked_sub(bytes));
+        let left = self.left.map(|_| ());
+        left.ok_or_else(|| "there is more than may be read".into())
     }
 
     /// What a stream holds on subjects that match `filter`, in order. For few subjects: they are listed, and where one has a single message,
@@ -80,7 +107,7 @@ impl SubjectReader {
         let mut read = self.last_of_each(kind, &[filter.to_owned()]).await?;
         read.retain(|message| counts.get(&message.subject) == Some(&1));
         for (subject, _) in counts.iter().filter(|(_, count)| **count > 1) {
-            let request = |next| json!({ "batch": BATCH, "seq": next, "next_by_subj": subject });
+            let request = |next| json!({ "batch": BATCH, "max_bytes": BATCH_BYTES, "seq": next, "next_by_subj": subject });
             read.extend(self.read_by(kind, request).await?);
         }
         read.sort_by_key(|message| message.sequence);
@@ -109,16 +136,22 @@ impl SubjectReader {
     }
 
     async fn read_matching(
-        &self,
+        &mut self,
         kind: StreamKind,
         filter: &str,
     ) -> Result<Vec<LogMessage>, Unavailable> {
         let (filters, mut read) = ([filter.to_owned()], Vec::new());
-        log_reader::read_matching(&self.broker, kind, &filters, 1, |message| {
+        let (broker, mut spent) = (self.broker.clone(), Ok(()));
+        log_reader::read_matching(&broker, kind, &filters, 1, |message| {
+            spent = self.spend(&message);
+            if spent.is_err() {
+                return ControlFlow::Break(());
+            }
             read.push(message);
             ControlFlow::Continue(())
         })
         .await?;
+        spent.map_err(|error| Operation::ReadMessage.failed(error))?;
         Ok(read)
     }
 
@@ -134,7 +167,7 @@ impl SubjectReader {
         }
         self.read_by(
             kind,
-            |next| json!({ "batch": BATCH, "seq": next, "multi_last": filters }),
+            |next| json!({ "batch": BATCH, "max_bytes": BATCH_BYTES, "seq": next, "multi_last": filters }),
         )
         .await
     }
@@ -164,7 +197,9 @@ impl SubjectReader {
         while !waiting.is_empty() {
             let answer = self.answer(|subject| waiting.remove(subject)).await?;
             if text(&answer, header::SEQUENCE).is_ok() {
-                found.push(as_stored(answer, &header::OF_ONE)?);
+                let message = as_stored(answer, &header::OF_ONE)?;
+                self.spend(&message)?;
+                found.push(message);
             } else if answer.status != Some(StatusCode::NOT_FOUND) {
                 return Err(refused(&answer));
             }
@@ -216,6 +251,7 @@ impl SubjectReader {
             }
             let message = as_stored(answer, &header::OF_BATCH)?;
             before = message.sequence;
+            self.spend(&message)?;
             read.push(message);
         }
     }
