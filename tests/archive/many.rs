@@ -1,10 +1,11 @@
 //! A case of which a great deal is stored goes to the archive if it can, and hinders no other in any event.
 
-use async_nats::Client;
+use async_nats::{Client, HeaderMap};
 use concord_events::topology::StreamKind;
 use concord_testkit::{
     Message, TestInstallation, event_data, messages, now, stored, unique, wait_for,
 };
+use concord_wire::header::CONTENT_ENCODING;
 use serde_json::json;
 
 use crate::PATIENCE;
@@ -23,6 +24,16 @@ fn request(case: &str, from: &str) -> Message {
     let payload = json!({ "action": "ponder", "parameters": {} });
     let due = now().plus_millis(3_000);
     Message::new(case, from, "mute", "request", payload).with("/deadline", json!(due))
+}
+
+/// As whoever has compressed it publishes it.
+async fn publish_compressed(client: &Client, message: &Message) {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_ENCODING, "gzip");
+    let body = concord_encoding::gzip(&message.bytes()).expect("it is compressed");
+    let published = client.publish_with_headers(message.subject(), headers, body.into());
+    published.await.expect("it is sent");
+    client.flush().await.expect("the broker takes it");
 }
 
 /// Waits until so many requests have ended.
@@ -72,7 +83,7 @@ async fn a_case_that_is_too_large_stays_in_the_streams_and_others_are_archived()
 
 /// The broker gives the last messages of a thousand subjects at once, and a request leaves two or three.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_case_of_many_requests_is_archived_with_all_of_them() {
+async fn a_case_of_many_requests_is_archived_with_all_of_them_compressed_ones_too() {
     const REQUESTS: usize = 550;
     let folder = tempfile::tempdir().expect("a temporary directory");
     let place = folder.path().join("archive");
@@ -80,9 +91,12 @@ async fn a_case_of_many_requests_is_archived_with_all_of_them() {
     let client = installation.client();
     let case = unique("case");
     let [ann, ben] = open(&installation, &case).await;
-    for _ in 0..REQUESTS {
+    for number in 0..REQUESTS {
         let request = request(&case, &ann);
-        request.publish(client).await;
+        match number % 10 {
+            0 => publish_compressed(client, &request).await,
+            _ => request.publish(client).await,
+        }
     }
     ended(&installation, REQUESTS).await;
     find(&installation, &case, &ann, 10).await;

@@ -16,6 +16,8 @@ use concord_events::{Aggregate, EventMeta, FiredBy, SealedAggregate, StoredEvent
 use concord_runtime::Broker;
 use concord_runtime::broker::Unavailable;
 use concord_runtime::broker::subject_reader::SubjectReader;
+use concord_runtime::codec::dialect::plain;
+use concord_runtime::event_store::archived::headers_of;
 use concord_wire::subject::{Lane, Subject};
 use concord_wire::{CaseId, MessageType, Timestamp, Token, dialect};
 use futures::{StreamExt, stream};
@@ -263,7 +265,10 @@ impl Gathered {
             else {
                 continue;
             };
-            let Some(id) = dialect::id_of(&message.payload) else {
+            let Ok(body) = plain(&message.payload, Some(&headers_of(message))) else {
+                continue;
+            };
+            let Some(id) = dialect::id_of(&body) else {
                 continue;
             };
             if kind.as_str() == MessageType::Request.as_str() {
