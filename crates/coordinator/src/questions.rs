@@ -3,6 +3,7 @@
 //! An answer can be handled before its question is opened, for the two come by different consumers. Then it is found when the
 //! question is opened: it was stored before it was handled.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use concord_domain::aggregates::person::Authority;
@@ -19,13 +20,16 @@ use concord_runtime::{Aggregates, People, Ports};
 use concord_wire::payload::GivenAnswer;
 use concord_wire::payload::track_record::{Context as Circumstances, Query, Version};
 use concord_wire::subject::Lane;
-use concord_wire::{AgentId, Envelope, Token};
+use concord_wire::{AgentId, Envelope, Timestamp, Token};
 
 use crate::people::Names;
 use crate::route::question::{ANSWERING, read_answer, read_synthesis};
 
 /// Messages that one search for answers looks through at most.
 const SEARCHED_MAX: usize = 1_000;
+/// Answers of one agent that one search for answers reads: the first counts whose payload is what it says, and each may cost a fetch of
+/// megabytes.
+const READ_OF_ONE_MAX: usize = 4;
 
 /// Questions to the group, and what is read to weigh their answers. Cheap to clone.
 pub(crate) struct Questions<P> {
@@ -186,21 +190,26 @@ impl<P: Ports> Questions<P> {
                 false => (1, missing.iter().copied().map(Some).collect()),
             };
             for from in senders {
-                found.extend(self.stored(id, opened, (lane, from, first)).await?);
+                let is_wanted = |envelope: &Envelope, at| {
+                    let read = read_answer(envelope, at).filter(|(of, _)| of == id);
+                    read.map(|(_, answer)| answer)
+                        .filter(|answer| missing.contains(&&answer.by))
+                };
+                found.extend(self.stored(opened, (lane, from, first), is_wanted).await?);
             }
         }
-        found.retain(|answer| missing.contains(&&answer.by));
         Ok(found)
     }
 
+    /// The stored answers that `wanted` makes something of. It is asked before a payload is fetched, and again with it.
     async fn stored(
         &self,
-        id: &Token,
         opened: &QuestionOpened,
         (lane, from, first): (Lane, Option<&AgentId>, u64),
+        wanted: impl Fn(&Envelope, Timestamp) -> Option<GivenAnswer> + Send + Sync,
     ) -> Result<Vec<GivenAnswer>, HandleError> {
         let ports = &self.service.ports;
-        let mut found = Vec::new();
+        let (mut found, mut read) = (Vec::new(), BTreeMap::<AgentId, usize>::new());
         for kind in &ANSWERING {
             let filter = ports
                 .subjects()
@@ -211,10 +220,18 @@ impl<P: Ports> Questions<P> {
                     break;
                 };
                 sequence = stored.sequence + 1;
-                let read = stored
-                    .envelope
-                    .and_then(|envelope| read_answer(&envelope, stored.stored_at));
-                if let Some((_, answer)) = read.filter(|(of, _)| of == id) {
+                let at = stored.stored_at;
+                let is_wanted = |envelope: &Envelope| wanted(envelope, at).is_some();
+                let Some(envelope) = stored.envelope.filter(is_wanted) else {
+                    continue;
+                };
+                let read_of_one = read.entry(envelope.from_agent.clone()).or_default();
+                *read_of_one += 1;
+                if *read_of_one > READ_OF_ONE_MAX {
+                    continue;
+                }
+                let envelope = ports.readable(envelope).await?;
+                if let Some(answer) = envelope.and_then(|one| wanted(&one, at)) {
                     found.push(self.weighed(opened, answer).await?);
                 }
             }

@@ -25,6 +25,8 @@ pub use async_nats::HeaderMap as Headers;
 
 /// Messages that one search looks through at most.
 const SEARCHED_MAX: usize = 1_000;
+/// Messages that one search wants and whose payloads cannot be had, at most: each may have cost a fetch of megabytes.
+const UNREADABLE_MAX: usize = 4;
 
 /// Everything that handlers need of the world. Cheap to clone.
 pub trait Ports:
@@ -112,7 +114,8 @@ pub trait DeadLetters: Send + Sync + 'static {
 
 /// Messages that are looked up one by one, as the leader of their stream has them.
 pub trait MessageLookup: Send + Sync + 'static {
-    /// The first message at or after `sequence` on whose subject matches `filter`.
+    /// The first message at or after `sequence` on whose subject matches `filter`; without its payload where that is kept apart from it, since
+    /// who searches passes most of them over.
     fn next_message(
         &self,
         lane: Lane,
@@ -128,7 +131,8 @@ pub trait MessageLookup: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Envelope, codec::Error>> + Send;
 
     /// What `wanted` makes of the first message that it makes something of, among those at or after `sequence` on whose
-    /// subject matches `filter`. At most a thousand messages are looked through.
+    /// subject matches `filter`. It is asked before the payload is fetched, where that is kept apart, and again with it. At most a thousand
+    /// messages are looked through.
     fn find_message<T: Send>(
         &self,
         lane: Lane,
@@ -137,21 +141,45 @@ pub trait MessageLookup: Send + Sync + 'static {
         wanted: impl Fn(&Envelope, Timestamp) -> Option<T> + Send + Sync,
     ) -> impl Future<Output = Result<Option<T>, Unavailable>> + Send {
         async move {
-            let mut sequence = sequence;
+            let (mut sequence, mut unreadable) = (sequence, 0);
             for _ in 0..SEARCHED_MAX {
                 let Some(stored) = self.next_message(lane, filter, sequence).await? else {
                     return Ok(None);
                 };
                 debug_assert!(stored.sequence >= sequence, "the lookup went backwards");
                 sequence = stored.sequence + 1;
-                if let Some(found) = stored
-                    .envelope
-                    .and_then(|envelope| wanted(&envelope, stored.stored_at))
+                let at = stored.stored_at;
+                let is_wanted = |envelope: &Envelope| wanted(envelope, at).is_some();
+                let Some(envelope) = stored.envelope.filter(is_wanted) else {
+                    continue;
+                };
+                if let Some(found) = self
+                    .readable(envelope)
+                    .await?
+                    .and_then(|one| wanted(&one, at))
                 {
                     return Ok(Some(found));
                 }
+                unreadable += 1;
+                if unreadable == UNREADABLE_MAX {
+                    return Ok(None);
+                }
             }
             Ok(None)
+        }
+    }
+
+    /// A message with its payload; none where that is not what the message says.
+    fn readable(
+        &self,
+        envelope: Envelope,
+    ) -> impl Future<Output = Result<Option<Envelope>, Unavailable>> + Send {
+        async move {
+            match self.with_payload(envelope).await {
+                Ok(envelope) => Ok(Some(envelope)),
+                Err(codec::Error::Refused(_)) => Ok(None),
+                Err(codec::Error::Unavailable(error)) => Err(error),
+            }
         }
     }
 }
@@ -163,4 +191,76 @@ pub trait Preferences: Send + Sync + 'static {
 
     /// Takes into account in which dialect an agent has written.
     fn wrote_in(&self, agent: &AgentId, dialect: Dialect);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use concord_wire::Fault;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A thousand messages, each with its payload elsewhere; counts what is fetched.
+    #[derive(Default)]
+    struct Kept {
+        fetched: AtomicUsize,
+        is_lost: bool,
+    }
+
+    impl MessageLookup for Kept {
+        async fn next_message(
+            &self,
+            _: Lane,
+            _: &str,
+            sequence: u64,
+        ) -> Result<Option<Stored>, Unavailable> {
+            let message = json!({
+                "message_id": format!("m-{sequence}"), "timestamp": "2026-01-01T00:00:00Z", "from_agent": "ben",
+                "to_agent": "ann", "message_type": "response", "payload": {},
+            });
+            Ok(Some(Stored {
+                sequence,
+                stored_at: Timestamp::default(),
+                envelope: serde_json::from_value(message).ok(),
+            }))
+        }
+
+        async fn with_payload(&self, envelope: Envelope) -> Result<Envelope, codec::Error> {
+            self.fetched.fetch_add(1, Ordering::Relaxed);
+            if self.is_lost {
+                return Err(Fault::invalid("", "It is lost.", "Send it again.").into());
+            }
+            Ok(envelope)
+        }
+    }
+
+    async fn found(kept: &Kept, wanted: impl Fn(&str) -> bool + Send + Sync) -> Option<String> {
+        let wanted = |one: &Envelope, _: Timestamp| {
+            let id = one.message_id.as_str();
+            wanted(id).then(|| id.to_owned())
+        };
+        let found = kept.find_message(Lane::Normal, "", 1, wanted).await;
+        found.expect("the broker is there")
+    }
+
+    /// Somebody may have sent a thousand messages of some bytes with payloads of megabytes each.
+    #[tokio::test]
+    async fn a_search_fetches_no_payload_of_what_it_passes_over() {
+        let kept = Kept::default();
+        let last = found(&kept, |id| id == "m-900").await;
+        assert_eq!(last.as_deref(), Some("m-900"));
+        assert_eq!(kept.fetched.into_inner(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_search_ends_where_payloads_of_what_it_wants_cannot_be_had() {
+        let kept = Kept {
+            is_lost: true,
+            ..Kept::default()
+        };
+        assert_eq!(found(&kept, |_| true).await, None);
+        assert_eq!(kept.fetched.into_inner(), UNREADABLE_MAX);
+    }
 }

@@ -6,7 +6,7 @@ use concord_wire::{Envelope, Timestamp};
 
 use crate::broker::raw_message;
 use crate::broker::{Broker, Operation, Unavailable};
-use crate::codec::{Error, StoredMessage, claim_check, dialect, read_message};
+use crate::codec::{Error, StoredMessage, dialect, read_message};
 
 /// A message that is stored.
 #[derive(Debug, Clone)]
@@ -15,11 +15,11 @@ pub struct Stored {
     pub sequence: u64,
     /// When it was stored.
     pub stored_at: Timestamp,
-    /// The message; none where it cannot be read.
+    /// The message, without a payload that is kept apart from it; none where it cannot be read.
     pub envelope: Option<Envelope>,
 }
 
-/// The first message from `sequence` on whose subject matches `filter`.
+/// The first message from `sequence` on whose subject matches `filter`. A payload that is kept apart from it is not fetched.
 pub(crate) async fn next(
     broker: &Broker,
     lane: Lane,
@@ -43,8 +43,8 @@ pub(crate) async fn next(
         sequence: found.sequence,
         stored_at,
     };
-    let whole = |envelope, _| claim_check::whole(broker, envelope);
-    let envelope = match read_message(broker.subjects(), &message, whole).await {
+    let as_sent = async |envelope, _| Ok(envelope);
+    let envelope = match read_message(broker.subjects(), &message, as_sent).await {
         Ok(envelope) => Some(envelope),
         Err(Error::Unavailable(error)) => return Err(error),
         Err(Error::Refused(_)) => None,
