@@ -103,15 +103,18 @@ impl Known {
         before.is_armed || !is_held
     }
 
-    /// Whoever waited has waited long enough, and arms the deadline. Another may wait with a later event.
-    fn arm(&mut self, key: &Key, waiting: &Arc<Notify>) {
+    /// Whoever waited has waited long enough, and arms the deadline: whether it is still to be armed so. A later event may have closed or moved
+    /// it at the last moment, and what this one says must not be stored after that.
+    fn arm(&mut self, key: &Key, waiting: &Arc<Notify>) -> bool {
         let is_own = |held: &Arc<Notify>| Arc::ptr_eq(held, waiting);
-        if self.held.get(key).is_some_and(is_own) {
-            self.held.remove(key);
-            if let Some(latest) = self.latest.get_mut(key) {
-                latest.is_armed = true;
-            }
+        if !self.held.get(key).is_some_and(is_own) {
+            return false;
         }
+        self.held.remove(key);
+        if let Some(latest) = self.latest.get_mut(key) {
+            latest.is_armed = true;
+        }
+        true
     }
 }
 
@@ -168,10 +171,7 @@ impl<P: Ports> ArmHandler<P> {
         tokio::select! {
             biased;
             () = waiting.notified() => true,
-            () = ports.sleep(hold) => {
-                self.known(|known| known.arm(key, &waiting));
-                false
-            }
+            () = ports.sleep(hold) => !self.known(|known| known.arm(key, &waiting)),
         }
     }
 }
@@ -209,7 +209,7 @@ mod tests {
         let far = known.open(&key(), 5).unwrap();
         let near = known.open(&key(), 7).unwrap();
         assert!(is_told(&far) && !is_told(&near));
-        known.arm(&key(), &far);
+        assert!(!known.arm(&key(), &far), "it was moved");
         assert!(!known.close(&key(), 9), "it was held back");
         assert!(is_told(&near));
     }
@@ -219,10 +219,11 @@ mod tests {
     fn what_is_armed_and_moved_is_cancelled_though_its_new_time_is_held_back() {
         let mut known = Known::default();
         let first = known.open(&key(), 5).unwrap();
-        known.arm(&key(), &first);
+        assert!(known.arm(&key(), &first));
         let moved = known.open(&key(), 7).unwrap();
         assert!(known.close(&key(), 9), "the broker has its first time");
         assert!(is_told(&moved));
+        assert!(!known.arm(&key(), &moved), "it has closed");
         let again = known.open(&key(), 11).unwrap();
         assert!(!known.close(&key(), 12), "the broker has nothing of it");
         assert!(is_told(&again));
@@ -235,7 +236,7 @@ mod tests {
         assert!(known.open(&key(), 5).is_none(), "it was moved since");
         assert!(!known.close(&key(), 6), "it was opened again since");
         assert!(!is_told(&near));
-        known.arm(&key(), &near);
+        assert!(known.arm(&key(), &near));
         assert!(known.close(&key(), 8), "the broker has it");
         assert!(known.open(&key(), 7).is_none(), "it has closed");
     }
@@ -244,7 +245,7 @@ mod tests {
     fn the_same_event_that_comes_again_is_done_again() {
         let mut known = Known::default();
         let first = known.open(&key(), 5).unwrap();
-        known.arm(&key(), &first);
+        assert!(known.arm(&key(), &first));
         assert!(known.open(&key(), 5).is_some());
         assert!(known.close(&key(), 6));
         assert!(known.close(&key(), 6));
