@@ -67,7 +67,7 @@ fn half_of_the_time_without_a_ruling_is_too_long() {
 }
 
 #[test]
-fn whoever_was_given_it_late_has_half_of_what_was_left() {
+fn only_at_a_reminder_is_it_taken_from_whoever_has_had_it_as_long_as_is_left() {
     let mut story = at_level_3(Some("ada"));
     assigned(&mut story, 2 * HOUR, "eve");
     assert!(!returns(&mut story, HALF));
