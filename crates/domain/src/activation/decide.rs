@@ -24,7 +24,7 @@ pub struct Message<'a> {
     pub content: &'a str,
     /// The agent that an assignment names, where it is not the addressee.
     pub assigned: Option<&'a AgentId>,
-    /// The agents that a peer request prefers.
+    /// The agents that a question to the group, or a peer request, prefers.
     pub preferred: &'a [AgentId],
     /// The author of the message that this one answers.
     pub reply_to_author: Option<&'a AgentId>,
@@ -259,7 +259,7 @@ fn standing(named: &Named<'_>, agent: &AgentId) -> Naming {
 pub struct View<'a> {
     /// Whether the text mentions it.
     pub mentioned: Naming,
-    /// Whether the request prefers it.
+    /// Whether the question or request prefers it.
     pub preferred: Naming,
     /// Whether it has taken part in the conversation.
     pub takes_part: bool,
@@ -289,7 +289,7 @@ pub struct View<'a> {
 /// | 1 | addressed to it | wake: `direct_target` |
 /// | 2 | mentioned, among the first eight | wake: `mention` |
 /// | 3 | an assignment that names it | wake: `task_assignment` |
-/// | 3a | preferred by a peer request, among the first eight | wake: `preferred_peer` |
+/// | 3a | preferred by a question to the group or a peer request, among the first eight | wake: `preferred_peer` |
 /// | 3b | answers a message of its own | wake: `reply` |
 /// | 3c | asks for objections or is one, and it holds a position | wake: `position` |
 /// | 4 | visible to the group, probability at the threshold or above | wake: `semantic:<skill>` |
@@ -315,15 +315,14 @@ pub fn decide(message: &Message<'_>, agent: &AgentId, view: &View<'_>) -> Decisi
     if *message.message_type == MessageType::TaskAssignment && message.assigned == Some(agent) {
         return named(Reason::TaskAssignment);
     }
-    let is_peer_request = *message.message_type == MessageType::PeerRequest;
-    if is_peer_request && view.preferred == Naming::Named {
+    if message.is_help_wanted() && view.preferred == Naming::Named {
         return named(Reason::PreferredPeer);
     }
     if message.reply_to_author == Some(agent) {
         return named(Reason::Reply);
     }
-    let beyond =
-        view.mentioned == Naming::Beyond || (is_peer_request && view.preferred == Naming::Beyond);
+    let beyond = view.mentioned == Naming::Beyond
+        || (message.is_help_wanted() && view.preferred == Naming::Beyond);
     let decision = if let Some(candidate) = view.candidate {
         by_match(candidate, view)
     } else if view.has_position {

@@ -68,7 +68,7 @@ pub struct GroupQuestion {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub domain: Option<String>,
-    /// Agents that are woken whatever the words, at most 64.
+    /// Agents that are woken whatever the words: the first eight. At most 64; the others observe at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_agents: Option<Vec<AgentId>>,
     /// `objections`, to ask those who hold a position in the conversation.

@@ -27,7 +27,7 @@ const GIVEN: Given = Given {
 };
 
 /// Messages, and what security does about each.
-const BRANCHES: [(Given, Option<&str>); 24] = [
+const BRANCHES: [(Given, Option<&str>); 25] = [
     (
         Given {
             from: "security",
@@ -99,6 +99,14 @@ const BRANCHES: [(Given, Option<&str>); 24] = [
     (
         Given {
             kind: "group_query",
+            preferred: &["security", "lead"],
+            ..GIVEN
+        },
+        Some("wake preferred_peer"),
+    ),
+    (
+        Given {
+            kind: "expertise_offer",
             preferred: &["security", "lead"],
             ..GIVEN
         },
