@@ -37,7 +37,7 @@ use crate::rules::canonical::normalise;
 /// How sure an estimate is that a sensitivity or an elasticity makes.
 pub const LINEAR_CONFIDENCE: f64 = 0.70;
 /// The sensitivities that hold where an analysis states no model for a figure: what is used, the figure, and by how many percent it
-/// changes for one point. Specification 3: 1 % margin makes 8 to 12 % of the price, calculated as 10.
+/// changes for one point, which is 0.01 where both values are within -1 and 1. Specification 3: 1 % margin makes 8 to 12 % of the price, calculated as 10.
 pub const BUILT_IN: [(&str, &str, f64); 1] = [("operating_margin", "target_price", 10.0)];
 /// Numbers that differ by less, as a share of the larger one, are the same.
 const SAME: f64 = 1e-9;
@@ -113,6 +113,21 @@ impl Input<'_> {
             Some(Now::Known(now)) => Some((used, number(now)?)),
             Some(Now::Unknown) => None,
         }
+    }
+
+    /// Whether these values are shares, as an estimate without a unit is one: 0.25 is 25 %. A margin may be negative.
+    fn is_share(&self, used: f64, now: f64) -> bool {
+        let values = [self.used.value.as_ref(), self.now.as_ref().and_then(known)];
+        let has_sign = |one: &Figure| matches!(one, Figure::Text(text) if text.contains('%'));
+        [used, now].iter().all(|one| one.abs() <= 1.0)
+            && !values.into_iter().flatten().any(has_sign)
+    }
+}
+
+fn known(now: &Now) -> Option<&Figure> {
+    match now {
+        Now::Known(figure) => Some(figure),
+        Now::Unknown => None,
     }
 }
 
@@ -381,7 +396,7 @@ fn moves(own: &[&EstimateModel], metric: &str, input: &Input<'_>) -> Option<(f64
     });
     let built_in = || {
         let mut all = BUILT_IN.iter();
-        let found = all.find(|(used, of, _)| *of == metric && name(used));
+        let found = all.find(|(used, of, _)| name_of(of) == name_of(metric) && name(used));
         found.map(|(_, _, percent)| (*percent, EstimateBasis::Sensitivity))
     };
     let (percent, basis) = stated.or_else(|| own.is_empty().then(built_in).flatten())?;
@@ -391,6 +406,8 @@ fn moves(own: &[&EstimateModel], metric: &str, input: &Input<'_>) -> Option<(f64
     let (used, now) = input.numbers()?;
     let share = match basis {
         EstimateBasis::Elasticity => percent * (now - used) / used,
+        // What an analysis states is for the unit in which it states what it uses; the built-in one is for points.
+        _ if stated.is_none() && input.is_share(used, now) => percent * (now - used),
         _ => percent * (now - used) / 100.0,
     };
     share.is_finite().then_some((share, basis))

@@ -4,12 +4,12 @@
 //! | figure         | how far it moves                   | doing it again is required above |
 //! |----------------|------------------------------------|----------------------------------|
 //! | `target_price` | as a share of the old value        | 0.10                             |
-//! | `confidence`   | as a difference                    | 0.15                             |
+//! | `confidence`, `confidence_score` | as a difference  | 0.15                             |
 //! | `risk_score`   | as a share of its scale            | 0.10                             |
 //! | a text         | whether it is another one          | any change                       |
 //! | any other      | as a share of the old value        | 0.10                             |
 //!
-//! A risk score whose values are both within 0 and 1 is on the scale of 1, any other on that of 100. Where there
+//! The names are compared as those of assumptions are. A risk score whose values are both within 0 and 1 is on the scale of 1, any other on that of 100. Where there
 //! is no estimate, doing it again is required: nobody knows that it is not.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use concord_wire::payload::{
 };
 
 use super::estimate::{Asked, Estimated, Now, Standing, estimate, number, same};
-use super::graph::{Analysis, Graph, Source};
+use super::graph::{Analysis, Graph, Source, name_of};
 
 /// Most analyses that a report names; the others are counted.
 pub const IMPACTS_MAX: usize = 200;
@@ -46,9 +46,9 @@ pub fn movement(metric: &str, old: &Figure, new: &Figure) -> (f64, f64) {
         let delta = if same(old, new) { 0.0 } else { 1.0 };
         return (delta, delta);
     };
-    let (delta, threshold) = match metric {
-        CONFIDENCE => ((to - from).abs(), 0.15),
-        "risk_score" => {
+    let (delta, threshold) = match name_of(metric).as_str() {
+        CONFIDENCE | "confidence score" => ((to - from).abs(), 0.15),
+        "risk score" => {
             let is_share = [from, to].iter().all(|one| (0.0..=1.0).contains(one));
             let scale = if is_share { 1.0 } else { 100.0 };
             ((to - from).abs() / scale, 0.10)

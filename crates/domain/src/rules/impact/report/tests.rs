@@ -71,6 +71,30 @@ fn the_example_of_the_specification_follows_its_formula() {
     assert_eq!((&sensitivity.metric, sensitivity.delta), (&None, None));
 }
 
+/// An estimate without a unit is a share where it is one: 0.25 is 25 %.
+#[test]
+fn the_built_in_sensitivity_reads_a_share_as_percent() {
+    let row = |used: Value| json!({ "analysis_id": "dcf", "figures": { "target_price": 85 }, "depends_on": [uses("operating_margin", used)] });
+    for (used, now, price) in [
+        (json!(25), json!(28), 110.5),
+        (json!(0.25), json!(0.28), 110.5),
+        (json!(-0.01), json!(0.02), 110.5),
+        (json!("25 %"), json!("28 %"), 110.5),
+        (json!("0.5 %"), json!("0.8%"), 87.55),
+        (json!(0.5), json!(1.5), 93.5),
+    ] {
+        let graph = graph_of(&[row(used.clone())]);
+        let changed = assumed("operating_margin", now.clone(), None);
+        let impacts = assess(&graph, &changed, &[]);
+        let found = impacts[0].estimated_new_value.as_ref().and_then(number);
+        assert!(
+            (found.unwrap() - price).abs() < 1e-9,
+            "{used} {now}: {found:?}"
+        );
+        assert_eq!(impacts[0].requires_rerun, price > 95.0, "{used} {now}");
+    }
+}
+
 #[test]
 fn how_far_a_figure_moves_is_measured_by_its_kind() {
     let figure = |value: Value| serde_json::from_value::<Figure>(value).unwrap();
@@ -85,6 +109,9 @@ fn how_far_a_figure_moves_is_measured_by_its_kind() {
         ("risk_score", json!(50), json!(60), 0.10, false),
         ("risk_score", json!(50), json!(61), 0.11, true),
         ("risk_score", json!(0.5), json!(2), 0.015, false),
+        ("Risk score", json!(50), json!(60), 0.10, false),
+        ("confidence_score", json!(0.80), json!(0.70), 0.10, false),
+        ("Confidence score", json!(0.80), json!(0.64), 0.16, true),
         ("rating", json!("hold"), json!("Hold."), 0.0, false),
         ("rating", json!("hold"), json!("buy"), 1.0, true),
         ("fcf", json!(-10), json!(-11.1), 0.11, true),
