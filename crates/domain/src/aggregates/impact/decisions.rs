@@ -150,16 +150,28 @@ pub(super) fn value_of(outcome: &ConflictOutcome) -> Option<Figure> {
     })
 }
 
-/// Any value as a figure. A number with its unit is the number that stands in its `value`.
+/// Any value as a figure. A number with its unit is a text, `28 %`.
 fn figure(value: &Value) -> Figure {
     match value {
         Value::Number(number) => Figure::Number(number.as_f64().unwrap_or_default()),
         Value::String(words) => text(words),
-        Value::Object(fields) => match fields.get("value") {
-            Some(Value::Number(number)) => Figure::Number(number.as_f64().unwrap_or_default()),
-            Some(Value::String(words)) => text(words),
-            _ => text(&value.to_string()),
-        },
+        Value::Object(fields) => {
+            let unit = fields.get("unit").and_then(Value::as_str);
+            let unit = unit.map(str::trim).filter(|unit| !unit.is_empty());
+            match (fields.get("value"), unit) {
+                (Some(Value::Number(number)), unit) => {
+                    let number = Figure::Number(number.as_f64().unwrap_or_default());
+                    unit.map_or_else(|| number.clone(), |unit| text(&format!("{number} {unit}")))
+                }
+                (Some(Value::String(words)), Some(unit))
+                    if words.ends_with(|end: char| end.is_ascii_digit()) =>
+                {
+                    text(&format!("{words} {unit}"))
+                }
+                (Some(Value::String(words)), _) => text(words),
+                _ => text(&value.to_string()),
+            }
+        }
         other => text(&other.to_string()),
     }
 }

@@ -17,6 +17,8 @@
 //! and 1 where a formula does, as sure as the agent says where it was asked, times how sure the estimates are that it uses: two approximations one after the
 //! other are 0.49.
 //!
+//! What was used and what stands now are numbers of one scale ([`scale`]): where their units cannot be converted, nobody knows.
+//!
 //! *How sure an analysis is* falls with what it uses: it keeps the smallest share of its confidence
 //! that any of its inputs has kept of its own, `stated * min(now / used)`. Nothing becomes surer by
 //! resting on something surer; only whoever does it again can say so.
@@ -27,8 +29,10 @@ use concord_wire::Token;
 use concord_wire::payload::{Dependency, EstimateBasis, EstimateModel, Figure};
 
 mod asking;
+mod scale;
 
 pub use asking::{Asked, WITHIN_MS};
+use scale::{Both, as_used, both};
 
 use super::formula::Formula;
 use super::graph::{Analysis, Graph, Source, name_of};
@@ -105,29 +109,14 @@ struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// The value before and now, where both are numbers.
-    fn numbers(&self) -> Option<(f64, f64)> {
-        let used = number(self.used.value.as_ref()?)?;
+    /// The value before and now, where both are numbers of one scale.
+    fn numbers(&self) -> Option<Both> {
+        let used = self.used.value.as_ref()?;
         match &self.now {
-            None => Some((used, used)),
-            Some(Now::Known(now)) => Some((used, number(now)?)),
+            None => both(used, used),
+            Some(Now::Known(now)) => both(used, now),
             Some(Now::Unknown) => None,
         }
-    }
-
-    /// Whether these values are shares, as an estimate without a unit is one: 0.25 is 25 %. A margin may be negative.
-    fn is_share(&self, used: f64, now: f64) -> bool {
-        let values = [self.used.value.as_ref(), self.now.as_ref().and_then(known)];
-        let has_sign = |one: &Figure| matches!(one, Figure::Text(text) if text.contains('%'));
-        [used, now].iter().all(|one| one.abs() <= 1.0)
-            && !values.into_iter().flatten().any(has_sign)
-    }
-}
-
-fn known(now: &Now) -> Option<&Figure> {
-    match now {
-        Now::Known(figure) => Some(figure),
-        Now::Unknown => None,
     }
 }
 
@@ -157,11 +146,11 @@ pub fn number(figure: &Figure) -> Option<f64> {
     }
 }
 
-/// Whether two figures are the same.
+/// Whether two figures are the same, in whatever units they are written.
 pub fn same(one: &Figure, other: &Figure) -> bool {
-    match (number(one), number(other)) {
-        (Some(one), Some(other)) => (one - other).abs() <= SAME * one.abs().max(other.abs()),
-        _ => normalise(&one.to_string()) == normalise(&other.to_string()),
+    match both(one, other) {
+        Some(Both { used, now, .. }) => (used - now).abs() <= SAME * used.abs().max(now.abs()),
+        None => normalise(&one.to_string()) == normalise(&other.to_string()),
     }
 }
 
@@ -259,7 +248,7 @@ fn input<'a>(
         let now = standing.value(used.metric.as_deref());
         input.now = match (now, &used.value) {
             (Some(now), Some(value)) if same(now, value) => None,
-            (Some(now), _) => Some(Now::Known(now.clone())),
+            (Some(now), value) => Some(Now::Known(as_used(value.as_ref(), now))),
             // A part of a decision that has no value is one that did not change.
             (None, _) if standing.version.is_some() => None,
             (None, _) => Some(Now::Unknown),
@@ -299,7 +288,8 @@ pub fn refreshed(
     };
     if let Some(standing) = standings.get(&source) {
         let value = standing.value(used.metric.as_deref());
-        now.value = value.cloned().or(now.value);
+        let value = value.map(|value| as_used(used.value.as_ref(), value));
+        now.value = value.or(now.value);
         now.confidence = standing.confidence.or(now.confidence);
         now.version = standing.version.or(now.version);
     }
@@ -355,7 +345,7 @@ fn figure(
     {
         let of = |name: &str| {
             let input = inputs.iter().find(|one| is_named(one.used, name))?;
-            input.numbers().map(|(_, now)| now)
+            input.numbers().map(|both| both.now)
         };
         let value = Formula::parse(formula)
             .ok()
@@ -403,11 +393,11 @@ fn moves(own: &[&EstimateModel], metric: &str, input: &Input<'_>) -> Option<(f64
     if percent == 0.0 {
         return Some((0.0, basis));
     }
-    let (used, now) = input.numbers()?;
+    let Both { used, now, points } = input.numbers()?;
     let share = match basis {
         EstimateBasis::Elasticity => percent * (now - used) / used,
         // What an analysis states is for the unit in which it states what it uses; the built-in one is for points.
-        _ if stated.is_none() && input.is_share(used, now) => percent * (now - used),
+        _ if stated.is_none() => percent * points / 100.0,
         _ => percent * (now - used) / 100.0,
     };
     share.is_finite().then_some((share, basis))

@@ -128,6 +128,70 @@ fn each_model_estimates_as_its_formula_says() {
 }
 
 #[test]
+fn a_change_is_in_the_scale_of_what_was_used() {
+    let models = json!([{ "model": "elasticity", "metric": "f", "input": "growth", "percent": 1 }]);
+    for (used, now, expected) in [
+        (json!(25), json!("30 %"), Some(120.0)),
+        (json!(25), json!("0.3 fraction"), Some(120.0)),
+        (json!(0.25), json!("30%"), Some(120.0)),
+        (json!(0.25), json!("0.3 share"), Some(120.0)),
+        (json!("25 percent"), json!(0.3), Some(120.0)),
+        (json!("25 %"), json!(30), Some(120.0)),
+        (json!("0.25 fraction"), json!("30 %"), Some(120.0)),
+        (json!("0.25 fraction"), json!(30), Some(120.0)),
+        (json!("10 days"), json!("12 days"), Some(120.0)),
+        (
+            json!("$10 million"),
+            json!("12,000 USD thousand"),
+            Some(120.0),
+        ),
+        (json!(10), json!("12 USD"), Some(120.0)),
+        (json!(10), json!("12 x"), Some(120.0)),
+        (json!(2), json!("1.5 ratio"), Some(75.0)),
+        // Nobody knows whether 1 is a percent or the whole, or what a plain number counts beside days and millions.
+        (json!(1), json!("2 %"), None),
+        (json!(0), json!("2 %"), None),
+        (json!(10), json!("12 days"), None),
+        (json!(10), json!("12 USD million"), None),
+        (json!("10 USD"), json!("12 EUR"), None),
+        (json!(10), json!("12 bp"), None),
+    ] {
+        let found = figure_after(json!(100), models.clone(), used.clone(), now.clone());
+        let found = match found.map(|(now, ..)| now) {
+            Some(Now::Known(figure)) => number(&figure),
+            _ => None,
+        };
+        let is_it = found.zip(expected).map(|(a, b)| (a - b).abs() < 1e-9);
+        assert_eq!(
+            (is_it, found.is_some()),
+            (expected.map(|_| true), expected.is_some()),
+            "{used} {now}: {found:?}"
+        );
+    }
+    for (used, same) in [
+        (json!(0.25), json!("25 %")),
+        (json!(30), json!("0.3 fraction")),
+    ] {
+        assert_eq!(figure_after(json!(100), json!([]), used, same), None);
+    }
+}
+
+#[test]
+fn what_stands_is_told_in_the_scale_of_what_was_used() {
+    let row = json!({ "analysis_id": "a", "depends_on": [uses("growth", json!(25))] });
+    let graph = graph_of(&[row]);
+    let used = &graph.get(&token("a")).unwrap().published.depends_on[0];
+    for (now, expected) in [
+        (json!("0.28 fraction"), json!(28.0)),
+        (json!("28 %"), json!(28.0)),
+        (json!("28 days"), json!("28 days")),
+    ] {
+        let now = refreshed(&graph, used, &assumed("growth", now, None));
+        assert_eq!(json!(now.value), expected);
+    }
+}
+
+#[test]
 fn what_does_not_depend_or_has_not_changed_stays() {
     let nothing =
         json!([{ "model": "sensitivity", "metric": "f", "input": "growth", "percent": 0 }]);
