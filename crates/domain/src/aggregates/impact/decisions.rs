@@ -41,7 +41,8 @@ fn fill_in_assumption(case: &CaseState, used: &mut Dependency) {
     let named = Source::assumption(&used.id);
     let mut decided = case.debated.iter().rev().filter_map(|conflict| {
         let outcome = case.outcomes.get(&conflict.conflict_id)?;
-        (Source::assumption(&conflict.subject) == named).then_some(outcome)
+        let mut about = Source::decided(conflict, &case.debated);
+        about.any(|one| one == named).then_some(outcome)
     });
     if let Some(outcome) = decided.next() {
         fill_in_outcome(used, outcome);
@@ -181,17 +182,17 @@ fn text(words: &str) -> Figure {
     Figure::Text(truncate::words(words))
 }
 
-/// What stands because a debate has ended: of the debate itself, and of the assumption that is its subject.
+/// What stands because a debate has ended: of the debate itself, and of the assumptions that it decides about.
 pub fn debate_standings(case: &CaseState, debate: &DebateId) -> BTreeMap<Source, Standing> {
     let Some(outcome) = case.outcomes.get(debate) else {
         return BTreeMap::new();
     };
     let standing = Standing::of(value_of(outcome), confidence_of(outcome));
     let conflict = case.debated.iter().find(|one| one.conflict_id == *debate);
-    let subject = conflict.map(|one| Source::assumption(&one.subject));
+    let about = conflict.map(|one| Source::decided(one, &case.debated));
     let decided = std::iter::once(Source::Decision(debate.token()));
     decided
-        .chain(subject)
+        .chain(about.into_iter().flatten())
         .map(|source| (source, standing.clone()))
         .collect()
 }

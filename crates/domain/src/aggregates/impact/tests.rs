@@ -200,31 +200,6 @@ fn decisions_are_those_of_the_case() {
 }
 
 #[test]
-fn what_a_debate_has_decided_keeps_its_unit() {
-    let mut case = case();
-    let id = case.debated[0].conflict_id.clone();
-    for (value, expected) in [
-        (
-            json!({ "value": 0.3, "unit": "fraction" }),
-            json!("0.3 fraction"),
-        ),
-        (json!({ "value": 25.0, "unit": "%" }), json!("25 %")),
-        (json!({ "value": "25", "unit": "%" }), json!("25 %")),
-        (json!({ "value": "25 %", "unit": "%" }), json!("25 %")),
-        (json!({ "value": 28, "unit": " " }), json!(28.0)),
-        (json!({ "value": 28 }), json!(28.0)),
-    ] {
-        let CaseInput::Resolved(outcome) = resolved(&id, value.clone()) else {
-            panic!("it is an outcome");
-        };
-        case.outcomes.insert(id.clone(), *outcome);
-        let standings = debate_standings(&case, &id);
-        let stands = &standings[&crate::rules::impact::graph::Source::Decision(id.token())];
-        assert_eq!(json!(stands.values[""]), expected, "{value}");
-    }
-}
-
-#[test]
 fn an_author_and_a_case_have_bounds() {
     let mut story = published();
     let written = Written {
@@ -243,6 +218,7 @@ fn it_is_rebuilt_from_its_events() {
     assert_eq!(again.state, *story.state());
 }
 
+mod decided;
 pub(crate) mod estimating;
 
 mod assessing {

@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use concord_wire::payload::{Dependency, DependencyKind, Figure, PublishAnalysis};
+use concord_wire::payload::{Conflict, Dependency, DependencyKind, Figure, PublishAnalysis};
 use concord_wire::{AgentId, Timestamp, Token};
 
-use crate::rules::canonical::normalise;
+use crate::rules::conflict_type::rule_of;
+use crate::rules::conservative::words;
 
 /// What an analysis can use. The order is the one in which sources are listed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,15 +24,31 @@ pub enum Source {
     Analysis(Token),
 }
 
-/// A name in the form in which names are compared: in any case and spacing, and with `_` for a space.
+/// A name in the form in which names are compared: in any case and spacing, and with `_`, `-` and `/` for a space, as metrics are. What
+/// is escaped in the subject of a conflict, which joins two names, is a `/` too.
 pub fn name_of(text: &str) -> String {
-    normalise(&text.replace('_', " "))
+    words(&text.replace("~1", "/").replace("~0", "~"))
 }
 
 impl Source {
     /// An assumption of this name.
     pub fn assumption(name: &str) -> Self {
         Self::Assumption(name_of(name))
+    }
+
+    /// The assumptions that a debate decides about: that of the name of its subject, and where it is about estimates of one of several
+    /// subjects, the metric alone, unless another of the conflicts has that metric too.
+    pub fn decided<'a>(
+        conflict: &Conflict,
+        others: impl IntoIterator<Item = &'a Conflict>,
+    ) -> impl Iterator<Item = Self> {
+        let metric = |of: &Conflict| Self::assumption(&rule_of(of.kind).metric(&of.subject));
+        let (whole, alone) = (Self::assumption(&conflict.subject), metric(conflict));
+        let is_another = |one: &&Conflict| one.conflict_id != conflict.conflict_id;
+        let mut others = others.into_iter().filter(is_another);
+        let is_it = alone == whole || others.any(|other| metric(other) == alone);
+        let alone = (!is_it).then_some(alone);
+        std::iter::once(whole).chain(alone)
     }
 
     /// What a dependency is about; none for an id that cannot be one.

@@ -14,10 +14,11 @@ pub const PARTS: [&str; 3] = ["risk_score", "recommendation", "clauses/"];
 const NAMED_MAX: usize = 32;
 
 /// The analyses of a case that rest on what this conflict is about: those that use it first, by id, then whatever rests on them, none
-/// before one that it uses. An analysis uses it as an assumption with the name of the conflict's subject, as the debate itself, or as the
+/// before one that it uses. An analysis uses it as an assumption with the name of the conflict's subject or of its metric, as the debate itself, or as the
 /// part of the case's decision that the conflict decides.
 pub fn resting_on(graph: &Graph, case_id: &CaseId, conflict: &Conflict) -> Vec<Token> {
-    let assumption = Source::assumption(&conflict.subject);
+    // Whether the case has another estimate of that metric is known when it is detected; what may rest on it is named.
+    let assumptions: Vec<Source> = Source::decided(conflict, []).collect();
     let debate = Source::Decision(conflict.conflict_id.token());
     let decision = Source::Decision(case_id.token());
     let uses_part = |id: &&Token| {
@@ -28,9 +29,10 @@ pub fn resting_on(graph: &Graph, case_id: &CaseId, conflict: &Conflict) -> Vec<T
         uses.into_iter()
             .any(|used| Source::of(used).as_ref() == Some(&decision) && is_of_part(used, conflict))
     };
-    let named = [&assumption, &debate].map(|source| graph.dependants(source));
+    let named = assumptions.iter().chain([&debate]);
+    let named = named.map(|source| graph.dependants(source));
     let parts = graph.dependants(&decision).filter(uses_part);
-    let direct: BTreeSet<Token> = named.into_iter().flatten().chain(parts).cloned().collect();
+    let direct: BTreeSet<Token> = named.flatten().chain(parts).cloned().collect();
     let sources: Vec<Source> = direct.iter().cloned().map(Source::Analysis).collect();
     let further = graph.affected(&sources);
     let further = further.into_iter().filter(|id| !direct.contains(id));

@@ -1,6 +1,6 @@
 use concord_wire::payload::ConflictType::{
-    self, ClausePresenceDisagreement, FactualDisagreement, RecommendationConflict,
-    RiskScoreDisagreement,
+    self, Challenge, ClausePresenceDisagreement, EstimateDisagreement, FactualDisagreement,
+    RecommendationConflict, RiskScoreDisagreement,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -43,7 +43,7 @@ fn known() -> Graph {
 
 #[test]
 fn the_table_of_what_rests_on_a_conflict() {
-    let rows: [(ConflictType, &str, &str, &[&str]); 7] = [
+    let rows: [(ConflictType, &str, &str, &[&str]); 11] = [
         (
             FactualDisagreement,
             "d-2",
@@ -71,6 +71,21 @@ fn the_table_of_what_rests_on_a_conflict() {
             &["notice", "whole"],
         ),
         (FactualDisagreement, "d-1", "term", &["follow-up"]),
+        (
+            Challenge,
+            "d-2",
+            "operating-margin",
+            &["dcf", "memo", "a-digest"],
+        ),
+        // An estimate of a subject is about its metric, also where there are two conflicts by unit.
+        (
+            EstimateDisagreement,
+            "d-2",
+            "acme/operating margin",
+            &["dcf", "memo", "a-digest"],
+        ),
+        (EstimateDisagreement, "d-2", "/beta/usd", &["a-digest"]),
+        (Challenge, "d-2", "acme/beta", &[]),
     ];
     for (kind, id, subject, expected) in rows {
         let conflict = conflict(id, kind, subject, &[]);
