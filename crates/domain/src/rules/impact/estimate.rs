@@ -17,7 +17,7 @@
 //! and 1 where a formula does, as sure as the agent says where it was asked, times how sure the estimates are that it uses: two approximations one after the
 //! other are 0.49.
 //!
-//! What was used and what stands now are numbers of one scale ([`scale`]): where their units cannot be converted, nobody knows.
+//! What was used and what stands now are numbers of one scale: where their units cannot be converted, nobody knows.
 //!
 //! *How sure an analysis is* falls with what it uses: it keeps the smallest share of its confidence
 //! that any of its inputs has kept of its own, `stated * min(now / used)`. Nothing becomes surer by

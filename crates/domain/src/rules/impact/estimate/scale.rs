@@ -52,7 +52,7 @@ impl Unit {
     /// By what `number` of this unit is multiplied to be in the scale of a plain number; none where that is not evident.
     fn beside(&self, number: f64, plain: f64) -> Option<f64> {
         let is_currency = CURRENCIES.contains(&self.dimension.as_str());
-        if number == 0.0 || (is_currency && self.factor == 1.0) {
+        if is_currency && self.factor == 1.0 {
             return Some(1.0);
         }
         if !self.is(PERCENT) && !self.is(SHARE) {
@@ -91,6 +91,8 @@ pub(super) fn both(used: &Figure, now: &Figure) -> Option<Both> {
     let ((used, unit), (now, other)) = (read(used)?, read(now)?);
     let now = match (&unit, &other) {
         (None, None) => now,
+        // Nothing is nothing in any scale.
+        (None, Some(_)) | (Some(_), None) if now == 0.0 => now,
         (None, Some(other)) => rounded(now * other.beside(now, used)?),
         (Some(unit), None) => rounded(now / unit.beside(used, now)?),
         (Some(unit), Some(other)) if unit == other => now,

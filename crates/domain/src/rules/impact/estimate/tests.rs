@@ -148,6 +148,8 @@ fn a_change_is_in_the_scale_of_what_was_used() {
         (json!(10), json!("12 USD"), Some(120.0)),
         (json!(10), json!("12 x"), Some(120.0)),
         (json!(2), json!("1.5 ratio"), Some(75.0)),
+        (json!(10), json!("0 %"), Some(0.0)),
+        (json!("10 days"), json!(0), Some(0.0)),
         // Nobody knows whether 1 is a percent or the whole, or what a plain number counts beside days and millions.
         (json!(1), json!("2 %"), None),
         (json!(0), json!("2 %"), None),
