@@ -61,6 +61,9 @@ pub struct ImpactAssessed {
     /// Who is asked for estimates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<AskedEstimate>,
+    /// The rules by which it was counted; none before they had a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<u32>,
 }
 
 /// A figure of which an agent is asked what becomes of it.

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ImpactState;
-use super::assess::standings;
+use super::assess::{RULES, standings};
 use crate::rules::impact::estimate::{Asked, Standing, number};
 use crate::rules::impact::graph::{AgentEstimate, Graph, Source};
 use crate::rules::impact::report::{assess, estimates, report};
@@ -167,6 +167,7 @@ pub(super) fn estimated(state: &ImpactState, result: &EstimateResult) -> Option<
         assessed: ImpactAssessed {
             report: report(before.report.changed_assumption.clone(), impacts),
             ask,
+            rules: Some(RULES),
             ..(**before).clone()
         },
         is_complete,

@@ -337,6 +337,14 @@ mod assessing {
         };
         assessed.report.affected_count = 1;
         assert_eq!(ImpactMachine::recount(story.state(), &record).len(), 1);
+        // Those of other versions may have come to something else.
+        for rules in [None, Some(u32::MAX)] {
+            let ImpactEvent::Assessed(assessed) = &mut record.event else {
+                panic!("it is a report");
+            };
+            assessed.rules = rules;
+            assert!(ImpactMachine::recount(story.state(), &record).is_empty());
+        }
     }
 
     #[test]
