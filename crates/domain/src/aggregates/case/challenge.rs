@@ -2,9 +2,9 @@
 
 use concord_events::{CaseEvent, CaseOpened, Challenged, DebateAsked, ReceivedFinding};
 use concord_wire::payload::{
-    Challenge, ChallengeTerms, Conflict, ConflictType, DebateTerms, Position,
+    Challenge, ChallengeTerms, Conflict, ConflictType, DebateTerms, Finding, Position,
 };
-use concord_wire::policy::Policy;
+use concord_wire::policy::{NameKind, Policy};
 use concord_wire::{CaseId, DebateId, ErrorCode, Fault, MessageId};
 use serde_json::{Value, json};
 
@@ -13,8 +13,9 @@ use super::decide::repetition;
 use super::state::{CaseState, Phase};
 use crate::aggregates::person::Act;
 use crate::machine::Decision;
-use crate::rules::canonical::{canonical, normalise};
+use crate::rules::canonical::canonical;
 use crate::rules::conflict_type::{RECOMMENDATION, RISK_SCORE, SEVERITY, value_in_words};
+use crate::rules::conservative::{metric_form, words};
 use crate::rules::size_budget::{self, truncate};
 
 type CaseDecision = Decision<CaseEvent>;
@@ -50,10 +51,12 @@ pub(super) fn challenge(
         Ok(finding) => finding,
         Err(fault) => return Decision::Reject(fault),
     };
-    if let Err(fault) = check_quoted(finding, challenge) {
+    let policy = &opened.policy;
+    let disputed = Disputed::of(policy, &finding.finding, challenge.metric.as_deref());
+    if let Err(fault) = check_quoted(disputed.stated.as_ref(), challenge) {
         return Decision::Reject(fault);
     }
-    let conflict = conflict(debate_id, &opened.policy, received, finding);
+    let conflict = conflict(debate_id, policy, received, finding, disputed);
     let terms = DebateTerms {
         opened_by: opened.opener_of_debates(),
         challenge: Some(terms(name, challenge)),
@@ -202,12 +205,15 @@ fn conflict(
     policy: &Policy,
     received: &ReceivedChallenge,
     finding: &ReceivedFinding,
+    disputed: Disputed,
 ) -> Conflict {
     let challenge = &received.challenge;
     let challenged = Position {
         agent_id: challenge.challenged.clone(),
         position: challenge.disputed_finding.clone(),
-        value: stated_value(finding, challenge).or_else(|| challenge.challenged_value.clone()),
+        value: disputed
+            .stated
+            .or_else(|| challenge.challenged_value.clone()),
         confidence: finding.confidence,
         evidence: finding.finding.evidence.clone(),
         reasoning: Some(finding.finding.summary.clone()),
@@ -229,10 +235,7 @@ fn conflict(
         conflict_id,
         kind: ConflictType::Challenge,
         topic: challenge.disputed_finding.clone(),
-        subject: challenge
-            .metric
-            .as_deref()
-            .map_or_else(|| FINDING.to_owned(), subject_of),
+        subject: disputed.subject,
         weight: 1.0,
         positions,
         positions_omitted: 0,
@@ -247,18 +250,12 @@ fn conflict(
     conflict
 }
 
-/// What the finding says itself of the challenged metric.
-fn stated_value(finding: &ReceivedFinding, challenge: &Challenge) -> Option<Value> {
-    value_of(finding, challenge.metric.as_deref()?)
-}
-
 /// Nobody says of a finding what it does not say: caution compares the two values, and the higher risk stands until a person rules.
-fn check_quoted(finding: &ReceivedFinding, challenge: &Challenge) -> Result<(), Fault> {
-    let stated = stated_value(finding, challenge);
+fn check_quoted(stated: Option<&Value>, challenge: &Challenge) -> Result<(), Fault> {
     let (Some(stated), Some(quoted)) = (stated, &challenge.challenged_value) else {
         return Ok(());
     };
-    if canonical(&stated, None) == canonical(quoted, None) {
+    if canonical(stated, None) == canonical(quoted, None) {
         return Ok(());
     }
     let challenged = &challenge.challenged;
@@ -269,35 +266,62 @@ fn check_quoted(finding: &ReceivedFinding, challenge: &Challenge) -> Result<(), 
     ))
 }
 
-/// The name under which a metric is disputed: that of the result where it is one of the result, however it is spelled.
-fn subject_of(metric: &str) -> String {
-    let spaced = normalise(metric).replace(['_', '-', '/'], " ");
-    match spaced.as_str() {
-        "risk score" => RISK_SCORE.to_owned(),
-        RECOMMENDATION => RECOMMENDATION.to_owned(),
-        SEVERITY => SEVERITY.to_owned(),
-        _ => metric.to_owned(),
-    }
+/// What is disputed of a finding.
+struct Disputed {
+    /// The name that it has in the result, and where the result has none the name that the finding uses: what is ruled is looked up by it.
+    subject: String,
+    /// What the finding says of it itself.
+    stated: Option<Value>,
 }
 
-/// The value that the finding states for a metric.
-fn value_of(finding: &ReceivedFinding, metric: &str) -> Option<Value> {
-    let (finding, metric) = (&finding.finding, normalise(&subject_of(metric)));
-    match metric.as_str() {
-        RISK_SCORE => finding.risk_score.map(|score| json!(score)),
-        SEVERITY => finding.severity.map(|severity| json!(severity)),
-        RECOMMENDATION => finding.recommendation.as_ref().map(|words| json!(words)),
-        _ => {
-            let mut estimates = finding.estimates.iter();
-            let mut clauses = finding.clauses.iter();
-            let mut relied_on = finding.affected_clauses.iter();
-            let estimate = estimates.find(|estimate| normalise(&estimate.metric) == metric);
-            let clause = clauses.find(|clause| normalise(&clause.kind) == metric);
-            let is_relied_on = relied_on.any(|name| normalise(name) == metric);
-            estimate
-                .map(|estimate| json!(estimate.value))
-                .or_else(|| clause.map(|clause| json!(clause.present)))
-                .or_else(|| is_relied_on.then_some(json!(true)))
+impl Disputed {
+    /// By the metric of a challenge, however it is spelled.
+    fn of(policy: &Policy, finding: &Finding, metric: Option<&str>) -> Self {
+        let Some(metric) = metric else {
+            return Self {
+                subject: FINDING.to_owned(),
+                stated: None,
+            };
+        };
+        let (subject, stated) = match words(metric).as_str() {
+            "risk score" => (RISK_SCORE, finding.risk_score.map(|score| json!(score))),
+            SEVERITY => (SEVERITY, finding.severity.map(|severity| json!(severity))),
+            RECOMMENDATION => {
+                let stated = finding.recommendation.as_ref();
+                (RECOMMENDATION, stated.map(|words| json!(words)))
+            }
+            _ => return Self::named(policy, finding, metric),
+        };
+        Self {
+            subject: subject.to_owned(),
+            stated,
+        }
+    }
+
+    /// An estimate or a clause of the finding.
+    fn named(policy: &Policy, finding: &Finding, metric: &str) -> Self {
+        let word = |name| policy.vocabulary.word(NameKind::Topic, name);
+        let form = |name| words(word(name).unwrap_or(name));
+        let (of_metric, clause) = (metric_form(policy, metric), form(metric));
+        let mut estimates = finding.estimates.iter();
+        let estimate = estimates.find(|one| metric_form(policy, &one.metric) == of_metric);
+        if let Some(estimate) = estimate {
+            return Self {
+                subject: estimate.metric.clone(),
+                stated: Some(json!(estimate.value)),
+            };
+        }
+        let clauses = finding.clauses.iter();
+        let clauses = clauses.map(|clause| (clause.kind.as_str(), clause.present));
+        let relied_on = finding.affected_clauses.iter();
+        let relied_on = relied_on.map(|name| (name.as_str(), true));
+        let found = clauses
+            .chain(relied_on)
+            .find(|(name, _)| form(name) == clause);
+        let own = found.map_or(metric, |(name, _)| name);
+        Self {
+            subject: word(own).unwrap_or(own).to_owned(),
+            stated: found.map(|(_, present)| json!(present)),
         }
     }
 }

@@ -9,12 +9,13 @@ use crate::aggregates::case::{CaseInput, CaseMachine};
 use crate::fixtures::*;
 use crate::machine::Machine;
 
-/// A case in which finance has stated a risk of 86; what it says to a challenge of strategy.
+/// A case in which finance has stated a risk of 86 and a margin of 25; what it says to a challenge of strategy.
 fn challenged(change: impl FnOnce(&mut Challenge)) -> Result<Conflict, String> {
     let mut story = Story::<CaseMachine>::of("c-1");
     let request = open_request(&["finance", "strategy"], policy());
     story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request)));
-    let stated = json!({ "risk_score": 86 });
+    let estimates = json!([{ "metric": "operating margin", "value": 25 }]);
+    let stated = json!({ "risk_score": 86, "estimates": estimates });
     story.hears(&said("m-1", 1), &finding("finance", "m-1", stated));
     let mut input = challenges("strategy", "m-c", "finance");
     let CaseInput::Challenge(received) = &mut input else {
@@ -54,10 +55,29 @@ fn what_is_disputed_has_the_name_that_it_has_in_the_result() {
         ("Risk Score", "risk_score"),
         ("risk-score", "risk_score"),
         ("Severity", "severity"),
-        ("operating-margin", "operating-margin"),
+        ("operating-margin", "operating margin"),
+        ("Capital_Expenditure", "Capital_Expenditure"),
     ] {
         let conflict = challenged(|challenge| challenge.metric = Some(metric.into())).unwrap();
         assert_eq!(conflict.subject, subject);
+    }
+}
+
+#[test]
+fn an_estimate_is_challenged_however_its_metric_is_spelled() {
+    for metric in ["operating margin", "Operating_Margin", "operating/margin"] {
+        let quoted = |value: Value| {
+            challenged(|challenge| {
+                challenge.metric = Some(metric.into());
+                challenge.challenged_value = Some(value);
+            })
+        };
+        assert_eq!(values(&quoted(json!(25)).unwrap())[0], json!(25.0));
+        assert_eq!(
+            quoted(json!(40)).unwrap_err(),
+            "refused: /payload/challenged_value",
+            "{metric}"
+        );
     }
 }
 
@@ -76,7 +96,10 @@ fn a_position_in_words_has_the_value_that_it_states() {
 /// The decision of a case in which finance stated what strategy challenges, after a ruling with this value.
 fn ruled(stated: Value, metric: &str, value: Value) -> Story<CaseMachine> {
     let mut story = Story::<CaseMachine>::of("c-1");
-    let request = open_request(&["finance", "strategy"], policy());
+    let mut policy = policy();
+    let laws = ("Governing Law".into(), vec!["applicable law".into()]);
+    policy.vocabulary.topics.extend([laws]);
+    let request = open_request(&["finance", "strategy"], policy);
     story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request)));
     story.hears(&said("m-1", 1), &finding("finance", "m-1", stated));
     let mut input = challenges("strategy", "m-c", "finance");
@@ -108,6 +131,19 @@ fn what_is_ruled_of_a_severity_and_of_a_clause_is_what_the_decision_says() {
     let clause = ruled(stated, "term", json!(false));
     let clause = clause.state().decision.clone().unwrap();
     assert!(!clause.outcome.clauses["Term"].present);
+
+    for (named, metric) in [
+        ("Governing Law", "governing_law"),
+        ("Governing Law", "applicable law"),
+        ("applicable-law", "Governing Law"),
+        ("Limitation_of_Liability", "limitation of liability"),
+    ] {
+        let stated = json!({ "clauses": [{ "type": named, "present": true }] });
+        let clause = ruled(stated, metric, json!(false));
+        let clauses = clause.state().decision.clone().unwrap().outcome.clauses;
+        let present: Vec<bool> = clauses.values().map(|clause| clause.present).collect();
+        assert_eq!(present, [false], "{named} as {metric}");
+    }
 
     // A decision of an earlier version is decided again by the rules of then.
     let mut earlier = story.state().clone();
