@@ -89,6 +89,11 @@ pub(crate) trait ConflictRule: Sync {
         subject.to_owned()
     }
 
+    /// The value as the result reads it: the score 90 of the text `"90"`. What the result cannot read stays as it is.
+    fn in_result(&self, value: &Value) -> Value {
+        value.clone()
+    }
+
     /// `Greater` when `a` is more cautious than `b`; `None` where caution decides nothing about
     /// conflicts of this type.
     fn compare_caution(&self, _policy: &Policy, _a: &Value, _b: &Value) -> Option<Ordering> {

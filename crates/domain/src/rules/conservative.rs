@@ -77,8 +77,10 @@ pub fn compare_about(
     if let Some(rule) = policys_rule(subject, policy) {
         return by_rule(of_result, &rule, one, other);
     }
+    // Not where votes are counted: what was counted with a text is counted again in the same way.
+    let (read_one, read_other) = (of_result.in_result(one), of_result.in_result(other));
     of_result
-        .compare_caution(policy, one, other)
+        .compare_caution(policy, &read_one, &read_other)
         .or_else(|| usual_rule(subject).map(|rule| by_rule(of_result, &rule, one, other)))
         .unwrap_or(Ordering::Equal)
 }
@@ -210,6 +212,9 @@ mod tests {
             ("severity", json!("critical"), json!("low")),
             ("Recommendation", json!("reject"), json!("sign")),
             ("liability cap", json!(false), json!(true)),
+            ("risk_score", json!("90"), json!(86)),
+            ("risk_score", json!(86), json!("a lot")),
+            ("liability cap", json!("not found"), json!(true)),
         ] {
             let (cautious, other) = (Some(&cautious), Some(&other));
             let of_challenges = |a, b| compare_about(T::Challenge, subject, &policy, a, b);

@@ -52,6 +52,10 @@ impl ConflictRule for ClausePresence {
             .then_some("true (it is there) or false (it was not found)")
     }
 
+    fn in_result(&self, value: &Value) -> Value {
+        presence(value).map_or_else(|| value.clone(), |read| json!(read))
+    }
+
     /// "Not found" is the more cautious one: nobody should rely on a clause that one reader did not
     /// find.
     fn compare_caution(&self, _: &Policy, a: &Value, b: &Value) -> Option<Ordering> {

@@ -74,6 +74,10 @@ impl ConflictRule for RiskScore {
         score(value).is_none().then_some("a number from 0 to 100")
     }
 
+    fn in_result(&self, value: &Value) -> Value {
+        score(value).map_or_else(|| value.clone(), |read| json!(read))
+    }
+
     /// The higher score is the more cautious one.
     fn compare_caution(&self, _: &Policy, a: &Value, b: &Value) -> Option<Ordering> {
         let number = |value: &Value| value.as_f64().unwrap_or(f64::NEG_INFINITY);
