@@ -42,7 +42,9 @@ pub(super) fn given(on: &OnLadder<'_>, support: Support<'_>) -> Decision<DebateE
     let asked = open_challenge(on).filter(|terms| terms.challenged == support.message.agent_id);
     let policy = &on.opened.policy.ladder;
     let evaluation_ms = policy.times_of(on.opened.terms.priority).evaluation_ms;
-    let due = on.context.now.plus_millis(policy.scaled(evaluation_ms));
+    // Evidence that follows does not begin the time anew: whoever is challenged could keep the debate on this level with it.
+    let from_now = || on.context.now.plus_millis(policy.scaled(evaluation_ms));
+    let due = on.ladder.pending(EVALUATION).unwrap_or_else(from_now);
     let (waits_for, on_hold) = match asked {
         Some(_) => on.ladder.rearranged(
             &[ACKNOWLEDGE, EVIDENCE, EVALUATION],

@@ -84,6 +84,15 @@ impl Ladder {
             .map(|deadline| deadline.due)
     }
 
+    /// When the deadline with this name is due, if it is open or an operator holds it.
+    pub(crate) fn pending(&self, name: &str) -> Option<Timestamp> {
+        let held = self.held.iter().flat_map(|(held, _)| held);
+        let mut pending = self.waits_for.iter().chain(held);
+        pending
+            .find(|deadline| deadline.name.as_str() == name)
+            .map(|deadline| deadline.due)
+    }
+
     /// The open deadlines except those with these names.
     pub(crate) fn without(&self, names: &[&str]) -> Vec<Deadline> {
         without(&self.waits_for, names)

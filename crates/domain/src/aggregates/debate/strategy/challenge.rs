@@ -24,9 +24,12 @@ impl ResolutionStrategy for Challenge {
         let ladder = &request.policy.ladder;
         let times = ladder.times_of(request.terms.priority);
         let challenge = request.terms.challenge.as_ref();
+        // The challenger may hurry the evidence, but neither take away the time to acknowledge nor keep the case from its gate.
         let evidence_ms = challenge
             .and_then(|terms| terms.escalation_timer)
-            .map_or(times.evidence_ms, |seconds| seconds.saturating_mul(1_000));
+            .map_or(times.evidence_ms, |seconds| seconds.saturating_mul(1_000))
+            .max(times.acknowledge_ms)
+            .min(times.evidence_ms);
         let due = |ms| now.plus_millis(ladder.scaled(ms));
         Beginning {
             asked: Vec::new(),

@@ -86,6 +86,38 @@ fn a_revision_is_weighed_like_evidence_and_a_rejection_climbs() {
 }
 
 #[test]
+fn more_evidence_does_not_begin_the_evaluation_anew() {
+    let mut story = challenged();
+    story.hears(&said("m-1", 1), &evidence("finance", "m-1"));
+    for (id, minutes) in [("m-2", 30), ("m-3", 59)] {
+        let heard = story.hears(&said(id, minutes * MINUTE), &evidence("finance", id));
+        assert_eq!(heard, "evidence_given");
+    }
+    assert_eq!(
+        passes(&mut story, "evaluation", after(HOUR + 1)),
+        "escalated"
+    );
+}
+
+#[test]
+fn the_timer_of_a_challenger_stays_within_the_times_of_the_policy() {
+    for (seconds, evidence_ms) in [
+        (1, 15 * MINUTE),
+        (30 * 60, 30 * MINUTE),
+        (3_600, HOUR),
+        (2_592_000, HOUR),
+    ] {
+        let mut terms = terms(None);
+        let challenge = terms.challenge.as_mut().unwrap();
+        challenge.escalation_timer = Some(seconds);
+        let story = challenged_with(policy(), terms, PriorKnowledge::default());
+        let due = ["acknowledge", "evidence"].map(|name| ladder(&story).due(name));
+        let expected = [15 * MINUTE, evidence_ms].map(|ms| Some(after(ms)));
+        assert_eq!(due, expected, "{seconds}");
+    }
+}
+
+#[test]
 fn mediation_settles_by_track_record_only_where_enough_is_known_and_the_gap_is_wide() {
     for (points, finance, strategy, expected) in [
         (15.0, 0.9, 0.6, Some(25)),
