@@ -33,7 +33,8 @@ pub struct Challenge {
     /// The evidence that the challenger asks for.
     #[serde(default)]
     pub required_evidence: Vec<String>,
-    /// The time in which evidence must be given, in seconds; the policy's time when absent.
+    /// The time in which evidence must be given, in seconds: no shorter than the policy's time to acknowledge and no longer than its time for
+    /// evidence, which it is when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = ESCALATION_TIMER_MAX))]
     pub escalation_timer: Option<i64>,
