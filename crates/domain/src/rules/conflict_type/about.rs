@@ -3,12 +3,12 @@
 use concord_wire::payload::Finding;
 
 use super::{estimate, factual};
-use crate::rules::canonical::normalise;
+use crate::rules::conservative::words;
 
 /// The statements of a finding about the subject of a conflict, or about the metric of a challenge: one line each.
 pub(crate) fn lines(finding: &Finding, subject: &str) -> Vec<String> {
-    let asked = normalise(subject);
-    let is_it = |name: &str| normalise(name) == asked;
+    let asked = words(subject);
+    let is_it = |name: &str| words(name) == asked;
     let critical = finding
         .critical_findings
         .iter()
@@ -77,7 +77,7 @@ mod tests {
                 { "topic": "Other", "severity": "low" },
             ],
             "clauses": [{ "type": "liability cap", "present": false }],
-            "affected_clauses": ["LIABILITY CAP", "Other"],
+            "affected_clauses": ["LIABILITY_CAP", "Other"],
             "facts": [
                 { "subject": "Annex/1", "attribute": "Fee", "value": 3, "unit": "USD" },
                 { "subject": "Other", "attribute": "Due", "value": 3 },
@@ -91,7 +91,7 @@ mod tests {
                 vec![
                     "Liability  Cap: high: None.",
                     "liability cap: not found",
-                    "LIABILITY CAP: relied on",
+                    "LIABILITY_CAP: relied on",
                 ],
             ),
             ("annex~11/fee", vec!["Fee of Annex/1: 3 USD"]),
