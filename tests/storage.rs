@@ -62,7 +62,7 @@ async fn messages_without_room_are_refused_and_what_was_begun_is_decided() {
     // The second participant never answers, so that a deadline decides.
     let opening = json!({
         "case_id": "begun", "participants": ["ann", "zoe"], "task": { "type": "test" },
-        "policy": { "answer_timeout_ms": 500, "finding_timeout_ms": 8_000 },
+        "policy": { "answer_timeout_ms": 500, "finding_timeout_ms": 20_000 },
     });
     let case = installation.open_case(&opening).await;
     wait_for("ann's finding", PATIENCE, async || {

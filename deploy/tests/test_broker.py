@@ -128,8 +128,12 @@ class Broker(unittest.TestCase):
                     for key, value in self.settings(port).items()))
                 server = f"tls://127.0.0.1:{port}"
                 self.stage.command("--config", settings, "person", "register", secret, "--role", "reviewer", server=server)
-                kept = b"".join(path.read_bytes() for path in (self.stage.folder / name).rglob("*.blk"))
-                self.assertEqual(secret.encode() in kept, not encrypted)
+                blocks = lambda: b"".join(path.read_bytes() for path in (self.stage.folder / name).rglob("*.blk"))  # noqa: E731
+                until("something is on the disk", blocks)
+                if encrypted:
+                    self.assertNotIn(secret.encode(), blocks())
+                else:
+                    until("the name is on the disk", lambda: secret.encode() in blocks())
                 if encrypted:
                     broker.terminate()
                     broker.wait(30)

@@ -233,10 +233,11 @@ class Installation(unittest.TestCase):
     def lose_a_deadline(self):
         """Opens a case that nobody answers, and takes its deadlines out of the broker."""
         case = self.stage.folder / "case.json"
-        case.write_text(json.dumps({"policy": {"preset": "contract-review", "finding_timeout_ms": 6000}, "participants": ["nobody", "none"],
+        case.write_text(json.dumps({"case_id": "lost", "policy": {"preset": "contract-review", "finding_timeout_ms": 6000}, "participants": ["nobody", "none"],
                                     "task": {"type": "contract_review", "title": "Lease", "input": {}}}))
         self.stage.command("case", "open", case, server=self.server)
-        until("its deadlines are armed", lambda: self.broker("STREAM.INFO.CONCORD_TIMERS")["state"]["messages"] > 0)
+        armed = {"subjects_filter": "concord.v1.timer.armed.case.lost.findings"}
+        until("its deadline is armed", lambda: self.broker("STREAM.INFO.CONCORD_TIMERS", armed)["state"].get("subjects"))
         self.broker("STREAM.PURGE.CONCORD_TIMERS")
 
 

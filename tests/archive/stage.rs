@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use concord_events::topology::StreamKind;
 use concord_testkit::{
-    Message, Plan, TestInstallation, command, event_data, finish, programs_of, stored, unique,
-    wait_for,
+    Message, Plan, TestInstallation, command, event_data, finish, programs_of, settled, stored,
+    unique, wait_for,
 };
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
@@ -139,6 +139,10 @@ pub(crate) async fn decide(installation: &TestInstallation, case: &str) -> Strin
     find(installation, case, &ann, 10).await;
     find(installation, case, &ben, 80).await;
     decided(installation, case).await;
+    // What everybody is told of the decision comes after it.
+    settled(installation.client(), PATIENCE)
+        .await
+        .expect("all is done with");
     ann
 }
 

@@ -79,7 +79,9 @@ async fn decides(stage: &Stage, case: &str) -> Value {
     for agent in ["ann", "ben"] {
         keeps_position(stage, case, agent).await;
     }
-    wait_for_second_round(stage, case, "ben").await;
+    for agent in ["ann", "ben"] {
+        wait_for_second_round(stage, case, agent).await;
+    }
     for agent in ["ann", "ben"] {
         keeps_position(stage, case, agent).await;
     }

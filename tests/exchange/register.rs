@@ -118,24 +118,25 @@ async fn a_coordinator_that_was_frozen_takes_nobody_for_gone_who_was_there() {
     let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
     let agents = names(["ann", "ben", "cyd", "dan", "eve"]);
-    let register = async |agent: &str| {
-        let card = card(agent, &json!({ "heartbeat_ms": 400 }));
+    let register = async |agent: &str, heartbeat_ms: u32| {
+        let card = card(agent, &json!({ "heartbeat_ms": heartbeat_ms }));
         let registration = to_coordinator(agent, "register_agent", card);
         assert_eq!(change_by(client, &registration).await, "joined");
     };
     let [zoe] = names(["zoe"]);
     beats_until(client, &agents, async {
         for agent in &agents {
-            register(agent).await;
+            // Whoever misses three is gone: this process may be slow as well.
+            register(agent, 1_000).await;
         }
         installation.freeze(Service::Coordinator, 0).unwrap();
         // What is sent meanwhile, heartbeats too, waits in the frozen process.
         let mut sent = interval(Duration::from_millis(100));
-        for _ in 0..30 {
+        for _ in 0..50 {
             sent.tick().await;
         }
         installation.thaw(Service::Coordinator, 0).unwrap();
-        register(&zoe).await;
+        register(&zoe, 400).await;
         // It sends no heartbeats, so that it is missed, and everybody else has been looked at as well by then.
         wait_for_status(&installation, &zoe, Some("unavailable")).await;
     })

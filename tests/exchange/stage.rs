@@ -2,8 +2,8 @@
 
 use async_nats::Client;
 use concord_testkit::{
-    Instance, Message, TestInstallation, event_data, http_get, instances, message_bodies, unique,
-    wait_for,
+    Instance, Message, TestInstallation, event_data, http_get, instances, message_bodies, settled,
+    unique, wait_for,
 };
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
@@ -44,6 +44,10 @@ pub(crate) async fn register(installation: &TestInstallation, agent: &str, more:
         .publish(installation.client())
         .await;
     wait_for_status(installation, agent, Some("available")).await;
+    // The other services hear of it by themselves.
+    settled(installation.client(), PATIENCE)
+        .await
+        .expect("all is done with");
 }
 
 /// Waits for the first answer to a message: its type and its payload.

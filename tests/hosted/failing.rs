@@ -53,19 +53,24 @@ impl Servers {
         let [garbage, html, silent, leaky, gone, good, later] = names;
         let model = |name: &str, url: &str, more: &str| {
             format!(
-                "[[service.agents]]\nagent_id = \"{name}\"\ntimeout_ms = 1000\n{more}\n\
+                "[[service.agents]]\nagent_id = \"{name}\"\n{more}\n\
                  openai = {{ base_url = \"{url}/v1\", model = \"m\", api_key_file = \"{{key}}\" }}\n"
             )
         };
+        let patient = "timeout_ms = 20000";
         let breaker =
             |failures: usize| format!("breaker = {{ failures_max = {failures}, open_ms = 60000 }}");
         [
-            model(garbage, &self.garbage.url, ""),
-            model(html, &self.html.url, ""),
-            model(silent, &self.silent.url, &breaker(2)),
-            model(leaky, &self.leaky.url, ""),
+            model(garbage, &self.garbage.url, patient),
+            model(html, &self.html.url, patient),
+            model(
+                silent,
+                &self.silent.url,
+                &format!("timeout_ms = 1000\n{}", breaker(2)),
+            ),
+            model(leaky, &self.leaky.url, patient),
             model(gone, &unreachable_url(), &breaker(3)),
-            model(good, &self.good.url, ""),
+            model(good, &self.good.url, patient),
             format!(
                 "[[service.agents]]\nagent_id = \"{later}\"\nhttp = {{ url = \"{}/x\" }}\n",
                 self.later.url

@@ -50,10 +50,15 @@ async fn mails_and_calls_go_by_tls_and_a_refused_login_is_tried_again() {
         }
     })
     .await;
-    assert!(
-        stage.log().contains("535"),
-        "the log says that the login is refused"
-    );
+    wait_for(
+        "the log to say that the login is refused",
+        PATIENCE,
+        async || {
+            let log = stage.log();
+            log.contains("535").then_some(()).ok_or(log)
+        },
+    )
+    .await;
     assert!(smtp.received().is_empty(), "{:?}", smtp.received());
     drop(smtp);
     let smtp = Server::smtp(smtp_port, &login("s3cret")).await;

@@ -160,7 +160,12 @@ impl Stage {
     /// Runs the command until its answer is as it should be.
     async fn until(&self, who: &AgentId, line: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let answered = until(line, COMMAND_MAX, async || {
-            let answer = self.json(who, line).await;
+            let answered = self.run(who, &format!("{line} --json")).await;
+            // It may not know yet what it is asked for.
+            if answered.code != 0 {
+                return Err(answered.err);
+            }
+            let answer = answered.json();
             let done = is_it(&answer);
             done.then_some(answer.clone())
                 .ok_or_else(|| answer.to_string())

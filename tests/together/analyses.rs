@@ -1,14 +1,12 @@
 //! The analyses of a case, and what they rest on: agents publish them with nothing but their own users of the broker.
 
 use async_nats::ConnectOptions;
-use concord_testkit::{
-    Message, TestInstallation, audit, concord, dead_letters, message_bodies, wait_for,
-};
+use concord_testkit::{Message, TestInstallation, audit, concord, message_bodies, wait_for};
 use concord_wire::AgentId;
 use concord_wire::subject::SubjectSpace;
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, answer_to, case_of, command};
+use crate::{PATIENCE, all_kept, answer_to, case_of, command};
 
 fn publish(case: &str, from: &str, id: &str, figures: Value, depends_on: Value) -> Message {
     let parameters = json!({
@@ -85,8 +83,7 @@ async fn what_analyses_rest_on_is_kept_and_no_circle_is_taken() {
     );
 
     let refused = check_refusals(&installation, &case).await;
-    let dead = dead_letters(installation.client()).await.unwrap();
-    assert_eq!(dead.len(), refused, "each of them is kept");
+    all_kept(installation.client(), refused).await;
     check_graph(&installation, &case);
     check_resting(&installation, &case).await;
     audit(installation.client()).await.unwrap();

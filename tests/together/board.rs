@@ -1,10 +1,10 @@
 //! The board of a case.
 
 use async_nats::Client;
-use concord_testkit::{Message, TestInstallation, audit, dead_letters, wait_for};
+use concord_testkit::{Message, TestInstallation, audit, wait_for};
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, asks, case_of, command, granted, refused, told};
+use crate::{PATIENCE, all_kept, asks, case_of, command, granted, refused, told};
 
 fn put(case: &str, from: &str, name: &str, based_on: u64, value: Value) -> Message {
     let parameters = json!({ "name": name, "based_on": based_on, "value": value });
@@ -146,6 +146,5 @@ async fn what_is_wrong_with_an_entry_is_said_and_the_message_is_kept() {
     granted(client, &last).await;
     let more = put(&case, "ben", "one more", 0, json!(1));
     refused(client, &more, "CAPACITY_EXCEEDED", &place("name")).await;
-    let dead = dead_letters(client).await.unwrap();
-    assert_eq!(dead.len(), 7, "each of them is kept");
+    all_kept(client, 7).await;
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use async_nats::Client;
-use concord_testkit::{Message, TestInstallation, concord, message_bodies, unique, wait_for};
+use concord_testkit::{
+    Message, TestInstallation, concord, dead_letters, message_bodies, unique, wait_for,
+};
 use serde_json::{Value, json};
 
 mod alert_rules;
@@ -48,6 +50,17 @@ async fn answer_to(client: &Client, message: &Message) -> (String, Value) {
     .await;
     let kind = body["message_type"].as_str().unwrap_or_default();
     (kind.to_owned(), body["payload"].clone())
+}
+
+/// Waits until so many messages are kept that were refused, and no more are. The last may be kept only after its sender was told.
+async fn all_kept(client: &Client, expected: usize) {
+    wait_for("each of them to be kept", PATIENCE, async || {
+        let kept = dead_letters(client).await?.len();
+        (kept == expected)
+            .then_some(())
+            .ok_or(format!("{kept} are kept"))
+    })
+    .await;
 }
 
 /// Publishes a message that is granted: the result of the response.

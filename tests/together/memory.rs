@@ -3,11 +3,11 @@
 use async_nats::Client;
 use concord_agent::payload::Remember;
 use concord_agent::{Agent, AgentId, CaseId};
-use concord_testkit::{Message, TestInstallation, audit, dead_letters, wait_for};
+use concord_testkit::{Message, TestInstallation, audit, wait_for};
 use concord_wire::Token;
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, asks, case_of, command, granted, refused};
+use crate::{PATIENCE, all_kept, asks, case_of, command, granted, refused};
 
 fn put(case: &str, from: &str, topic: &str, value: Value) -> Message {
     let parameters =
@@ -172,12 +172,7 @@ async fn what_is_wrong_with_what_is_remembered_is_said_and_the_message_is_kept()
     refused(client, &stranger, "UNAUTHORIZED", "/from_agent").await;
     let unknown = put("_", "mallory", "margin", json!(1));
     refused(client, &unknown, "UNAUTHORIZED", "/from_agent").await;
-    // The last may be kept only after its sender was told.
-    wait_for("each of them to be kept", PATIENCE, async || {
-        let kept = dead_letters(client).await?.len();
-        (kept == 7).then_some(()).ok_or(format!("{kept} are kept"))
-    })
-    .await;
+    all_kept(client, 7).await;
     let nobody = asks(client, "ann", "memory", json!({ "topic": "margin" })).await;
     assert_eq!(nobody.unwrap_err()["details"]["pointer"], "/agent");
     audit(client).await.unwrap();

@@ -11,7 +11,7 @@ use tokio::process::Command;
 pub const COMMAND_MAX: Duration = Duration::from_secs(60);
 
 /// The exit code and the output of a command.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CommandOutput {
     /// The exit code.
     pub code: i32,

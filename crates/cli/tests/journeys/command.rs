@@ -103,7 +103,12 @@ impl Session {
     /// Runs the command again and again until its answer is as it should be.
     pub(crate) async fn until(&self, line: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let answered = until(line, COMMAND_MAX, async || {
-            let answer = self.json(line).await;
+            let answered = self.run(&format!("{line} --json")).await;
+            // It may not know yet what it is asked for.
+            if answered.code != 0 {
+                return Err(answered.err);
+            }
+            let answer = answered.json();
             if is_it(&answer) {
                 Ok(answer)
             } else {
@@ -112,6 +117,21 @@ impl Session {
         });
         answered.await.unwrap_or_else(|error| panic!("{error}"))
     }
+}
+
+/// Asks the doctor until its answer is as it should be: a process that is slow to answer counts as missing.
+pub(crate) async fn doctor_until(
+    arguments: &[&str],
+    is_it: impl Fn(&CommandOutput) -> bool,
+) -> CommandOutput {
+    let arguments = [&["doctor"], arguments].concat();
+    let found = until("the doctor's answer", COMMAND_MAX, async || {
+        let found = run(&arguments).await;
+        is_it(&found)
+            .then_some(found.clone())
+            .ok_or_else(|| format!("{found:?}"))
+    });
+    found.await.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The number of elements of a JSON array.

@@ -1,10 +1,10 @@
 //! The doctor finds what is wrong, and only that.
 
-use concord_testkit::{Plan, TestInstallation, binaries_with_clock};
+use concord_testkit::{CommandOutput, Plan, TestInstallation, binaries_with_clock};
 use concord_wire::subject::Service;
 use serde_json::Value;
 
-use crate::command::{Session, run};
+use crate::command::{Session, doctor_until, run};
 
 fn faults(report: &Value) -> Vec<String> {
     let checks = report["checks"]
@@ -22,12 +22,12 @@ async fn a_missing_service_and_a_missing_consumer_are_found() {
     let installation =
         TestInstallation::start_with(|plan| plan.with_replicas(Service::Coordinator, 2)).await;
     let url = installation.server_url();
-    let said = run(&["doctor", "--server", url]).await;
-    let text = said.good();
-    assert!(
-        text.contains("Nothing is wrong.") && text.contains("coordinator: 2 processes"),
-        "{text}"
-    );
+    doctor_until(&["--server", url], |said| {
+        said.code == 0
+            && said.out.contains("Nothing is wrong.")
+            && said.out.contains("coordinator: 2 processes")
+    })
+    .await;
 
     installation
         .terminate(Service::DebateFacilitator, 0)
@@ -38,10 +38,12 @@ async fn a_missing_service_and_a_missing_consumer_are_found() {
         .delete_consumer_from_stream("debate-facilitator-effects-debate-opened", "CONCORD_EVENTS")
         .await
         .unwrap();
-    let said = run(&["doctor", "--json", "--server", url]).await;
-    assert_eq!(said.code, 1);
-    let found = faults(&serde_json::from_str(&said.out).unwrap());
-    assert_eq!(found.len(), 2, "{found:?}");
+    let faults_of = |said: &CommandOutput| faults(&serde_json::from_str(&said.out).unwrap());
+    let said = doctor_until(&["--json", "--server", url], |said| {
+        said.code == 1 && faults_of(said).len() == 2
+    })
+    .await;
+    let found = faults_of(&said);
     assert!(
         found[0].contains("debate-facilitator-effects-debate-opened is missing")
             && found[0].contains("start the debate-facilitator")
@@ -55,7 +57,7 @@ async fn a_missing_service_and_a_missing_consumer_are_found() {
         .restart(Service::DebateFacilitator, 0)
         .await
         .unwrap();
-    run(&["doctor", "--server", url]).await.good();
+    doctor_until(&["--server", url], |said| said.code == 0).await;
 
     let mut changed = jetstream
         .get_stream("CONCORD_DEAD")
@@ -84,7 +86,8 @@ async fn a_consumer_that_is_paused_is_named_with_how_long_it_is() {
     let paused = stream.pause_consumer(name, until).await.unwrap();
     assert!(paused.paused);
     let url = installation.server_url();
-    let report = run(&["doctor", "--json", "--server", url]).await.json();
+    let said = doctor_until(&["--json", "--server", url], |said| said.code == 0).await;
+    let report = said.json();
     let checks = report["checks"].as_array().unwrap();
     let notes: Vec<&Value> = checks
         .iter()
@@ -103,7 +106,8 @@ async fn the_object_store_of_large_payloads_is_looked_at() {
     use async_nats::jetstream::object_store::Config;
     let installation = TestInstallation::start().await;
     let url = installation.server_url();
-    let text = run(&["doctor", "--server", url]).await.good();
+    let said = doctor_until(&["--server", url], |said| said.code == 0).await;
+    let text = said.good();
     assert!(
         text.contains("CONCORD_PAYLOADS holds 0.0 MB of 1024.0 MB (0 %)"),
         "{text}"
@@ -111,8 +115,7 @@ async fn the_object_store_of_large_payloads_is_looked_at() {
 
     let jetstream = async_nats::jetstream::new(installation.client().clone());
     let faulty = async || {
-        let said = run(&["doctor", "--json", "--server", url]).await;
-        assert_eq!(said.code, 1, "{}", said.out);
+        let said = doctor_until(&["--json", "--server", url], |said| said.code == 1).await;
         faults(&serde_json::from_str(&said.out).unwrap())
     };
     jetstream
@@ -250,8 +253,11 @@ async fn a_process_whose_clock_is_wrong_is_named() {
         });
         wrong.push(one.await);
     }
-    let said = run(&["doctor", "--json", "--server", url]).await;
-    assert_eq!(said.code, 1, "{}", said.out);
+    let said = doctor_until(&["--json", "--server", url], |said| {
+        let others = "5 of the services' processes are at most";
+        said.code == 1 && said.out.contains(others) && said.out.matches("the broker's").count() > 1
+    })
+    .await;
     let report: Value = serde_json::from_str(&said.out).unwrap();
     let found: Vec<String> = faults(&report)
         .into_iter()
@@ -272,16 +278,9 @@ async fn a_process_whose_clock_is_wrong_is_named() {
             "{fault}"
         );
         assert!(
-            ["30.", "29.9"]
-                .iter()
-                .any(|seconds| fault.contains(seconds)),
+            // Half of the time of an answer is taken for its way back.
+            ["29.", "30."].iter().any(|seconds| fault.contains(seconds)),
             "{fault}"
         );
     }
-    assert!(
-        report
-            .to_string()
-            .contains("5 of the services' processes are at most"),
-        "{report}"
-    );
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::Command;
 
-use crate::command::{Session, concord, run};
+use crate::command::{Session, concord, doctor_until, run};
 use concord_testkit::COMMAND_MAX;
 
 fn up(arguments: &[&str]) -> Command {
@@ -63,7 +63,7 @@ async fn an_installation_comes_up_whole_heals_and_goes_down() {
     let url = ready["server"].as_str().unwrap();
     let processes = ready["processes"].as_array().unwrap();
     assert_eq!(processes.len(), 6, "{ready}");
-    run(&["doctor", "--server", url]).await.good();
+    doctor_until(&["--server", url], |said| said.code == 0).await;
     let second = concord_testkit::finish(&mut up(&["--directory", data.to_str().unwrap()])).await;
     assert!(
         second.code == 1 && second.err.contains("another installation runs in"),
@@ -116,7 +116,7 @@ async fn a_secure_installation_lets_in_who_has_credentials() {
         let ready: Value =
             serde_json::from_str(&first_line(child.stdout.take().unwrap()).await).unwrap();
         let text = |key: &str| ready[key].as_str().unwrap();
-        run(&["doctor", "--config", text("config")]).await.good();
+        doctor_until(&["--config", text("config")], |said| said.code == 0).await;
         run(&["doctor", "--server", text("server")])
             .await
             .refused(69);

@@ -1,7 +1,7 @@
 //! What others write into every field: no view lets a terminal obey it, hides it, or shows it as a line of its own.
 
 use concord_testkit::{
-    COMMAND_MAX, Message, TestInstallation, dead_letters, event_data, events, finish, wait_for,
+    COMMAND_MAX, Message, TestInstallation, dead_letters, event_data, finish, wait_for,
 };
 use serde_json::{Value, json};
 
@@ -134,12 +134,7 @@ async fn evil_brief(stage: &Stage) {
         .await
         .json();
     let debate = made["debate_id"].as_str().unwrap();
-    let opened = format!("debate.{debate}.opened");
-    wait_for(&opened, COMMAND_MAX, async || {
-        let events = events(stage.installation.client(), &opened).await?;
-        events.first().map(|_| ()).ok_or_else(|| "none".to_owned())
-    })
-    .await;
+    stage.opened(debate).await;
     let said = async |from: &str, kind: &str, payload: Value| {
         let message = Message::new("c-brief", from, "debate-facilitator", kind, payload);
         let message = message.with("/correlation_id", debate);

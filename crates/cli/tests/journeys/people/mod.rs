@@ -1,6 +1,6 @@
 //! A disagreement on its way to a person and past a gate, with nothing but the command line.
 
-use concord_testkit::{COMMAND_MAX, Message, TestInstallation, settled};
+use concord_testkit::{COMMAND_MAX, Message, TestInstallation, settled, wait_for};
 use serde_json::{Value, json};
 
 use crate::command::Session;
@@ -70,7 +70,17 @@ impl Stage {
         .await;
     }
 
-    /// Challenges from the command line; the debate.
+    /// Waits until the facilitator has opened a debate, which comes after the event of its case.
+    async fn opened(&self, debate: &str) {
+        let opened = format!("debate.{debate}.opened");
+        wait_for(&opened, COMMAND_MAX, async || {
+            let events = concord_testkit::events(self.installation.client(), &opened).await?;
+            events.first().map(|_| ()).ok_or_else(|| "none".to_owned())
+        })
+        .await;
+    }
+
+    /// Challenges from the command line; the debate, which is open.
     async fn challenge(&self) -> String {
         let made = self
             .with_input("challenge c-1 - --json", CHALLENGE)
@@ -80,7 +90,9 @@ impl Stage {
             (&made["became"], &made["fact"]),
             (&json!("recorded"), &json!("challenged"))
         );
-        made["debate_id"].as_str().unwrap().to_owned()
+        let debate = made["debate_id"].as_str().unwrap().to_owned();
+        self.opened(&debate).await;
+        debate
     }
 
     async fn send(&self, debate: &str, from: &str, kind: &str, payload: Value) {
