@@ -1,6 +1,7 @@
 //! What is wrong gets an error that says so, is kept as a dead letter, and changes nothing.
 
-use concord_testkit::{Message, TestInstallation, dead_letters, unique};
+use concord_events::dead_letter::header;
+use concord_testkit::{Message, TestInstallation, dead_letters, event_data, unique, wait_for};
 use serde_json::json;
 
 use crate::PATIENCE;
@@ -153,6 +154,13 @@ async fn other_contents_under_the_same_id_are_refused_and_the_first_stay() {
     let part = reply("ann", &asked, "task_result", partial);
     part.publish(client).await;
     part.publish(client).await;
+    // What comes at the same time is worked on at the same time: the first is the one that is recorded first.
+    wait_for("the part to be recorded", PATIENCE, async || {
+        let reported = event_data(client, "task.t-1.reported").await?;
+        let first = reported.first().map(|_| ());
+        first.ok_or_else(|| "nothing".to_owned())
+    })
+    .await;
     let other = part.clone().with("/payload/result", 2);
     let (_, error) = ask(client, &other).await;
     assert_eq!(error["details"]["pointer"], "/message_id", "{error}");
@@ -162,5 +170,7 @@ async fn other_contents_under_the_same_id_are_refused_and_the_first_stay() {
         .await;
     let (_, ended) = nth_answer(client, &open, 1).await;
     installation.holds(PATIENCE).await;
-    assert_eq!(dead_letters(client).await.unwrap().len(), 2, "{ended}");
+    let kept = dead_letters(client).await.unwrap();
+    let why: Vec<_> = kept.iter().map(|one| one.header(header::ERROR)).collect();
+    assert_eq!(why.len(), 2, "{why:?} {ended}");
 }
