@@ -5,7 +5,7 @@
 //! known how many messages the broker may still send, so a process that is to stop asks for no more, takes what is still
 //! sent, and gives it back.
 //!
-//! It asks for and holds a bounded number of bytes, too ([`pull_room`](crate::broker::pull_room)): of what is larger than any message that is read, for one after the other. It
+//! It asks for and holds a bounded number of bytes, too ([`pull_room`](crate::broker::pull_room)): of what is larger than any message that is read, for one at a time. It
 //! asks for no more than there are places for, because the worker tells the broker about the messages that have a place that they are still worked on. What the client
 //! has received and nobody has looked at would be delivered again.
 

@@ -11,8 +11,6 @@ use crate::broker::Broker;
 const SHARED_KB: usize = 16 << 10;
 /// That of each consumer, in kilobytes: for any message that is read, with its headers. What is larger is refused.
 const OWN_KB: usize = 1_280;
-/// Of what is larger a process holds so many at a time: while one is refused, which takes a few requests to the broker, the next is read.
-const LARGE_MAX: usize = 4;
 /// How many bytes of messages are asked for at once. What was asked for and has not been taken has no other bound.
 pub(crate) const ASKED_BYTES_MAX: usize = OWN_KB << 10;
 /// How many bytes whoever reads a stream asks for at once: what the broker sends beyond 64 MiB before it is read costs the connection.
@@ -28,7 +26,7 @@ pub(crate) fn bytes_max(broker: &Broker) -> usize {
 pub(crate) struct Room {
     /// One permit for each kilobyte.
     shared: Arc<Semaphore>,
-    /// One permit for each message that is larger than any that is read.
+    /// For a message that is larger than any that is read: of those there is one at a time.
     large: Arc<Semaphore>,
 }
 
@@ -36,7 +34,7 @@ impl Default for Room {
     fn default() -> Self {
         Self {
             shared: Arc::new(Semaphore::new(SHARED_KB)),
-            large: Arc::new(Semaphore::new(LARGE_MAX)),
+            large: Arc::new(Semaphore::new(1)),
         }
     }
 }
@@ -103,16 +101,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_what_is_larger_than_any_message_that_is_read_there_are_few_at_a_time() {
+    async fn of_what_is_larger_than_any_message_that_is_read_there_is_one_at_a_time() {
         let room = Room::default();
         let (one, other) = (ConsumerRoom::beside(&room), ConsumerRoom::beside(&room));
-        let mut large = Vec::new();
-        while let Some(taken) = one.of_a_large_one().now_or_never() {
-            large.push(taken.unwrap());
-        }
-        assert_eq!(large.len(), LARGE_MAX);
+        let large = one.of_a_large_one().await.unwrap();
         assert!(other.of_a_large_one().now_or_never().is_none());
-        large.pop();
+        drop(large);
         assert!(other.of_a_large_one().now_or_never().is_some());
     }
 }
