@@ -7,8 +7,9 @@ use crate::stage::Stage;
 
 /// A case whose time is over while the disagreement about its risk score, 20 or 80, waits for a person.
 async fn decided_before_the_person(person_ms: u64) -> Stage {
+    // The debate must have come as far as that when the time is over.
     let terms = json!({ "policy": {
-        "conflict_handling": "ladder", "case_timeout_ms": 4_000, "finding_timeout_ms": 4_000,
+        "conflict_handling": "ladder", "case_timeout_ms": 8_000, "finding_timeout_ms": 8_000,
         "rounds_max": 0, "answer_timeout_ms": 100,
         "ladder": {
             "domain": "valuation",

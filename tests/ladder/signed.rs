@@ -46,14 +46,25 @@ async fn keys(stage: &Stage, name: &str) -> [String; 2] {
     [file, public]
 }
 
-/// A case about a risk score of 20 or 80 whose people sign, and in which strategy has spoken in the only round.
-async fn asked(person_ms: u64) -> Stage {
-    let stage = Stage {
+/// An installation without a case.
+async fn started() -> Stage {
+    Stage {
         installation: TestInstallation::start_without_adapter().await,
         case: unique("case"),
         finance: unique("finance"),
         strategy: unique("strategy"),
-    };
+    }
+}
+
+/// A case about a risk score of 20 or 80 whose people sign, and in which strategy has spoken in the only round.
+async fn asked(person_ms: u64) -> Stage {
+    let stage = started().await;
+    ask(&stage, person_ms).await;
+    stage
+}
+
+/// Opens that case.
+async fn ask(stage: &Stage, person_ms: u64) {
     let times = json!({
         "opinion_ms": 1, "mediation_ms": 30_000, "person_ms": person_ms, "provisional_ms": 60_000,
     });
@@ -61,8 +72,8 @@ async fn asked(person_ms: u64) -> Stage {
         "gates": ["release"],
         "task": { "type": "contract", "title": "The lease", "input": "Clause one.\nClause two." },
         "policy": {
-            "conflict_handling": "ladder", "case_timeout_ms": 60_000, "finding_timeout_ms": 30_000, "rounds_max": 1,
-            "answer_timeout_ms": 20_000, "decide": "when_settled",
+            "conflict_handling": "ladder", "case_timeout_ms": 3_600_000, "finding_timeout_ms": 600_000, "rounds_max": 1,
+            "answer_timeout_ms": 600_000, "decide": "when_settled",
             "ladder": { "domain": "valuation", "signed": true, "digest_required": true, "times": times },
         },
     });
@@ -81,7 +92,6 @@ async fn asked(person_ms: u64) -> Stage {
             .with("/reply_to", question["message_id"].clone());
         stage.send(&answer).await;
     }
-    stage
 }
 
 /// Registers somebody with this role and public key, by the command.
@@ -316,9 +326,11 @@ async fn an_expert_who_is_suspended_after_the_brief_does_not_rule_and_another_do
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_another_expert_the_debate_falls_back_in_its_time() {
-    let stage = asked(6_000).await;
+    let stage = started().await;
     let [_, public] = keys(&stage, "eve.key").await;
     register(&stage, "eve", "arbiter", &public).await;
+    // All of the time is for reading the brief and being suspended, which must come before it is over.
+    ask(&stage, 8_000).await;
     brief(&stage, "eve").await;
     printed(&stage, &["person", "suspend", "eve", "--why", "on leave"]).await;
     let fell = stage.event("debate", "fell_back", |_| true).await;
