@@ -9,13 +9,15 @@ use serde_json::{Value, json};
 use crate::{PATIENCE, asks, granted, refused};
 
 const FACILITATOR: &str = "debate-facilitator";
+/// How long a debate waits for a party that says nothing: what the other one does must come before that is over.
+const SYNC_MS: u64 = 6_000;
 
 /// Opens a case of ann and ben, whose debate takes a snapshot, and lets them differ.
 async fn disputed(installation: &TestInstallation, sync_ms: u64) -> String {
     let case = concord_testkit::unique("case");
     let opening = json!({
         "case_id": case, "participants": ["ann", "ben"], "task": { "type": "test" },
-        "policy": { "memory_sync_ms": sync_ms, "answer_timeout_ms": 20_000, "rounds_max": 1 },
+        "policy": { "memory_sync_ms": sync_ms, "answer_timeout_ms": 600_000, "rounds_max": 1 },
     });
     installation.open_case(&opening).await;
     for (agent, score) in [("ann", 10), ("ben", 80)] {
@@ -63,7 +65,7 @@ async fn seen(client: &Client, snapshot: &str, agent: &str) -> Value {
 async fn a_debate_refers_to_one_snapshot_whatever_a_party_writes_meanwhile() {
     let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
-    let case = disputed(&installation, 2_000).await;
+    let case = disputed(&installation, SYNC_MS).await;
     let asked = told(client, &case, "ann", "memory_sync").await;
     assert_eq!(asked["payload"]["data"]["parties"], json!(["ann", "ben"]));
     granted(client, &remembers(&case, "ann", 1)).await;
@@ -127,7 +129,7 @@ async fn a_debate_refers_to_one_snapshot_whatever_a_party_writes_meanwhile() {
 async fn a_facilitator_that_is_killed_meanwhile_leaves_nobody_waiting() {
     let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
-    let case = disputed(&installation, 2_000).await;
+    let case = disputed(&installation, SYNC_MS).await;
     let asked = told(client, &case, "ann", "memory_sync").await;
     acknowledges(&case, "ann", &asked).publish(client).await;
     wait_for("what ann has said", PATIENCE, async || {
