@@ -6,11 +6,14 @@ use serde_json::json;
 use crate::server::{Server, free_port};
 use crate::stage::{Channels, Stage};
 
+/// The time of the person: each reminder is given before the next one is due, or the time is over.
+const PERSON_MS: u64 = 5_000;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn off_by_default_and_what_happened_while_nobody_looked_is_not_told_late() {
     let stage = Stage::start(&Channels::default()).await;
     stage.register_eve("http://127.0.0.1:9/").await;
-    stage.challenge("Margin", 500, 500).await;
+    stage.challenge("Margin", PERSON_MS, 500).await;
     stage.event("debate", "awaits_gate").await;
     stage.wait_until_all_are_told().await;
     assert!(stage.counted("email", "off").await >= 4 && stage.counted("webhook", "off").await >= 4);
@@ -31,7 +34,7 @@ async fn what_is_over_when_the_adapter_comes_back_is_skipped() {
         .installation
         .kill(Service::AgentAdapter, 0)
         .expect("it is killed");
-    stage.challenge("Margin", 500, 500).await;
+    stage.challenge("Margin", PERSON_MS, 500).await;
     stage.event("debate", "awaits_gate").await;
     stage
         .installation
