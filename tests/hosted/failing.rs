@@ -228,8 +228,8 @@ async fn over_the_bound_the_rest_is_told_so_at_once_and_urgent_messages_go_first
     let urgent = stage.ask(&agent, None, "critical").await;
     assert_eq!(code(&stage.answer(&normal[2]).await), "CAPACITY_EXCEEDED");
     waiting(3).await;
-    // A request whose deadline passes while it waits is answered by an error.
-    let late = stage.ask(&agent, Some(400), "critical").await;
+    // A request whose deadline passes while it waits is answered by an error. It must have come before that.
+    let late = stage.ask(&agent, Some(4_000), "critical").await;
     assert_eq!(code(&stage.answer(&late).await), "TIMEOUT");
 
     release.send_replace(true);

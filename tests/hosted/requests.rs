@@ -21,10 +21,10 @@ fn request(stage: &Stage, agent: &str, payload: Value) -> Message {
     Message::new("_", &stage.asker, agent, "request", payload)
 }
 
-/// A deadline that passes before the agents of these tests answer.
+/// A deadline that passes before the agents of these tests answer, and after everything else that is asked of them.
 fn soon() -> Timestamp {
     let now = concord_runtime::service::clock::now().unix_millis();
-    Timestamp::from_unix_millis(now + 1_500)
+    Timestamp::from_unix_millis(now + 4_000)
 }
 
 /// Each answer that the asker was given: its type, and the message that it answers.
