@@ -93,7 +93,8 @@ async fn a_panel_whose_task_ends_without_a_decision_is_cancelled() {
         })
         .await
     };
-    let slow = opening("panel", &json!({ "task_id": "p-2", "deadline_ms": 500 }));
+    // Its case is opened before its time is over.
+    let slow = opening("panel", &json!({ "task_id": "p-2", "deadline_ms": 3_000 }));
     let (kind, error) = run(client, &slow).await;
     assert_eq!(
         (kind.as_str(), &error["details"]["reason"]),

@@ -74,7 +74,7 @@ async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
         let plan = plan.with_service_setting(Service::Coordinator, "service.silence.silent_max=2");
         let least = "service.silence.answer_ms_min=100";
         let plan = plan.with_service_setting(Service::Coordinator, least);
-        plan.with_service_setting(Service::Coordinator, "service.silence.open_ms=5000")
+        plan.with_service_setting(Service::Coordinator, "service.silence.open_ms=10000")
     })
     .await;
     let client = installation.client();
@@ -84,8 +84,9 @@ async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
             json!({ "task_id": id, "criteria": { "agents": ["ann"] }, "deadline_ms": deadline_ms });
         opening("broadcast", &terms)
     };
+    // Each is given to her well before its time is over.
     for id in ["t-1", "t-2"] {
-        let (kind, payload) = run(client, &only_ann(id, 500)).await;
+        let (kind, payload) = run(client, &only_ann(id, 2_000)).await;
         assert_eq!(
             (kind.as_str(), &payload["error_code"]),
             ("error", &json!("TIMEOUT"))
@@ -123,7 +124,7 @@ async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
     has_let_pass(&installation, 0).await;
 
     // An answer that comes late does not count, but she is heard of.
-    let request = request_within("olga", 400);
+    let request = request_within("olga", 2_000);
     assert_eq!(ask(client, &request).await.1["error_code"], "TIMEOUT");
     has_let_pass(&installation, 1).await;
     let late = json!({ "status": "success", "result": {} });
