@@ -29,11 +29,11 @@ async fn start(collector: &Collector) -> TestInstallation {
     .await
 }
 
-/// The parameters of a case. Eve never answers, so the deadline of the findings passes.
+/// The parameters of a case. Eve never answers, so the deadline of the findings passes; those of the others come before it.
 fn parameters(case: &str) -> Value {
     json!({
         "case_id": case, "participants": ["ann", "ben", "dan", "eve", "hosted"], "task": { "type": "test" },
-        "policy": { "finding_timeout_ms": 3_000, "answer_timeout_ms": 600_000 },
+        "policy": { "finding_timeout_ms": 8_000, "answer_timeout_ms": 600_000 },
     })
 }
 
