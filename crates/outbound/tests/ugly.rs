@@ -172,14 +172,19 @@ async fn whatever_a_server_does_the_call_ends_with_what_it_is() {
         ),
     ];
     for (what, does, is) in cases {
+        // Only what hangs ends by its time; the rest ends by itself, however slow the machine is.
+        let within_ms = match does {
+            Does::ThenHangs(_) => 1_000,
+            _ => 60_000,
+        };
         let begun = Instant::now();
-        let error = call(&server(does).await, 1_000).await.unwrap_err();
+        let error = call(&server(does).await, within_ms).await.unwrap_err();
         assert!(is(&error), "{what}: {error:?}");
         assert!(
             error.may_have_arrived() && !error.is_lasting(),
             "{what}: {error:?}"
         );
-        assert!(begun.elapsed() < Duration::from_secs(3), "{what}");
+        assert!(begun.elapsed() < Duration::from_secs(15), "{what}");
         assert!(!error.to_string().contains("query"), "{what}: {error}");
     }
 }
@@ -189,7 +194,7 @@ async fn who_is_not_there_has_received_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let error = call(&format!("http://{address}/path?query"), 1_000)
+    let error = call(&format!("http://{address}/path?query"), 60_000)
         .await
         .unwrap_err();
     assert!(
@@ -198,7 +203,7 @@ async fn who_is_not_there_has_received_nothing() {
     );
     // A server that speaks no TLS.
     let plain = server(Does::Writes("HTTP/1.1 400 Bad Request\r\n\r\n")).await;
-    let error = call(&plain.replace("http://", "https://"), 1_000)
+    let error = call(&plain.replace("http://", "https://"), 60_000)
         .await
         .unwrap_err();
     assert!(matches!(error, Error::Unreachable(_)), "{error:?}");
