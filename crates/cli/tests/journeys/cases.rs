@@ -1,7 +1,11 @@
 //! A case from opening to decision, and everything that can be seen of it.
 
-use concord_testkit::{Agent, COMMAND_MAX, Message, TestInstallation, finish, settled};
+use std::process::Stdio;
+
+use concord_testkit::{Agent, COMMAND_MAX, Message, TestInstallation, settled};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::ChildStdout;
 
 use crate::command::{Session, case, concord, length};
 
@@ -25,9 +29,10 @@ async fn a_case_is_opened_awaited_and_looked_at() {
     let session = Session::new(installation.server_url());
     let decided = opened(&session).await;
     listed(&session).await;
+    // Whoever is told of the decision is told after it.
+    settled(installation.client(), COMMAND_MAX).await.unwrap();
     shown(&session, &decided).await;
     transcript(&session).await;
-    settled(installation.client(), COMMAND_MAX).await.unwrap();
     checked(&session).await;
     for unknown in ["case show c-3", "replay c-3", "case transcript c-3"] {
         session.run(unknown).await.refused(1);
@@ -175,6 +180,15 @@ async fn checked(session: &Session) {
     assert!(text.contains("Every invariant holds."), "{text}");
 }
 
+/// The subject on the next line of what is watched; none at its end.
+async fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> Option<String> {
+    let line = tokio::time::timeout(COMMAND_MAX, lines.next_line())
+        .await
+        .expect("a line, or the end");
+    let line: Value = serde_json::from_str(&line.unwrap()?).unwrap();
+    Some(line["subject"].as_str().unwrap().to_owned())
+}
+
 #[tokio::test]
 async fn a_case_is_watched_while_it_happens() {
     let installation = TestInstallation::start().await;
@@ -196,20 +210,20 @@ async fn a_case_is_watched_while_it_happens() {
     let mut watch = concord();
     watch.args(["case", "watch", "c-1", "--json", "--from-start"]);
     watch.args(["--server", installation.server_url()]);
-    let watching = tokio::spawn(async move { finish(&mut watch).await });
+    let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    // It has read everything that is stored when it prints the first of it: what comes now comes while it watches.
+    let mut subjects = vec![next(&mut lines).await.expect("the opening")];
     for (agent, score) in [("ann", 20), ("ben", 30)] {
         let finding = json!({ "summary": "Read.", "risk_score": score });
         Message::finding("c-1", agent, finding, 0.8)
             .publish(installation.client())
             .await;
     }
-    let lines = watching.await.unwrap().good();
-    let lines = lines
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let subjects: Vec<String> = lines
-        .map(|line| line["subject"].as_str().unwrap().to_owned())
-        .collect();
+    while let Some(subject) = next(&mut lines).await {
+        subjects.push(subject);
+    }
+    assert!(watch.wait().await.unwrap().success());
     for expected in [
         "concord.v1.msg.c-1.ann.coordinator.finding",
         "concord.v1.event.case.c-1.decided",
