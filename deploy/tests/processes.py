@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -19,12 +20,17 @@ NATS = os.environ.get("CONCORD_NATS_SERVER", "nats-server")
 
 
 def free_ports(count, host="127.0.0.1"):
-    """Ports that nobody had a moment ago."""
+    """Ports that nobody has, below those that systems give to outgoing connections: one of these could take it meanwhile."""
     with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind((host, 0))
-        return [one.getsockname()[1] for one in sockets]
+        ports = []
+        for port in random.sample(range(10_000, 32_000), 100 + count):
+            if len(ports) < count:
+                with contextlib.suppress(OSError):
+                    held.enter_context(socket.socket()).bind((host, port))
+                    ports.append(port)
+        if len(ports) < count:
+            raise AssertionError("there are no free ports")
+        return ports
 
 
 def until(what, condition, seconds=60):

@@ -144,7 +144,7 @@ class Installation(unittest.TestCase):
             return found
 
         try:
-            until("every query answers", lambda: not empty(), 30)
+            until("every query answers", lambda: not empty(), 90)
         except AssertionError:
             self.assertEqual(empty(), [])
         self.caused()
