@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use async_nats::jetstream;
-use concord_events::topology::StreamKind;
-use concord_testkit::{Message, Random, TestInstallation, event_data, stored, wait_for};
+use concord_events::topology::{ConsumerKind, StreamKind};
+use concord_testkit::{
+    Message, Random, TestInstallation, consumer_is_done, event_data, layout, settled, stored,
+    wait_for,
+};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -37,15 +40,22 @@ async fn wait_for_elapsed(client: &async_nats::Client, count: usize) {
 /// Opens a case. Half of the cases get no finding, the others conflicting ones about which no agent answers.
 async fn open(installation: &TestInstallation, random: &mut Random, number: usize) {
     let case = format!("case-{number}");
+    let finds = number.is_multiple_of(2);
+    // Where the findings come, their deadline is near enough to be armed at once, and far enough to be closed before it is due.
+    let finding_timeout_ms = if finds {
+        4_900
+    } else {
+        random.between(1_500, 4_000)
+    };
     let policy = json!({
-        "finding_timeout_ms": random.between(1_500, 4_000), "answer_timeout_ms": random.between(500, 1_500),
+        "finding_timeout_ms": finding_timeout_ms, "answer_timeout_ms": random.between(500, 1_500),
         "case_timeout_ms": 3_600_000,
     });
     let parameters = json!({
         "case_id": case, "participants": ["ann", "ben"], "policy": policy, "task": { "type": "test" },
     });
     installation.open_case(&parameters).await;
-    if number.is_multiple_of(2) {
+    if finds {
         for (agent, score) in [("ann", 10), ("ben", 90)] {
             let finding = json!({ "summary": "What was found.", "risk_score": score });
             Message::finding(&case, agent, finding, 0.8)
@@ -53,6 +63,20 @@ async fn open(installation: &TestInstallation, random: &mut Random, number: usiz
                 .await;
         }
     }
+}
+
+/// Waits until both findings of every case that gets any are recorded: one that is held up by a broker that is away might come after the
+/// deadline.
+async fn wait_for_findings(client: &async_nats::Client) {
+    wait_for("the findings to be recorded", PATIENCE, async || {
+        let closed = event_data(client, "case.*.findings_closed").await?;
+        let complete = closed.iter().filter(|event| event["last"].is_object());
+        match complete.count() {
+            found if found == CASES / 2 => Ok(()),
+            found => Err(format!("those of {found} cases are")),
+        }
+    })
+    .await;
 }
 
 /// Kills both processes of the timer and starts them again; in between, the broker too if `with_broker`.
@@ -90,6 +114,7 @@ async fn deadlines_that_fall_due_while_their_keeper_is_dead_fire_once() {
     for number in 0..CASES {
         open(&installation, &mut random, number).await;
     }
+    wait_for_findings(client).await;
     for count in [
         random.between(1, 5),
         random.between(5, 20),
@@ -124,7 +149,8 @@ async fn the_watchdog_fires_a_deadline_whose_schedule_is_lost() {
             .with_service_setting(timer, "service.watchdog_grace_ms=100")
     })
     .await;
-    let policy = json!({ "finding_timeout_ms": 3_000, "case_timeout_ms": 3_600_000 });
+    // Near enough to be armed at once, and no nearer: its schedule must be lost before it is due.
+    let policy = json!({ "finding_timeout_ms": 4_900, "case_timeout_ms": 3_600_000 });
     let parameters =
         json!({ "participants": ["ann"], "policy": policy, "task": { "type": "test" } });
     let case = installation.open_case(&parameters).await;
@@ -184,6 +210,17 @@ async fn leave_over(installation: &TestInstallation, case: &str, name: &str, due
         .expect("it is stored");
 }
 
+/// Waits until the timer has done what every event so far asks for: what it holds back is armed, and what has ended is cancelled.
+async fn wait_until_all_are_armed(client: &async_nats::Client) {
+    settled(client, PATIENCE).await.expect("nothing goes on");
+    for consumer in layout().consumers_of(ConsumerKind::Deadlines) {
+        wait_for(&consumer.name, PATIENCE, async || {
+            consumer_is_done(client, StreamKind::Events, &consumer.name).await
+        })
+        .await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_that_is_over_is_not_listed_though_the_broker_holds_it() {
     let installation =
@@ -199,6 +236,8 @@ async fn a_deadline_that_is_over_is_not_listed_though_the_broker_holds_it() {
         .decision(&over.parse().expect("an id"), PATIENCE)
         .await;
     let going_on = open(600_000).await;
+    // What the timer does later would take away or replace what is left over here.
+    wait_until_all_are_armed(installation.client()).await;
     let long_ago = "2020-01-01T00:00:00Z";
     leave_over(&installation, &over, "findings", long_ago).await;
     leave_over(&installation, "never-opened", "case", long_ago).await;
@@ -207,7 +246,7 @@ async fn a_deadline_that_is_over_is_not_listed_though_the_broker_holds_it() {
     // This one is open: when it is due is said by its events, and not by what the broker holds.
     leave_over(&installation, &going_on, "findings", long_ago).await;
     let mut found = listed(&installation).await.expect("an answer");
-    // Its other deadline is armed at any moment.
+    // Its other deadline is armed, too.
     found.retain(|(id, name)| (id, name.as_str()) != (&going_on, "case"));
     let expected = [(going_on, "findings"), (over.clone(), "case")];
     assert_eq!(found, expected.map(|(id, name)| (id, name.to_owned())));
