@@ -2,14 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream;
+use async_nats::{Subscriber, jetstream};
 use concord_testkit::{SERVICES, TestInstallation, wait_for};
-use concord_wire::subject::Service;
+use concord_wire::Token;
+use concord_wire::subject::{Service, Subject, SubjectSpace};
+use futures::StreamExt;
+use futures::future::join;
+use serde_json::Value;
 
 use crate::agents::{Agents, publish};
 use crate::cases::{self, AGENTS, opening, wait_for_decisions};
 
 const CASES: usize = 60;
+/// How much is asked at once.
+const REQUESTS: usize = 3_000;
 /// The documented time of draining, `work.drain_ms`.
 const DRAIN: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -73,4 +79,44 @@ async fn a_drained_process_leaves_nothing_that_has_to_be_missed_first() {
     }
     wait_for_decisions(&client, CASES, PATIENCE).await;
     assert!(begun.elapsed() < ACK_WAIT, "it took {:?}", begun.elapsed());
+}
+
+/// A process that is asked to stop answers what it was asked before.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_process_was_asked_before_it_ends_is_answered() {
+    let installation = TestInstallation::start_with(|plan| {
+        let others = SERVICES.iter().filter(|one| **one != Service::Coordinator);
+        others.fold(plan, |plan, service| plan.with_replicas(*service, 0))
+    })
+    .await;
+    let client = installation.client();
+    let subject = SubjectSpace::default().build(&Subject::Api {
+        service: Service::Coordinator,
+        verb: Token::fixed("find_agents"),
+        caller: None,
+    });
+    let inbox = client.new_inbox();
+    let mut answers = client.subscribe(inbox.clone()).await.expect("subscribed");
+    for _ in 0..REQUESTS {
+        let asked = client.publish_with_reply(subject.clone(), inbox.clone(), "{}".into());
+        asked.await.expect("sent");
+    }
+    // The first answer says that the broker has begun; the process is far from having answered all of them.
+    let one = async |answers: &mut Subscriber| {
+        let answer = tokio::time::timeout(PATIENCE, answers.next()).await;
+        let answer = answer.expect("each is answered").expect("subscribed");
+        assert!(answer.status.is_none(), "{answer:?}");
+    };
+    one(&mut answers).await;
+    let all = async {
+        for _ in 1..REQUESTS {
+            one(&mut answers).await;
+        }
+    };
+    let end = async {
+        let known = installation.ask(Service::Coordinator, "status", &Value::Null);
+        known.await.expect("all were sent to it before this");
+        terminate(&installation, Service::Coordinator, 0).await;
+    };
+    join(all, end).await;
 }

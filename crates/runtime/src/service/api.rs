@@ -1,10 +1,13 @@
-//! The service's API as a NATS micro service: `nats micro ls` finds it, `concord doctor` asks it.
+//! The service's API. A NATS micro service says how it is: `nats micro ls` finds it, `concord doctor` asks it. All other verbs have
+//! subscriptions of their own, in the form of micro services, which lose no request when the service stops.
 
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_nats::service::{self, ServiceExt};
+use async_nats::{HeaderMap, Message, Subscriber};
 use bytes::Bytes;
 use concord_domain::aggregates::person::{self, Authority};
 use concord_wire::payload::ErrorReport;
@@ -21,6 +24,13 @@ use crate::ports::nats::NatsPorts;
 use crate::service::ServiceRunner;
 use crate::service::people::People;
 use crate::service::{reading, redo};
+
+/// The verb by which a service says how it is.
+const STATUS: &str = "status";
+/// The replicas of a service are one queue group, which has the name that micro services give theirs.
+const QUEUE: &str = "q";
+/// How long a service that stops waits for requests that the broker had already sent.
+const REST_MAX: Duration = Duration::from_secs(2);
 
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Bytes, Fault>> + Send>>;
@@ -83,36 +93,34 @@ pub(crate) async fn register(
             env!("CARGO_PKG_VERSION"),
         )
         .await?;
-    let group = service.group(runner.broker.api_root(runner.service));
+    let root = runner.broker.api_root(runner.service);
     let status = runner.clone();
     let status: Verb = Arc::new(move |_| {
         let readiness = status.readiness();
         Box::pin(async move { answer(&readiness) })
     });
     let people = People::new(runner.context());
+    let asked = |verb, handler| Asked {
+        verb,
+        handler,
+        people: people.clone(),
+        runner: runner.clone(),
+    };
+    let group = service.group(&root);
+    for (name, subject) in [(STATUS, STATUS), ("status-as", "status.*")] {
+        let endpoint = group.endpoint_builder().name(name).add(subject).await?;
+        runner.spawn(serve_counted(asked(STATUS, Arc::clone(&status)), endpoint));
+    }
     let common = [
-        ("status", status),
         ("events", reading::events(runner)),
         ("redo", redo::verb(runner)),
     ];
     for (verb, handler) in runner.take_verbs().into_iter().chain(common) {
-        let builder = || group.endpoint_builder();
-        let endpoints = [
-            builder().name(verb).add(verb).await?,
-            // The name of whoever asks is the last token of the subject.
-            builder()
-                .name(format!("{verb}-as"))
-                .add(format!("{verb}.*"))
-                .await?,
-        ];
-        for endpoint in endpoints {
-            let asked = Asked {
-                verb,
-                handler: Arc::clone(&handler),
-                people: people.clone(),
-                runner: runner.clone(),
-            };
-            runner.spawn(serve(asked, endpoint));
+        // The name of whoever asks is the last token of the subject.
+        for subject in [format!("{root}.{verb}"), format!("{root}.{verb}.*")] {
+            let client = &runner.broker.client;
+            let requests = client.queue_subscribe(subject, QUEUE.to_owned()).await?;
+            runner.spawn(serve(asked(verb, Arc::clone(&handler)), requests));
         }
     }
     Ok(Registration { _service: service })
@@ -133,23 +141,51 @@ struct Asked {
     runner: ServiceRunner,
 }
 
-async fn serve(asked: Asked, mut endpoint: service::endpoint::Endpoint) {
-    loop {
-        let request = tokio::select! {
-            request = endpoint.next() => request,
-            () = asked.runner.stop.cancelled() => None,
+/// Answers what the micro service itself counts, until it is gone.
+async fn serve_counted(asked: Asked, mut endpoint: service::endpoint::Endpoint) {
+    while let Some(request) = endpoint.next().await {
+        let Some(result) = asked.result(&request.message).await else {
+            continue;
         };
-        let Some(request) = request else { return };
-        let asked = asked.clone();
-        let runner = asked.runner.clone();
-        runner.spawn(async move { asked.respond(request).await });
+        if let Err(error) = request.respond(result).await {
+            unsent(&error);
+        }
     }
 }
 
+/// Answers until the service stops, and then what the broker had already sent (record 109).
+async fn serve(asked: Asked, mut requests: Subscriber) {
+    let stop = asked.runner.stop.clone();
+    loop {
+        let request = tokio::select! {
+            request = requests.next() => request,
+            () = stop.cancelled() => break,
+        };
+        let Some(request) = request else { return };
+        asked.spawn(request);
+    }
+    if requests.drain().await.is_err() {
+        return;
+    }
+    let rest = async {
+        while let Some(request) = requests.next().await {
+            asked.spawn(request);
+        }
+    };
+    // A broker that is away says nothing more.
+    let _ = tokio::time::timeout(REST_MAX, rest).await;
+}
+
 impl Asked {
-    async fn answer(&self, request: &service::Request) -> Result<Bytes, Fault> {
+    fn spawn(&self, request: Message) {
+        let asked = self.clone();
+        self.runner
+            .spawn(async move { asked.respond(request).await });
+    }
+
+    async fn answer(&self, request: &Message) -> Result<Bytes, Fault> {
         let subjects = self.runner.context().ports.subjects();
-        let subject = subjects.parse::<Subject>(&request.message.subject);
+        let subject = subjects.parse::<Subject>(&request.subject);
         let caller = match subject {
             Ok(Subject::Api { caller, .. }) => caller,
             _ => {
@@ -164,7 +200,7 @@ impl Asked {
             Some(name) => Some(self.caller(name).await?),
             None => None,
         };
-        let body = request.message.payload.clone();
+        let body = request.payload.clone();
         (self.handler)(Call { caller, body }).await
     }
 
@@ -176,25 +212,48 @@ impl Asked {
         Ok(Caller { name, authority })
     }
 
-    async fn respond(&self, request: service::Request) {
+    /// What is to be answered; nothing where nobody may be answered there.
+    async fn result(&self, request: &Message) -> Option<Result<Bytes, service::error::Error>> {
         // The service may publish there, and whoever asks may not: what it answers would pass for its own word.
-        let reply = request.message.reply.as_deref().unwrap_or_default();
+        let reply = request.reply.as_deref().unwrap_or_default();
         if is_of_installation(reply, self.runner.context().ports.subjects()) {
-            let subject = &request.message.subject;
+            let subject = &request.subject;
             tracing::warn!(%subject, %reply, "Somebody wants an answer on a subject of the installation; there is none.");
-            return;
+            return None;
         }
-        let result = self
-            .answer(&request)
-            .await
-            .map_err(|fault| service::error::Error {
-                status: error_body(&fault),
-                code: status_code(fault.code),
-            });
-        if let Err(error) = request.respond(result).await {
-            tracing::warn!(%error, "An answer could not be sent.");
+        let result = self.answer(request).await;
+        Some(result.map_err(|fault| service::error::Error {
+            status: error_body(&fault),
+            code: status_code(fault.code),
+        }))
+    }
+
+    /// Answers as a micro service does.
+    async fn respond(&self, mut request: Message) {
+        let result = self.result(&request).await;
+        let (Some(result), Some(reply)) = (result, request.reply.take()) else {
+            return;
+        };
+        let client = &self.runner.broker.client;
+        let sent = match result {
+            Ok(body) => client.publish(reply, body).await,
+            Err(service::error::Error { status, code }) => {
+                let mut headers = HeaderMap::new();
+                headers.insert(service::NATS_SERVICE_ERROR, status);
+                headers.insert(service::NATS_SERVICE_ERROR_CODE, code.to_string());
+                client
+                    .publish_with_headers(reply, headers, Bytes::new())
+                    .await
+            }
+        };
+        if let Err(error) = sent {
+            unsent(&error);
         }
     }
+}
+
+fn unsent(error: &async_nats::PublishError) {
+    tracing::warn!(%error, "An answer could not be sent.");
 }
 
 /// Whether an answer would go where services, agents or the broker itself are spoken to.
