@@ -25,10 +25,11 @@ use crate::shared::send::{OutgoingMessage, Receipt, SendResult, WaitArgs, send};
     after_help = "\
 Examples:
   concord outcome d-4f1c --held-by risk_assessor --because \"annual report, page 31\" --from eva
-  concord outcome d-4f1c --position \"a margin of 27 %\" --value 27 --because \"annual report\" --from olga --regime recession
+  concord outcome d-4f1c --position \"a margin of 27 %\" --value '\"27 %\"' --because \"annual report\" --from olga --regime recession
 
-It may be said once, after the debate, by whoever opened the case, by a registered expert, or by an agent of the policy's
-ladder.outcome_sources, and by no party. It enters the track records: `concord record show AGENT`."
+It may be said once, after the debate, by a source of outcomes (of the policy's ladder.outcome_sources, where it names any), a
+reviewer, an operator, or the registered opener of the case, and by no party. Words count as the value that they state; of scores
+and estimates they must state one in the unit of a position, or give it with --value. It enters the track records: `concord record show AGENT`."
 )]
 pub(crate) struct OutcomeArgs {
     /// The debate.

@@ -74,6 +74,11 @@ pub(crate) trait ConflictRule: Sync {
         Allowance::default()
     }
 
+    /// Whether positions of this type are numbers.
+    fn is_of_numbers(&self) -> bool {
+        false
+    }
+
     /// Whether caution is a matter of the metric, wherever it is compared.
     fn is_compared_by_metric(&self) -> bool {
         false

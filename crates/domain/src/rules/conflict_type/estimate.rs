@@ -43,6 +43,10 @@ impl ConflictRule for EstimateOfMetric {
         }
     }
 
+    fn is_of_numbers(&self) -> bool {
+        true
+    }
+
     fn comparable(&self, _: &Policy, position: &Position) -> Canonical {
         match &position.value {
             Some(value) if !value.is_null() => canonical_estimate(value, None),

@@ -61,6 +61,10 @@ impl ConflictRule for RiskScore {
     }
 
     /// The one number in them, where it can be a score.
+    fn is_of_numbers(&self) -> bool {
+        true
+    }
+
     fn value_in_words(&self, _: &Policy, words: &str) -> Option<Value> {
         let is_of_number = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
         let parts = words.split(|c: char| !is_of_number(c));

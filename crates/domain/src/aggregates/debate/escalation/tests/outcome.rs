@@ -2,12 +2,13 @@
 
 use concord_events::DebateEvent;
 use concord_wire::payload::track_record::{Context as Judged, Source};
-use concord_wire::payload::{Circumstances, OutcomeReport, Position};
-use serde_json::json;
+use concord_wire::payload::{Circumstances, ConflictType, OutcomeReport, Position};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::aggregates::debate::state::position_changes;
 use crate::aggregates::debate::{OutcomeMessage, verdicts};
+use crate::fixtures::round_due;
 
 /// The role of a sender, and whether it has opened the case.
 type Standing = (&'static [Role], bool);
@@ -244,4 +245,60 @@ fn a_change_between_two_briefs_is_one_line() {
         lines[1..],
         ["ann: 1 earlier items of evidence are no longer shown"]
     );
+}
+
+/// The parties of a debate over two values that are right, once somebody has said what proved right; or what is refused.
+fn right(kind: ConflictType, held: [Value; 2], told: Value) -> Result<Vec<&'static str>, String> {
+    let names = ["ann", "ben"];
+    let [first, second] = held;
+    let held = [("ann", first, 0.5), ("ben", second, 0.5)];
+    let mut rules_of_case = policy();
+    rules_of_case.rounds_max = 1;
+    let mut story = Story::<DebateMachine>::of("d-1");
+    let asked = open_debate(conflict("d-1", kind, "risk_score", &held), rules_of_case);
+    assert_eq!(story.hears(&said("c-1-5-0", 0), &asked), "opened");
+    let due = round_due(&story.id, 1, after(10_000));
+    assert_eq!(story.hears(&happened("e-due", 10_000), &due), "resolved");
+    let told = tells("olga", "o-1", OPENER, told);
+    let heard = story.hears(&said("o-1", HOUR), &told);
+    let DebateEvent::OutcomeKnown(known) = &story.last().event else {
+        return Err(heard);
+    };
+    let right = known.parties.iter().filter(|party| party.correct);
+    let is_right = |name: &&str| right.clone().any(|party| party.agent_id.as_str() == *name);
+    Ok(names.into_iter().filter(is_right).collect())
+}
+
+#[test]
+fn what_proved_right_is_read_as_a_position_is_and_must_be_comparable_with_one() {
+    use ConflictType::{
+        EstimateDisagreement as Estimate, RecommendationConflict as Advice,
+        RiskScoreDisagreement as Score,
+    };
+    let held = |kind| match kind {
+        Score => [json!(20), json!(90)],
+        Estimate => [json!("25 %"), json!("35 %")],
+        _ => [json!("accept"), json!("reject")],
+    };
+    let words = |position: &str| json!({ "position": position });
+    let valued = |value: Value| json!({ "position": "what it was", "value": value });
+    let refused = |pointer: &str| Err(format!("refused: /payload/{pointer}"));
+    for (kind, told, expected) in [
+        (Score, words("Risk score: 90"), Ok(vec!["ben"])),
+        (Score, words("20"), Ok(vec!["ann"])),
+        (Score, words("high"), refused("position")),
+        (Score, valued(json!(50)), Ok(vec![])),
+        (Score, valued(json!(101)), refused("value")),
+        (Estimate, words("25 %"), Ok(vec!["ann"])),
+        (Estimate, words("a margin of 25 %"), refused("position")),
+        (Estimate, valued(json!("50 %")), Ok(vec![])),
+        (Estimate, valued(json!("35 %")), Ok(vec!["ben"])),
+        (Estimate, valued(json!(25)), refused("value")),
+        (Advice, words("Reject"), Ok(vec!["ben"])),
+        (Advice, words("neither"), Ok(vec![])),
+        (Advice, valued(json!({ "a": 1 })), refused("value")),
+    ] {
+        let what = format!("{kind:?}: {told}");
+        assert_eq!(right(kind, held(kind), told), expected, "{what}");
+    }
 }
