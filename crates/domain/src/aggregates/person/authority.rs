@@ -104,6 +104,20 @@ impl Authority {
         self.person.as_ref()?.grant(role)
     }
 
+    /// The command by which an operator registers `who` with these arguments, for advice. It replaces the roles there are, so it names them.
+    pub(super) fn registering(&self, who: &AgentId, arguments: &str) -> String {
+        let command = format!("concord person register {who} {arguments}");
+        let roles = self.person.iter().flat_map(|person| &person.roles);
+        let roles: Vec<&str> = roles.map(|grant| grant.role.as_str()).collect();
+        match roles.is_empty() {
+            true => command,
+            false => format!(
+                "{command} --keep, with the roles there are, which these replace: {}",
+                roles.join(", ")
+            ),
+        }
+    }
+
     /// Checks that the sender `who` may do this.
     pub fn allow(&self, who: &AgentId, act: &Act<'_>) -> Result<(), Fault> {
         self.check_active(who)?;
@@ -140,7 +154,8 @@ impl Authority {
         Err(unauthorized(
             format!("{who} takes no part in the case and is nobody whom this installation knows."),
             format!(
-                "Have a participant challenge it, or ask an operator to register you: concord person register {who} --role opener"
+                "Have a participant challenge it, or ask an operator to register you: {}",
+                self.registering(who, "--role opener")
             ),
         ))
     }
@@ -151,7 +166,10 @@ impl Authority {
         }
         Err(unauthorized(
             format!("{who} is no arbiter."),
-            format!("An operator registers arbiters: concord person register {who} --role arbiter"),
+            format!(
+                "An operator registers arbiters: {}",
+                self.registering(who, "--role arbiter")
+            ),
         ))
     }
 
@@ -163,7 +181,8 @@ impl Authority {
         Err(unauthorized(
             format!("{who} may not alert everybody."),
             format!(
-                "An operator gives that right: concord person register {who} --role alerter, with --agent for a program."
+                "An operator gives that right, to a program with --agent: {}",
+                self.registering(who, "--role alerter")
             ),
         ))
     }
@@ -172,7 +191,8 @@ impl Authority {
         let grant = self.grant(Role::Reviewer);
         let limits = gate_argument(gate);
         let advice = format!(
-            "An operator registers reviewers: concord person register {who} --role reviewer{limits}"
+            "An operator registers reviewers: {}",
+            self.registering(who, &format!("--role reviewer{limits}"))
         );
         let Some(grant) = grant else {
             return Err(unauthorized(
@@ -226,7 +246,8 @@ impl Authority {
                  registered opener of the case."
             ),
             format!(
-                "An operator registers sources: concord person register {who} --role outcome_source, with --agent for a program."
+                "An operator registers sources, programs with --agent: {}",
+                self.registering(who, "--role outcome_source")
             ),
         ))
     }

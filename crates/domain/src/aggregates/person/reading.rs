@@ -94,6 +94,7 @@ impl Authority {
             .map(Role::as_str)
             .collect();
         Err(refused(
+            self,
             who,
             format!(
                 "{who} may not read the facts of {}: that needs the role {}.",
@@ -146,19 +147,21 @@ impl Reading<'_> {
             _ => "it belongs to no case that they have opened",
         };
         Err(refused(
+            self.authority,
             who,
             format!("{who} may not read the {aggregate} {id}: {own}."),
         ))
     }
 }
 
-fn refused(who: &AgentId, what: String) -> Fault {
+fn refused(authority: &Authority, who: &AgentId, what: String) -> Fault {
     Fault::new(
         ErrorCode::Unauthorized,
         "",
         what,
         format!(
-            "Ask an operator, who gives roles: concord person register {who} --role auditor, for whoever is to read everything."
+            "Ask an operator, who gives roles, auditor to whoever is to read everything: {}",
+            authority.registering(who, "--role auditor")
         ),
     )
 }

@@ -30,7 +30,7 @@ impl Authority {
             .as_ref()
             .and_then(|person| person.public_key.as_deref());
         let register = format!(
-            "An operator registers the key: concord person register {who} --public-key FILE, with all roles."
+            "An operator registers the key: concord person register {who} --keep --public-key FILE."
         );
         let Some(signature) = signed.signature else {
             if !signed.required {

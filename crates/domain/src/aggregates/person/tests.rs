@@ -191,3 +191,20 @@ fn a_verb_is_answered_to_those_with_its_role() {
     let fault = check_verb(&suspended, &eva, "status").unwrap_err();
     assert!(fault.message.contains("left the firm"), "{fault}");
 }
+
+/// Registering replaces roles, so whoever does what is advised would take those away that it does not name.
+#[test]
+fn the_advice_to_register_somebody_names_the_roles_that_they_have() {
+    let told = |known: Authority| {
+        let fault = known.allow(&agent("eve"), &Act::Rule).unwrap_err();
+        fault.advice
+    };
+    let command = "An operator registers arbiters: concord person register eve --role arbiter";
+    assert_eq!(told(Authority::default()), command);
+    assert_eq!(
+        told(authority("eve", &[Role::Operator, Role::Auditor])),
+        format!(
+            "{command} --keep, with the roles there are, which these replace: operator, auditor"
+        )
+    );
+}

@@ -81,8 +81,11 @@ pub fn check_verb(authority: &Authority, caller: &AgentId, verb: &str) -> Result
             named.join(" or ")
         ),
         format!(
-            "An operator gives roles: concord person register {caller} --role {}",
-            named.last().copied().unwrap_or("operator")
+            "An operator gives roles: {}",
+            authority.registering(
+                caller,
+                &format!("--role {}", named.last().copied().unwrap_or("operator"))
+            )
         ),
     ))
 }
