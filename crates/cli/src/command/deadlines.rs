@@ -58,7 +58,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &DeadlinesArgs) -> Re
         return Ok(0);
     }
     if armed.is_empty() {
-        output::print("No deadline is armed: no case is open.\n")?;
+        output::print("No deadline is armed. What has just begun arms its own within seconds.\n")?;
         return Ok(0);
     }
     let mut table = Table::new(["DUE", "IN", "OF", "ID", "DEADLINE"]);

@@ -212,6 +212,12 @@ impl Bundle {
                 folder.display()
             ))
         };
+        if !folder.exists() {
+            return Err(Failure::usage(format!(
+                "there is no folder {}",
+                folder.display()
+            )));
+        }
         let path = folder.join(MANIFEST);
         let text = std::fs::read(&path)
             .map_err(|error| no_bundle(format!("{}: {error}", path.display())))?;

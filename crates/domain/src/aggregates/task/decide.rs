@@ -168,6 +168,13 @@ pub(super) fn cancel(
     const POINTER: &str = "/payload/parameters/task_id";
     let opened = match open_task(state, POINTER) {
         Ok(opened) => opened,
+        Err(_) if state.opened.is_none() => {
+            return Decision::Reject(Fault::invalid(
+                POINTER,
+                "There is no such task.",
+                "Name its task_id; `concord task list` shows the tasks.",
+            ));
+        }
         Err(fault) => return Decision::Reject(fault),
     };
     if opened.opened_by != *by && !sender.holds(Role::Operator) {
