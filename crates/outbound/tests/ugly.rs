@@ -113,6 +113,14 @@ async fn good_answers_are_read_whole() {
     }
 }
 
+/// Only what hangs ends by its time; the rest ends by itself, however slow the machine is.
+fn within_ms(does: &Does) -> u64 {
+    match does {
+        Does::ThenHangs(_) => 1_000,
+        _ => 60_000,
+    }
+}
+
 #[tokio::test]
 async fn whatever_a_server_does_the_call_ends_with_what_it_is() {
     const OK: &str = "HTTP/1.1 200 OK\r\n";
@@ -172,11 +180,7 @@ async fn whatever_a_server_does_the_call_ends_with_what_it_is() {
         ),
     ];
     for (what, does, is) in cases {
-        // Only what hangs ends by its time; the rest ends by itself, however slow the machine is.
-        let within_ms = match does {
-            Does::ThenHangs(_) => 1_000,
-            _ => 60_000,
-        };
+        let within_ms = within_ms(&does);
         let begun = Instant::now();
         let error = call(&server(does).await, within_ms).await.unwrap_err();
         assert!(is(&error), "{what}: {error:?}");
