@@ -196,6 +196,11 @@ async fn check_api(stage: &Stage, eva: &mut User, olga: &User) {
         .await
         .unwrap_err();
     assert!(refused.contains("/by"), "{refused}");
+    // Nor by a list, in which fields have no names.
+    let listed = json!([mia["person"], eva_id]);
+    let refused = stage.ask(&olga.client, &register(olga_id), &listed).await;
+    let refused = refused.expect_err("a list is no order");
+    assert!(refused.contains("JSON object"), "{refused}");
     // Nobody asks under the name of another, or under none.
     for subject in [
         "coordinator.status".to_owned(),

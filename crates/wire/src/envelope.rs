@@ -19,7 +19,7 @@ use crate::subject::{Lane, Subject};
 use crate::timestamp::Timestamp;
 
 pub use check::{check_confidence, from_json};
-pub(crate) use check::{check_size, differs, impostor, not_an_object};
+pub(crate) use check::{check_size, differs, impostor, not_an_object, value_from_json};
 pub use message_type::MessageType;
 pub(crate) use rounded::Rounded;
 

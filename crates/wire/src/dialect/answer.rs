@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::fields::Fields;
 use super::overflow_fields::OVERFLOW_FIELD;
 use super::{Dialect, detect};
-use crate::envelope::{Metadata, from_json};
+use crate::envelope::{Metadata, value_from_json};
 use crate::fault::Fault;
 use crate::id::{AgentId, CaseId, Recipient};
 use crate::subject::{Lane, Subject};
@@ -170,7 +170,7 @@ fn with_recipient(
 fn kind(fields: &Fields, dialect: Dialect) -> Result<Option<MessageType>, Fault> {
     let value = |name: &str| -> Result<Option<String>, Fault> {
         fields.get(name).map_or(Ok(None), |value| {
-            from_json(value.get().as_bytes(), &fields.pointer(name))
+            value_from_json(value.get().as_bytes(), &fields.pointer(name))
         })
     };
     let typed = |name: &str, word: &str| {

@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::envelope::{from_json, not_an_object};
+use crate::envelope::{from_json, not_an_object, value_from_json};
 use crate::extensions::Extensions;
 use crate::fault::Fault;
 
@@ -115,7 +115,7 @@ impl Fields {
     /// Removes a field and parses it; `null` counts as missing.
     pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Fault> {
         match self.fields.remove(name) {
-            Some(value) => from_json(value.get().as_bytes(), &self.pointer(name)),
+            Some(value) => value_from_json(value.get().as_bytes(), &self.pointer(name)),
             None => Ok(None),
         }
     }

@@ -149,7 +149,7 @@ fn take_recipients(
     let Some(raw) = fields.take_raw(RECIPIENTS) else {
         return Ok(None);
     };
-    let names: Vec<String> = crate::envelope::from_json(raw.get().as_bytes(), "/recipients")?;
+    let names: Vec<String> = crate::envelope::value_from_json(raw.get().as_bytes(), "/recipients")?;
     let is_one = names.iter().any(|name| addressing.is_recipient(name))
         || (names.is_empty() && addressing.is_broadcast());
     if !is_one && is_passed_on(&addressing.kind, addressing.to) {

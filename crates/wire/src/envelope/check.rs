@@ -63,8 +63,17 @@ pub fn check_confidence(pointer: &str, confidence: f64) -> Result<(), Fault> {
     ))
 }
 
-/// Parses JSON. Only if that fails, parses it again to find the place of the fault.
+/// Parses an object, whose place in the message is `base`. A list is none: it would be read as the fields in the order in which they
+/// are written in the code, past whoever looks at them by name.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> Result<T, Fault> {
+    match bytes.trim_ascii_start().starts_with(b"[") {
+        true => Err(not_an_object(base)),
+        false => value_from_json(bytes, base),
+    }
+}
+
+/// Parses JSON of any form. Only if that fails, parses it again to find the place of the fault.
+pub(crate) fn value_from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> Result<T, Fault> {
     if let Ok(value) = serde_json::from_slice(bytes) {
         return Ok(value);
     }

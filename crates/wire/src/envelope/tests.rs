@@ -141,3 +141,19 @@ fn every_known_type_is_a_token_and_comes_back() {
         assert_eq!(kind.token(), token);
     }
 }
+
+/// A struct can be read from a list, by the order of its fields: whoever looks at fields by their names would not see them.
+#[test]
+fn a_list_is_no_object() {
+    #[derive(Debug, serde::Deserialize)]
+    struct Order {
+        by: String,
+    }
+    let read = |text: &str| crate::envelope::from_json::<Order>(text.as_bytes(), "/payload");
+    assert_eq!(read(r#" {"by": "olga"} "#).unwrap().by, "olga");
+    for list in [r#"["olga"]"#, " \n[\"olga\"]", "[]"] {
+        let fault = read(list).unwrap_err();
+        assert_eq!(fault.pointer, "/payload");
+        assert_eq!(fault.message, "It is not a JSON object.");
+    }
+}

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::check_name;
 use crate::Envelope;
-use crate::envelope::from_json;
+use crate::envelope::value_from_json;
 use crate::fault::Fault;
 use crate::id::{AgentId, MessageId};
 use crate::timestamp::Timestamp;
@@ -115,7 +115,7 @@ fn in_metadata<T: DeserializeOwned>(envelope: &Envelope, name: &str) -> Result<O
     let Some(raw) = envelope.metadata.extensions.get(name) else {
         return Ok(None);
     };
-    from_json(raw.get().as_bytes(), &format!("/metadata/{name}"))
+    value_from_json(raw.get().as_bytes(), &format!("/metadata/{name}"))
 }
 
 /// The payload of `expertise_offer`: an agent says what it could help with. Nothing follows from it but that agents whom it
