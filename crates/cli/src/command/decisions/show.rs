@@ -10,6 +10,7 @@ use concord_wire::payload::{LogEntry, Provisional};
 use super::list::code;
 use super::log::{self, Entered};
 use crate::shared::args::JsonArg;
+use crate::shared::case_file;
 use crate::shared::debate_file::resolution_text;
 use crate::shared::failure::Failure;
 use crate::shared::output::{BAD, FAINT, GOOD, NAMED, STRONG, one_line, styled};
@@ -44,7 +45,10 @@ fn entry_id(text: &str) -> Result<EntryId, String> {
 
 pub(super) async fn run(broker: &Broker, args: &ShowArgs) -> Result<u8, Failure> {
     let EntryId { case, number } = &args.entry;
-    let entries = log::read(broker, Some(case)).await?;
+    let entries = match log::read(broker, Some(case)).await {
+        Ok(entries) => entries,
+        Err(failure) => return Err(whole_case(broker, &args.entry).await.unwrap_or(failure)),
+    };
     let entered = entries
         .iter()
         .find(|entered| entered.entry.number == *number);
@@ -56,6 +60,15 @@ pub(super) async fn run(broker: &Broker, args: &ShowArgs) -> Result<u8, Failure>
     })?;
     args.json.print(entered, text)?;
     Ok(code(std::slice::from_ref(entered)))
+}
+
+/// The failure where the entry is a case whose id ends with a number, as many do.
+async fn whole_case(broker: &Broker, EntryId { case, number }: &EntryId) -> Option<Failure> {
+    let whole = CaseId::new(format!("{case}-{number}")).ok()?;
+    case_file::existing(broker, &whole).await.ok()?;
+    Some(Failure::failed(format!(
+        "{whole} is a case; `concord decisions list {whole}` has its entries, the first of which is {whole}-1"
+    )))
 }
 
 fn text(entered: &Entered) -> String {

@@ -204,6 +204,7 @@ async fn logged(stage: &Stage) {
     stage
         .refused("decisions show c-1-9", "has no entry 9")
         .await;
+    stage.refused("decisions show c-1", "c-1 is a case").await;
 }
 
 /// An operator cancels a debate.
