@@ -1,5 +1,5 @@
 //! The service's API. A NATS micro service says how it is: `nats micro ls` finds it, `concord doctor` asks it. All other verbs have
-//! subscriptions of their own, in the form of micro services, which lose no request when the service stops.
+//! subscriptions of their own, in the form of micro services, which are drained when the service stops (record 109).
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -141,19 +141,27 @@ struct Asked {
     runner: ServiceRunner,
 }
 
-/// Answers what the micro service itself counts, until it is gone.
+/// Answers what the micro service itself counts, until the service stops.
 async fn serve_counted(asked: Asked, mut endpoint: service::endpoint::Endpoint) {
-    while let Some(request) = endpoint.next().await {
-        let Some(result) = asked.result(&request.message).await else {
-            continue;
+    loop {
+        let request = tokio::select! {
+            request = endpoint.next() => request,
+            () = asked.runner.stop.cancelled() => None,
         };
-        if let Err(error) = request.respond(result).await {
-            unsent(&error);
-        }
+        let Some(request) = request else { return };
+        let one = asked.clone();
+        asked.runner.spawn(async move {
+            let Some(result) = one.result(&request.message).await else {
+                return;
+            };
+            if let Err(error) = request.respond(result).await {
+                unsent(&error);
+            }
+        });
     }
 }
 
-/// Answers until the service stops, and then what the broker had already sent (record 109).
+/// Answers until the service stops, and then what the broker had already sent.
 async fn serve(asked: Asked, mut requests: Subscriber) {
     let stop = asked.runner.stop.clone();
     loop {
