@@ -28,8 +28,9 @@ Examples:
   concord outcome d-4f1c --position \"a margin of 27 %\" --value '\"27 %\"' --because \"annual report\" --from olga --regime recession
 
 It may be said once, after the debate, by a source of outcomes (of the policy's ladder.outcome_sources, where it names any), a
-reviewer, an operator, or the registered opener of the case, and by no party. Words count as the value that they state; of scores
-and estimates they must state one in the unit of a position, or give it with --value. It enters the track records: `concord record show AGENT`."
+reviewer, an operator, or the registered opener of the case, and by no party. Words count as the value that they state; where the
+positions are scores or estimates, say a number in the unit of one of them, or give it with --value. It enters the track records:
+`concord record show AGENT`."
 )]
 pub(crate) struct OutcomeArgs {
     /// The debate.
