@@ -1,9 +1,10 @@
 //! The cases that are decided twice, once undisturbed: the findings and answers of the agents follow from the message alone.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_nats::Client;
-use concord_testkit::{Message, ReceivedMessage, Stored, events, wait_for};
+use concord_testkit::{Message, ReceivedMessage, Stored, events, settled, until};
 use serde_json::{Value, json};
 
 /// The participants of every case. The last is hosted by the agent adapter.
@@ -138,21 +139,41 @@ async fn decisions(client: &Client) -> Result<Vec<(String, Value)>, String> {
     Ok(decisions)
 }
 
-/// Waits until so many cases are decided: the decisions, ordered by case.
+/// Waits until so many cases are decided: the decisions, ordered by case. When it waits in vain it says how far each other case came.
 pub(crate) async fn wait_for_decisions(
     client: &Client,
     count: usize,
     patience: Duration,
 ) -> Vec<(String, Value)> {
-    wait_for("all decisions", patience, async || {
+    let waited = until("all decisions", patience, async || {
         let decisions = decisions(client).await?;
         if decisions.len() == count {
             Ok(decisions)
         } else {
             Err(format!("{} decisions", decisions.len()))
         }
-    })
-    .await
+    });
+    match waited.await {
+        Ok(decisions) => decisions,
+        Err(missing) => panic!("{missing}\n{}", undecided(client).await),
+    }
+}
+
+/// The events of each case that is not decided, a line a case, and what is still under way.
+async fn undecided(client: &Client) -> String {
+    let mut cases = BTreeMap::<String, Vec<String>>::new();
+    for event in events(client, "case.>").await.unwrap_or_default() {
+        let mut parts = event.subject.split('.').skip(4).map(str::to_owned);
+        let case = cases.entry(parts.next().unwrap_or_default()).or_default();
+        case.extend(parts.next());
+    }
+    cases.retain(|_, events| !events.iter().any(|event| event == "decided"));
+    let lines = cases
+        .iter()
+        .map(|(case, events)| format!("{case}: {}", events.join(", ")));
+    let under_way = settled(client, Duration::from_secs(5)).await;
+    let under_way = under_way.err().map(|missing| missing.to_string());
+    lines.chain(under_way).collect::<Vec<_>>().join("\n")
 }
 
 fn decision(event: &Stored) -> (String, Value) {

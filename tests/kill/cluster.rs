@@ -7,9 +7,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
+use concord_runtime::clock;
 use concord_testkit::{
-    Plan, Random, SERVICES, TestInstallation, audit, binaries_with_clock, settled, until, wait_for,
+    Plan, Random, SERVICES, TestInstallation, audit, binaries_with_clock, command, finish,
+    programs_of, settled, until, wait_for,
 };
+use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::Value;
 
@@ -27,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// an election.
 const EVENTS_MEANWHILE: u64 = 24;
 const MEANWHILE_MAX: Duration = Duration::from_secs(15);
+/// What was stored so long before a disk was filled is on it.
+const FILLS_MAX_MS: i64 = 10_000;
 
 #[derive(Debug, Clone, Copy)]
 enum Blow {
@@ -130,9 +135,11 @@ async fn strike(
             brokers.mend(broker);
         }
         Blow::FillDisk(broker) => {
+            let before = clock::now();
             brokers.fill_disk(broker).await;
             meanwhile(jetstream).await;
             brokers.make_room(broker).await;
+            redeliver(brokers, before).await;
         }
         Blow::KillService(service, replica) => {
             let killed = pairs[replica].kill(service, 0);
@@ -146,6 +153,20 @@ async fn strike(
             thaw(&pairs[replica], service, 0);
         }
     }
+}
+
+/// Has everything handed out again that was stored since a little before then, as docs/operating.md tells who has made room on a full disk:
+/// the broker may have passed it over (record 110).
+async fn redeliver(brokers: &Brokers, filled: Timestamp) {
+    let program = programs_of(&["concord-cli"]).join("concord");
+    let since = Timestamp::from_unix_millis(filled.unix_millis() - FILLS_MAX_MS).to_string();
+    let redelivered = until("everything to be handed out again", PATIENCE, async || {
+        let mut command = command(&program);
+        command.args(["--server", &brokers.url(), "redeliver", "--since", &since]);
+        let done = finish(&mut command).await;
+        (done.code == 0).then_some(()).ok_or(done.err + &done.out)
+    });
+    redelivered.await.unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// Opens these cases; while no broker can store it, a request is sent again.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use clap::Args;
-use concord_domain::assurance::audit::{Auditor, Checked, Ending, Passed, Report};
+use concord_domain::assurance::audit::{Auditor, Checked, Ending, Invariant, Passed, Report};
 use concord_events::topology::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
 use concord_runtime::{Broker, service::clock, signing};
 use concord_wire::Timestamp;
@@ -300,6 +300,18 @@ pub(crate) fn text(report: &Report, under_way: u64) -> String {
             styled(DOUBTFUL, note)
         ));
     }
+    text.push_str(&violated(report));
+    let verdict = if report.holds() {
+        styled(GOOD, "Every invariant holds.")
+    } else {
+        styled(BAD, "Violated.")
+    };
+    text + &format!("{verdict}\n")
+}
+
+/// The first violation of each invariant, and what can be done about it.
+fn violated(report: &Report) -> String {
+    let mut text = String::new();
     for (checked, violation) in report.violations() {
         let at = violation
             .sequence
@@ -312,10 +324,16 @@ pub(crate) fn text(report: &Report, under_way: u64) -> String {
             violation.what
         ));
     }
-    let verdict = if report.holds() {
-        styled(GOOD, "Every invariant holds.")
-    } else {
-        styled(BAD, "Violated.")
+    let lost = [Invariant::EffectsPublished, Invariant::MessagesKept];
+    let is_lost = |kind| {
+        report
+            .of(kind)
+            .is_some_and(|checked| checked.violations > 0)
     };
-    text + &format!("{verdict}\n")
+    if lost.into_iter().any(is_lost) {
+        text.push_str(
+            "Where the broker has lost deliveries, as it may when its disk is full, they are made again by: concord redeliver --since WHEN\n",
+        );
+    }
+    text
 }

@@ -38,6 +38,7 @@ mod policy;
 mod queue;
 mod quota;
 mod record;
+mod redeliver;
 mod replay;
 mod rule;
 mod task;
@@ -134,6 +135,8 @@ pub(crate) enum Verb {
     /// List, show and retry what could not be processed.
     #[command(subcommand)]
     Dead(dead::DeadVerb),
+    /// Have the broker hand out again what was stored since some time, after it had lost deliveries.
+    Redeliver(redeliver::RedeliverArgs),
     /// Show how often an agent was right, and how far it is therefore to be believed.
     #[command(subcommand)]
     Record(record::RecordVerb),
@@ -226,6 +229,7 @@ async fn run_verb(connection: &ConnectionArgs, verb: Verb) -> Result<u8, Failure
         Verb::Deadlines(args) => deadlines::run(connection, &args).await,
         Verb::Doctor(args) => doctor::run(connection, &args).await,
         Verb::Dead(verb) => dead::run(connection, verb).await,
+        Verb::Redeliver(args) => redeliver::run(connection, &args).await,
         Verb::Record(verb) => record::run(connection, verb).await,
         Verb::Replay(args) => replay::run(connection, &args).await,
         Verb::Check(args) => check::run(connection, &args).await,

@@ -4,6 +4,7 @@
 pub(crate) mod archive_reader;
 pub mod args;
 pub(crate) mod audit_feed;
+pub(crate) mod broker_api;
 pub mod case_file;
 pub(crate) mod circumstances;
 pub mod connection;
@@ -18,5 +19,6 @@ pub mod program;
 pub(crate) mod put;
 pub mod send;
 pub mod sign;
+pub(crate) mod since;
 pub(crate) mod speaker;
 pub(crate) mod stream_reader;

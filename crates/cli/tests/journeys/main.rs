@@ -19,5 +19,6 @@ mod migrate;
 mod package;
 mod people;
 mod record;
+mod redeliver;
 mod unknown;
 mod up;

@@ -27,8 +27,8 @@ const EXIT_SETTINGS: u8 = 64;
 /// Exit code for a broker that cannot be used (`EX_UNAVAILABLE`).
 const EXIT_UNAVAILABLE: u8 = 69;
 
-/// How long a starting service asks a broker that does not answer for its streams.
-const PROVISION_MAX: Duration = Duration::from_secs(30);
+/// How long a starting service asks a broker that does not answer for its streams: a cluster in trouble may elect for longer than half a minute.
+const PROVISION_MAX: Duration = Duration::from_secs(120);
 const PROVISION_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Arguments of every service.

@@ -25,7 +25,6 @@ use crate::shared::output::{self, Cell, NAMED, Table, styled};
 mod dated;
 mod directory;
 mod pause;
-mod request;
 mod restore;
 mod snapshot;
 

@@ -9,9 +9,8 @@ use futures::TryStreamExt;
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::shared::broker_api;
 use crate::shared::failure::Failure;
-
-use super::request;
 
 /// How long to wait before it is looked again whether something is being worked on.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
@@ -61,7 +60,7 @@ impl<'b> Paused<'b> {
     async fn each(&self, body: &serde_json::Value) -> Result<(), Failure> {
         for (stream, consumer) in &self.consumers {
             let subject = format!("$JS.API.CONSUMER.PAUSE.{stream}.{consumer}");
-            request::ask(self.broker, subject, body).await?;
+            broker_api::ask(self.broker, subject, body).await?;
         }
         Ok(())
     }

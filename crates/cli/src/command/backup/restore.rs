@@ -12,12 +12,13 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 
 use crate::shared::args::JsonArg;
+use crate::shared::broker_api;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, NAMED, Table, styled};
 
 use super::directory::{self, Manifest, StreamCopy, cannot};
-use super::{pause, request};
+use super::pause;
 
 /// How many bytes are sent in a message.
 const CHUNK_BYTES: usize = 128 * 1_024;
@@ -79,7 +80,10 @@ async fn check(broker: &Broker, manifest: &Manifest, from: &Path) -> Result<(), 
     }
     for copy in &manifest.streams {
         let subject = format!("$JS.API.STREAM.INFO.{}", copy.stream);
-        if request::ask(broker, subject, &json!({})).await?.is_some() {
+        if broker_api::ask(broker, subject, &json!({}))
+            .await?
+            .is_some()
+        {
             return Err(Failure::usage(format!(
                 "the stream {} exists already; a backup is restored into a broker that has none of its streams, before the services are \
                  started",
@@ -138,7 +142,7 @@ async fn restore(broker: &Broker, copy: &StreamCopy, args: &RestoreArgs) -> Resu
         }
     }
     let subject = format!("$JS.API.STREAM.RESTORE.{stream}");
-    let begun = request::ask(broker, subject, &described).await?;
+    let begun = broker_api::ask(broker, subject, &described).await?;
     let deliver = begun
         .as_ref()
         .and_then(|begun| begun.get("deliver_subject")?.as_str())
@@ -192,7 +196,7 @@ async fn send(broker: &Broker, subject: &str, piece: Vec<u8>) -> Result<Value, F
 async fn resume(broker: &Broker, stream: &str) -> Result<(), Failure> {
     for info in pause::infos(broker, stream).await? {
         let subject = format!("$JS.API.CONSUMER.PAUSE.{stream}.{}", info.name);
-        request::ask(broker, subject, &json!({})).await?;
+        broker_api::ask(broker, subject, &json!({})).await?;
     }
     Ok(())
 }

@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
+use crate::shared::broker_api;
 use crate::shared::failure::Failure;
 
 use super::directory::{self, StreamCopy, cannot};
-use super::request;
 
 /// How many bytes the broker sends in a message.
 const CHUNK_BYTES: usize = 128 * 1_024;
@@ -36,7 +36,7 @@ pub(super) async fn copy(
     // Let it check its own checksums first: a copy of what is broken is none.
     let body = json!({ "deliver_subject": inbox, "no_consumers": false, "chunk_size": CHUNK_BYTES, "jsck": true });
     let subject = format!("$JS.API.STREAM.SNAPSHOT.{stream}");
-    let Some(begun) = request::ask(broker, subject, &body).await? else {
+    let Some(begun) = broker_api::ask(broker, subject, &body).await? else {
         return Ok(None);
     };
     let folder = directory::folder(into, stream);

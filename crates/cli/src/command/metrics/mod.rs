@@ -16,12 +16,11 @@ use crate::shared::args::{JsonArg, agent_id};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output;
+use crate::shared::since::{self, Since};
 
 mod show;
-mod since;
 mod sources;
 
-use since::Since;
 use sources::{Input, Reader};
 
 /// Messages that may still be answered, and messages and sessions that are known: 100 MB at the very most.

@@ -6,7 +6,7 @@ use concord_wire::Timestamp;
 
 /// The time from which on messages count.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Since {
+pub(crate) enum Since {
     /// This long before now.
     Ago(Duration),
     /// From this time on.
@@ -14,7 +14,7 @@ pub(super) enum Since {
 }
 
 impl Since {
-    pub(super) fn at(self, now: Timestamp) -> Timestamp {
+    pub(crate) fn at(self, now: Timestamp) -> Timestamp {
         match self {
             Self::At(at) => at,
             Self::Ago(ago) => {
@@ -25,7 +25,7 @@ impl Since {
     }
 }
 
-pub(super) fn parse(text: &str) -> Result<Since, String> {
+pub(crate) fn parse(text: &str) -> Result<Since, String> {
     if let Ok(ago) = span(text) {
         return Ok(Since::Ago(ago));
     }
@@ -35,7 +35,7 @@ pub(super) fn parse(text: &str) -> Result<Since, String> {
     Timestamp::parse(text).map(Since::At).map_err(wrong)
 }
 
-pub(super) fn span(text: &str) -> Result<Duration, String> {
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
     let wrong = || "write a number and s, m, h or d: 90s, 30m, 24h, 7d".to_owned();
     let unit = text.chars().last().ok_or_else(wrong)?;
     let number: u64 = text

@@ -14,7 +14,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(120);
 const NO_STREAM: u64 = 10_059;
 
 /// Asks JetStream; `None` where there is no such stream.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     broker: &Broker,
     subject: String,
     body: &Value,
@@ -25,7 +25,7 @@ pub(super) async fn ask(
     let answer = broker.client.send_request(subject.clone(), request).await;
     let answer = answer.map_err(|error| {
         Failure::unavailable(format!(
-            "the broker does not answer on {subject}: {error}; a user who makes copies needs the rights of an operator"
+            "the broker does not answer on {subject}: {error}; this needs the rights of an operator"
         ))
     })?;
     let answer: Value = serde_json::from_slice(&answer.payload)

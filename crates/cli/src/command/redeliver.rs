@@ -1,0 +1,217 @@
+//! `concord redeliver`: what was stored since some time is handed out again.
+
+use async_nats::jetstream::consumer::DeliverPolicy;
+use async_nats::jetstream::context::ConsumerInfoErrorKind;
+use async_nats::jetstream::stream;
+use clap::Args;
+use concord_events::topology::StreamKind;
+use concord_runtime::{Broker, clock};
+use concord_wire::Timestamp;
+use futures::{StreamExt, TryStreamExt};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::shared::args::JsonArg;
+use crate::shared::broker_api;
+use crate::shared::connection::ConnectionArgs;
+use crate::shared::failure::{FOUND, Failure};
+use crate::shared::output::{BAD, Cell, Table, count, styled};
+use crate::shared::since::{self, Since};
+use crate::shared::stream_reader::{self, Scope};
+
+/// Arguments of `concord redeliver`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+For after a broker's disk was full: nats-server may then have passed messages over that are stored, so that nobody was given them.
+`concord check` says whether: it names what was said to services and has led to nothing. Every durable consumer of Concord's streams,
+those of agents too, is set back to the first message since then, or to the first that it has not settled where that is earlier.
+
+Whoever knows a message already does nothing about it, and services know all of them. Agents are given messages a second time under
+the same message_id, hosted agents are run again, and e-mails and webhooks since then may be sent again. It can be repeated, and needs
+the rights of an operator, and nats-server 2.14.
+
+Examples:
+  concord redeliver --since 10m --dry-run
+  concord redeliver --since 2026-11-21T20:00:00Z
+  concord redeliver --since 10m --consumer coordinator-inbox")]
+pub(crate) struct RedeliverArgs {
+    /// What was stored since then: a time such as 2026-11-21T20:00:00Z, or so long ago: 90s, 30m, 24h, 7d.
+    #[arg(long, value_name = "WHEN", value_parser = since::parse)]
+    since: Since,
+    /// Only this consumer; can be given several times.
+    #[arg(long, value_name = "NAME")]
+    consumer: Vec<String>,
+    /// Say what would be set back, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// What is said of a durable inbox.
+const BEGAN_WITH_NEW: &str = "the broker sets no consumer back that began with what was new; its agent may have missed something";
+
+#[derive(Debug, Serialize)]
+struct Report {
+    since: Timestamp,
+    /// False when nothing was changed.
+    applied: bool,
+    consumers: Vec<SetBack>,
+}
+
+/// A consumer, and where it begins again.
+#[derive(Debug, Serialize)]
+struct SetBack {
+    stream: String,
+    consumer: String,
+    /// The sequence in the stream of the first message that it is given again.
+    from: u64,
+    /// How many messages it is given again; none where nothing was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<u64>,
+    /// Why it was not set back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+pub(crate) async fn run(connection: &ConnectionArgs, args: &RedeliverArgs) -> Result<u8, Failure> {
+    let broker = connection.connect().await?;
+    let since = args.since.at(clock::now());
+    let mut consumers = Vec::new();
+    let mut unknown = args.consumer.clone();
+    for kind in StreamKind::ALL {
+        let stream = broker.stream(kind).await?;
+        let names = names(&stream).await?;
+        unknown.retain(|name| !names.contains(name));
+        if let Some(first) = first_since(&broker, kind, since).await? {
+            let wanted = |name: &String| args.consumer.is_empty() || args.consumer.contains(name);
+            for name in names.into_iter().filter(wanted) {
+                consumers.extend(place(&stream, &name, first).await?);
+            }
+        }
+    }
+    if let Some(name) = unknown.first() {
+        return Err(Failure::usage(format!(
+            "there is no consumer {name}; `concord redeliver --since ... --dry-run` names them"
+        )));
+    }
+    if !args.dry_run {
+        for consumer in consumers.iter_mut().filter(|one| one.error.is_none()) {
+            consumer.set_back(&broker).await;
+        }
+    }
+    let report = Report {
+        since,
+        applied: !args.dry_run,
+        consumers,
+    };
+    args.json.print(&report, text)?;
+    let is_refused = report.consumers.iter().any(|one| one.error.is_some());
+    Ok(if is_refused { FOUND } else { 0 })
+}
+
+/// The consumers of a stream by name. Unlike a list of what they are, the broker leaves out none that has no leader at the moment.
+async fn names(stream: &stream::Stream<()>) -> Result<Vec<String>, Failure> {
+    let names = stream.consumer_names().try_collect().await;
+    names.map_err(|error| Failure::failed(format!("the consumers cannot be listed: {error}")))
+}
+
+/// The sequence of the first message that a stream has stored since then.
+async fn first_since(
+    broker: &Broker,
+    kind: StreamKind,
+    since: Timestamp,
+) -> Result<Option<u64>, Failure> {
+    let scope = Scope::all(kind).without_bodies().since(Some(since));
+    let (waiting, mut messages) = stream_reader::follow(broker, &scope).await?;
+    if waiting == 0 {
+        return Ok(None);
+    }
+    let first = messages.next().await.transpose()?;
+    Ok(first.map(|first| first.sequence))
+}
+
+/// Where a consumer is to begin again; none for a view, which ends with whoever looks, and for one that has come to nothing since then.
+async fn place(
+    stream: &stream::Stream<()>,
+    name: &str,
+    first: u64,
+) -> Result<Option<SetBack>, Failure> {
+    let info = match stream.consumer_info(name).await {
+        Ok(info) => info,
+        Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(Failure::unavailable(format!(
+                "the consumer {name} cannot be looked at ({error}); nothing was changed: try again when the broker has recovered"
+            )));
+        }
+    };
+    // What it was given before and has not settled must not be passed over either. To set it forward would pass over what waits.
+    let from = first.min(info.ack_floor.stream_sequence + 1);
+    if info.config.durable_name.is_none() || info.delivered.stream_sequence < from {
+        return Ok(None);
+    }
+    let began_with_new = info.config.deliver_policy == DeliverPolicy::New;
+    Ok(Some(SetBack {
+        stream: info.stream_name,
+        consumer: info.name,
+        from,
+        messages: None,
+        error: began_with_new.then(|| BEGAN_WITH_NEW.to_owned()),
+    }))
+}
+
+impl SetBack {
+    async fn set_back(&mut self, broker: &Broker) {
+        let subject = format!("$JS.API.CONSUMER.RESET.{}.{}", self.stream, self.consumer);
+        match broker_api::ask(broker, subject, &json!({ "seq": self.from })).await {
+            Ok(answer) => {
+                // Some are handed out before the broker answers.
+                let number = |pointer| answer.as_ref()?.pointer(pointer)?.as_u64();
+                let given = number("/delivered/consumer_seq").unwrap_or(0);
+                self.messages = Some(given + number("/num_pending").unwrap_or(0));
+            }
+            Err(failure) => {
+                self.error = Some(format!(
+                    "{failure}; run it again when the broker has recovered"
+                ))
+            }
+        }
+    }
+}
+
+fn text(report: &Report) -> String {
+    let since = report.since;
+    if report.consumers.is_empty() {
+        return format!("Nothing was handed out since {since}.\n");
+    }
+    let mut table = Table::new(["STREAM", "CONSUMER", "FROM", "MESSAGES", ""]);
+    let (mut messages, mut refused) = (0, 0_u64);
+    for one in &report.consumers {
+        messages += one.messages.unwrap_or(0);
+        refused += u64::from(one.error.is_some());
+        if one.messages != Some(0) {
+            table.row([
+                Cell::text(&one.stream),
+                Cell::text(&one.consumer),
+                Cell::text(one.from),
+                Cell::text(
+                    one.messages
+                        .map_or_else(String::new, |many| many.to_string()),
+                ),
+                Cell::text(one.error.as_deref().unwrap_or_default()),
+            ]);
+        }
+    }
+    if !report.applied {
+        return format!(
+            "{table}Nothing is changed. Without --dry-run what these were given since {since} is handed out again.\n"
+        );
+    }
+    let given = format!("Messages that are handed out again: {messages}.");
+    if refused == 0 {
+        return format!("{table}{given}\n");
+    }
+    let refused = styled(BAD, count(refused, "consumer"));
+    format!("{table}{given} {refused} could not be set back.\n")
+}

@@ -1,0 +1,162 @@
+//! What a broker has passed over is handed out again.
+
+use async_nats::Client;
+use async_nats::jetstream::{self, consumer::PullConsumer};
+use concord_testkit::{COMMAND_MAX, Message, TestInstallation, settled};
+use concord_wire::subject::Service;
+use futures::{StreamExt, TryStreamExt};
+use serde_json::{Value, json};
+
+use crate::command::{Session, case, length};
+
+const INBOX: &str = "coordinator-inbox";
+
+/// Sets a consumer, which nobody reads, to behind the last message, as nats-server does where its disk is full.
+async fn pass_over(client: &Client, last: u64) {
+    let body = json!({ "seq": last + 1 }).to_string();
+    let subject = format!("$JS.API.CONSUMER.RESET.CONCORD_MESSAGES.{INBOX}");
+    let answer = client.request(subject, body.into()).await.unwrap();
+    let answer: Value = serde_json::from_slice(&answer.payload).unwrap();
+    assert_eq!(answer["num_pending"], 0, "{answer}");
+}
+
+/// A finding that is stored and that the coordinator is never given.
+async fn lost_finding(installation: &TestInstallation) {
+    let client = installation.client();
+    installation.kill(Service::Coordinator, 0).expect("it runs");
+    let finding = Message::finding("c-1", "ann", json!({ "summary": "Read." }), 0.8);
+    finding.publish(client).await;
+    client.flush().await.unwrap();
+    let jetstream = jetstream::new(client.clone());
+    let mut stream = jetstream.get_stream("CONCORD_MESSAGES").await.unwrap();
+    let last = stream.info().await.unwrap().state.last_sequence;
+    let consumer: PullConsumer = stream.get_consumer(INBOX).await.unwrap();
+    assert!(consumer.cached_info().delivered.stream_sequence < last);
+    pass_over(client, last).await;
+    let launched = installation.launch(Service::Coordinator, 0);
+    launched.expect("it starts");
+    settled(client, COMMAND_MAX).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_broker_has_passed_over_is_handed_out_again() {
+    let installation = TestInstallation::start().await;
+    let client = installation.client();
+    let session = Session::new(installation.server_url());
+    let request = case("c-1", &["ann"]).to_string();
+    session.with_input("case open -", &request).await.good();
+    settled(client, COMMAND_MAX).await.unwrap();
+    let whole = session.good("check").await;
+    assert!(!whole.contains("redeliver"), "{whole}");
+    lost_finding(&installation).await;
+
+    let shown = session.json("case show c-1").await;
+    assert_ne!(shown["phase"], "decided", "{shown}");
+    let check = session.run("check").await;
+    assert_eq!(check.code, 1, "{check:?}");
+    for part in [
+        "messages_kept, first violation",
+        "concord redeliver --since WHEN",
+    ] {
+        assert!(check.out.contains(part), "{part}: {check:?}");
+    }
+
+    let planned = session.json("redeliver --since 1h --dry-run").await;
+    let names = |report: &Value| -> Vec<String> {
+        let rows = report["consumers"].as_array().unwrap().iter();
+        rows.map(|row| row["consumer"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(planned["applied"], false, "{planned}");
+    assert!(names(&planned).contains(&INBOX.to_owned()), "{planned}");
+    assert_eq!(session.run("check").await.code, 1, "nothing is changed");
+
+    let one = session
+        .json(&format!("redeliver --since 1h --consumer {INBOX}"))
+        .await;
+    assert_eq!(
+        (names(&one), length(&one["consumers"])),
+        (vec![INBOX.to_owned()], 1)
+    );
+    assert_eq!(one["consumers"][0]["messages"], 1, "{one}");
+    let decided = session
+        .until("case show c-1", |case| case["phase"] == "decided")
+        .await;
+    assert_eq!(length(&decided["findings"]), 1, "{decided}");
+
+    // Everything again changes nothing.
+    let all = session.good("redeliver --since 1h").await;
+    assert!(
+        all.contains("Messages that are handed out again: "),
+        "{all}"
+    );
+    settled(client, COMMAND_MAX).await.unwrap();
+    let check = session.good("check").await;
+    assert!(check.contains("Every invariant holds."), "{check}");
+    let after = session.json("case show c-1").await;
+    assert_eq!(
+        (&after["decision"], &after["findings"]),
+        (&decided["decision"], &decided["findings"])
+    );
+}
+
+#[tokio::test]
+async fn times_and_names_that_are_none_are_refused() {
+    let installation = TestInstallation::start().await;
+    let session = Session::new(installation.server_url());
+    let nothing = session.good("redeliver --since 2100-01-01T00:00:00Z").await;
+    assert!(
+        nothing.contains("Nothing was handed out since"),
+        "{nothing}"
+    );
+    for (line, part) in [
+        ("redeliver --since yesterday", "90s, 30m, 24h, 7d"),
+        ("redeliver", "--since <WHEN>"),
+        (
+            "redeliver --since 1h --consumer nobody",
+            "there is no consumer nobody",
+        ),
+    ] {
+        let refused = session.run(line).await;
+        assert_eq!(refused.code, 2, "{line}: {refused:?}");
+        assert!(refused.err.contains(part), "{line}: {refused:?}");
+    }
+}
+
+/// A durable inbox begins with what is new, and the broker sets no such consumer back.
+#[tokio::test]
+async fn inboxes_that_cannot_be_set_back_are_named() {
+    let installation = TestInstallation::start().await;
+    let client = installation.client();
+    let session = Session::new(installation.server_url());
+    let card = json!({ "agent_id": "ann" }).to_string();
+    let registered = session.with_input("agents register - --inbox", &card);
+    registered.await.good();
+    let jetstream = jetstream::new(client.clone());
+    let stream = jetstream.get_stream("CONCORD_MESSAGES").await.unwrap();
+    let mut inboxes = stream.consumers();
+    let inbox = loop {
+        let consumer = inboxes.try_next().await.unwrap().expect("ann's inbox");
+        if consumer.config.filter_subject.contains(".ann.") {
+            break consumer;
+        }
+    };
+    let (to, group) = (inbox.config.deliver_subject, inbox.config.deliver_group);
+    let queue = client.queue_subscribe(to.unwrap(), group.unwrap()).await;
+    let request = case("c-1", &["ann"]).to_string();
+    session.with_input("case open -", &request).await.good();
+    let given = queue.unwrap().next().await.expect("the assignment");
+    let accepted = client.publish(given.reply.unwrap(), "+ACK".into()).await;
+    accepted.unwrap();
+    settled(client, COMMAND_MAX).await.unwrap();
+
+    let redelivered = session.run("redeliver --since 1h").await;
+    assert_eq!(redelivered.code, 1, "{redelivered:?}");
+    for part in [
+        inbox.name.as_str(),
+        "could not be set back",
+        "began with what was new",
+    ] {
+        assert!(redelivered.out.contains(part), "{part}: {redelivered:?}");
+    }
+}
