@@ -18,6 +18,7 @@ use crate::rules::size_budget::truncate::{self, Room};
 
 pub(crate) mod about;
 mod clause_presence;
+mod comparable;
 mod estimate;
 mod factual;
 mod recommendation;
@@ -25,6 +26,7 @@ mod risk_score;
 mod severity;
 
 pub(crate) use clause_presence::{contested as contested_clauses, presence};
+pub(crate) use comparable::{check_proved, check_resolution};
 pub(crate) use estimate::incomparable as incomparable_estimates;
 pub(crate) use recommendation::word as recommendation_word;
 pub(crate) use risk_score::score;

@@ -2,7 +2,9 @@
 
 use concord_events::{CaseEvent, CaseOpened, DebateAsked, GatePassed, GateReviewed};
 use concord_wire::id::GateName;
-use concord_wire::payload::{Conflict, ConflictOutcome, DebateTerms, Review, ReviewAction};
+use concord_wire::payload::{
+    Conflict, ConflictOutcome, DebateTerms, Resolution, Review, ReviewAction,
+};
 use concord_wire::{CaseId, DebateId, ErrorCode, Fault};
 
 use super::ReceivedReview;
@@ -11,7 +13,7 @@ use super::state::{CaseState, Phase};
 use super::{reviewers, shown};
 use crate::aggregates::person::Signed;
 use crate::machine::Decision;
-use crate::rules::conflict_type::check_value;
+use crate::rules::conflict_type::{check_resolution, valued};
 use crate::rules::size_budget;
 
 type CaseDecision = Decision<CaseEvent>;
@@ -40,7 +42,7 @@ pub(super) fn review(
         Err(fault) => return Decision::Reject(fault),
     };
     if let Err(fault) = shown::check(state, opened, review)
-        .and_then(|()| check_overriding(state, debate_id, review))
+        .and_then(|()| check_overriding(state, opened, debate_id, review))
     {
         return Decision::Reject(fault);
     }
@@ -151,14 +153,26 @@ fn unreviewed<'a>(
     })
 }
 
-/// Checks the value that is put in the place of a provisional one.
-fn check_overriding(state: &CaseState, debate_id: &DebateId, review: &Review) -> Result<(), Fault> {
+/// Checks what is put in the place of a provisional decision.
+fn check_overriding(
+    state: &CaseState,
+    opened: &CaseOpened,
+    debate_id: &DebateId,
+    review: &Review,
+) -> Result<(), Fault> {
     let mut debated = state.debated.iter();
     let conflict = debated.find(|conflict| conflict.conflict_id == *debate_id);
-    match (review.action, conflict) {
-        (ReviewAction::Override, Some(conflict)) => check_value(conflict, review.value.as_ref()),
-        _ => Ok(()),
-    }
+    let (ReviewAction::Override, Some(conflict)) = (review.action, conflict) else {
+        return Ok(());
+    };
+    let resolution = Resolution {
+        position: review.position.clone().unwrap_or_default(),
+        value: review.value.clone(),
+        supporters: Vec::new(),
+    };
+    let policy = &opened.policy;
+    let resolution = valued(conflict, policy, resolution);
+    check_resolution(conflict, policy, &conflict.positions, &resolution)
 }
 
 /// The debate that takes a provisional decision up again.

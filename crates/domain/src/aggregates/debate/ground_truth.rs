@@ -12,8 +12,7 @@ use super::verdicts::{domain_of, holds};
 use super::{admission, escalation};
 use crate::aggregates::person::Act;
 use crate::machine::{Context, Decision};
-use crate::rules::canonical::Canonical;
-use crate::rules::conflict_type::{check_value, rule_of, value_in_words};
+use crate::rules::conflict_type::{check_proved, check_value, value_in_words};
 use crate::rules::size_budget::truncate;
 
 /// What to do about a report of what proved right.
@@ -139,7 +138,9 @@ fn proved_right(
             value: report.value.as_ref().map(truncate::value).or_else(in_words),
             position,
         };
-        return comparable(state, opened, right);
+        let said = (right.position.as_str(), right.value.as_ref());
+        check_proved(&opened.conflict, &opened.policy, &state.positions, said)?;
+        return Ok(right);
     };
     let held = state
         .positions
@@ -162,57 +163,4 @@ fn proved_right(
         position: held.position.clone(),
         value: held.value.clone(),
     })
-}
-
-/// What proved right, unless the positions are numbers and it is none that could be compared with any of them: by that all parties would
-/// have been wrong, for ever.
-fn comparable(state: &DebateState, opened: &DebateOpened, right: Right) -> Result<Right, Fault> {
-    let rule = rule_of(opened.conflict.kind);
-    // A number without a unit is not one with `%`, though both are without a dimension.
-    let form = |position: &Position| match rule.comparable(&opened.policy, position) {
-        Canonical::Number { dimension, .. } => Some((dimension, is_bare(position))),
-        Canonical::Date(_) | Canonical::Boolean(_) | Canonical::Text(_) => None,
-    };
-    let Some(first) = state.positions.first() else {
-        return Ok(right);
-    };
-    let proved = form(&Position {
-        position: right.position.clone(),
-        value: right.value.clone(),
-        ..first.clone()
-    });
-    let held: Vec<_> = state.positions.iter().map(form).collect();
-    let fits = |(dimension, bare): &(String, bool)| {
-        let mut known = held.iter().flatten();
-        known.any(|(other, is_bare)| other == dimension && (*is_bare || !bare))
-    };
-    if !rule.is_of_numbers() || held.contains(&None) || proved.as_ref().is_some_and(fits) {
-        return Ok(right);
-    }
-    let pointer = right
-        .value
-        .as_ref()
-        .map_or("/payload/position", |_| "/payload/value");
-    let said = right
-        .value
-        .map_or(right.position, |value| value.to_string());
-    let positions = state.positions.iter();
-    let held: Vec<&str> = positions.map(|held| held.position.as_str()).collect();
-    Err(Fault::invalid(
-        pointer,
-        format!(
-            "{said} cannot be compared with what was held: {}.",
-            held.join(", ")
-        ),
-        "Give what proved right as a value in the same unit, such as 27 or \"27 %\", or name the party that held it.",
-    ))
-}
-
-/// Whether it is stated as a number and nothing else.
-fn is_bare(position: &Position) -> bool {
-    match &position.value {
-        Some(Value::String(text)) => text.trim().parse::<f64>().is_ok(),
-        Some(value) => value.is_number(),
-        None => position.position.trim().parse::<f64>().is_ok(),
-    }
 }

@@ -121,6 +121,44 @@ fn a_person_gives_a_value_that_the_result_can_have_or_is_told_which() {
 }
 
 #[test]
+fn what_is_decided_of_a_quantity_can_be_compared_with_what_was_held() {
+    let percent = |number: u8| json!({ "value": number, "unit": "%" });
+    let held = [("ann", percent(25), 0.5), ("ben", percent(35), 0.5)];
+    let bare = [("ann", json!(25), 0.5), ("ben", json!(30), 0.5)];
+    let words = [("ann", json!("net"), 0.5), ("ben", json!(30), 0.5)];
+    let estimates = conflict("d-1", EstimateDisagreement, "operating margin", &held);
+    let challenge = conflict("d-1", ChallengeOf, "operating margin", &bare);
+    let mixed = conflict("d-1", ChallengeOf, "operating margin", &words);
+    let scores = conflict("d-1", RiskScoreDisagreement, "risk_score", &bare);
+    for (conflict, position, value, refused) in [
+        (&estimates, "28 %", None, None),
+        (&estimates, "28 %", Some(percent(28)), None),
+        (&estimates, "what it was", Some(json!("28 %")), None),
+        (&estimates, "a quarter", Some(json!(0.25)), None),
+        (&estimates, "about the same for both", None, None),
+        (&estimates, "28 %", Some(json!("abc")), Some("value")),
+        (&estimates, "28 %", Some(json!({ "x": 1 })), Some("value")),
+        (&estimates, "28 %", Some(json!("28 days")), Some("value")),
+        (&estimates, "28 days", None, Some("position")),
+        (&challenge, "27", Some(json!(27)), None),
+        (&challenge, "27", Some(json!("abc")), Some("value")),
+        (&mixed, "net", Some(json!("net")), None),
+        (&scores, "high", None, None),
+        (&scores, "high", Some(json!("high")), Some("value")),
+    ] {
+        let resolution = Resolution {
+            position: position.into(),
+            value,
+            supporters: Vec::new(),
+        };
+        let checked = check_resolution(conflict, &policy(), &conflict.positions, &resolution);
+        let pointer = checked.err().map(|fault| fault.pointer);
+        let refused = refused.map(|field| format!("/payload/{field}"));
+        assert_eq!(pointer, refused, "{:?}: {resolution:?}", conflict.kind);
+    }
+}
+
+#[test]
 fn what_has_no_rule_for_words_keeps_them() {
     for (kind, subject, words) in [
         (ChallengeOf, "operating margin", "25 %"),

@@ -16,7 +16,7 @@ use crate::aggregates::debate::input::LadderMessage;
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
 use crate::aggregates::person::{Act, Signed};
 use crate::machine::{Decision, Ignored};
-use crate::rules::conflict_type::{check_value, valued};
+use crate::rules::conflict_type::{check_resolution, valued};
 use crate::rules::size_budget::truncate;
 
 type DebateDecision = Decision<DebateEvent>;
@@ -122,12 +122,19 @@ pub(super) fn ruling(
     if let Some((reason, explanation)) = refusal(on, ruling) {
         return Decision::Append(ruling_set_aside(on, message, ruling, reason, explanation));
     }
-    if let Err(fault) = check_value(&on.opened.conflict, ruling.value.as_ref()) {
-        return Decision::Reject(fault);
-    }
-    let positions = &on.state.positions;
-    let resolution = match resolution(on.opened, positions, &message.agent_id, ruling) {
-        Ok(resolution) => valued(&on.opened.conflict, &on.opened.policy, resolution),
+    let OnLadder { opened, state, .. } = on;
+    let (conflict, policy, positions) = (&opened.conflict, &opened.policy, &state.positions);
+    let resolved = resolution(opened, positions, &message.agent_id, ruling)
+        .map(|resolution| valued(conflict, policy, resolution))
+        .and_then(|resolution| {
+            // What a party holds is no less a position for being none that the result could have.
+            if ruling.position_id.is_none() {
+                check_resolution(conflict, policy, positions, &resolution)?;
+            }
+            Ok(resolution)
+        });
+    let resolution = match resolved {
+        Ok(resolution) => resolution,
         Err(fault) => return Decision::Reject(fault),
     };
     let ruled = RuledBy {

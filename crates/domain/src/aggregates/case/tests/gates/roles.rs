@@ -292,19 +292,20 @@ fn who_may_not_review_any_more_is_not_one_of_the_two() {
 #[test]
 fn overriding_with_another_value_is_not_the_same() {
     let (mut story, debate) = at_gate(dual());
-    let over = |by: &str, id: &str, value: u32| {
+    let over = |by: &str, id: &str, value: serde_json::Value| {
         let input = reviews(by, id, "valuation", ReviewAction::Override, Some(&debate));
         let CaseInput::Review(mut received) = input else {
             panic!("a review")
         };
-        received.review.value = Some(json!(value));
+        received.review.value = Some(value);
         received.review.rationale = format!("the reason of {by}");
         CaseInput::Review(received)
     };
     for (by, id, value, expected) in [
-        ("gail", "m-1r", 28, "review_recorded"),
-        ("hal", "m-2r", 29, "review_recorded"),
-        ("ida", "m-3r", 28, "gate_reviewed"),
+        ("gail", "m-0r", json!("abc"), "refused: /payload/value"),
+        ("gail", "m-1r", json!(28), "review_recorded"),
+        ("hal", "m-2r", json!(29), "review_recorded"),
+        ("ida", "m-3r", json!(28), "gate_reviewed"),
     ] {
         assert_eq!(story.hears(&said(id, 60), &over(by, id, value)), expected);
     }

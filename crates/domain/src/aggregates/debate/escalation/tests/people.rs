@@ -60,6 +60,27 @@ fn only_the_expert_rules_and_only_on_what_the_debate_is_now() {
 }
 
 #[test]
+fn a_value_that_cannot_be_compared_with_the_positions_is_no_ruling() {
+    let (mut story, digest) = with_eve();
+    for (id, value, heard) in [
+        ("r-1", json!("abc"), "refused: /payload/value"),
+        ("r-2", json!("28 days"), "refused: /payload/value"),
+        ("r-3", json!(28), "resolved"),
+    ] {
+        let DebateInput::Message(mut said_by_eve) = rules("eve", id, &digest, "p1") else {
+            panic!("a ruling")
+        };
+        let MessageBody::Ruling(ruling) = &mut said_by_eve.body else {
+            panic!("a ruling")
+        };
+        ruling.position_id = None;
+        (ruling.position, ruling.value) = (Some("28 %".into()), Some(value));
+        let heard_now = story.hears(&said(id, 20), &DebateInput::Message(said_by_eve));
+        assert_eq!(heard_now, heard, "{id}");
+    }
+}
+
+#[test]
 fn a_ruling_after_the_time_is_recorded_and_refused() {
     let (mut story, digest) = with_eve();
     passes(&mut story, "person", after(6 * HOUR + 15 * MINUTE));

@@ -1,0 +1,118 @@
+//! Whether what a person says of a quantity can be compared with what was held of it.
+
+use concord_wire::Fault;
+use concord_wire::payload::{Conflict, ConflictType, Position, Resolution};
+use concord_wire::policy::Policy;
+use serde_json::Value;
+
+use super::{ConflictRule, check_value, rule_of};
+use crate::rules::canonical::Canonical;
+
+/// How a position states a number.
+#[derive(PartialEq)]
+struct Stated {
+    dimension: String,
+    /// It is a number and nothing else. Such a one is none with `%`, though both are without a dimension.
+    is_bare: bool,
+}
+
+/// Checks what a person puts in the place of the positions: a value must be one that the result of the case can have, and where the positions
+/// are numbers one in a unit of theirs. Words that state a number are held to the same; others stand as they are.
+pub(crate) fn check_resolution(
+    conflict: &Conflict,
+    policy: &Policy,
+    positions: &[Position],
+    resolution: &Resolution,
+) -> Result<(), Fault> {
+    check_value(conflict, resolution.value.as_ref())?;
+    let Resolution {
+        position, value, ..
+    } = resolution;
+    // What is challenged may be a quantity, too.
+    let rule = rule_of(match conflict.kind {
+        ConflictType::Challenge => ConflictType::EstimateDisagreement,
+        kind => kind,
+    });
+    let said = (position.as_str(), value.as_ref());
+    let Some((number, held)) = numbers(rule, policy, positions, said) else {
+        return Ok(());
+    };
+    let fits = match number {
+        Some(number) => held.iter().any(|held| held.dimension == number.dimension),
+        None => value.is_none(),
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(incomparable(positions, said))
+}
+
+/// Checks what proved right, which all parties are held against for ever: where the positions are numbers it must be one that can be compared
+/// with any of them.
+pub(crate) fn check_proved(
+    conflict: &Conflict,
+    policy: &Policy,
+    positions: &[Position],
+    (position, value): (&str, Option<&Value>),
+) -> Result<(), Fault> {
+    let Some((said, held)) = numbers(rule_of(conflict.kind), policy, positions, (position, value))
+    else {
+        return Ok(());
+    };
+    let fits = |said: &Stated| {
+        let mut held = held.iter();
+        held.any(|held| held.dimension == said.dimension && (held.is_bare || !said.is_bare))
+    };
+    if said.as_ref().is_some_and(fits) {
+        return Ok(());
+    }
+    Err(incomparable(positions, (position, value)))
+}
+
+/// What is said and what is held, as numbers; none where not all positions are numbers.
+fn numbers(
+    rule: &dyn ConflictRule,
+    policy: &Policy,
+    positions: &[Position],
+    (position, value): (&str, Option<&Value>),
+) -> Option<(Option<Stated>, Vec<Stated>)> {
+    let stated = |held: &Position| match rule.comparable(policy, held) {
+        Canonical::Number { dimension, .. } => Some(Stated {
+            dimension,
+            is_bare: is_bare(held),
+        }),
+        Canonical::Date(_) | Canonical::Boolean(_) | Canonical::Text(_) => None,
+    };
+    let first = positions.first().filter(|_| rule.is_of_numbers())?;
+    let held = positions.iter().map(stated).collect::<Option<Vec<_>>>()?;
+    let said = stated(&Position {
+        position: position.to_owned(),
+        value: value.cloned(),
+        ..first.clone()
+    });
+    Some((said, held))
+}
+
+fn incomparable(positions: &[Position], (position, value): (&str, Option<&Value>)) -> Fault {
+    let pointer = value.map_or("/payload/position", |_| "/payload/value");
+    let said = value.map_or_else(|| position.to_owned(), Value::to_string);
+    let held = positions.iter().map(|held| held.position.as_str());
+    let held: Vec<&str> = held.collect();
+    Fault::invalid(
+        pointer,
+        format!(
+            "{said} cannot be compared with what was held: {}.",
+            held.join(", ")
+        ),
+        "Give a value in the same unit, such as 27 or \"27 %\", or name the party that held it.",
+    )
+}
+
+/// Whether it is stated as a number and nothing else.
+fn is_bare(position: &Position) -> bool {
+    match &position.value {
+        Some(Value::String(text)) => text.trim().parse::<f64>().is_ok(),
+        Some(value) => value.is_number(),
+        None => position.position.trim().parse::<f64>().is_ok(),
+    }
+}
