@@ -202,6 +202,7 @@ DebatePriority = Literal["critical-path", "valuation", "supporting", "valuation-
 class Challenge(TypedDict):
     """The payload of `challenge`: one agent disputes another's finding on purpose."""
 
+    added_context: NotRequired[str | None]
     challenge_basis: str
     challenge_id: NotRequired[MessageId | None]
     challenged: AgentId
@@ -1257,6 +1258,7 @@ class DebateLimits(TypedDict):
 class Question(TypedDict):
     """The payload of `question` in a debate: asks one party to keep, change or give up its position."""
 
+    added_context: NotRequired[str | None]
     case_id: CaseId
     conflict: ConflictView
     deadline: Timestamp

@@ -15,6 +15,7 @@ pub(crate) struct Round<'a> {
     pub(crate) asked: &'a [AgentId],
     pub(crate) due: Timestamp,
     pub(crate) guidance: Option<&'a PrecedentGuidance>,
+    pub(crate) added_context: Option<&'a str>,
     pub(crate) dependants: &'a [String],
 }
 
@@ -43,6 +44,7 @@ impl Round<'_> {
                 your_position: own.into_iter().next()?,
                 other_positions: others,
                 guidance: self.guidance.cloned().map(Box::new),
+                added_context: self.added_context.map(str::to_owned),
                 dependants: self.dependants.to_vec(),
                 limits: DebateLimits {
                     max_tokens: self.tokens_max,

@@ -203,6 +203,7 @@ fn a_party_without_a_position_is_not_asked() {
         asked: &asked,
         due: start(),
         guidance: None,
+        added_context: None,
         dependants: &[],
     };
     assert_eq!(round.questions().len(), 1);

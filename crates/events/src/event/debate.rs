@@ -150,6 +150,9 @@ pub struct Synced {
     /// What proved right in debates like this one; none where none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guidance: Option<Box<PrecedentGuidance>>,
+    /// What a reviewer has added to a debate that is had again; absent in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_context: Option<String>,
     /// The analyses of the case that rest on what is disputed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependants: Vec<String>,

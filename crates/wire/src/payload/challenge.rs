@@ -73,6 +73,10 @@ pub struct Challenge {
     /// What the challenger says about earlier cases like this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub historical_context: Option<HistoricalContext>,
+    /// Where a reviewer has the challenge debated again: what the parties did not know before. The facilitator tells it; a challenger has no
+    /// use for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_context: Option<String>,
 }
 
 fn priority_usual() -> DebatePriority {

@@ -25,6 +25,7 @@ pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
             asked: &opened.asked,
             due: opened.due.unwrap_or(record.meta.at),
             guidance: precedent::guidance_of(opened, &opened.conflict.positions).as_ref(),
+            added_context: opened.terms.added_context.as_deref(),
             dependants: &opened.terms.dependants,
         }
         .questions(),
@@ -37,6 +38,7 @@ pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
             asked: &closed.asked,
             due: closed.due,
             guidance: None,
+            added_context: None,
             dependants: &[],
         }
         .questions(),

@@ -140,6 +140,7 @@ fn synced(
         asked: opened.asked.clone(),
         due: context.now.plus_millis(wait_ms),
         guidance: precedent::guidance_of(opened, &opened.conflict.positions).map(Box::new),
+        added_context: opened.terms.added_context.clone(),
         dependants: opened.terms.dependants.clone(),
     }))
 }
@@ -187,6 +188,7 @@ pub(super) fn begins(synced: &Synced, sequence: u64) -> Vec<Effect> {
         asked: &synced.asked,
         due: synced.due,
         guidance: synced.guidance.as_deref(),
+        added_context: synced.added_context.as_deref(),
         dependants: &synced.dependants,
     };
     told.chain(round.questions()).collect()

@@ -67,6 +67,7 @@ pub(super) fn challenges(from: &str, id: &str, challenged: &str) -> CaseInput {
         evidence: vec!["10-K page 45".into()],
         dependants: vec!["dcf".into()],
         historical_context: None,
+        added_context: None,
     };
     CaseInput::Challenge(Box::new(ReceivedChallenge {
         heard: heard(from, id),

@@ -163,6 +163,7 @@ fn challenge(opened: &DebateOpened) -> Vec<Effect> {
             .unwrap_or_default(),
         dependants: opened.terms.dependants.clone(),
         historical_context: terms.historical_context.clone(),
+        added_context: opened.terms.added_context.clone(),
     };
     let due = opened.waits_for.iter().map(|deadline| deadline.due).min();
     vec![Effect::PresentChallenge {

@@ -95,6 +95,7 @@ fn question(
         your_position: own.into_iter().next()?,
         other_positions: others,
         guidance: None,
+        added_context: None,
         dependants: Vec::new(),
         limits: DebateLimits {
             max_tokens: opened.policy.tokens_per_message_max,

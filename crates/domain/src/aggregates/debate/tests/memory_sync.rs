@@ -185,3 +185,37 @@ fn a_debate_that_is_cancelled_before_its_first_round_waits_for_nobody() {
     assert_eq!(story.hears(&said("m-1", 5), &cancel), "resolved");
     assert!(DebateMachine::deadlines(story.state()).is_empty());
 }
+
+/// What a reviewer has added to a debate that is had again, as the parties are asked of it.
+fn added(story: &DebateStory) -> Vec<Option<String>> {
+    let effects = DebateMachine::effects(story.last()).into_iter();
+    let asked = effects.filter_map(|effect| match effect {
+        Effect::AskParty { question, .. } => Some(question.added_context),
+        _ => None,
+    });
+    asked.collect()
+}
+
+#[test]
+fn what_a_reviewer_has_added_is_in_the_first_question_to_each_party() {
+    for policy in [policy(), syncing()] {
+        let is_synced = policy.memory_sync_ms > 0;
+        let DebateInput::Open(mut opening) = open_debate(scores(), policy) else {
+            panic!("an opening")
+        };
+        opening.request.terms.added_context = Some("The filing is out.".to_owned());
+        let mut story = DebateStory::of("d-1");
+        story.hears(&said("c-1-5-0", 0), &DebateInput::Open(opening));
+        for from in ["ann", "ben", "cyd"].iter().filter(|_| is_synced) {
+            let id = format!("m-{from}");
+            hears(&mut story, 1, &id, &acknowledges(from, &id));
+        }
+        let told = Some("The filing is out.".to_owned());
+        assert_eq!(added(&story), [told.clone(), told.clone(), told]);
+        for from in ["ann", "ben", "cyd"] {
+            let id = format!("m-{from}-1");
+            hears(&mut story, 2, &id, &keeps(from, &id));
+        }
+        assert_eq!(added(&story), [None, None, None], "the second round");
+    }
+}
