@@ -8,10 +8,10 @@ import logging
 import secrets
 from typing import Any
 
-import nats
 from nats.errors import Error as NatsError
 
 from .case import CaseMember
+from .connecting import CONNECT_WITHIN, connected
 from .encoding import READ
 from .errors import ConcordError, RequestError, RequestTimeout
 from .group import GroupMember
@@ -72,14 +72,29 @@ class Agent(GroupMember, CaseMember, Hearer):
         self._registered = False
         self._beat: asyncio.Task[None] | None = None
 
-    async def connect(self, servers: str | list[str] = "nats://127.0.0.1:4222", **options: Any) -> Agent:
-        """Connects, listens, and registers. `options` are those of `nats.connect`."""
+    async def connect(
+        self,
+        servers: str | list[str] = "nats://127.0.0.1:4222",
+        *,
+        connect_within: float | None = CONNECT_WITHIN,
+        **options: Any,
+    ) -> Agent:
+        """Connects, listens, and registers. A broker that goes later is waited for without end.
+
+        Args:
+            connect_within: how long the broker is waited for, in seconds; None for ever, where an agent may start before it.
+            options: those of `nats.connect`.
+
+        Raises:
+            ConcordError: nobody has answered within that time, or the broker does not let this agent in, which is said at once.
+            RequestError: the coordinator has refused to register it.
+        """
         if self._client is not None:
             raise ConcordError(f"{self.agent_id} is connected already")
         options = {"name": self.agent_id, "max_reconnect_attempts": -1} | options
         # Answers come where the broker's permissions let this agent listen, and nobody else.
         options.setdefault("inbox_prefix", f"_INBOX.{self.agent_id}".encode())
-        self._client = await nats.connect(servers, **options)
+        self._client = await connected(self.agent_id, servers, connect_within, options)
         # Before the first inbox has its name.
         self._client._nuid = _RandomIds()  # type: ignore[assignment]
         kept = (self._durable, self._registered_inbox)
@@ -140,7 +155,7 @@ class Agent(GroupMember, CaseMember, Hearer):
         await self.close()
 
     def run(self, servers: str | list[str] = "nats://127.0.0.1:4222", **options: Any) -> None:
-        """Connects and serves until interrupted."""
+        """Connects and serves until interrupted. `options` are those of :meth:`connect`, whose errors are raised."""
 
         async def serve() -> None:
             async with await self.connect(servers, **options):
