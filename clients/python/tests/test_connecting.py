@@ -127,6 +127,23 @@ class Waiting(unittest.IsolatedAsyncioTestCase):
             await asyncio.wait_for(again.wait(), PATIENCE)
             await agent.close()
 
+    async def test_who_closes_when_the_broker_is_gone_may_connect_again(self) -> None:
+        gone = asyncio.Event()
+
+        async def told() -> None:
+            gone.set()
+
+        agent = Agent("ann")
+        with Broker() as broker:
+            await agent.connect(broker.url, disconnected_cb=told)
+        await asyncio.wait_for(gone.wait(), PATIENCE)
+        # As a heartbeat does: the client of NATS keeps it, and has nowhere to put it when it closes.
+        await agent.status("busy")
+        await asyncio.wait_for(agent.close(), PATIENCE)
+        with Broker() as broker:
+            async with await agent.connect(broker.url):
+                pass
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -123,30 +123,38 @@ class Agent(GroupMember, CaseMember, Hearer):
             if self._inbox is not None:
                 await self._inbox.close()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            if self._registered:
-                await self._say_status("unavailable")
-                await self._deregister()
-            await self._client.flush()
-        except (NatsError, ConcordError, TimeoutError) as why:
+            # While the broker is away nobody hears a goodbye.
+            if self._client.is_connected:
+                if self._registered:
+                    await self._say_status("unavailable")
+                    await self._deregister()
+                await self._client.flush()
+        except (NatsError, ConcordError, OSError) as why:
             log.warning("%s: not closed in good order: %s", self.agent_id, why)
         finally:
-            await self._client.close()
-            self._client = self._inbox = None
+            await self._disconnect()
 
     async def _abandon(self) -> None:
-        client, inbox = self._client, self._inbox
-        self._client = self._inbox = None
         if self._beat is not None:
             self._beat.cancel()
             self._beat = None
         try:
-            if inbox is not None:
-                await inbox.close()
-        except NatsError as why:
+            if self._inbox is not None:
+                await self._inbox.close()
+        except (NatsError, OSError) as why:
             log.warning("%s: not closed in good order: %s", self.agent_id, why)
         finally:
+            await self._disconnect()
+
+    async def _disconnect(self) -> None:
+        client, self._client, self._inbox = self._client, None, None
+        self._registered = False
+        try:
             if client is not None:
                 await client.close()
+        except (NatsError, OSError) as why:
+            # The broker is gone, and so is what it was still to get.
+            log.warning("%s: not closed in good order: %s", self.agent_id, why)
 
     async def __aenter__(self) -> Agent:
         return self if self._client is not None else await self.connect()
