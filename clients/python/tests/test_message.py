@@ -89,8 +89,20 @@ class Agents(unittest.IsolatedAsyncioTestCase):
 
     def test_an_error_says_how_to_mend_it(self) -> None:
         error = RequestError.of({"error_code": "TIMEOUT", "error_message": "Late.", "recovery_suggestions": ["Wait."]})
-        self.assertEqual((error.code, error.recovery_suggestions, str(error)), ("TIMEOUT", ["Wait."], "TIMEOUT: Late."))
+        self.assertEqual((error.code, error.recovery_suggestions, str(error)), ("TIMEOUT", ["Wait."], "TIMEOUT: Late. Wait."))
         self.assertEqual(RequestError.of({}).code, "INTERNAL_ERROR")
+
+    def test_an_error_says_where_as_the_command_does(self) -> None:
+        report = {"error_code": "INVALID_REQUEST", "error_message": "It is blank."}
+        for pointer, advice, expected in (
+            ("/payload/evidence/4", ["Say it.", "Or not."], "INVALID_REQUEST at /payload/evidence/4: It is blank. Say it. Or not."),
+            ("/payload/evidence/4", [], "INVALID_REQUEST at /payload/evidence/4: It is blank."),
+            ("", ["Say it."], "INVALID_REQUEST: It is blank. Say it."),
+            (None, "Say it.", "INVALID_REQUEST: It is blank."),
+            (7, ["Say it. " * 100], "INVALID_REQUEST: It is blank."),
+        ):
+            error = RequestError.of(report | {"details": {"pointer": pointer}, "recovery_suggestions": advice})
+            self.assertEqual((str(error), error.message), (expected, "It is blank."))
 
 
 class Encodings(unittest.TestCase):

@@ -9,6 +9,10 @@ from typing import Any
 from .message import Message
 
 
+#: The longest advice that the text of an error repeats, in characters.
+ADVICE_MAX = 300
+
+
 class ConcordError(Exception):
     """Something that an agent meant to do was not done."""
 
@@ -23,11 +27,20 @@ class RequestError(ConcordError):
         recovery_suggestions: Sequence[str] = (),
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
         self.recovery_suggestions = list(recovery_suggestions)
         self.details = dict(details or {})
+        super().__init__(self._line())
+
+    def _line(self) -> str:
+        """Code, place, message and advice, as the command `concord` prints them."""
+        pointer = self.details.get("pointer")
+        place = f" at {pointer}" if isinstance(pointer, str) and pointer else ""
+        advice = " ".join(self.recovery_suggestions)
+        # Longer ones are no part of a line; they are in `recovery_suggestions`.
+        said = f" {advice}" if advice and len(advice) <= ADVICE_MAX else ""
+        return f"{self.code}{place}: {self.message}{said}"
 
     @classmethod
     def of(cls, payload: Mapping[str, Any]) -> RequestError:
