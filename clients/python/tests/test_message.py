@@ -2,6 +2,7 @@
 
 import json
 import unittest
+from typing import Any
 
 from concord_agent import Agent, ConcordError, Message, RequestError
 from concord_agent.encoding import CONTENT_ENCODING, EXPANDED_BYTES_MAX, compressed, plain
@@ -86,6 +87,22 @@ class Agents(unittest.IsolatedAsyncioTestCase):
     async def test_who_is_not_connected_cannot_speak(self) -> None:
         with self.assertRaises(ConcordError):
             await Agent("ann").send("ben", "status", {})
+
+    async def test_a_card_that_is_refused_spoils_none_of_the_next(self) -> None:
+        agent, asked = Agent("ann", skills=[{"name": "tax"}]), []
+
+        async def request(_to: str, _action: str, card: dict[str, Any]) -> None:
+            asked.append(card)
+            if card.get("capacity") == "many":
+                raise RequestError("INVALID_REQUEST", "It is no number.")
+
+        agent.request = request  # type: ignore[method-assign, assignment]
+        with self.assertRaises(RequestError):
+            await agent.update(capacity="many")
+        await agent.update(domains=["law"])
+        await agent.update(capacity=2)
+        whole = {"agent_id": "ann", "skills": [{"name": "tax"}], "encodings": asked[0]["encodings"]}
+        self.assertEqual(asked[1:], [whole | {"domains": ["law"]}, whole | {"domains": ["law"], "capacity": 2}])
 
     def test_an_error_says_how_to_mend_it(self) -> None:
         error = RequestError.of({"error_code": "TIMEOUT", "error_message": "Late.", "recovery_suggestions": ["Wait."]})

@@ -196,8 +196,10 @@ class Agent(GroupMember, CaseMember, Hearer):
 
     async def update(self, **card: Any) -> None:
         """Changes what the coordinator knows of this agent."""
+        changed = {"encodings": list(READ)} | self._card | card
+        await self.request("coordinator", "update_agent", {"agent_id": self.agent_id, **changed})
+        # What is refused would be said again with every later change.
         self._card = {"encodings": list(READ)} | self._card | card
-        await self.request("coordinator", "update_agent", {"agent_id": self.agent_id, **self._card})
 
     async def status(self, status: str) -> None:
         """Says that this agent is `available`, `busy` or `unavailable`, now and in every heartbeat."""
