@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .asking import Asker
+from .checks import listed
 from .message import ALL, ANY, Json, envelope, later
 from .speaker import SERVICES
 from .waiting import REQUEST_TIMEOUT
@@ -31,7 +32,7 @@ class GroupMember(Asker):
         self, request: str, conversation_id: str, preferred_agents: Sequence[str] | None = None
     ) -> str:
         """Asks for help: preferred agents are woken, others join when it concerns them."""
-        metadata = {"preferred_agents": list(preferred_agents)} if preferred_agents else None
+        metadata = {"preferred_agents": listed("preferred_agents", preferred_agents)} if preferred_agents else None
         fields = {"case_id": conversation_id, "requires_response": True, "metadata": metadata}
         return await self.send(ANY, "peer_request", {"content": request}, **fields)
 
@@ -64,7 +65,7 @@ class GroupMember(Asker):
             "mode": mode,
             "synthesiser": synthesiser,
             "domain": domain,
-            "preferred_agents": list(preferred_agents) if preferred_agents else None,
+            "preferred_agents": listed("preferred_agents", preferred_agents) if preferred_agents else None,
         }
         payload = {"content": question} | {name: value for name, value in terms.items() if value is not None}
         fields = {"case_id": conversation_id, "requires_response": True, "deadline": later(timeout)}

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from .checks import listed
 from .message import Json, Message
 from .waiting import REQUEST_TIMEOUT
 
@@ -62,13 +63,14 @@ class Memory:
             case_id: the case that it belongs to; only who is in that case reads it. Everybody reads what belongs to none.
 
         Raises:
+            TypeError: `evidence` or `tags` is one text and no list.
             RequestError: it is refused, and its text says what to do.
             RequestTimeout: nobody says whether it is kept. The same again is another version.
         """
         given = {
             "confidence": confidence,
-            "evidence": list(evidence) or None,
-            "tags": list(tags) or None,
+            "evidence": listed("evidence", evidence) or None,
+            "tags": listed("tags", tags) or None,
             "based_on": based_on,
         }
         entry = {"topic": topic, "value": value, "importance": importance}

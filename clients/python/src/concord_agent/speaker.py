@@ -12,6 +12,7 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from .batch import Batches
+from .checks import listed
 from .encoding import CONTENT_ENCODING, compressed
 from .errors import ConcordError
 from .message import Json, Message, answer_id, envelope, subject
@@ -91,7 +92,7 @@ class Speaker:
 
     async def refuse(self, message: Message, code: str, why: str, suggestions: Sequence[str] = ()) -> str:
         """Answers with an `error`: one of the six codes, and how to mend it."""
-        report = {"error_code": code, "error_message": why, "details": {}, "recovery_suggestions": list(suggestions)}
+        report = {"error_code": code, "error_message": why, "details": {}, "recovery_suggestions": listed("suggestions", suggestions)}
         return await self.reply(message, "error", report)
 
     def _connected(self) -> Client:
