@@ -1,11 +1,14 @@
 """What is refused before it is said, without a broker."""
 
+import asyncio
 import unittest
 from typing import Any
 
 from concord_agent import Agent
 from concord_agent.message import Message
 
+#: Longer than anything here takes.
+PATIENCE = 10.0
 REQUEST = Message("m-1", "2026-11-21T20:15:00.000Z", "ben", "ann", "request", {"action": "help"})
 
 
@@ -36,6 +39,46 @@ class Checks(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(ConnectionError):
                 await self.ann.memory.put("margin", 1, 0.5, tags=given)
             self.assertEqual(self.said.pop()["payload"]["parameters"]["tags"], ["tax"])
+
+    async def test_a_number_that_json_does_not_have_is_refused(self) -> None:
+        ann = Agent("ann")
+        for wrong in (float("nan"), float("inf"), -float("inf")):
+            for call in (
+                ann.send("ben", "info_update", {"margins": [{"at": wrong}]}),
+                ann.request("ben", "price", {"margins": [{"at": wrong}]}, timeout=PATIENCE),
+                ann.query_service("coordinator", "memory", {"margins": [{"at": wrong}]}),
+            ):
+                with self.assertRaisesRegex(ValueError, r"margins/0/at .*(nan|inf)"):
+                    await call
+        with self.assertRaisesRegex(ValueError, "confidence"):
+            await ann.send("ben", "info_update", {}, confidence=float("nan"))
+        itself: dict[str, Any] = {}
+        itself["itself"] = itself
+        with self.assertRaisesRegex(ValueError, "Circular"):
+            await ann.send("ben", "info_update", itself)
+
+    async def test_such_an_answer_to_a_request_of_a_batch_is_told_of_and_the_others_are_given(self) -> None:
+        parts = [{"action": "price", "parameters": {"is": price}} for price in (1.0, float("nan"))]
+        payload = {"action": "batch", "parameters": {"requests": parts}}
+        agent, said = Agent("ann"), []
+
+        async def answer(request: Message) -> None:
+            await agent.respond(request, {"price": request.payload["parameters"]["is"]})
+
+        whole = agent.reply
+
+        async def reply(message: Message, message_type: str, payload: dict[str, Any], **fields: Any) -> str:
+            if message.message_id == "m-1":
+                said.append(payload)
+                return "m-2"
+            return await whole(message, message_type, payload, **fields)
+
+        agent.reply = reply  # type: ignore[method-assign, assignment]
+        batch = Message("m-1", REQUEST.timestamp, "ben", "ann", "request", payload, requires_response=True)
+        await asyncio.wait_for(agent._work_on(answer, batch), PATIENCE)
+        responses = said[0]["result"]["responses"]
+        self.assertEqual([one["status"] for one in responses], ["success", "failure"], responses)
+        self.assertIn("ValueError", responses[1]["errors"][0])
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from .batch import BATCH, outcomes
+from .checks import encoded
 from .errors import ConcordError, RequestError, RequestTimeout, result_of
 from .message import Json, Message, envelope, later
 from .speaker import Speaker
@@ -133,7 +134,7 @@ class Asker(Speaker):
         """
         given = {name: field for name, field in asked.items() if field is not None}
         try:
-            reply = await self.ask_service(service, verb, json.dumps(given).encode())
+            reply = await self.ask_service(service, verb, encoded(given))
         except NoRespondersError:
             raise ConcordError(f"no {service} answers; it does not run, or this agent may not ask it") from None
         except (NatsError, TimeoutError):

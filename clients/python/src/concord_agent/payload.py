@@ -17,6 +17,7 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.errors import NotFoundError
 
+from .checks import encoded
 from .errors import ConcordError, RequestError
 from .message import Json
 from .parts import get_parts, put_parts
@@ -78,7 +79,7 @@ async def put(client: Client, prefix: str, agent_id: str, message_id: str, paylo
     Raises:
         ConcordError: it is too large, or is not taken.
     """
-    data = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
+    data = encoded(payload)
     if len(data) > PAYLOAD_BYTES_MAX:
         raise ConcordError(f"a payload has {len(data)} bytes; at most {PAYLOAD_BYTES_MAX} can be sent")
     stated = digest(data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from .batch import Batches
-from .checks import listed
+from .checks import encoded, listed
 from .encoding import CONTENT_ENCODING, compressed
 from .errors import ConcordError
 from .message import Json, Message, answer_id, envelope, subject
@@ -106,15 +105,16 @@ class Speaker:
         return f"{message_id}-{hashlib.blake2b(message_id.encode(), key=self._secret, digest_size=8).hexdigest()}"
 
     async def _publish(self, said: Json) -> None:
+        # First of all: what cannot be written is an error of who says it, also in a batch and without a broker.
+        data = encoded(said)
         if self._batches.take(said):
             return
         stream = self._connected().jetstream()
-        data = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
         if len(data) > MESSAGE_BYTES_MAX:
             referring = await put(
                 self._connected(), self._prefix, self.agent_id, said["message_id"], said["payload"]
             )
-            data = json.dumps(said | {"payload": referring}, separators=(",", ":")).encode()
+            data = encoded(said | {"payload": referring})
         headers = {"Nats-Msg-Id": self._deduplication_id(said["message_id"])}
         is_large = self._compress_over is not None and len(data) > self._compress_over
         if is_large and said["to_agent"] in self._reads_gzip:
