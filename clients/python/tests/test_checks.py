@@ -80,6 +80,46 @@ class Checks(unittest.IsolatedAsyncioTestCase):
         self.assertEqual([one["status"] for one in responses], ["success", "failure"], responses)
         self.assertIn("ValueError", responses[1]["errors"][0])
 
+    async def test_a_name_that_nobody_can_have_is_refused(self) -> None:
+        for name, why in (
+            ("a.b", "has '.'"),
+            ("a b", "has ' '"),
+            ("ü", "has 'ü'"),
+            ("ann\n", r"has '\\n'"),
+            ("*", r"has '\*'"),
+            ("", "is empty"),
+            ("a" * 65, "has 65 characters"),
+            ("_mine", "underscore"),
+        ):
+            with self.assertRaisesRegex(ValueError, f"agent_id .*{why}"):
+                Agent(name)
+            with self.assertRaisesRegex(ValueError, f"prefix .*{why}"):
+                Agent("ann", prefix=name)
+            for field, call in (
+                ("to_agent", lambda name=name: self.ann.send(name, "info_update", {})),
+                ("message_type", lambda name=name: self.ann.send("ben", name, {})),
+                ("case_id", lambda name=name: self.ann.request("ben", "help", case_id=name)),
+                ("case_id", lambda name=name: self.ann.offer_expertise("Tax.", name)),
+                ("case_id", lambda name=name: self.ann.memory.put("margin", 1, 0.5, case_id=name)),
+            ):
+                with self.assertRaisesRegex(ValueError, f"{field} .*{why}"):
+                    await call()
+        self.assertEqual(self.said, [])
+        with self.assertRaisesRegex(TypeError, "to_agent"):
+            await self.ann.send(REQUEST, "info_update", {})  # type: ignore[arg-type]
+
+    async def test_the_name_of_a_service_is_no_name_of_an_agent(self) -> None:
+        for name in ("coordinator", "agent-adapter", "_all", "_any", "_"):
+            with self.assertRaises(ValueError):
+                Agent(name)
+
+    async def test_any_other_name_is_one(self) -> None:
+        for name in ("a", "-", "A_1-b_", "a" * 64):
+            for to in (name, "_all", "_any", "coordinator"):
+                with self.assertRaises(ConnectionError):
+                    await self.ann.send(to, "my_own_type", {}, case_id=name)
+            self.assertEqual(Agent(name).agent_id, name)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -60,6 +60,15 @@ class Messages(unittest.TestCase):
         with self.assertRaises(ValueError):
             Message.decode(json.dumps(GOOD).encode(), "_INBOX.ben.1")
 
+    def test_what_cannot_be_answered_because_of_its_names_is_refused(self) -> None:
+        for subject, change in (
+            (SUBJECT.replace("._.", "._x."), {}),
+            (SUBJECT.replace("ann", "ü"), {"from_agent": "ü"}),
+            (SUBJECT.replace("ann", "_all"), {"from_agent": "_all"}),
+        ):
+            with self.assertRaisesRegex(ValueError, "case_id|from_agent"):
+                Message.decode(json.dumps(GOOD | change).encode(), subject)
+
     def test_nobody_is_another_in_any_dialect(self) -> None:
         for said in (
             {"sender": "coordinator", "recipients": ["ben"], "messageType": "question", "content": "{}"},

@@ -48,7 +48,8 @@ class Agent(GroupMember, CaseMember, Hearer):
     ) -> None:
         """
         Args:
-            agent_id: the name it speaks under: letters, digits, `_` and `-`.
+            agent_id: the name it speaks under: letters A to Z, digits, `_` and `-`, 64 at most, and not the name of a service. Anything
+                else is a `ValueError`, here and wherever somebody or a case is named.
             prefix: first token of every subject of the installation.
             durable: whether messages wait in the broker while the agent is away. Otherwise it hears what is said
                 while it is connected. It needs the right to ask the broker for that.

@@ -4,8 +4,62 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+#: The longest name, in characters: crates/wire/src/id.rs has the same.
+NAME_MAX = 64
+#: Everyone in the case, and whoever can help.
+ALL, ANY = "_all", "_any"
+#: The services, which speak under their own names.
+SERVICES = frozenset(
+    {"coordinator", "conflict-detector", "debate-facilitator", "escalation-timer", "agent-adapter"}
+)
+_NOT_IN_NAMES = re.compile("[^A-Za-z0-9_-]")
+
+
+def named(what: str, name: Any) -> str:
+    """A name that may be a part of a subject. A message with any other would be published where nobody listens.
+
+    Raises:
+        ValueError: it is none, and why.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"{what} is a text, and was given {name!r}")
+    wrong = _NOT_IN_NAMES.search(name)
+    why = ""
+    if not name:
+        why = "is empty"
+    elif wrong is not None:
+        why = f"has {wrong[0]!r} in it; only A-Z a-z 0-9 _ - may be"
+    elif len(name) > NAME_MAX:
+        why = f"has {len(name)} characters; at most {NAME_MAX} may be"
+    elif name.startswith("_"):
+        why = "begins with an underscore, which is kept for Concord itself"
+    if why:
+        raise ValueError(f"{what} {name!r} {why}")
+    return name
+
+
+def own_name(agent_id: Any) -> str:
+    """A name for an agent.
+
+    Raises:
+        ValueError: it is none, or a service has it.
+    """
+    if named("agent_id", agent_id) in SERVICES:
+        raise ValueError(f"agent_id {agent_id!r} is the name of a service; give the agent one of its own")
+    return str(agent_id)
+
+
+def recipient(to: Any) -> str:
+    """Somebody to whom a message can go.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return str(to) if to in (ALL, ANY) else named("to_agent", to)
 
 
 def listed(what: str, given: Iterable[str]) -> list[str]:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .asking import Asker
-from .checks import listed
-from .message import ALL, ANY, Json, envelope, later
-from .speaker import SERVICES
+from .checks import ALL, ANY, SERVICES, listed
+from .message import Json, envelope, later
 from .waiting import REQUEST_TIMEOUT
 from .waking import question_under_way
 

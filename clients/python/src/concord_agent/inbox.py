@@ -14,7 +14,7 @@ from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
-from .message import ALL
+from .checks import ALL
 from .waiting import ENDS
 
 LANES = ("msg", "urgent")

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from .checks import ALL, named, recipient
+
 Json = dict[str, Any]
 
-#: Everyone in the case, and whoever can help.
-ALL, ANY = "_all", "_any"
 #: The case in the subject of a message that belongs to none.
 NO_CASE = "_"
 #: Longest `message_id`.
@@ -60,10 +60,14 @@ class Message:
             ValueError: it is not an envelope, or says otherwise than its subject.
         """
         message = cls.of(json.loads(data))
-        case, *named = subject.split(".")[-4:]
-        for name, token in zip(("from_agent", "to_agent", "message_type"), named, strict=True):
+        case, *tokens = subject.split(".")[-4:]
+        for name, token in zip(("from_agent", "to_agent", "message_type"), tokens, strict=True):
             if getattr(message, name) != token:
                 raise ValueError(f"its {name} is {getattr(message, name)!r}, and its subject says {token!r}")
+        # Whoever has no name that may be said could not be answered.
+        named("from_agent", message.from_agent)
+        if case != NO_CASE:
+            named("case_id", case)
         if message.case_id is not None and (case == NO_CASE or message.case_id != case):
             raise ValueError(f"its case_id is {message.case_id!r}, and its subject says {case!r}")
         if message.case_id is None and case != NO_CASE:
@@ -90,13 +94,19 @@ FIELDS = tuple(name for name in Message.__dataclass_fields__ if name not in ("ra
 
 
 def envelope(from_agent: str, to: str, message_type: str, payload: Mapping[str, Any], **fields: Any) -> Json:
-    """A new envelope; of `fields` those that are not None."""
+    """A new envelope; of `fields` those that are not None.
+
+    Raises:
+        ValueError: it names somebody or something that can have no such name.
+    """
+    if fields.get("case_id") is not None:
+        named("case_id", fields["case_id"])
     said: Json = {
         "message_id": str(uuid.uuid4()),
         "timestamp": later(0),
         "from_agent": from_agent,
-        "to_agent": to,
-        "message_type": message_type,
+        "to_agent": recipient(to),
+        "message_type": named("message_type", message_type),
         "payload": dict(payload),
         "metadata": {"version": "1.0"},
     }

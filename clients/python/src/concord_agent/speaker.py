@@ -11,24 +11,20 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from .batch import Batches
-from .checks import encoded, listed
+from .checks import SERVICES, encoded, listed, named, own_name
 from .encoding import CONTENT_ENCODING, compressed
 from .errors import ConcordError
 from .message import Json, Message, answer_id, envelope, subject
 from .payload import MESSAGE_BYTES_MAX, put
 from .types import Answer, Finding
 
-SERVICES = frozenset(
-    {"coordinator", "conflict-detector", "debate-facilitator", "escalation-timer", "agent-adapter"}
-)
-
 
 class Speaker:
     """Says something under a name, on a connection that is there or not."""
 
     def __init__(self, agent_id: str, prefix: str, compress_over: int | None) -> None:
-        self.agent_id = agent_id
-        self._prefix = prefix
+        self.agent_id = own_name(agent_id)
+        self._prefix = named("prefix", prefix)
         self._compress_over = compress_over
         self._client: Client | None = None
         self._secret = secrets.token_bytes(32)
@@ -43,6 +39,10 @@ class Speaker:
         Args:
             to: an agent or service, `_all` (everyone in the case) or `_any` (whoever can help).
             fields: any other field of the envelope, and `confidence`.
+
+        Raises:
+            ValueError: a name is none that anybody or anything can have, or a number none that JSON has; nothing is said.
+            ConcordError: the broker did not store it.
         """
         said = envelope(self.agent_id, to, message_type, payload, **fields)
         await self._publish(said)

@@ -6,7 +6,8 @@ import dataclasses
 from contextvars import ContextVar
 from typing import Any
 
-from .message import ANY, Message
+from .checks import ANY
+from .message import Message
 from .types import NOTIFICATIONS
 
 #: The services that send notifications of Concord.
