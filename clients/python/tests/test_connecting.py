@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.util
+import logging
 import socket
 import ssl
 import subprocess
@@ -25,6 +26,15 @@ def unused() -> socket.socket:
     taken = socket.socket()
     taken.bind(("127.0.0.1", 0))
     return taken
+
+
+def setUpModule() -> None:
+    # Each attempt that fails is a line.
+    logging.getLogger("concord_agent").setLevel(logging.ERROR)
+
+
+def tearDownModule() -> None:
+    logging.getLogger("concord_agent").setLevel(logging.NOTSET)
 
 
 class Failing(unittest.IsolatedAsyncioTestCase):

@@ -115,7 +115,7 @@ class Asker(Speaker):
             await self._publish(said)
             return await asyncio.wait_for(answer, timeout)
         except TimeoutError:
-            raise RequestTimeout(said["to_agent"], timeout) from None
+            raise RequestTimeout(said["to_agent"], timeout, self._forbidden()) from None
         finally:
             self._waiting.end(said["message_id"])
 
@@ -138,7 +138,7 @@ class Asker(Speaker):
         except NoRespondersError:
             raise ConcordError(f"no {service} answers; it does not run, or this agent may not ask it") from None
         except (NatsError, TimeoutError):
-            raise RequestTimeout(service, REQUEST_TIMEOUT) from None
+            raise RequestTimeout(service, REQUEST_TIMEOUT, self._forbidden()) from None
         failed = (reply.headers or {}).get("Nats-Service-Error")
         if failed:
             raise RequestError.of(json.loads(failed))

@@ -85,5 +85,8 @@ def result_of(answer: Message) -> Any:
 class RequestTimeout(RequestError):
     """A request was not answered in time."""
 
-    def __init__(self, to: str, seconds: float) -> None:
-        super().__init__("TIMEOUT", f"{to} gave no answer within {seconds:g} s.", ["Ask again later, or ask another."])
+    def __init__(self, to: str, seconds: float, forbidden: str = "") -> None:
+        """`forbidden` is what the broker has not let the asker do, as a sentence: waiting does not mend that."""
+        advice = [] if forbidden else ["Ask again later, or ask another."]
+        said = f"{to} gave no answer within {seconds:g} s. {forbidden}"
+        super().__init__("TIMEOUT", said.rstrip(), advice)

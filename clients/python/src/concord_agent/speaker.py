@@ -99,6 +99,16 @@ class Speaker:
             raise ConcordError(f"{self.agent_id} is not connected")
         return self._client
 
+    def _forbidden(self) -> str:
+        """What the broker has not let this connection do last, as a sentence; empty where nothing is known. It tells the connection
+        alone, and whoever waits for an answer hears nothing."""
+        why = self._client.last_error if self._client is not None else None
+        if why is None or "permissions violation" not in str(why).lower():
+            return ""
+        broken = str(why).removeprefix("nats: ")
+        needed = f"`concord permissions {self.agent_id}` says what {self.agent_id} needs."
+        return f"The broker has refused this connection something: {broken}. Are these credentials its own? {needed}"
+
     def _deduplication_id(self, message_id: str) -> str:
         """By what the broker recognises a message that is said again. It keeps the first message with such an id, whoever has published
         it, and the `message_id` of an answer can be foreseen: so a hash is added that only this agent can make."""
@@ -122,6 +132,5 @@ class Speaker:
         try:
             await stream.publish(subject(self._prefix, said), data, headers=headers)
         except (NatsError, TimeoutError) as why:
-            raise ConcordError(
-                f"the broker did not store a {said['message_type']}: {why or type(why).__name__}"
-            ) from why
+            told = f"the broker did not store a {said['message_type']}: {why or type(why).__name__}. {self._forbidden()}"
+            raise ConcordError(told.rstrip(" .")) from why
