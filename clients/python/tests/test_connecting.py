@@ -80,11 +80,15 @@ class Failing(unittest.IsolatedAsyncioTestCase):
         with Broker() as broker, tempfile.TemporaryDirectory() as folder:
             await self.fails(broker.url, "/nope", user_credentials="/nope")
             await self.fails(broker.url, folder, user_credentials=Path(folder))
+            Path(folder, "notes.txt").write_text("Ask ben for the file.")
+            await self.fails(broker.url, "no file of credentials", user_credentials=f"{folder}/notes.txt")
 
     @unittest.skipIf(importlib.util.find_spec("nkeys"), "what reads credentials is installed")
     async def test_so_is_who_has_not_installed_what_reads_credentials(self) -> None:
-        with Broker() as broker:
-            await self.fails(broker.url, r"concord-agent[nkeys]", user_credentials=__file__)
+        with Broker() as broker, tempfile.NamedTemporaryFile() as file:
+            file.write(b"-----BEGIN NATS USER JWT-----\neyJ\n-----BEGIN USER NKEY SEED-----\nSUA\n")
+            file.flush()
+            await self.fails(broker.url, "concord-agent[nkeys]", user_credentials=file.name)
 
     async def test_so_is_who_does_not_know_the_broker_or_is_not_known_to_it(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

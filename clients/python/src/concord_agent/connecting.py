@@ -19,6 +19,10 @@ from .errors import ConcordError
 CONNECT_WITHIN = 10.0
 #: How long the client that did not connect may take to end, in seconds.
 CLOSE_WITHIN = 0.5
+#: What a file of credentials has.
+PARTS = (b"BEGIN NATS USER JWT", b"BEGIN USER NKEY SEED")
+#: More than such a file has, in bytes.
+CREDENTIALS_BYTES_MAX = 1_048_576
 #: What brokers say, in lower case, to somebody whom they will let in no sooner for waiting.
 NOT_LET_IN = ("authorization violation", "authentication expired", "authentication revoked", "invalid user credentials")
 log = logging.getLogger("concord_agent")
@@ -78,16 +82,19 @@ async def connected(
 
 
 def _check_files(options: Mapping[str, Any]) -> None:
-    """Credentials that cannot be read: the client would try again for ever."""
+    """Credentials that cannot be read: the client would try again for ever, or say what nobody understands."""
     given = options.get("user_credentials")
     for path in (*(given if isinstance(given, tuple) else (given,)), options.get("nkeys_seed")):
         if not isinstance(path, (str, os.PathLike)):
             continue
         try:
-            with open(path, "rb"):
-                pass
+            with open(path, "rb") as file:
+                found = file.read(CREDENTIALS_BYTES_MAX)
         except OSError as why:
             raise ConcordError(f"the credentials cannot be read: {why}") from why
+        # In a file by itself; with a tuple, and `nkeys_seed`, each part has its own.
+        if path is given and not all(part in found for part in PARTS):
+            raise ConcordError(f"{path} is no file of credentials; `concord credentials issue` writes one")
 
 
 async def _end(attempt: asyncio.Future[None], client: Client) -> None:
