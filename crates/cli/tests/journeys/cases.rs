@@ -68,12 +68,16 @@ async fn a_case_that_is_cancelled_ends_waiting_and_watching() {
 
 /// Opens a case and waits for its decision, which is returned.
 async fn opened(session: &Session) -> Value {
-    let request = case("c-1", &PANEL).to_string();
+    let mut request = case("c-1", &PANEL);
+    request["task"]["input"] = json!({ "clauses": ["The roof."] });
+    let request = request.to_string();
     let decided = session
         .with_input("case open - --wait --json", &request)
         .await
         .json();
     assert_eq!(decided["phase"], "decided");
+    // A brief has 16 KiB of it, and says that the whole is here.
+    assert_eq!(decided["task"]["input"]["clauses"][0], "The roof.");
     assert_eq!(length(&decided["findings"]), 3);
     let debate = &decided["debates"][0];
     assert_eq!(debate["conflict"]["type"], "risk_score_disagreement");
@@ -115,6 +119,8 @@ async fn listed(session: &Session) {
 
 async fn shown(session: &Session, decided: &Value) {
     assert_eq!(session.json("case show c-1").await, *decided);
+    let first = session.json("case show c-1 --version 1").await;
+    assert_eq!(first["task"], decided["task"]);
     let text = session.good("case show c-1").await;
     for seen in [
         "Lease of a warehouse",

@@ -9,8 +9,7 @@ use concord_wire::CaseId;
 use crate::command::case::view;
 use crate::shared::args::JsonArg;
 use crate::shared::args::case_id;
-use crate::shared::case_file;
-use crate::shared::case_file::unknown;
+use crate::shared::case_file::{self, CaseFile, unknown};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{BAD, DOUBTFUL, GOOD, NAMED, PLAIN};
@@ -23,7 +22,7 @@ Examples:
   concord case show c-42 --version 1
   concord case show c-42 --json
 
-The JSON is the decision package with the debates of the case.")]
+The JSON is the decision package with the debates of the case, and the whole input of its task.")]
 pub(crate) struct ShowArgs {
     /// The case.
     #[arg(value_parser = case_id)]
@@ -41,7 +40,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
         return show(&broker, &args.case, args.json).await;
     };
     let file = case_file::read_version(&broker, &args.case, version).await?;
-    args.json.print(&file, view::text)?;
+    args.json.print(&with_input(file), view::text)?;
     Ok(0)
 }
 
@@ -50,8 +49,17 @@ pub(super) async fn show(broker: &Broker, case: &CaseId, json: JsonArg) -> Resul
     let file = case_file::read(broker, case)
         .await?
         .ok_or_else(|| unknown(case))?;
-    json.print(&file, view::text)?;
+    json.print(&with_input(file), view::text)?;
     Ok(0)
+}
+
+/// The decision package leaves the input out, for a meeting needs no contract of many pages. Whoever rules has a part of it in the
+/// brief, which sends them here for the whole.
+fn with_input(mut file: CaseFile) -> CaseFile {
+    if let Some(opened) = &file.state.opened {
+        file.package.task.input.clone_from(&opened.task.input);
+    }
+    file
 }
 
 /// The name of a phase.
