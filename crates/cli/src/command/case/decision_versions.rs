@@ -2,7 +2,7 @@
 
 use std::fmt::{Result, Write};
 
-use concord_domain::aggregates::case::VersionNote;
+use concord_domain::aggregates::case::{CaseState, Phase, VersionNote};
 use concord_wire::DebateId;
 use concord_wire::payload::Decision;
 
@@ -28,10 +28,17 @@ pub(super) fn heading(decision: &Decision) -> String {
 }
 
 /// What is open or provisional, and the history of the versions.
-pub(super) fn write(out: &mut String, decision: &Decision, changes: &[VersionNote]) -> Result {
+pub(super) fn write(
+    out: &mut String,
+    decision: &Decision,
+    changes: &[VersionNote],
+    state: &CaseState,
+) -> Result {
     write_debates(out, "provisional", &decision.provisional)?;
     write_debates(out, "still open ", &decision.open)?;
-    if let [gate, ..] = decision.gates.as_slice() {
+    // The decision names the gates that were ahead when it was made; to pass one makes no new version.
+    let ahead = state.gate().filter(|_| state.phase != Phase::Cancelled);
+    if let Some(gate) = ahead {
         writeln!(out, "  gate ahead      {}", one_line(gate, SENTENCE))?;
     }
     if changes.is_empty() {

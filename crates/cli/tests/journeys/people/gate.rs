@@ -55,6 +55,7 @@ async fn provisional(stage: &Stage, debate: &str) {
         "{text}"
     );
     stage.refused(&review("--pass"), "require review").await;
+    assert!(names_the_gate_ahead(stage, "c-1").await);
     stage.refused(&review("--confirm d-none"), "d-none").await;
 }
 
@@ -84,6 +85,12 @@ async fn passed(stage: &Stage) {
     let text = stage.good("gate list").await;
     assert_eq!(text, "No case waits at a gate.\n");
     stage.refused(&review("--pass"), "no gate").await;
+    assert!(!names_the_gate_ahead(stage, "c-1").await);
+}
+
+async fn names_the_gate_ahead(stage: &Stage, case: &str) -> bool {
+    let text = stage.good(&format!("case show {case}")).await;
+    text.contains("gate ahead")
 }
 
 /// The decision log has every step, and can be exported.
