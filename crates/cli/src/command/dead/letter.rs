@@ -9,7 +9,7 @@ use concord_events::topology::{Channel, ConsumerKind, StreamKind};
 use concord_runtime::Broker;
 use concord_runtime::broker::non_event::BODY_SIZE;
 use concord_runtime::delivery::ErrorChain;
-use concord_wire::Timestamp;
+use concord_wire::{ErrorCode, Timestamp};
 use concord_wire::subject::Service;
 
 use crate::shared::failure::Failure;
@@ -132,11 +132,12 @@ impl Letter {
         Some((consumer.service, self.about.original_sequence?))
     }
 
-    /// Whether a service failed to process the message. Other letters were refused for their contents.
+    /// Whether a service failed to process the message. Other letters were refused for their contents, or because they came too
+    /// late: those have the same reason as what failed again and again, and sending them again makes none of them earlier.
     pub(crate) fn is_failure(&self) -> bool {
-        [DeadReason::Exhausted, DeadReason::Undeliverable]
-            .iter()
-            .any(|reason| reason.as_str() == self.about.reason)
+        let is_late = self.about.code == ErrorCode::Timeout.as_str();
+        let of = |reason: DeadReason| reason.as_str() == self.about.reason;
+        of(DeadReason::Undeliverable) || (of(DeadReason::Exhausted) && !is_late)
     }
 }
 

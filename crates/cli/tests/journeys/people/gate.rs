@@ -14,6 +14,7 @@ async fn a_provisional_decision_is_reviewed_at_its_gate() {
     logged(&stage).await;
     confirmed(&stage).await;
     cancelled(&stage).await;
+    late_is_no_fault(&stage).await;
     stage.holds().await;
 }
 
@@ -91,6 +92,19 @@ async fn passed(stage: &Stage) {
 async fn names_the_gate_ahead(stage: &Stage, case: &str) -> bool {
     let text = stage.good(&format!("case show {case}")).await;
     text.contains("gate ahead")
+}
+
+/// Whoever writes to a case that is over was told so: sending it again helps nobody, and no service has failed.
+async fn late_is_no_fault(stage: &Stage) {
+    let letters = stage.json("dead list").await;
+    let mut letters = letters.as_array().unwrap().iter();
+    assert!(letters.any(|letter| letter["code"] == "TIMEOUT"));
+    let doctor = stage.run("doctor").await;
+    assert!(
+        doctor.out.contains("refused; their senders were told")
+            && !doctor.out.contains("services failed to process"),
+        "{doctor:?}"
+    );
 }
 
 /// The decision log has every step, and can be exported.
