@@ -107,6 +107,7 @@ async fn a_run_gives_the_decision_new_figures_and_tries_again_what_has_failed() 
         ),
         (&json!(2), &json!(20.0))
     );
+    check_shown(&installation, &case);
 
     let (succeeded, text) = impact(&installation, &["run", &case, "--wait", "--json"]);
     let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
@@ -117,6 +118,19 @@ async fn a_run_gives_the_decision_new_figures_and_tries_again_what_has_failed() 
     assert_eq!(lines[1]["outcome"], "unchanged", "{text}");
     check_forged(client).await;
     installation.holds(PATIENCE).await;
+}
+
+/// The figures stand with the decision, and the version that they made is among its versions.
+fn check_shown(installation: &TestInstallation, case: &str) {
+    let shown = concord(&["case", "show", case, "--server", installation.server_url()]);
+    let text = String::from_utf8_lossy(&shown.stdout);
+    for seen in [
+        "Decision, version 2",
+        "  figures         memo, version 2: x 20\n",
+        "Z  figures of run 1: memo\n",
+    ] {
+        assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
+    }
 }
 
 /// The memo, and then the note, one after the other.

@@ -8,11 +8,12 @@ use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_events::subject::SystemSubject;
 use concord_events::{
-    Aggregate, DebateEvent, IncomparableEstimates, NameMatch, ReceivedAnswer, StoredEvent,
+    Aggregate, CaseEvent, DebateEvent, IncomparableEstimates, NameMatch, ReceivedAnswer,
+    StoredEvent,
 };
 use concord_runtime::Broker;
 use concord_wire::payload::{Conflict, ConflictOutcome, Level, RoundRecord};
-use concord_wire::{AgentId, CaseId, Timestamp};
+use concord_wire::{AgentId, CaseId, Timestamp, Token};
 use serde::Serialize;
 
 use crate::shared::event_source::{EventQuery, EventSource};
@@ -26,6 +27,9 @@ pub struct CaseFile {
     pub package: DecisionPackage,
     /// The debates, in ranking order of their conflicts.
     pub debates: Vec<DebateFile>,
+    /// The versions of the decision that came to be because analyses were done again, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub figures_recorded: Vec<FiguresVersion>,
     /// Estimates of the same quantity in units that cannot be converted into each other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub incomparable: Vec<IncomparableEstimates>,
@@ -38,6 +42,19 @@ pub struct CaseFile {
     /// The state of the case; it is not printed.
     #[serde(skip)]
     pub state: CaseState,
+}
+
+/// A version of the decision that has new figures of analyses, and is otherwise as the one before.
+#[derive(Debug, Serialize)]
+pub struct FiguresVersion {
+    /// The number of the version.
+    pub version: u32,
+    /// When the figures were recorded.
+    pub at: Timestamp,
+    /// The run that has brought them.
+    pub run: u32,
+    /// The analyses with new figures.
+    pub analyses: Vec<Token>,
 }
 
 /// A debate with its rounds.
@@ -127,13 +144,11 @@ pub(crate) async fn debated(
 
 /// Reads a case; none when it was never opened.
 pub async fn read(broker: &Broker, case: &CaseId) -> Result<Option<CaseFile>, Failure> {
-    let Some(state) = state(broker, case).await? else {
-        return Ok(None);
-    };
+    let source = EventSource::new(broker).await?;
+    let (state, events) = source.aggregate::<CaseMachine>(&case.token()).await?;
     let Some(package) = package(case, &state) else {
         return Ok(None);
     };
-    let source = EventSource::new(broker).await?;
     let mut debates = Vec::new();
     for conflict in debated(broker, case, &state).await? {
         let (debate, events) = source
@@ -150,11 +165,25 @@ pub async fn read(broker: &Broker, case: &CaseId) -> Result<Option<CaseFile>, Fa
     Ok(Some(CaseFile {
         package,
         debates,
+        figures_recorded: figures_recorded(&events),
         incomparable,
         names,
         model_absent,
         state,
     }))
+}
+
+fn figures_recorded(events: &[StoredEvent<CaseEvent>]) -> Vec<FiguresVersion> {
+    let of_event = |stored: &StoredEvent<CaseEvent>| match &stored.event {
+        CaseEvent::FiguresRecorded(recorded) => Some(FiguresVersion {
+            version: recorded.decision.version,
+            at: stored.meta.at,
+            run: recorded.run,
+            analyses: recorded.changed.clone(),
+        }),
+        _ => None,
+    };
+    events.iter().filter_map(of_event).collect()
 }
 
 /// Reads a case as it was with this version of its decision.
@@ -194,6 +223,7 @@ pub async fn read_version(
     let mut file = read(broker, case).await?.ok_or_else(|| unknown(case))?;
     // The debates are shown as they are now; the outcomes that counted stand in the decision.
     file.package = package(case, &state).ok_or_else(|| unknown(case))?;
+    file.figures_recorded.retain(|one| one.version <= version);
     file.state = state;
     Ok(file)
 }

@@ -1,15 +1,19 @@
 //! The versions of a decision as text: what is open or provisional, and how each version came to be.
 
+use std::collections::BTreeMap;
 use std::fmt::{Result, Write};
 
-use concord_domain::aggregates::case::{CaseState, Phase, VersionNote};
-use concord_wire::DebateId;
-use concord_wire::payload::Decision;
+use concord_domain::aggregates::case::{Phase, VersionNote};
+use concord_wire::payload::{Decision, Figure, RecordedFigures};
+use concord_wire::{DebateId, Token};
 
+use crate::shared::case_file::{CaseFile, FiguresVersion};
 use crate::shared::output::{DOUBTFUL, FAINT, NAMED, STRONG, one_line, styled};
 
 /// At most so many characters of a sentence are shown.
 const SENTENCE: usize = 80;
+/// At most so many characters of the figures of an analysis.
+const FIGURES: usize = 400;
 
 /// The heading of a decision.
 pub(super) fn heading(decision: &Decision) -> String {
@@ -28,12 +32,8 @@ pub(super) fn heading(decision: &Decision) -> String {
 }
 
 /// What is open or provisional, and the history of the versions.
-pub(super) fn write(
-    out: &mut String,
-    decision: &Decision,
-    changes: &[VersionNote],
-    state: &CaseState,
-) -> Result {
+pub(super) fn write(out: &mut String, decision: &Decision, file: &CaseFile) -> Result {
+    let (state, changes, figures) = (&file.state, &file.package.changes, &file.figures_recorded);
     write_debates(out, "provisional", &decision.provisional)?;
     write_debates(out, "still open ", &decision.open)?;
     // The decision names the gates that were ahead when it was made; to pass one makes no new version.
@@ -41,34 +41,86 @@ pub(super) fn write(
     if let Some(gate) = ahead {
         writeln!(out, "  gate ahead      {}", one_line(gate, SENTENCE))?;
     }
-    if changes.is_empty() {
+    write_figures(out, &decision.figures, decision.figures_omitted)?;
+    write_versions(out, changes, figures)
+}
+
+fn write_figures(
+    out: &mut String,
+    figures: &BTreeMap<Token, RecordedFigures>,
+    omitted: u32,
+) -> Result {
+    for (analysis, recorded) in figures {
+        let figures = recorded.figures.iter().map(|(metric, value)| match value {
+            Figure::Number(number) => format!("{metric} {number}"),
+            Figure::Text(text) => format!("{metric} {text}"),
+        });
+        let figures = one_line(&figures.collect::<Vec<_>>().join(", "), FIGURES);
+        let version = recorded.version;
+        writeln!(
+            out,
+            "  figures         {analysis}, version {version}: {figures}"
+        )?;
+    }
+    match omitted {
+        0 => Ok(()),
+        number => writeln!(
+            out,
+            "                  and {number} more, for which it has no room"
+        ),
+    }
+}
+
+fn write_versions(out: &mut String, changes: &[VersionNote], figures: &[FiguresVersion]) -> Result {
+    if changes.is_empty() && figures.is_empty() {
         return Ok(());
     }
     writeln!(out, "\n{}", styled(STRONG, "Versions of the decision"))?;
+    let mut figures = figures.iter().peekable();
     for note in changes {
-        let change = &note.change;
-        let by = change.by.as_ref().map(|by| format!(" by {by}"));
+        while let Some(before) = figures.next_if(|one| one.version < note.change.version) {
+            write_figures_version(out, before)?;
+        }
+        write_change(out, note)?;
+    }
+    figures.try_for_each(|one| write_figures_version(out, one))
+}
+
+fn write_figures_version(out: &mut String, one: &FiguresVersion) -> Result {
+    let analyses: Vec<&str> = one.analyses.iter().map(Token::as_str).collect();
+    writeln!(
+        out,
+        "  {}  {}  figures of run {}: {}",
+        styled(NAMED, one.version),
+        styled(FAINT, one.at),
+        one.run,
+        one_line(&analyses.join(", "), FIGURES)
+    )
+}
+
+fn write_change(out: &mut String, note: &VersionNote) -> Result {
+    let change = &note.change;
+    let by = change.by.as_ref().map(|by| format!(" by {by}"));
+    writeln!(
+        out,
+        "  {}  {}  {}{}: {}",
+        styled(NAMED, change.version),
+        styled(FAINT, note.at),
+        change.status,
+        by.unwrap_or_default(),
+        one_line(&change.topic, SENTENCE)
+    )?;
+    for part in &change.changed {
         writeln!(
             out,
-            "  {}  {}  {}{}: {}",
-            styled(NAMED, change.version),
-            styled(FAINT, note.at),
-            change.status,
-            by.unwrap_or_default(),
-            one_line(&change.topic, SENTENCE)
+            "     {}: {} -> {}",
+            one_line(&part.part, SENTENCE),
+            one_line(&part.before.to_string(), SENTENCE),
+            one_line(&part.after.to_string(), SENTENCE)
         )?;
-        for part in &change.changed {
-            writeln!(
-                out,
-                "     {}: {} -> {}",
-                one_line(&part.part, SENTENCE),
-                one_line(&part.before.to_string(), SENTENCE),
-                one_line(&part.after.to_string(), SENTENCE)
-            )?;
-        }
-        if change.changed_omitted > 0 {
-            writeln!(out, "     and {} more parts", change.changed_omitted)?;
-        }
+    }
+    if change.changed_omitted > 0 {
+        writeln!(out, "     and {} more parts", change.changed_omitted)?;
     }
     Ok(())
 }
@@ -84,4 +136,57 @@ fn write_debates(out: &mut String, label: &str, debates: &[DebateId]) -> Result 
         styled(DOUBTFUL, label),
         debates.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use concord_wire::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_version_with_new_figures_is_between_those_before_and_after_it() {
+        let note = |version: u32| VersionNote {
+            at: Timestamp::from_unix_millis(0),
+            change: serde_json::from_value(json!({
+                "version": version, "replaces": version - 1, "debate_id": "d-1", "topic": "Price",
+                "status": "overridden", "level": 5, "by": "gail",
+            }))
+            .unwrap(),
+        };
+        let figures = FiguresVersion {
+            version: 3,
+            at: Timestamp::from_unix_millis(0),
+            run: 1,
+            analyses: vec![Token::new("dcf").unwrap()],
+        };
+        let mut out = String::new();
+        write_versions(&mut out, &[note(2), note(4)], &[figures]).unwrap();
+        let text = anstream::adapter::strip_str(&out).to_string();
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        let at = "1970-01-01T00:00:00.000Z";
+        assert_eq!(
+            lines,
+            [
+                format!("  2  {at}  overridden by gail: Price"),
+                format!("  3  {at}  figures of run 1: dcf"),
+                format!("  4  {at}  overridden by gail: Price"),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_figures_that_a_decision_has_are_shown() {
+        let figures = json!({
+            "dcf": { "version": 2, "figures": { "rating": "hold", "target_price": 110.5 } },
+        });
+        let mut out = String::new();
+        write_figures(&mut out, &serde_json::from_value(figures).unwrap(), 1).unwrap();
+        assert_eq!(
+            out,
+            "  figures         dcf, version 2: rating hold, target_price 110.5\n                  \
+             and 1 more, for which it has no room\n"
+        );
+    }
 }

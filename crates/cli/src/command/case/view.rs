@@ -70,7 +70,7 @@ fn write_case(out: &mut String, file: &CaseFile) -> Result {
     write_conflicts(out, file)?;
     if let Some(decision) = &package.decision {
         write_decision(out, decision)?;
-        decision_versions::write(out, decision, &package.changes, &file.state)?;
+        decision_versions::write(out, decision, file)?;
     } else if file.state.waits_for_debates {
         writeln!(
             out,

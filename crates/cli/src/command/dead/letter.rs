@@ -9,8 +9,8 @@ use concord_events::topology::{Channel, ConsumerKind, StreamKind};
 use concord_runtime::Broker;
 use concord_runtime::broker::non_event::BODY_SIZE;
 use concord_runtime::delivery::ErrorChain;
-use concord_wire::{ErrorCode, Timestamp};
 use concord_wire::subject::Service;
+use concord_wire::{ErrorCode, Timestamp};
 
 use crate::shared::failure::Failure;
 use crate::shared::stream_reader::{self, Scope};
