@@ -80,10 +80,10 @@ fn in_words(change: &DecisionChange) -> String {
         .by
         .as_ref()
         .map_or(String::new(), |by| format!(" by {by}"));
-    format!(
-        "version {} ({}{by}): {}",
-        change.version,
-        change.status,
-        parts.join(", ")
-    )
+    let version = format!("version {} ({}{by})", change.version, change.status);
+    // Where only the standing of a part changed, as from provisional to confirmed, there is none to name.
+    if parts.is_empty() {
+        return version;
+    }
+    format!("{version}: {}", parts.join(", "))
 }

@@ -56,7 +56,7 @@ fn a_review_of_something_else_than_what_stands_is_refused_with_what_changed() {
     ends(&mut story, "e-2", &debate, Status::Confirmed);
     let fault = refusal(&story, &seen(pass("g-3"), gate.clone()));
     assert!(
-        fault.contains("The latest changes: version 2 (confirmed"),
+        fault.contains("The latest changes: version 2 (confirmed). Read"),
         "{fault}"
     );
     let now = digest_of_shown(story.state(), None);
