@@ -23,9 +23,9 @@ pub use storage::StorageSettings;
 /// Why there are no settings.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file, variable or flag cannot be read.
+    /// A file, variable or flag cannot be read. What is wrong stands in the sentence, and is not said again as its cause.
     #[error("the settings cannot be read: {0}")]
-    Read(#[from] config::ConfigError),
+    Read(config::ConfigError),
     /// A key that does not exist.
     #[error("there is no setting {key:?}{}", nearest.as_ref().map_or(String::new(), |n| format!("; did you mean {n:?}?")))]
     Unknown {
@@ -45,6 +45,12 @@ pub enum Error {
     /// A `--set` that is not `key=value`.
     #[error("--set {0:?} is not of the form key=value")]
     Flag(String),
+}
+
+impl From<config::ConfigError> for Error {
+    fn from(error: config::ConfigError) -> Self {
+        Self::Read(error)
+    }
 }
 
 /// Settings of a service; `S` are those of this service alone.

@@ -202,8 +202,12 @@ impl From<concord_archive::Error> for Failure {
                 false => Self::usage(message),
             },
             concord_archive::Error::Location { .. } | concord_archive::Error::Missing { .. } => {
+                let then = match message.ends_with('?') {
+                    true => " Name",
+                    false => "; name",
+                };
                 Self::usage(format!(
-                    "{message}; name the archive with --archive LOCATION, or see `concord archive verify`"
+                    "{message}{then} the archive with --archive LOCATION, or see `concord archive verify`"
                 ))
             }
         }
@@ -230,5 +234,21 @@ impl From<concord_installation::Error> for Failure {
             Error::NoNatsServer | Error::Connect { .. } => Self::unavailable(message),
             _ => Self::failed(message),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_with_a_question_is_followed_by_a_sentence() {
+        let missing = concord_archive::Error::Missing {
+            location: "/archive".to_owned(),
+            name: "index.json".to_owned(),
+        };
+        let said = Failure::from(missing).to_string();
+        let expected = "of this installation? Name the archive with --archive LOCATION";
+        assert!(said.contains(expected), "{said}");
     }
 }

@@ -48,6 +48,18 @@ fn what_is_archived_needs_a_place() {
 }
 
 #[test]
+fn what_is_wrong_with_a_file_is_said_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("concord.toml");
+    std::fs::write(&file, "[broker\n").unwrap();
+    let mut from = sources(&[], &[]);
+    from.file = Some(file);
+    let error = read::<Plain>(&from).unwrap_err();
+    let said = crate::error_chain::ErrorChain(&error).to_string();
+    assert_eq!(said.matches("TOML parse error").count(), 1, "{said}");
+}
+
+#[test]
 fn flags_go_before_the_environment_and_the_environment_before_the_file() {
     let directory = std::env::temp_dir().join(format!("concord-settings-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();

@@ -141,7 +141,7 @@ impl Authority {
             return Ok(());
         };
         Err(unauthorized(
-            format!("{who} is suspended: {why}"),
+            format!("{who} is suspended: {}.", why.trim_end_matches('.')),
             format!("Ask an operator, who lifts it with: concord person resume {who}"),
         ))
     }

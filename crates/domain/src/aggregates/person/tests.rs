@@ -184,12 +184,14 @@ fn a_verb_is_answered_to_those_with_its_role() {
     }
     let nobody = check_verb(&Authority::default(), &eva, "status").unwrap_err();
     assert_eq!(nobody.code, ErrorCode::Unauthorized);
-    let suspended = Authority {
-        suspended: Some("left the firm".into()),
-        ..authority("eva", &[Role::Operator])
-    };
-    let fault = check_verb(&suspended, &eva, "status").unwrap_err();
-    assert!(fault.message.contains("left the firm"), "{fault}");
+    for why in ["left the firm", "left the firm."] {
+        let suspended = Authority {
+            suspended: Some(why.into()),
+            ..authority("eva", &[Role::Operator])
+        };
+        let fault = check_verb(&suspended, &eva, "status").unwrap_err();
+        assert_eq!(fault.message, "eva is suspended: left the firm.");
+    }
 }
 
 /// Registering replaces roles, so whoever does what is advised would take those away that it does not name.
