@@ -52,7 +52,7 @@ async fn check_gate_is_closed(stage: &Stage) {
         .as_str()
         .unwrap_or_default();
     assert!(
-        message.contains("1 provisional decisions require review"),
+        message.contains("1 provisional decision requires review"),
         "{error}"
     );
     let server = stage.installation.server_url();

@@ -229,7 +229,7 @@ async fn on_debate_event(
         return screen.print(&debate_lines(cast, &stored.event));
     };
     let gate = format!(
-        "The gate {:?}: 1 provisional decisions require review",
+        "The gate {:?}: 1 provisional decision requires review",
         awaits.gate
     );
     screen.print(&[level(5, &gate)])?;

@@ -2,7 +2,7 @@
 
 use std::fmt::{Result as Written, Write};
 
-use concord_domain::aggregates::case::{CaseState, digest_of_shown};
+use concord_domain::aggregates::case::{CaseState, Phase, digest_of_shown};
 use concord_wire::payload::{AlertFlag, ConflictOutcome};
 use concord_wire::{CaseId, DebateId};
 use serde::Serialize;
@@ -18,6 +18,7 @@ use crate::shared::output::{
 #[derive(Debug, Serialize)]
 pub(super) struct Shown<'a> {
     case_id: &'a CaseId,
+    phase: Phase,
     /// None when no gate is ahead.
     gate: Option<&'a str>,
     /// The digest that a review that lets the case pass this gate may name.
@@ -60,17 +61,14 @@ pub(super) fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> 
             outcome,
         })
         .collect();
-    let debated = state.debated.iter().map(|conflict| &conflict.conflict_id);
-    let under_way = debated
-        .filter(|debate| !state.outcomes.contains_key(*debate))
-        .collect();
     Shown {
         case_id,
+        phase: state.phase,
         gate: state.gate(),
         digest: digest_of_shown(state, None),
         requires_review: provisional.len(),
         provisional,
-        under_way,
+        under_way: state.open_debates().collect(),
         alerts: state
             .flags
             .iter()
@@ -90,6 +88,13 @@ pub(super) fn text(shown: &Shown<'_>) -> String {
 fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
     let case = shown.case_id;
     match shown.gate {
+        _ if shown.phase == Phase::Cancelled => {
+            return writeln!(
+                out,
+                "case {} is cancelled; nothing is reviewed in it any more",
+                styled(NAMED, case)
+            );
+        }
         Some(gate) => writeln!(
             out,
             "case {} is at the gate {}",
@@ -122,35 +127,47 @@ fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
         writeln!(out, "\n{number} under way: {}", names.join(", "))?;
     }
     flags::write(out, shown.alerts.iter().copied())?;
-    let (Some(gate), by) = (shown.gate, "--by PERSON") else {
-        return Ok(());
-    };
-    let (verbs, digest) = match shown.provisional.first() {
-        Some(first) => (
+    match shown.gate {
+        Some(gate) => write_next(out, shown, gate),
+        None => Ok(()),
+    }
+}
+
+/// What to do next, which is never what would be refused.
+fn write_next(out: &mut String, shown: &Shown<'_>, gate: &str) -> Written {
+    let case = shown.case_id;
+    let (verbs, digest) = match (shown.provisional.first(), shown.under_way.first()) {
+        (Some(first), _) => (
             format!("--confirm {}", first.outcome.conflict_id),
             &first.digest,
         ),
-        None => ("--pass".to_owned(), &shown.digest),
+        (None, Some(debate)) => {
+            let wait = format!(
+                "The gate can be passed when no debate is under way; follow it with: concord debate show {debate}"
+            );
+            return writeln!(out, "\n{}", styled(FAINT, wait));
+        }
+        (None, None) if shown.phase < Phase::Decided => {
+            let wait = format!(
+                "The gate can be passed when the case is decided; follow it with: concord case watch {case}"
+            );
+            return writeln!(out, "\n{}", styled(FAINT, wait));
+        }
+        (None, None) => ("--pass".to_owned(), &shown.digest),
     };
     let line = format!(
-        "concord gate review {case} --gate {} {by} {verbs}",
+        "concord gate review {case} --gate {} --by PERSON {verbs}",
         command_word(gate)
     );
     if let (true, Some(digest)) = (shown.provisional.is_empty(), digest) {
         writeln!(out, "  digest        {digest}")?;
     }
     writeln!(out, "\n{}", styled(FAINT, format!("Go on with: {line}")))?;
-    match digest {
-        Some(digest) => writeln!(
-            out,
-            "{}",
-            styled(
-                FAINT,
-                format!("To be sure it is this that you review, add: --digest {digest}")
-            )
-        ),
-        None => Ok(()),
-    }
+    let Some(digest) = digest else {
+        return Ok(());
+    };
+    let sure = format!("To be sure it is this that you review, add: --digest {digest}");
+    writeln!(out, "{}", styled(FAINT, sure))
 }
 
 fn write_provisional(
@@ -225,6 +242,7 @@ mod tests {
         .unwrap();
         let shown = Shown {
             case_id: &case,
+            phase: Phase::Decided,
             gate: Some("valuation"),
             digest: Some("def456".into()),
             requires_review: 1,
@@ -266,6 +284,32 @@ mod tests {
             });
             let command = format!("concord gate review c-1 --gate {word} --by PERSON --pass");
             assert!(text.contains(&command), "{command} is missing:\n{text}");
+        }
+        // What would be refused is not advised.
+        for (phase, under_way, told) in [
+            (
+                Phase::Decided,
+                vec![&open],
+                "follow it with: concord debate show d-2",
+            ),
+            (
+                Phase::Collecting,
+                vec![],
+                "follow it with: concord case watch c-1",
+            ),
+            (Phase::Cancelled, vec![], "case c-1 is cancelled"),
+        ] {
+            let text = super::text(&Shown {
+                phase,
+                under_way,
+                gate: Some("valuation"),
+                provisional: vec![],
+                alerts: vec![],
+                digest: None,
+                ..shown
+            });
+            let text = anstream::adapter::strip_str(&text).to_string();
+            assert!(text.contains(told) && !text.contains("--pass"), "{text}");
         }
         let json = serde_json::to_value(&shown).unwrap();
         assert_eq!(

@@ -14,6 +14,7 @@ async fn a_provisional_decision_is_reviewed_at_its_gate() {
     logged(&stage).await;
     confirmed(&stage).await;
     cancelled(&stage).await;
+    cancelled_at_its_gate(&stage).await;
     late_is_no_fault(&stage).await;
     stage.holds().await;
 }
@@ -55,7 +56,9 @@ async fn provisional(stage: &Stage, debate: &str) {
         text.contains("1 provisional decision requires review"),
         "{text}"
     );
-    stage.refused(&review("--pass"), "require review").await;
+    stage
+        .refused(&review("--pass"), "1 provisional decision requires review")
+        .await;
     assert!(names_the_gate_ahead(stage, "c-1").await);
     stage.refused(&review("--confirm d-none"), "d-none").await;
 }
@@ -92,6 +95,22 @@ async fn passed(stage: &Stage) {
 async fn names_the_gate_ahead(stage: &Stage, case: &str) -> bool {
     let text = stage.good(&format!("case show {case}")).await;
     text.contains("gate ahead")
+}
+
+/// Nothing that would be refused is advised at the gate of a case that is cancelled.
+async fn cancelled_at_its_gate(stage: &Stage) {
+    assert!(names_the_gate_ahead(stage, "c-3").await);
+    let text = stage.good("gate show c-3").await;
+    assert!(text.contains("--pass"), "{text}");
+    stage
+        .good("case cancel c-3 --by olga --why 'the deal is off'")
+        .await;
+    assert!(!names_the_gate_ahead(stage, "c-3").await);
+    let text = stage.good("gate show c-3").await;
+    assert!(
+        text.contains("is cancelled") && !text.contains("--pass"),
+        "{text}"
+    );
 }
 
 /// Whoever writes to a case that is over was told so: sending it again helps nobody, and no service has failed.

@@ -140,10 +140,12 @@ fn unreviewed<'a>(
             .unreviewed()
             .map(|outcome| outcome.conflict_id.as_str())
             .collect();
-        let advice = if open.is_empty() {
-            "Nothing is to be reviewed at this gate; pass it.".to_owned()
-        } else {
-            format!("To be reviewed: {}.", open.join(", "))
+        let advice = match (open.as_slice(), in_the_way(state)) {
+            ([], None) => "Nothing is to be reviewed at this gate; pass it.".to_owned(),
+            ([], Some(what)) => {
+                format!("Nothing is to be reviewed at this gate yet: {what}.")
+            }
+            (open, _) => format!("To be reviewed: {}.", open.join(", ")),
         };
         Fault::invalid(
             "/payload/debate_id",
@@ -237,18 +239,31 @@ fn redebate(
     })
 }
 
+/// What has to come before anybody can let the case pass its gate, besides reviews.
+fn in_the_way(state: &CaseState) -> Option<String> {
+    if state.phase < Phase::Decided {
+        return Some("it is not decided yet".to_owned());
+    }
+    match state.open_debates().count() {
+        0 => None,
+        1 => Some("1 debate is under way".to_owned()),
+        number => Some(format!("{number} debates are under way")),
+    }
+}
+
+fn require_review(number: usize) -> String {
+    match number {
+        1 => "1 provisional decision requires review".to_owned(),
+        number => format!("{number} provisional decisions require review"),
+    }
+}
+
 fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> CaseDecision {
     let gate = &received.review.gate;
-    let ids = state.debated.iter().map(|conflict| &conflict.conflict_id);
-    let undecided = ids
-        .filter(|id| !state.outcomes.contains_key(*id) && !state.never_debated.contains(*id))
-        .count();
-    if state.phase < Phase::Decided || undecided > 0 {
+    if let Some(what) = in_the_way(state) {
         return Decision::Reject(Fault::invalid(
             "/payload/action",
-            format!(
-                "The case cannot pass the gate {gate:?}: {undecided} debates are under way or it is not decided."
-            ),
+            format!("The case cannot pass the gate {gate:?}: {what}."),
             "Wait for its decision and its debates; `concord gate show` says what is open.",
         ));
     }
@@ -260,10 +275,7 @@ fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Ca
         let names: Vec<&str> = unreviewed.iter().map(DebateId::as_str).collect();
         return Decision::Reject(Fault::invalid(
             "/payload/action",
-            format!(
-                "{} provisional decisions require review at the gate {gate:?}.",
-                unreviewed.len()
-            ),
+            format!("{} at the gate {gate:?}.", require_review(unreviewed.len())),
             format!("Confirm, override or debate again: {}.", names.join(", ")),
         ));
     }

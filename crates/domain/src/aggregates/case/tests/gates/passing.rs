@@ -83,3 +83,44 @@ fn a_policy_may_let_a_case_pass_with_what_nobody_has_reviewed_and_it_is_recorded
     };
     assert_eq!(passed.unreviewed, [debate]);
 }
+
+/// What is said to whoever sends it.
+fn refusal(story: &Story<CaseMachine>, input: &CaseInput) -> String {
+    use crate::machine::{Decision, Machine};
+    match CaseMachine::decide(story.state(), &said("m-x", 90), input) {
+        Decision::Reject(fault) => fault.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Nobody is advised to pass a gate that they would not pass.
+#[test]
+fn what_is_in_the_way_is_said_and_no_more() {
+    let (mut story, debate) = at_gate(policy());
+    let open = refusal(&story, &pass("g-1", "valuation"));
+    assert!(
+        open.contains("1 provisional decision requires review at the gate"),
+        "{open}"
+    );
+    let again = at_valuation("gail", "g-2", ReviewAction::Redebate, &debate);
+    assert_eq!(story.hears(&said("g-2", 60), &again), "gate_reviewed");
+    ends(&mut story, "e-2", &debate, Status::Redebated);
+    let open = refusal(&story, &pass("g-3", "valuation"));
+    assert!(open.contains(": 1 debate is under way."), "{open}");
+    let confirm = at_valuation("gail", "g-4", ReviewAction::Confirm, &debate);
+    let nothing = refusal(&story, &confirm);
+    assert!(
+        nothing.contains("1 debate is under way") && !nothing.contains("pass it"),
+        "{nothing}"
+    );
+    let second = story.state().debated[1].conflict_id.clone();
+    ends(&mut story, "e-3", &second, Status::Accepted);
+    let nothing = refusal(&story, &confirm);
+    assert!(nothing.contains("pass it"), "{nothing}");
+
+    let collecting = opened(&["valuation"], policy());
+    let early = refusal(&collecting, &pass("g-5", "valuation"));
+    assert!(early.contains(": it is not decided yet."), "{early}");
+    let nothing = refusal(&collecting, &confirm);
+    assert!(!nothing.contains("pass it"), "{nothing}");
+}
