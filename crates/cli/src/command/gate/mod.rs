@@ -12,6 +12,7 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 
+mod first_reviews;
 mod list;
 mod review;
 mod show;

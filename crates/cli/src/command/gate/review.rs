@@ -9,6 +9,7 @@ use concord_wire::{AgentId, CaseId, DebateId, MessageType};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::first_reviews::{self, FirstReview};
 use super::load;
 use crate::shared::args::case_id;
 use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, words};
@@ -98,7 +99,7 @@ struct SentReview<'a> {
 pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Result<u8, Failure> {
     let mut review = args.review()?;
     let broker = connection.connect().await?;
-    load(&broker, &args.case).await?;
+    let (before, _) = load(&broker, &args.case).await?;
     let message_id = fresh_id(&broker)?;
     review.signature = args
         .sign
@@ -132,8 +133,23 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Resul
     if let Some(failure) = failure {
         return Err(failure);
     }
-    output::print(&args.text(&receipt)?)?;
+    let said_before = first_reviews::all(&before);
+    let others = first_reviews::about(&said_before, review.debate_id.as_ref());
+    let others = others.filter(|one| *one.by != args.by);
+    output::print(&args.text(&receipt, &others.collect::<Vec<_>>())?)?;
     Ok(0)
+}
+
+/// The answer to a review that waits for a second one: it did not agree with those before it.
+fn recorded(others: &[&FirstReview<'_>]) -> String {
+    let mut text =
+        "the review is recorded; it counts when a second reviewer says the same\n".to_owned();
+    for other in others {
+        let by = styled(NAMED, other.by);
+        let says = first_reviews::in_words(other.review);
+        text.push_str(&format!("what {by} has said is not the same: {says}\n"));
+    }
+    text
 }
 
 /// The event of a review of one provisional decision; none where the review led to another event, or to none.
@@ -167,7 +183,8 @@ impl ReviewArgs {
         Ok(review)
     }
 
-    fn text(&self, receipt: &Receipt) -> Result<String, Failure> {
+    /// The result in words; `others` have reviewed the same before.
+    fn text(&self, receipt: &Receipt, others: &[&FirstReview<'_>]) -> Result<String, Failure> {
         if let Some(reviewed) = reviewed(receipt)? {
             let debate = styled(NAMED, &reviewed.debate_id);
             return Ok(match (reviewed.review.action, reviewed.again) {
@@ -186,9 +203,7 @@ impl ReviewArgs {
             return Ok(format!("the review is sent as {}\n", receipt.message_id));
         };
         if event.name == "review_recorded" {
-            return Ok(
-                "the review is recorded; it counts when a second reviewer says the same\n".into(),
-            );
+            return Ok(recorded(others));
         }
         let passed: GatePassed = event.read()?;
         let next = match &passed.next {

@@ -7,6 +7,7 @@ use concord_wire::payload::{AlertFlag, ConflictOutcome};
 use concord_wire::{CaseId, DebateId};
 use serde::Serialize;
 
+use super::first_reviews::{self, FirstReview};
 use super::requires_review;
 use crate::shared::debate_file::resolution_text;
 use crate::shared::flags;
@@ -26,6 +27,9 @@ pub(super) struct Shown<'a> {
     digest: Option<String>,
     requires_review: usize,
     provisional: Vec<Provisional<'a>>,
+    /// Reviews that count when a second reviewer says the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    first_reviews: Vec<FirstReview<'a>>,
     /// Debates that are under way; the gate is not passed before they have ended.
     under_way: Vec<&'a DebateId>,
     /// The changes of regime while the case was open that this gate is shown.
@@ -68,6 +72,7 @@ pub(super) fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> 
         digest: digest_of_shown(state, None),
         requires_review: provisional.len(),
         provisional,
+        first_reviews: first_reviews::all(state),
         under_way: state.open_debates().collect(),
         alerts: state
             .flags
@@ -113,10 +118,11 @@ fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
         "{}",
         styled(style, requires_review(shown.requires_review))
     )?;
-    shown
-        .provisional
-        .iter()
-        .try_for_each(|provisional| write_provisional(out, provisional))?;
+    for provisional in &shown.provisional {
+        write_provisional(out, provisional)?;
+        write_first(out, shown, Some(&provisional.outcome.conflict_id))?;
+    }
+    write_first(out, shown, None)?;
     if !shown.under_way.is_empty() {
         let names: Vec<&str> = shown
             .under_way
@@ -168,6 +174,18 @@ fn write_next(out: &mut String, shown: &Shown<'_>, gate: &str) -> Written {
     };
     let sure = format!("To be sure it is this that you review, add: --digest {digest}");
     writeln!(out, "{}", styled(FAINT, sure))
+}
+
+fn write_first(out: &mut String, shown: &Shown<'_>, debate: Option<&DebateId>) -> Written {
+    for first in first_reviews::about(&shown.first_reviews, debate) {
+        let says = first_reviews::in_words(first.review);
+        writeln!(
+            out,
+            "  {:<13} {says}; it counts when a second reviewer says the same",
+            first.by.as_str()
+        )?;
+    }
+    Ok(())
 }
 
 fn write_provisional(
@@ -251,6 +269,7 @@ mod tests {
                 digest: Some("abc123".into()),
                 outcome: &outcome,
             }],
+            first_reviews: vec![],
             under_way: vec![&open],
             alerts: vec![&flag],
         };
@@ -277,6 +296,7 @@ mod tests {
             let text = super::text(&Shown {
                 gate,
                 provisional: vec![],
+                first_reviews: vec![],
                 under_way: vec![],
                 alerts: vec![],
                 digest: None,
@@ -304,6 +324,7 @@ mod tests {
                 under_way,
                 gate: Some("valuation"),
                 provisional: vec![],
+                first_reviews: vec![],
                 alerts: vec![],
                 digest: None,
                 ..shown

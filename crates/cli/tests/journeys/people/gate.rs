@@ -192,3 +192,42 @@ async fn cancelled(stage: &Stage) {
     let unknown = "there is no case c-9";
     stage.refused("gate show c-9", unknown).await;
 }
+
+/// Where two must say the same, the second sees what the first has said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_reviewer_sees_what_the_first_has_said() {
+    let stage = Stage::start(14_400).await;
+    stage.good("person register hal --role reviewer").await;
+    let ladder = json!({ "time_scale": 14_400, "reviewers_min": 2 });
+    stage.decide_by("c-2", "release", ladder).await;
+    let made = stage
+        .with_input("challenge c-2 - --json", CHALLENGE)
+        .await
+        .json();
+    let debate = made["debate_id"].as_str().unwrap();
+    let waits = |shown: &Value| shown["requires_review"] == 1;
+    stage.until("gate show c-2", waits).await;
+    let says = async |who: &str, value: u32| {
+        let over = format!(
+            "--override {debate} --position '{value} %' --value {value} --rationale Guidance."
+        );
+        let line = format!("gate review c-2 --gate release --by {who} {over}");
+        stage.good(&line).await
+    };
+    says("gail", 28).await;
+    let text = stage.good("gate show c-2").await;
+    assert!(
+        text.contains("gail          would put 28 % [28] in its place"),
+        "{text}"
+    );
+    let other = says("hal", 31).await;
+    assert!(
+        other.contains("what gail has said is not the same: would put 28 % [28] in its place"),
+        "{other}"
+    );
+    let shown = stage.json("gate show c-2").await;
+    assert_eq!(shown["first_reviews"][1]["by"], "hal", "{shown:#}");
+    assert!(says("hal", 28).await.contains("is overridden"));
+    let shown = stage.json("gate show c-2").await;
+    assert_eq!(shown["first_reviews"], Value::Null, "{shown:#}");
+}

@@ -52,9 +52,15 @@ impl Stage {
 
     /// Opens a case of two analysts with a gate, and has it decided.
     async fn decide(&self, case: &str, gate: &str, scale: u32) {
+        let ladder = json!({ "time_scale": scale, "challenges_per_challenger": 4 });
+        self.decide_by(case, gate, ladder).await;
+    }
+
+    /// The same with these terms of its ladder.
+    async fn decide_by(&self, case: &str, gate: &str, ladder: Value) {
         let opening = json!({
             "case_id": case, "participants": ["fin", "sid"], "task": { "type": "test" }, "gates": [gate],
-            "policy": { "ladder": { "time_scale": scale, "challenges_per_challenger": 4 } },
+            "policy": { "ladder": ladder },
         });
         self.with_input("case open -", &opening.to_string())
             .await
