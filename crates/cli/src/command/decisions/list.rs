@@ -44,7 +44,9 @@ pub(super) fn code(entries: &[Entered]) -> u8 {
 
 fn text(entries: &[Entered]) -> String {
     if entries.is_empty() {
-        return "Nothing is decided yet: the decision log has no entries.\n".to_owned();
+        return "The decision log has no entries: it has one for each dispute that ends, and none for a case that is decided \
+                without one.\n"
+            .to_owned();
     }
     let mut table = Table::new([
         "ENTRY", "AT", "LEVEL", "METHOD", "BY", "DECISION", "TOPIC", "",
@@ -112,6 +114,16 @@ fn plain(resolution: &concord_wire::payload::Resolution) -> String {
 mod tests {
     use super::*;
     use crate::command::decisions::log::tests::entries;
+
+    /// A case in which nobody disagrees is decided, too.
+    #[test]
+    fn no_entry_does_not_mean_that_nothing_was_decided() {
+        let text = text(&[]);
+        assert!(
+            text.contains("no entries") && !text.contains("Nothing is decided"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn a_wrong_entry_is_marked() {
