@@ -18,7 +18,14 @@ async fn a_refused_message_is_shown_and_sent_again() {
     let session = Session::new(installation.server_url());
     let none = session.good("dead list").await;
     assert!(none.contains("There are no dead letters."), "{none}");
-    session.run("dead show 1").await.refused(1);
+    for number in [0, 1] {
+        let missing = format!("there is no dead letter {number}");
+        session
+            .refused(&format!("dead show {number}"), &missing)
+            .await;
+    }
+    let unsaid = session.run("dead retry").await.refused(2);
+    assert!(unsaid.contains("--all"), "{unsaid}");
 
     let (good, bad) = refused(&session, client).await;
     shown(&session, good, bad).await;

@@ -170,6 +170,10 @@ pub(super) async fn letter(broker: &Broker, sequence: u64) -> Result<Letter, Fai
             "there is no dead letter {sequence}; see `concord dead list --all`"
         ))
     };
+    // The broker counts from 1, and takes 0 for a request that it does not understand.
+    if sequence == 0 {
+        return Err(unknown());
+    }
     let stream = broker.stream(StreamKind::Dead).await?;
     let stored = stream
         .get_raw_message(sequence)

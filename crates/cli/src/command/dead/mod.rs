@@ -50,6 +50,7 @@ pub(crate) struct ShowArgs {
 
 /// Arguments of `concord dead retry`.
 #[derive(Debug, Args)]
+#[group(id = "letters", required = true, multiple = false, args = ["sequence", "all"])]
 #[command(after_help = "\
 Examples:
   concord dead retry 7
@@ -60,10 +61,9 @@ again to deliver it, and answers whether it could. The letter stays, marked, so 
 record of what was refused is complete; `concord dead list` leaves it out.")]
 pub(crate) struct RetryArgs {
     /// Its number in the list.
-    #[arg(required_unless_present = "all")]
     sequence: Option<u64>,
     /// Every letter that was not sent again yet.
-    #[arg(long, conflicts_with = "sequence")]
+    #[arg(long)]
     all: bool,
     #[command(flatten)]
     json: JsonArg,
