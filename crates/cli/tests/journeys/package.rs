@@ -145,6 +145,10 @@ async fn for_people(session: &Session, directory: &Path) {
         .good(&format!("case package c-2 --out {}", page.display()))
         .await;
     assert!(written.contains("is written"), "{written}");
+    let other = directory.join("c-2.pdf");
+    let line = format!("case package c-2 --out {}", other.display());
+    let refused = session.run(&line).await.refused(2);
+    assert!(refused.contains("--format") && !other.exists(), "{refused}");
     let page = std::fs::read_to_string(page).unwrap();
     let text = session.good("case package c-2").await;
     for part in [

@@ -32,7 +32,7 @@ pub(crate) struct PackageArgs {
     /// The case.
     #[arg(value_parser = case_id)]
     case: CaseId,
-    /// The format; by the ending of FILE when absent, else Markdown.
+    /// The format; by the ending of FILE when absent (json, md, html), and Markdown without one.
     #[arg(long, value_enum, conflicts_with = "json")]
     format: Option<Format>,
     /// The file to write; standard output when absent.
@@ -66,11 +66,23 @@ impl Format {
     }
 }
 
+/// The format that is asked for. A file whose ending says something else than its contents misleads whoever gets it.
+fn format(named: Option<Format>, file: Option<&Path>) -> Result<Format, Failure> {
+    let Some(file) = file.filter(|file| named.is_none() && file.extension().is_some()) else {
+        return Ok(named.unwrap_or(Format::Markdown));
+    };
+    Format::of(file).ok_or_else(|| {
+        Failure::usage(format!(
+            "{} has an ending that stands for no format of a package: name it .md, .html or .json, or say --format",
+            file.display()
+        ))
+    })
+}
+
 pub(super) async fn run(connection: &ConnectionArgs, args: &PackageArgs) -> Result<u8, Failure> {
-    let by_ending = args.out.as_deref().and_then(Format::of);
     let format = match args.json.json {
         true => Format::Json,
-        false => args.format.or(by_ending).unwrap_or(Format::Markdown),
+        false => format(args.format, args.out.as_deref())?,
     };
     let broker = connection.connect().await?;
     let package = read::package(&broker, &args.case).await?;

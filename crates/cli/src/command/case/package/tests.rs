@@ -90,3 +90,22 @@ fn the_format_follows_from_the_ending_of_the_file() {
         assert_eq!(Format::of(std::path::Path::new(file)), format, "{file}");
     }
 }
+
+#[test]
+fn an_ending_that_is_not_known_is_written_only_as_what_is_named() {
+    use std::path::Path;
+    for (named, file, expected) in [
+        (None, None, Some(Format::Markdown)),
+        (None, Some("acme"), Some(Format::Markdown)),
+        (None, Some("acme.html"), Some(Format::Html)),
+        (None, Some("acme.pdf"), None),
+        (
+            Some(Format::Markdown),
+            Some("acme.txt"),
+            Some(Format::Markdown),
+        ),
+    ] {
+        let found = super::format(named, file.map(Path::new)).ok();
+        assert_eq!(found, expected, "{named:?} {file:?}");
+    }
+}
