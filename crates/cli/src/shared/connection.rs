@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use async_nats::RequestErrorKind;
 use clap::Args;
+use concord_events::subject::matches;
 use concord_runtime::Broker;
 use concord_runtime::broker::Denials;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::settings::{self, BrokerSettings, Settings, Sources};
-use concord_wire::payload::ErrorReport;
+use concord_wire::payload::{ErrorReport, Role};
 use concord_wire::subject::{Service, Subject, SubjectSpace};
 use concord_wire::{AgentId, Token};
 use serde::de::DeserializeOwned;
@@ -19,6 +20,7 @@ use serde_json::json;
 use crate::shared::args::{ByArgs, agent_id};
 use crate::shared::failure::Failure;
 use crate::shared::output::{NAMED, styled};
+use crate::shared::speaker::Speaker;
 
 /// How long a service may take to answer a request.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -174,10 +176,17 @@ impl ConnectionArgs {
         let said = self.denials.first().await;
         match &self.caller {
             // What services are asked for, they refuse with the same exit code where the broker lets it through.
-            Some(caller) if !said.contains("\"$") => Failure::failed(format!(
-                "the broker does not let {caller} do this ({said}): {}",
-                rights_of(caller)
-            )),
+            Some(caller) if !said.contains("\"$") => {
+                let prefix = self.settings().map(|settings| settings.storage.prefix);
+                let roles = prefix.map_or_else(
+                    |_| Vec::new(),
+                    |prefix| roles_for(caller, &said, &SubjectSpace::new(&prefix)),
+                );
+                Failure::failed(format!(
+                    "the broker does not let {caller} do this ({said}): {}",
+                    rights_of(caller, &roles)
+                ))
+            }
             _ => Failure::unavailable(format!(
                 "the broker does not let these credentials do this ({said}); it takes those of an operator of the installation, as \
                  `concord credentials issue` and `concord up --secure` make them. Verbs that show cases, debates and decisions ask the \
@@ -187,12 +196,50 @@ impl ConnectionArgs {
     }
 }
 
-/// Who gives somebody rights, for advice.
-fn rights_of(caller: &AgentId) -> String {
+/// Who gives somebody rights, for advice; where it is known which roles do, they are named.
+fn rights_of(caller: &AgentId, roles: &[Role]) -> String {
+    let (first, further) = match roles {
+        [] => ("ROLE", String::new()),
+        [first, others @ ..] => {
+            let others: Vec<&str> = others.iter().map(|role| role.as_str()).collect();
+            let further = match others.as_slice() {
+                [] => String::new(),
+                others => format!("; other roles that do: {}", others.join(", ")),
+            };
+            (first.as_str(), further)
+        }
+    };
     format!(
-        "operators register people (concord person register {caller} --role ROLE) and print what their user may do (concord \
-         permissions --role ROLE {caller})"
+        "operators register people (concord person register {caller} --role {first}) and print what their user may do (concord \
+         permissions --role {first} {caller}){further}"
     )
+}
+
+/// The roles whose user the broker lets do what it has not let the caller do. An operator may do everything, and is named only where
+/// nobody else may.
+fn roles_for(caller: &AgentId, said: &str, space: &SubjectSpace) -> Vec<Role> {
+    let quoted = said
+        .split_once("Publish to \"")
+        .and_then(|(_, rest)| rest.split_once('"'));
+    let Some((subject, _)) = quoted else {
+        return Vec::new();
+    };
+    let lets = |role: &Role| {
+        let speaker = Speaker {
+            name: caller.clone(),
+            roles: vec![*role],
+        };
+        let mut subjects = speaker.publish(space).into_iter();
+        subjects.any(|filter| matches(&filter, subject))
+    };
+    let (operators, mut roles): (Vec<Role>, Vec<Role>) = Role::ALL
+        .into_iter()
+        .filter(lets)
+        .partition(|role| *role == Role::Operator);
+    if roles.is_empty() {
+        roles = operators;
+    }
+    roles
 }
 
 /// Sends a request to a verb of a service's API and reads the answer. A refusal becomes a failure of one line, with exit code 1.
@@ -260,7 +307,7 @@ fn unanswered(broker: &Broker, service: Service, error: &async_nats::RequestErro
     // A broker in between, as of another account, drops what may not be asked without a word to anybody.
     Failure::failed(format!(
         "the {service} did not answer {caller}: {error}; it does not run, or the broker does not let {caller} ask: {}",
-        rights_of(caller)
+        rights_of(caller, &[])
     ))
 }
 
@@ -338,4 +385,40 @@ pub(crate) async fn cancel<T: Serialize + std::fmt::Display>(
         |_| format!("{what} {} {text}\n", styled(NAMED, id)),
     )?;
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_role_that_would_do_is_named_where_it_is_known() {
+        let eva = AgentId::new("eva").unwrap();
+        let space = SubjectSpace::new(&Token::fixed("concord"));
+        let advice = |subject: &str| {
+            let said = format!("Permissions Violation for Publish to \"{subject}\"");
+            rights_of(&eva, &roles_for(&eva, &said, &space))
+        };
+        for (subject, expected) in [
+            (
+                "concord.v1.msg.c-1.eva.coordinator.review",
+                "concord person register eva --role reviewer)",
+            ),
+            (
+                "concord.v1.msg.c-1.eva.debate-facilitator.ruling",
+                "concord person register eva --role arbiter)",
+            ),
+            (
+                "concord.v1.api.coordinator.register_person.eva",
+                "concord person register eva --role operator)",
+            ),
+            (
+                "concord.v1.elsewhere",
+                "concord person register eva --role ROLE)",
+            ),
+        ] {
+            let advice = advice(subject);
+            assert!(advice.contains(expected), "{subject}: {advice}");
+        }
+    }
 }
