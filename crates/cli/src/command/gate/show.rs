@@ -286,52 +286,6 @@ mod tests {
         ] {
             assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
         }
-        // An earlier version opened cases with gates of any name.
-        for (gate, word) in [
-            ("v$(touch x)", "'v$(touch x)'"),
-            ("it's", "'it'\\''s'"),
-            ("v\u{1b}[2J", "$'v\\U0000001b[2J'"),
-        ] {
-            let gate = Some(gate);
-            let text = super::text(&Shown {
-                gate,
-                provisional: vec![],
-                first_reviews: vec![],
-                under_way: vec![],
-                alerts: vec![],
-                digest: None,
-                ..shown
-            });
-            let command = format!("concord gate review c-1 --gate {word} --by PERSON --pass");
-            assert!(text.contains(&command), "{command} is missing:\n{text}");
-        }
-        // What would be refused is not advised.
-        for (phase, under_way, told) in [
-            (
-                Phase::Decided,
-                vec![&open],
-                "follow it with: concord debate show d-2",
-            ),
-            (
-                Phase::Collecting,
-                vec![],
-                "follow it with: concord case watch c-1",
-            ),
-            (Phase::Cancelled, vec![], "case c-1 is cancelled"),
-        ] {
-            let text = super::text(&Shown {
-                phase,
-                under_way,
-                gate: Some("valuation"),
-                provisional: vec![],
-                first_reviews: vec![],
-                alerts: vec![],
-                digest: None,
-                ..shown
-            });
-            let text = anstream::adapter::strip_str(&text).to_string();
-            assert!(text.contains(told) && !text.contains("--pass"), "{text}");
-        }
         let json = serde_json::to_value(&shown).unwrap();
         assert_eq!(
             (
@@ -340,5 +294,53 @@ mod tests {
             ),
             (&json!(1), &json!("d-1"))
         );
+    }
+
+    /// A case at this gate of which nothing waits for a review.
+    fn nothing_waits<'a>(case_id: &'a CaseId, gate: &'a str) -> Shown<'a> {
+        Shown {
+            case_id,
+            phase: Phase::Decided,
+            gate: Some(gate),
+            digest: None,
+            requires_review: 0,
+            provisional: vec![],
+            first_reviews: vec![],
+            under_way: vec![],
+            alerts: vec![],
+        }
+    }
+
+    /// An earlier version opened cases with gates of any name.
+    #[test]
+    fn a_gate_of_any_name_is_one_word_of_the_command() {
+        let case = CaseId::new("c-1").unwrap();
+        for (gate, word) in [
+            ("v$(touch x)", "'v$(touch x)'"),
+            ("it's", "'it'\\''s'"),
+            ("v\u{1b}[2J", "$'v\\U0000001b[2J'"),
+        ] {
+            let text = text(&nothing_waits(&case, gate));
+            let command = format!("concord gate review c-1 --gate {word} --by PERSON --pass");
+            assert!(text.contains(&command), "{command} is missing:\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_would_be_refused_is_not_advised() {
+        let (case, open) = (CaseId::new("c-1").unwrap(), DebateId::new("d-2").unwrap());
+        for (phase, under_way, told) in [
+            (Phase::Decided, vec![&open], "concord debate show d-2"),
+            (Phase::Collecting, vec![], "concord case watch c-1"),
+            (Phase::Cancelled, vec![], "case c-1 is cancelled"),
+        ] {
+            let text = text(&Shown {
+                phase,
+                under_way,
+                ..nothing_waits(&case, "valuation")
+            });
+            let text = anstream::adapter::strip_str(&text).to_string();
+            assert!(text.contains(told) && !text.contains("--pass"), "{text}");
+        }
     }
 }
