@@ -182,3 +182,23 @@ pub(crate) async fn keep_head(installation: &TestInstallation, file: &Path) {
     .await;
     std::fs::write(file, head).expect("it is written");
 }
+
+/// What the timers have logged.
+pub(crate) fn logged(installation: &TestInstallation) -> String {
+    let logs = [0, 1].map(|replica| {
+        let log = installation.log(Service::EscalationTimer, replica);
+        std::fs::read_to_string(log.expect("a process of the plan")).expect("its log")
+    });
+    logs.concat()
+}
+
+/// Waits until the archive was not found, and a segment of it named, in a round that began after this: cases that were over wait in it.
+pub(crate) async fn rounds_in_vain(installation: &TestInstallation, segment: &str) {
+    let seen = logged(installation).matches(segment).count();
+    wait_for("rounds without the archive", PATIENCE, async || {
+        let log = logged(installation);
+        let go_on = log.matches(segment).count() > seen + 1;
+        go_on.then_some(()).ok_or(log)
+    })
+    .await;
+}

@@ -111,12 +111,15 @@ impl Archive {
         &self.location
     }
 
-    /// Keeps a segment, and then its manifest; done when both would survive a loss of power.
+    /// Keeps a segment, and then its manifest; done when both would survive a loss of power. The first segment makes the place; a later
+    /// one fails where the place is gone.
     pub async fn keep(&self, packed: &Packed) -> Result<(), Error> {
+        let is_first = packed.manifest.previous.is_none();
         let segment = segment_file(&packed.manifest.name);
-        self.write(&segment, &packed.segment).await?;
+        self.write(&segment, &packed.segment, is_first).await?;
         let manifest = manifest_file(&packed.manifest.name);
-        self.write(&manifest, &packed.manifest_bytes).await
+        self.write(&manifest, &packed.manifest_bytes, is_first)
+            .await
     }
 
     /// Removes a segment and its manifest which no event names; nothing where there are none.
@@ -154,8 +157,8 @@ impl Archive {
         Ok(listed.iter().filter_map(ends).collect())
     }
 
-    async fn write(&self, name: &str, bytes: &Bytes) -> Result<(), Error> {
-        let written = self.location.write(name, bytes.clone()).await;
+    async fn write(&self, name: &str, bytes: &Bytes, is_first: bool) -> Result<(), Error> {
+        let written = self.location.write(name, bytes.clone(), is_first).await;
         written.map_err(|source| self.failed(name, source))
     }
 

@@ -49,10 +49,16 @@ impl fmt::Display for Location {
 }
 
 impl Location {
-    /// Writes a file whole or not at all; done when it would survive a loss of power. The same file may be written again.
-    pub(crate) async fn write(&self, name: &str, bytes: Bytes) -> Result<(), LocationError> {
+    /// Writes a file whole or not at all; done when it would survive a loss of power. The same file may be written again. A folder
+    /// is made only for the first: one that is gone later is a volume that is not mounted.
+    pub(crate) async fn write(
+        &self,
+        name: &str,
+        bytes: Bytes,
+        is_first: bool,
+    ) -> Result<(), LocationError> {
         match self {
-            Self::Folder(path) => Ok(folder::write(&path.join(name), &bytes).await?),
+            Self::Folder(path) => Ok(folder::write(&path.join(name), &bytes, is_first).await?),
             Self::Bucket(bucket) => bucket.write(name, &bytes).await,
             Self::S3(store) => Ok(store.write(name, bytes).await?),
         }

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use concord_archive::{Archive, CaseContents, SegmentPlace, pack};
+use concord_archive::{Archive, CaseContents, Error as ArchiveError, SegmentPlace, pack};
 use concord_domain::Context;
 use concord_domain::aggregates::archive::{ArchiveInput, ArchiveMachine, ArchiveState, archive_id};
 use concord_domain::aggregates::head::{HeadMachine, head_id};
@@ -48,6 +48,10 @@ const PURGE_AFTER_MS: u64 = 10_000;
 const LOOKED_AT_MAX: usize = 20_000;
 /// How long a case that is not finished is left alone, at most, and one that is too large.
 const RETRY_MS_MAX: u64 = 3_600_000;
+
+/// What to do where what was sealed last is not in the archive.
+const NOT_THERE: &str = "Nothing is sealed and nothing is removed from the streams until storage.archive names the place where all is \
+                         that was sealed: mount the folder, or put all files of the archive there";
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -236,6 +240,8 @@ impl Archiver {
         if due.is_empty() {
             return Ok(false);
         }
+        // First, so that the cases are looked at again in the next round and not after a while.
+        self.archive_is_there(state).await?;
         // Those that turn out not to be finished wait for a later round; the others are put out below.
         let retry = now.plus_millis(self.after_ms.clamp(1_000, RETRY_MS_MAX));
         for case in &due {
@@ -278,6 +284,21 @@ impl Archiver {
         Ok(true)
     }
 
+    /// Whether the last segment is where the next one is to be written. A volume that is not mounted leaves an empty folder, or none,
+    /// and what is written there is lost to the archive when it is back.
+    async fn archive_is_there(&self, state: &ArchiveState) -> Result<(), AnyError> {
+        let Some(last) = &state.last else {
+            return Ok(());
+        };
+        let found = self.archive.manifest(last).await;
+        found.map(|_| ()).map_err(|error| match error {
+            ArchiveError::Location { .. } => error.into(),
+            ArchiveError::Missing { .. } | ArchiveError::Tampered { .. } => {
+                format!("{NOT_THERE} ({})", ErrorChain(&error)).into()
+            }
+        })
+    }
+
     /// Has a case that could not be read wait, and no other with it.
     fn put_off(&mut self, failed: Failed, now: Timestamp) {
         let case = failed.case;
@@ -296,7 +317,7 @@ impl Archiver {
         SegmentPlace {
             installation: self.runner.broker.subjects().prefix().to_owned(),
             number: state.next_number(),
-            previous: state.last.as_ref().map(|(_, digest)| digest.clone()),
+            previous: state.last.as_ref().map(|last| last.manifest.clone()),
             at: ports.now(),
             unique: ports.unique_id(),
         }

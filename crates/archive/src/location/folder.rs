@@ -8,9 +8,11 @@ use tokio::fs;
 use tokio::io::AsyncWriteExt as _;
 
 /// Writes beside the file, and puts it in its place when the disk has it.
-pub(super) async fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) async fn write(path: &Path, bytes: &[u8], is_first: bool) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).await?;
+    if is_first {
+        fs::create_dir_all(folder).await?;
+    }
     let unfinished = path.with_extension(format!("{}.part", std::process::id()));
     let mut file = fs::File::create(&unfinished).await?;
     file.write_all(bytes).await?;

@@ -38,8 +38,8 @@ pub struct WaitingSegment {
 /// The state: the end of the chain of segments, and the segments that wait to be purged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ArchiveState {
-    /// The number of the last segment, and the digest of its manifest; none before the first.
-    pub last: Option<(u64, String)>,
+    /// The last segment; none before the first.
+    pub last: Option<Arc<SegmentSealed>>,
     /// The segments that were sealed and not purged yet, by number.
     pub waiting: BTreeMap<u64, WaitingSegment>,
 }
@@ -47,7 +47,7 @@ pub struct ArchiveState {
 impl ArchiveState {
     /// The number that the next segment has.
     pub fn next_number(&self) -> u64 {
-        self.last.as_ref().map_or(1, |(number, _)| number + 1)
+        self.last.as_ref().map_or(1, |last| last.number + 1)
     }
 
     /// The cases in the segments that wait: those of some seconds, which are asked for once for many cases.
@@ -92,8 +92,8 @@ impl Machine for ArchiveMachine {
         let since = record.meta.at;
         match record.event {
             ArchiveEvent::Sealed(sealed) => {
-                state.last = Some((sealed.number, sealed.manifest.clone()));
                 let (number, sealed) = (sealed.number, Arc::new(sealed));
+                state.last = Some(Arc::clone(&sealed));
                 let waiting = WaitingSegment { since, sealed };
                 state.waiting.insert(number, waiting);
             }
@@ -121,7 +121,7 @@ fn wrong_place(state: &ArchiveState, event: &ArchiveEvent) -> Option<String> {
     if segment.number != number {
         return Some(format!("It is number {}, not {number}.", segment.number));
     }
-    if segment.previous.as_ref() != state.last.as_ref().map(|(_, digest)| digest) {
+    if segment.previous.as_ref() != state.last.as_ref().map(|last| &last.manifest) {
         return Some(format!(
             "It follows another segment than number {}.",
             number - 1
