@@ -2,6 +2,7 @@
 //! and services.
 
 mod away;
+mod damaged;
 mod killed;
 mod many;
 mod parts;

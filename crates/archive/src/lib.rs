@@ -15,7 +15,7 @@ mod segment;
 pub use location::{
     AddressError, Bucket, Location, LocationError, Refusal, S3, S3Error, S3Settings,
 };
-pub use manifest::{ArchivedCase, Manifest, Sequences};
+pub use manifest::{ArchivedCase, Manifest, Sequences, Unpacked};
 pub use message::ArchivedMessage;
 pub use segment::{CaseContents, Packed, SegmentPlace, pack};
 
@@ -141,12 +141,54 @@ impl Archive {
 
     /// The cases of a segment that an event names, each with its messages.
     pub async fn segment(&self, sealed: &SegmentSealed) -> Result<Vec<CaseContents>, Error> {
-        let manifest = self.manifest(sealed).await?;
-        let file = segment_file(&sealed.name);
-        let bytes = self.read(&file).await?;
+        let (manifest, bytes) = self.both(sealed).await?;
         manifest
             .unpack(&bytes)
-            .map_err(|difference| self.tampered(&file, difference))
+            .map_err(|difference| self.tampered(&segment_file(&sealed.name), difference))
+    }
+
+    /// One case of a segment that an event names; none where the segment has no such case. Others may be damaged.
+    pub async fn case(
+        &self,
+        sealed: &SegmentSealed,
+        case: &CaseId,
+    ) -> Result<Option<CaseContents>, Error> {
+        let (manifest, bytes) = self.both(sealed).await?;
+        let mut cases = manifest.examine(&bytes).cases.into_iter();
+        let found = cases.find_map(|(id, contents)| (id == *case).then_some(contents));
+        let found = found.transpose();
+        found.map_err(|difference| self.tampered(&segment_file(&sealed.name), difference))
+    }
+
+    /// What is in a segment that an event names, and all that differs in it; fails where no case of it can be read.
+    pub async fn examine(
+        &self,
+        sealed: &SegmentSealed,
+    ) -> Result<(Vec<CaseContents>, Vec<Error>), Error> {
+        let (manifest, bytes) = self.both(sealed).await?;
+        let unpacked = manifest.examine(&bytes);
+        let (mut whole, mut differences) = (Vec::new(), Vec::new());
+        for (_, case) in unpacked.cases {
+            match case {
+                Ok(case) => whole.push(case),
+                Err(difference) => differences.push(difference),
+            }
+        }
+        // What differs in a case differs in the file.
+        if differences.is_empty() {
+            differences.extend(unpacked.file);
+        }
+        let file = segment_file(&sealed.name);
+        let differences = differences.into_iter();
+        let differences = differences.map(|difference| self.tampered(&file, difference));
+        Ok((whole, differences.collect()))
+    }
+
+    /// The manifest that an event names, and the file of its segment.
+    async fn both(&self, sealed: &SegmentSealed) -> Result<(Manifest, Bytes), Error> {
+        let manifest = self.manifest(sealed).await?;
+        let bytes = self.read(&segment_file(&sealed.name)).await?;
+        Ok((manifest, bytes))
     }
 
     /// The names of all segments that are kept, whether or not an event names them, in order.

@@ -61,6 +61,15 @@ pub struct ArchivedCase {
     pub sequences: Vec<Sequences>,
 }
 
+/// What is found in a segment.
+#[derive(Debug)]
+pub struct Unpacked {
+    /// The cases of the manifest in their order, each with its messages, or what differs in it.
+    pub cases: Vec<(CaseId, Result<CaseContents, Difference>)>,
+    /// What differs in the file as a whole. Cases may all be what was sealed nevertheless.
+    pub file: Option<Difference>,
+}
+
 /// The sequences of a case's messages in one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sequences {
@@ -91,9 +100,16 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The cases of the segment, each with its messages. What differs from the manifest is named by its case, where the file can
-    /// be expanded at all.
+    /// The cases of the segment, each with its messages, where everything is as it was sealed.
     pub fn unpack(&self, segment: &[u8]) -> Result<Vec<CaseContents>, Difference> {
+        let unpacked = self.examine(segment);
+        let cases = unpacked.cases.into_iter().map(|(_, case)| case);
+        let cases = cases.collect::<Result<_, _>>()?;
+        unpacked.file.map_or(Ok(cases), Err)
+    }
+
+    /// Each case of the segment by itself: one is proved by its own digest, whatever has happened to the others.
+    pub fn examine(&self, segment: &[u8]) -> Unpacked {
         let found = digest(segment);
         let differs = (found != self.digest).then(|| {
             format!(
@@ -101,58 +117,65 @@ impl Manifest {
                 self.digest
             )
         });
-        let plain = match (self.expand(segment), &differs) {
-            (Ok(plain), _) => plain,
-            (Err(why), None) => return Err(Difference::of_file(why)),
-            (Err(why), Some(differs)) => {
-                return Err(Difference::of_file(format!("{differs}; {why}")));
-            }
+        let (mut plain, broken) = self.expand(segment);
+        let split = |case: &ArchivedCase| {
+            let contents = contents(case, &mut plain, broken.as_deref());
+            (case.case_id.clone(), contents)
         };
-        let cases = self.split(plain)?;
-        differs.map_or(Ok(cases), |why| Err(Difference::of_file(why)))
+        let cases = self.cases.iter().map(split).collect();
+        let longer = (!plain.is_empty()).then(|| "it has more than its manifest says".to_owned());
+        let mut file = differs.into_iter().chain(broken).chain(longer);
+        let file = file.next().map(|first| {
+            let rest = file.map(|next| format!("; {next}"));
+            Difference::of_file(first + &rest.collect::<String>())
+        });
+        Unpacked { cases, file }
     }
 
-    /// The contents of a segment, no longer than the manifest says.
-    fn expand(&self, segment: &[u8]) -> Result<Bytes, String> {
+    /// The contents of a segment, no longer than the manifest says; where they cannot be expanded to the end, up to there, and why.
+    fn expand(&self, segment: &[u8]) -> (Bytes, Option<String>) {
         let mut plain = Vec::new();
-        let decoder = StreamingDecoder::new(segment)
-            .map_err(|error| format!("it cannot be expanded: {error}"))?;
-        decoder
-            .take(self.plain_bytes.saturating_add(1))
-            .read_to_end(&mut plain)
-            .map_err(|error| format!("it cannot be expanded: {error}"))?;
-        Ok(plain.into())
-    }
-
-    fn split(&self, mut plain: Bytes) -> Result<Vec<CaseContents>, Difference> {
-        let mut cases = Vec::new();
-        for case in &self.cases {
-            let differs = |why: &str| Difference {
-                case: Some(case.case_id.clone()),
-                why: format!("the case {} {why}", case.case_id),
-            };
-            let length = usize::try_from(case.plain_bytes).unwrap_or(usize::MAX);
-            if length > plain.len() {
-                return Err(differs("is cut off"));
-            }
-            let mut block = plain.split_to(length);
-            if digest(&block) != case.digest {
-                return Err(differs("is not what the manifest says"));
-            }
-            let mut messages = Vec::new();
-            while !block.is_empty() {
-                let message = ArchivedMessage::read(&mut block);
-                messages.push(message.ok_or_else(|| differs("cannot be read"))?);
-            }
-            cases.push(CaseContents {
-                case_id: case.case_id.clone(),
-                aggregates: case.aggregates.clone(),
-                messages,
+        let expanded = StreamingDecoder::new(segment)
+            .map_err(|error| error.to_string())
+            .and_then(|decoder| {
+                decoder
+                    .take(self.plain_bytes.saturating_add(1))
+                    .read_to_end(&mut plain)
+                    .map_err(|error| error.to_string())
             });
-        }
-        match plain.is_empty() {
-            true => Ok(cases),
-            false => Err(Difference::of_file("it has more than its manifest says")),
-        }
+        let broken = expanded.err();
+        let broken = broken.map(|error| format!("it cannot be expanded: {error}"));
+        (plain.into(), broken)
     }
+}
+
+/// The contents of the case that is next, which are taken off. They are passed over where they are not what was sealed.
+fn contents(
+    case: &ArchivedCase,
+    plain: &mut Bytes,
+    broken: Option<&str>,
+) -> Result<CaseContents, Difference> {
+    let differs = |why: String| Difference {
+        case: Some(case.case_id.clone()),
+        why: format!("the case {} {why}", case.case_id),
+    };
+    let length = usize::try_from(case.plain_bytes).unwrap_or(usize::MAX);
+    let mut block = plain.split_to(length.min(plain.len()));
+    if block.len() < length {
+        let why = broken.map_or_else(String::new, |why| format!("; {why}"));
+        return Err(differs(format!("is cut off{why}")));
+    }
+    if digest(&block) != case.digest {
+        return Err(differs("is not what the manifest says".to_owned()));
+    }
+    let mut messages = Vec::new();
+    while !block.is_empty() {
+        let message = ArchivedMessage::read(&mut block);
+        messages.push(message.ok_or_else(|| differs("cannot be read".to_owned()))?);
+    }
+    Ok(CaseContents {
+        case_id: case.case_id.clone(),
+        aggregates: case.aggregates.clone(),
+        messages,
+    })
 }

@@ -111,6 +111,44 @@ fn a_segment_that_was_packed_anew_is_named_by_the_case_that_differs() {
     assert_eq!(difference.case, Some(CaseId::new("c-2").unwrap()));
 }
 
+#[test]
+fn a_damaged_case_leaves_the_others_readable_and_each_that_is_damaged_is_named() {
+    let names = ["c-1", "c-2", "c-3", "c-4", "c-5"];
+    let cases = names.map(|case| said(case, &format!("it is {case}")));
+    let packed = pack(place(1, None), &cases).unwrap();
+    let damaged = |of: &[&str]| {
+        let false_ones = names.map(|case| match of.contains(&case) {
+            true => said(case, &format!("is it {case}")),
+            false => said(case, &format!("it is {case}")),
+        });
+        pack(place(1, None), &false_ones).unwrap().segment
+    };
+    for of in [&["c-1"][..], &["c-3"], &["c-1", "c-4"], &names] {
+        let found = packed.manifest.examine(&damaged(of));
+        assert!(found.file.is_some());
+        for ((id, found), case) in found.cases.iter().zip(&cases) {
+            assert_eq!(*id, case.case_id);
+            match found {
+                Ok(found) => assert!(found == case && !of.contains(&id.as_str()), "{id}"),
+                Err(error) => {
+                    assert!(of.contains(&id.as_str()), "{error}");
+                    assert_eq!(error.case.as_ref(), Some(id));
+                }
+            }
+        }
+    }
+    // What a cut leaves whole is whole, and what it takes is named.
+    let cut = &packed.segment[..packed.segment.len() / 2];
+    let found = packed.manifest.examine(cut);
+    assert_eq!(found.cases.len(), names.len());
+    let (_, last) = found.cases.last().unwrap();
+    assert!(
+        last.as_ref()
+            .is_err_and(|why| why.to_string().contains("c-5"))
+    );
+    assert!(packed.manifest.unpack(cut).is_err());
+}
+
 #[tokio::test]
 async fn a_folder_keeps_segments_and_says_which_file_is_missing_or_changed() {
     let folder = tempfile::tempdir().unwrap();

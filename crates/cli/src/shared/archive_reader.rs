@@ -152,7 +152,7 @@ async fn events<E: AggregateEvent>(
     };
     let case = &sealed.case_id;
     let archive = broker.archive.as_ref().ok_or_else(|| elsewhere(case))?;
-    let contents = Archived::contents(archive, segment, case).await?;
+    let contents = archive.case(segment, case).await?;
     for message in contents.into_iter().flat_map(|case| case.messages) {
         let subject = broker.subjects().parse(&message.subject);
         let Ok(SystemSubject::Event {

@@ -192,7 +192,10 @@ impl From<concord_archive::Error> for Failure {
     fn from(error: concord_archive::Error) -> Self {
         let message = ErrorChain(&error).to_string();
         match error {
-            concord_archive::Error::Tampered { .. } => Self::failed(message),
+            concord_archive::Error::Tampered { .. } => Self::failed(format!(
+                "{message}; put the file back as it was from a copy of the archive; `concord archive verify` names every case that is \
+                 damaged, the others can be read one by one"
+            )),
             // These say themselves what is to be done.
             concord_archive::Error::Location {
                 source: LocationError::S3(error),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use async_nats::HeaderMap;
-use concord_archive::{Archive, ArchivedMessage, CaseContents};
+use concord_archive::{Archive, ArchivedMessage};
 use concord_domain::aggregates::archive::archive_id;
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, ArchiveEvent, SealedCase, SegmentSealed};
@@ -79,16 +79,6 @@ impl Archived {
         })
     }
 
-    /// The contents of a case in a segment that has it.
-    pub async fn contents(
-        archive: &Archive,
-        segment: &SegmentSealed,
-        case: &CaseId,
-    ) -> Result<Option<CaseContents>, concord_archive::Error> {
-        let cases = archive.segment(segment).await?;
-        Ok(cases.into_iter().find(|one| one.case_id == *case))
-    }
-
     /// The archived messages of a stream, in order: all, or those of the segments that have what is asked for.
     pub fn messages(
         &self,
@@ -96,14 +86,14 @@ impl Archived {
         stream: StreamKind,
         part: &ArchivedPart,
     ) -> ArchivedMessages {
-        let of_part = |segment: &&SegmentSealed| match part {
-            ArchivedPart::All => true,
-            ArchivedPart::Aggregate(kind, id) => self
-                .aggregate(*kind, id)
-                .is_some_and(|(found, _)| found.number == segment.number),
-            ArchivedPart::Case(case) => self
-                .case(case)
-                .is_some_and(|(found, _)| found.number == segment.number),
+        let found = match part {
+            ArchivedPart::All => None,
+            ArchivedPart::Aggregate(kind, id) => self.aggregate(*kind, id),
+            ArchivedPart::Case(case) => self.case(case),
+        };
+        let of_part = |segment: &&SegmentSealed| {
+            *part == ArchivedPart::All
+                || found.is_some_and(|(found, _)| found.number == segment.number)
         };
         let first_in = |segment: &SegmentSealed| {
             let mut streams = segment.streams.iter();
@@ -116,6 +106,7 @@ impl Archived {
         ArchivedMessages {
             archive: archive.clone(),
             stream,
+            only: found.map(|(_, sealed)| sealed.case_id.clone()),
             unread: unread.into(),
             read: BTreeMap::new(),
         }
@@ -138,6 +129,8 @@ pub enum ArchivedPart {
 pub struct ArchivedMessages {
     archive: Archive,
     stream: StreamKind,
+    /// The one case that is read, where not all are: it can be read although another of its segment is damaged.
+    only: Option<CaseId>,
     unread: VecDeque<(u64, SegmentSealed)>,
     read: BTreeMap<u64, ArchivedMessage>,
 }
@@ -153,7 +146,10 @@ impl ArchivedMessages {
             && self.read.keys().next().is_none_or(|next| first <= next)
             && let Some((_, segment)) = self.unread.pop_front()
         {
-            let cases = self.archive.segment(&segment).await?;
+            let cases = match &self.only {
+                Some(case) => Vec::from_iter(self.archive.case(&segment, case).await?),
+                None => self.archive.segment(&segment).await?,
+            };
             let messages = cases.into_iter().flat_map(|case| case.messages);
             let of_stream = messages.filter(|message| message.stream == self.stream);
             // A case that was archived twice stands in both segments, and says the same in both.

@@ -54,7 +54,7 @@ pub(super) async fn run(
             "case {case} is not archived; `concord archive list` shows those that are"
         )));
     };
-    let contents = Archived::contents(super::archive(broker)?, segment, case).await?;
+    let contents = super::archive(broker)?.case(segment, case).await?;
     let contents = contents.ok_or_else(|| {
         Failure::failed(format!(
             "segment {} has no case {case}; see `concord archive verify`",

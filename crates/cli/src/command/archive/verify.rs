@@ -20,7 +20,8 @@ use crate::shared::stream_reader::progress;
 #[command(after_help = "\
 Example: concord archive verify --archive /var/lib/concord/archive
 
-It reads every segment that an event names, and digests file and cases again. The events are proved by heads: `concord check
+It reads every segment that an event names, and digests file and cases again, each by itself: it names every case that
+is damaged, and the others can be read. The events are proved by heads: `concord check
 --against` compares them, and what is archived, with a head that was kept elsewhere. The exit code is 1 when something is
 missing or not what was sealed.")]
 pub(crate) struct VerifyArgs {
@@ -33,7 +34,10 @@ pub(crate) struct VerifyArgs {
 struct Verified {
     holds: bool,
     segments: u64,
+    /// Those that are what was sealed.
     cases: u64,
+    /// Those that were sealed.
+    cases_sealed: u64,
     messages: u64,
     faults: Vec<SegmentFault>,
     /// Files that no event names: what was written when another replica was faster, or before a crash. They count for nothing.
@@ -59,10 +63,12 @@ pub(super) async fn run(
     let segments = archived.segments();
     let named: BTreeSet<&str> = segments.iter().map(|one| one.name.as_str()).collect();
     let kept = archive.names().await?.into_iter();
+    let sealed = segments.iter().map(|segment| segment.cases.len() as u64);
     let mut found = Verified {
         holds: true,
         segments: segments.len() as u64,
         cases: 0,
+        cases_sealed: sealed.sum(),
         messages: 0,
         faults: Vec::new(),
         unsealed: kept.filter(|name| !named.contains(name.as_str())).collect(),
@@ -78,13 +84,23 @@ pub(super) async fn run(
             found.faults.push(fault(segment, None, what));
         }
         previous = Some(&segment.manifest);
-        match archive.segment(segment).await {
-            Ok(cases) => {
-                found.cases += cases.len() as u64;
-                let messages = cases.iter().map(|case| case.messages.len() as u64);
-                found.messages += messages.sum::<u64>();
-            }
-            Err(error) => {
+        examine(archive, segment, &mut found).await;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    found.holds = found.faults.is_empty();
+    args.json.print(&found, text)?;
+    Ok(if found.holds { 0 } else { FOUND })
+}
+
+/// Reads a segment, and adds what is found.
+async fn examine(archive: &Archive, segment: &SegmentSealed, found: &mut Verified) {
+    match archive.examine(segment).await {
+        Ok((cases, differences)) => {
+            found.cases += cases.len() as u64;
+            let messages = cases.iter().map(|case| case.messages.len() as u64);
+            found.messages += messages.sum::<u64>();
+            for error in differences {
                 let what = ErrorChain(&error).to_string();
                 let case = match error {
                     concord_archive::Error::Tampered { case, .. } => case,
@@ -93,12 +109,17 @@ pub(super) async fn run(
                 found.faults.push(fault(segment, case, what));
             }
         }
-        bar.inc(1);
+        Err(error) => {
+            let cases = segment.cases.iter().map(|case| case.case_id.as_str());
+            let cases: Vec<&str> = cases.collect();
+            let what = format!(
+                "{}; no case of it can be read: {}",
+                ErrorChain(&error),
+                cases.join(", ")
+            );
+            found.faults.push(fault(segment, None, what));
+        }
     }
-    bar.finish_and_clear();
-    found.holds = found.faults.is_empty();
-    args.json.print(&found, text)?;
-    Ok(if found.holds { 0 } else { FOUND })
 }
 
 fn fault(segment: &SegmentSealed, case_id: Option<CaseId>, what: String) -> SegmentFault {
@@ -111,10 +132,14 @@ fn fault(segment: &SegmentSealed, case_id: Option<CaseId>, what: String) -> Segm
 }
 
 fn text(found: &Verified) -> String {
+    let cases = count(found.cases_sealed, "case");
+    let cases = match found.cases == found.cases_sealed {
+        true => cases,
+        false => format!("{cases}, of which {} can be read,", found.cases),
+    };
     let mut text = format!(
-        "{} with {} and {} read\n",
+        "{} with {cases} and {} read\n",
         count(found.segments, "segment"),
-        count(found.cases, "case"),
         count(found.messages, "message")
     );
     for fault in &found.faults {

@@ -86,7 +86,7 @@ impl ArchivedCases {
         if let Some(messages) = self.known().read.get(&key) {
             return Ok(Some(Arc::clone(messages)));
         }
-        let contents = Archived::contents(archive, segment, &sealed.case_id).await;
+        let contents = archive.case(segment, &sealed.case_id).await;
         let contents = contents.map_err(|error| Operation::ReadArchived.failed(error))?;
         let messages: Messages = Arc::new(contents.map(|case| case.messages).unwrap_or_default());
         self.known().read.put(key, Arc::clone(&messages));
