@@ -11,6 +11,7 @@ mod s3;
 mod s3_server;
 mod stage;
 mod streams;
+mod told;
 mod views;
 
 use std::time::Duration;

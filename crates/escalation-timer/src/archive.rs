@@ -30,6 +30,7 @@ use concord_runtime::broker::log_reader;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::ports::Clock;
 use concord_runtime::service::ServiceRunner;
+use concord_runtime::service::api::ARCHIVE;
 use concord_runtime::{Aggregates, NatsPorts, Outcome, Ports};
 use concord_wire::{CaseId, MessageId, Timestamp};
 use prometheus_client::metrics::counter::Counter;
@@ -120,6 +121,7 @@ impl Archiver {
             }
             // Two who archive at the same time write the same segment; the lock decides, and one has worked in vain.
             if !self.runner.replicas.has_duty(DUTY) {
+                self.runner.note(ARCHIVE, None);
                 continue;
             }
             tokio::select! {
@@ -128,13 +130,20 @@ impl Archiver {
             }
             // A round that is broken off is one that a crash ends.
             tokio::select! {
-                done = self.round() => if let Err(error) = done {
-                    let error = ErrorChain(&*error);
-                    tracing::warn!(%error, "Archiving failed; the next round follows.");
-                },
+                done = self.round() => self.note(done),
                 () = stop.cancelled() => return,
             }
         }
+    }
+
+    /// Logs why a round failed, and says it to whoever asks how this process is, until a round succeeds.
+    fn note(&self, done: Result<(), AnyError>) {
+        let failure = done.err().map(|error| {
+            let error = ErrorChain(&*error);
+            tracing::warn!(%error, "Archiving failed; the next round follows.");
+            error.to_string()
+        });
+        self.runner.note(ARCHIVE, failure);
     }
 
     async fn round(&mut self) -> Result<(), AnyError> {
@@ -270,7 +279,11 @@ impl Archiver {
             return Ok(true);
         }
         let packed = pack(self.place(state), &cases)?;
-        self.archive.keep(&packed).await?;
+        if let Err(error) = self.archive.keep(&packed).await {
+            let cases = cases.into_iter();
+            self.candidates.extend(cases.map(|one| (one.case_id, now)));
+            return Err(error.into());
+        }
         let sealed = packed.sealed();
         let cause = format!("sealed/{}", sealed.name);
         if self.step(&cause, &ArchiveInput::Seal(sealed)).await? {

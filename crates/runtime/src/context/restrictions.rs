@@ -26,6 +26,11 @@ impl Restrictions {
         self.all().contains_key(subject)
     }
 
+    /// What is restricted of `subject`, as people read it; none where nothing is.
+    pub(crate) fn of(&self, subject: &str) -> Option<String> {
+        self.all().get(subject).cloned()
+    }
+
     /// All restrictions, as people read them.
     pub(crate) fn texts(&self) -> Vec<String> {
         self.all().values().cloned().collect()

@@ -25,6 +25,8 @@ use crate::service::ServiceRunner;
 use crate::service::people::People;
 use crate::service::{reading, redo};
 
+/// What a process notes why it cannot archive under.
+pub const ARCHIVE: &str = "archive";
 /// The verb by which a service says how it is.
 const STATUS: &str = "status";
 /// The replicas of a service are one queue group, which has the name that micro services give theirs.
@@ -80,14 +82,17 @@ pub(crate) async fn register(
         ("http".to_owned(), http.unwrap_or("").to_owned()),
         ("host".to_owned(), host()),
     ]);
+    let noted = runner.clone();
     let service = runner
         .broker
         .client
         .service_builder()
         .description(format!("Concord's {}", runner.service))
         .metadata(metadata)
-        // By which `concord doctor` sees that the clock of a process is wrong.
-        .stats_handler(|_, _| json!({ "clock": clock::now() }))
+        // By which `concord doctor` sees that the clock of a process is wrong, and why one cannot archive: each replica says it of itself.
+        .stats_handler(
+            move |_, _| json!({ "clock": clock::now(), "archive": noted.noted(ARCHIVE) }),
+        )
         .start(
             format!("concord-{}", runner.service),
             env!("CARGO_PKG_VERSION"),

@@ -262,6 +262,11 @@ impl ServiceRunner {
     pub fn note(&self, about: &str, restriction: Option<String>) {
         self.restrictions.set(about, restriction);
     }
+
+    /// What was noted about this; none where nothing is.
+    pub(crate) fn noted(&self, about: &str) -> Option<String> {
+        self.restrictions.of(about)
+    }
 }
 
 /// Whoever runs a service has all that its handlers have.

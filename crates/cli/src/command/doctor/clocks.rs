@@ -1,4 +1,4 @@
-//! The clocks of the services' processes, compared with the broker's.
+//! What each process of the services says of itself: its clock, which is compared with the broker's, and why it cannot archive.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,7 +14,8 @@ use tokio::time::timeout;
 use super::{Check, broker};
 
 const AREA: &str = "Clocks";
-/// The time that the processes have to say what their clock is.
+const ARCHIVE: &str = "Archive";
+/// The time that the processes have to answer.
 const PATIENCE: Duration = Duration::from_millis(800);
 /// A clock that is so many milliseconds wrong is a fault. It moves deadlines by as much, and does nothing else.
 const SKEW_MAX: u64 = 5_000;
@@ -29,13 +30,19 @@ struct Stats {
 
 #[derive(Deserialize)]
 struct Endpoint {
-    data: Option<Clock>,
+    data: Option<Said>,
 }
 
 #[derive(Deserialize)]
-struct Clock {
+struct Said {
     clock: Timestamp,
+    /// Why the process cannot archive; none where it can, and where it need not.
+    #[serde(default)]
+    archive: Option<String>,
 }
+
+/// How far a process is from this machine's clock, and why it cannot archive.
+type Found = (Skew, Option<String>);
 
 /// By how many milliseconds a clock is ahead of this machine's, and the error of that.
 type Skew = (i64, u64);
@@ -46,12 +53,14 @@ pub(super) async fn look(broker: &Broker, processes: &[Instance]) -> Vec<Check> 
     let Ok((of_broker, within)) = broker::skew(broker).await else {
         return Vec::new();
     };
-    let clocks = clocks(broker, processes.len()).await.unwrap_or_default();
-    let (mut agree, mut worst, mut checks) = (0, 0, Vec::new());
+    let said = said(broker, processes.len()).await.unwrap_or_default();
+    let (mut agree, mut worst) = (0, 0);
+    let (mut checks, mut archiving) = (Vec::new(), Vec::new());
     for process in processes {
-        let Some((skew, error)) = clocks.get(&process.id) else {
+        let Some(((skew, error), archive)) = said.get(&process.id) else {
             continue;
         };
+        archiving.extend(archive.iter().map(|why| no_archive(process, why)));
         let (skew, error) = (skew - of_broker, error + within);
         if skew.unsigned_abs().saturating_sub(error) <= SKEW_MAX {
             (agree, worst) = (agree + 1, worst.max(skew.unsigned_abs()));
@@ -65,7 +74,18 @@ pub(super) async fn look(broker: &Broker, processes: &[Instance]) -> Vec<Check> 
         );
         checks.insert(0, Check::good(AREA, found));
     }
+    checks.extend(archiving);
     checks
+}
+
+fn no_archive(process: &Instance, why: &str) -> Check {
+    let found = format!(
+        "{} ({}) does not archive: {why}",
+        process.name,
+        process.process()
+    );
+    let advice = "see docs/archive.md#when-something-goes-wrong; cases stay in the streams meanwhile, and nothing is lost";
+    Check::fault(ARCHIVE, found, advice)
 }
 
 fn wrong(process: &Instance, skew: i64) -> Check {
@@ -81,10 +101,10 @@ fn wrong(process: &Instance, skew: i64) -> Check {
 }
 
 /// What the processes answer, by their ids, until so many have or time is over.
-async fn clocks(
+async fn said(
     broker: &Broker,
     processes: usize,
-) -> Result<BTreeMap<String, Skew>, async_nats::Error> {
+) -> Result<BTreeMap<String, Found>, async_nats::Error> {
     let client = &broker.client;
     let inbox = client.new_inbox();
     let mut answers = client.subscribe(inbox.clone()).await?;
@@ -103,10 +123,11 @@ async fn clocks(
                 continue;
             };
             let said = stats.endpoints.into_iter().find_map(|one| one.data);
-            if let Some(Clock { clock }) = said {
+            if let Some(Said { clock, archive }) = said {
                 // It was said, at a guess, in the middle.
                 let skew = clock.unix_millis() - before.unix_millis() - half;
-                found.insert(stats.id, (skew, half.unsigned_abs() + 1));
+                let skew = (skew, half.unsigned_abs() + 1);
+                found.insert(stats.id, (skew, archive));
             }
         }
     };
