@@ -3,8 +3,7 @@
 use concord_events::{CaseEvent, Heard};
 use concord_wire::id::GateName;
 use concord_wire::payload::{
-    Challenge, ConflictOutcome, ConflictType, DebatePriority, Level, Provisional, ReviewAction,
-    Role, Status,
+    ConflictOutcome, ConflictType, DebatePriority, Level, Provisional, ReviewAction, Role, Status,
 };
 use concord_wire::policy::{Decide, Policy};
 use concord_wire::{DebateId, Timestamp};
@@ -48,31 +47,15 @@ fn heard(from: &str, id: &str) -> Heard {
 }
 
 pub(super) fn challenges(from: &str, id: &str, challenged: &str) -> CaseInput {
-    let challenge = Challenge {
-        challenge_id: None,
-        challenger: agent(from),
-        challenged: agent(challenged),
-        disputed_finding: "Management effectiveness".into(),
-        challenge_basis: "ROI declining despite claims".into(),
-        required_evidence: vec!["Historical ROI data".into()],
-        escalation_timer: Some(3_600),
-        priority: DebatePriority::CriticalPath,
-        provisional_resolution: None,
-        finding_id: None,
-        metric: Some("risk_score".into()),
-        domain: None,
-        challenged_value: None,
-        position: None,
-        value: Some(json!(70)),
-        evidence: vec!["10-K page 45".into()],
-        dependants: vec!["dcf".into()],
-        historical_context: None,
-        added_context: None,
-    };
+    let challenge = json!({
+        "challenger": from, "challenged": challenged, "disputed_finding": "Management effectiveness",
+        "challenge_basis": "ROI declining despite claims", "required_evidence": ["Historical ROI data"], "escalation_timer": 3_600,
+        "priority": DebatePriority::CriticalPath, "metric": "risk_score", "value": 70, "evidence": ["10-K page 45"], "dependants": ["dcf"],
+    });
     CaseInput::Challenge(Box::new(ReceivedChallenge {
         heard: heard(from, id),
         confidence: 0.7,
-        challenge,
+        challenge: serde_json::from_value(challenge).unwrap(),
         sender: authority(from, &[Role::Opener]),
     }))
 }
