@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::Client;
-use concord_testkit::{Message, TestInstallation, event_data, message_bodies, settled};
+use concord_testkit::{Message, TestInstallation, event_data, message_bodies, settled, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 use tokio::time::interval;
@@ -141,8 +141,13 @@ async fn a_coordinator_that_was_frozen_takes_nobody_for_gone_who_was_there() {
         wait_for_status(&installation, &zoe, Some("unavailable")).await;
     })
     .await;
-    let told = message_bodies(client, "concord.v1.msg._.coordinator._all.status");
-    let told = told.await.unwrap();
+    // The register knows it before everybody is told.
+    let told = wait_for("somebody to be told", PATIENCE, async || {
+        let told = message_bodies(client, "concord.v1.msg._.coordinator._all.status").await?;
+        let is_told = !told.is_empty();
+        is_told.then_some(told).ok_or_else(|| "nobody".to_owned())
+    })
+    .await;
     let gone: Vec<&Value> = told.iter().map(|one| &one["payload"]["agent_id"]).collect();
     assert_eq!(gone, [&json!(zoe)], "{told:#?}");
 }
