@@ -1,5 +1,6 @@
 //! Provisional decisions, and the gates at which they are reviewed.
 
+use concord_testkit::message_bodies;
 use serde_json::{Value, json};
 
 use super::{CHALLENGE, Stage};
@@ -72,7 +73,21 @@ async fn overridden(stage: &Stage, debate: &str) {
     stage.until("gate show c-1", taken_up).await;
     let shown = stage.json(&format!("debate show {again}")).await;
     assert_eq!(shown["terms"]["refers_to"], debate);
-    let guidance = format!("--override {again} --position '28 %' --value 28 --rationale Guidance.");
+    // Whoever is challenged again hears what they did not know before.
+    let presented = "concord.v1.msg.c-1.debate-facilitator.fin.challenge";
+    let presented = message_bodies(stage.installation.client(), presented).await;
+    let presented = presented.unwrap();
+    let added: Vec<&Value> = presented
+        .iter()
+        .map(|one| &one["payload"]["added_context"])
+        .collect();
+    assert_eq!(added, [&Value::Null, &json!("The filing is out.")]);
+    let in_its_place = |value: &str| {
+        format!("--override {again} --position '28 %' --value {value} --rationale Guidance.")
+    };
+    let unlike = review(&in_its_place("'{ \"x\": 1 }'"));
+    stage.refused(&unlike, "cannot be compared").await;
+    let guidance = in_its_place("28");
     let text = stage.good(&review(&guidance)).await;
     assert!(text.contains("is overridden"), "{text}");
 }
