@@ -80,6 +80,15 @@ fn reviews(
     }))
 }
 
+/// What is said to whoever sends it.
+fn refusal(story: &Story<CaseMachine>, input: &CaseInput) -> String {
+    use crate::machine::{Decision, Machine};
+    match CaseMachine::decide(story.state(), &said("m-x", 90), input) {
+        Decision::Reject(fault) => fault.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
 fn ended(story: &Story<CaseMachine>, debate: &DebateId, status: Status) -> ConflictOutcome {
     let conflict = story
         .state()

@@ -84,15 +84,6 @@ fn a_policy_may_let_a_case_pass_with_what_nobody_has_reviewed_and_it_is_recorded
     assert_eq!(passed.unreviewed, [debate]);
 }
 
-/// What is said to whoever sends it.
-fn refusal(story: &Story<CaseMachine>, input: &CaseInput) -> String {
-    use crate::machine::{Decision, Machine};
-    match CaseMachine::decide(story.state(), &said("m-x", 90), input) {
-        Decision::Reject(fault) => fault.to_string(),
-        other => panic!("{other:?}"),
-    }
-}
-
 /// Nobody is advised to pass a gate that they would not pass.
 #[test]
 fn what_is_in_the_way_is_said_and_no_more() {

@@ -5,7 +5,6 @@ use concord_wire::payload::Signature;
 use super::*;
 use crate::aggregates::case::digest_of_shown;
 use crate::fixtures::person;
-use crate::machine::{Decision, Machine};
 
 /// A review with this digest.
 fn seen(input: CaseInput, digest: Option<String>) -> CaseInput {
@@ -25,14 +24,6 @@ fn pass(id: &str) -> CaseInput {
 fn confirm(id: &str, debate: &DebateId) -> CaseInput {
     let action = ReviewAction::Confirm;
     reviews("gail", id, "valuation", action, Some(debate))
-}
-
-/// What is said to whoever sends it.
-fn refusal(story: &Story<CaseMachine>, input: &CaseInput) -> String {
-    match CaseMachine::decide(story.state(), &said("m-x", 90), input) {
-        Decision::Reject(fault) => fault.to_string(),
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
