@@ -211,7 +211,7 @@ fn rights_of(caller: &AgentId, roles: &[Role]) -> String {
     };
     format!(
         "operators register people (concord person register {caller} --role {first}) and print what their user may do (concord \
-         permissions --role {first} {caller}){further}"
+         permissions --role {first} {caller}){further}; registering replaces the roles that they have"
     )
 }
 

@@ -9,8 +9,8 @@ use crate::shared::failure::{FOUND, Failure};
 use crate::shared::output::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, styled};
 
 mod broker;
-mod clocks;
 mod payloads;
+mod processes;
 mod services;
 mod storage;
 mod streams;

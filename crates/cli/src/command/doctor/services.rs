@@ -8,7 +8,7 @@ use concord_runtime::Broker;
 use concord_wire::subject::Service;
 use serde::Deserialize;
 
-use super::{Check, clocks};
+use super::{Check, processes};
 use crate::command::deadlines;
 use crate::shared::connection::ask;
 use crate::shared::output::{count, span};
@@ -47,7 +47,7 @@ pub(super) async fn look(broker: &Broker) -> Vec<Check> {
             .collect();
         checks.push(one(broker, service, &of_service).await);
     }
-    checks.extend(clocks::look(broker, &found).await);
+    checks.extend(processes::look(broker, &found).await);
     let versions: BTreeSet<&str> = found
         .iter()
         .map(|instance| instance.version.as_str())
