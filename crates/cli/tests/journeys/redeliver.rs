@@ -2,7 +2,7 @@
 
 use async_nats::Client;
 use async_nats::jetstream::{self, consumer::PullConsumer};
-use concord_testkit::{COMMAND_MAX, Message, TestInstallation, settled};
+use concord_testkit::{COMMAND_MAX, Message, TestInstallation, settled, wait_for};
 use concord_wire::subject::Service;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
@@ -24,11 +24,20 @@ async fn pass_over(client: &Client, last: u64) {
 async fn lost_finding(installation: &TestInstallation) {
     let client = installation.client();
     installation.kill(Service::Coordinator, 0).expect("it runs");
+    let jetstream = jetstream::new(client.clone());
+    let mut stream = jetstream.get_stream("CONCORD_MESSAGES").await.unwrap();
+    // What it asked for before it was killed is answered until the broker knows that its connection is gone.
+    wait_for("nobody who reads the inbox", COMMAND_MAX, async || {
+        let consumer: PullConsumer = stream.get_consumer(INBOX).await.unwrap();
+        match consumer.cached_info().num_waiting {
+            0 => Ok(()),
+            waiting => Err(format!("{waiting} requests for messages")),
+        }
+    })
+    .await;
     let finding = Message::finding("c-1", "ann", json!({ "summary": "Read." }), 0.8);
     finding.publish(client).await;
     client.flush().await.unwrap();
-    let jetstream = jetstream::new(client.clone());
-    let mut stream = jetstream.get_stream("CONCORD_MESSAGES").await.unwrap();
     let last = stream.info().await.unwrap().state.last_sequence;
     let consumer: PullConsumer = stream.get_consumer(INBOX).await.unwrap();
     assert!(consumer.cached_info().delivered.stream_sequence < last);
