@@ -943,6 +943,7 @@ class AnalysisImpact(TypedDict):
     requires_rerun: bool
     rerun_minutes: int
     type: str
+    unknown: NotRequired[list[str]]
 
 
 class ImpactReport(TypedDict):

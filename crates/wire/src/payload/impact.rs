@@ -58,8 +58,8 @@ pub struct AnalysisImpact {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The figure that changes most, in its thresholds; `confidence` where that is how sure the analysis is. Absent for an analysis
-    /// without figures.
+    /// The figure that is known to change most, in its thresholds; `confidence` where that is how sure the analysis is. Where no
+    /// change is known one that is unknown. Absent for an analysis without figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
     /// Its value as published.
@@ -80,7 +80,10 @@ pub struct AnalysisImpact {
     /// Why there is no estimate, where an agent is to give it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How sure the estimate is, 0 to 1.
+    /// Other figures of which nobody knows how they change, four at most; the analysis must be done again because of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
+    /// How sure the estimate is, 0 to 1; 0 where there is none.
     pub confidence: f64,
     /// How sure the analysis itself still is, where what it uses has become less certain.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -94,17 +94,12 @@ fn text(shown: &Shown) -> String {
             Cell::text(figure(one.old_value.as_ref())),
             Cell::text(figure(one.estimated_new_value.as_ref())),
             Cell::text(change(one)),
-            Cell::text(format!("{:.2}", one.confidence)),
+            Cell::text(sure(one)),
             Cell::text(again(one)),
         ]);
     }
     lines.push_str(&table.to_string());
-    for one in &report.impacts {
-        if let Some(why) = &one.reason {
-            let (id, why) = (&one.analysis_id, one_line(why, REASON));
-            lines.push_str(&format!("{id}: no estimate, {why}\n"));
-        }
-    }
+    lines.extend(report.impacts.iter().filter_map(without_estimate));
     if report.impacts_omitted > 0 {
         lines.push_str(&format!("and {} more\n", report.impacts_omitted));
     }
@@ -138,6 +133,30 @@ fn change(one: &AnalysisImpact) -> String {
     delta.unwrap_or_else(|| "unknown".to_owned())
 }
 
+/// How sure the estimate is, where there is one. An older report has 1 where there is none.
+fn sure(one: &AnalysisImpact) -> String {
+    match &one.estimated_new_value {
+        Some(_) => format!("{:.2}", one.confidence),
+        None => "-".to_owned(),
+    }
+}
+
+/// The figures of which there is no estimate beside the one that is shown, and why there is none.
+fn without_estimate(one: &AnalysisImpact) -> Option<String> {
+    let of = match one.unknown.as_slice() {
+        [] => None,
+        some => Some(format!(" of {}", one_line(&some.join(", "), REASON))),
+    };
+    let why = one.reason.as_ref();
+    let why = why.map(|why| format!(", {}", one_line(why, REASON)));
+    let line = [&of, &why]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect::<String>();
+    (!line.is_empty()).then(|| format!("{}: no estimate{line}\n", one.analysis_id))
+}
+
 fn again(one: &AnalysisImpact) -> String {
     match one.requires_rerun {
         true => format!("yes, {} min", one.rerun_minutes),
@@ -160,7 +179,7 @@ mod tests {
                 {
                     "analysis_id": "dcf", "type": "valuation", "metric": "target_price", "old_value": 85, "delta": 0.30000000000000004,
                     "estimated_new_value": 110.500_000_000_000_01, "magnitude": 3.0, "basis": "sensitivity", "confidence": 0.7,
-                    "requires_rerun": true, "rerun_minutes": 5,
+                    "requires_rerun": true, "rerun_minutes": 5, "unknown": ["rating", "outlook"],
                 },
                 {
                     "analysis_id": "memo", "type": "text", "basis": "none", "confidence": 0.7, "requires_rerun": false, "rerun_minutes": 0,
@@ -186,6 +205,10 @@ mod tests {
                 && lines[3].contains("yes, 5 min"),
             "{text}"
         );
-        assert!(lines[4].contains("unknown"), "{text}");
+        assert!(
+            lines[4].contains("unknown") && !lines[4].contains("0.70"),
+            "{text}"
+        );
+        assert_eq!(lines[5..], ["dcf: no estimate of rating, outlook"]);
     }
 }

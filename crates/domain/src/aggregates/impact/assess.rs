@@ -12,7 +12,7 @@ use crate::rules::impact::graph::{Graph, Source};
 use crate::rules::impact::report::{assess, report};
 
 /// The rules by which reports are counted. To be raised when the same changes give another report.
-pub(super) const RULES: u32 = 1;
+pub(super) const RULES: u32 = 2;
 /// Most people and agents who are told of a report.
 pub const TOLD_MAX: usize = 64;
 /// Most changes that one report is about.

@@ -1,5 +1,5 @@
 //! How much a change does to the analyses of a case: each affected analysis once, with its largest
-//! change measured in thresholds.
+//! known change measured in thresholds, and the names of the figures of which nobody knows how they change.
 //!
 //! | figure         | how far it moves                   | doing it again is required above |
 //! |----------------|------------------------------------|----------------------------------|
@@ -19,11 +19,13 @@ use concord_wire::payload::{
     AnalysisImpact, ChangedAssumption, EstimateBasis, Figure, ImpactReport,
 };
 
-use super::estimate::{Asked, Estimated, Now, Standing, estimate, number, same};
+use super::estimate::{Estimated, Now, Standing, estimate, number, same};
 use super::graph::{Analysis, Graph, Source, name_of};
 
 /// Most analyses that a report names; the others are counted.
 pub const IMPACTS_MAX: usize = 200;
+/// Most figures of an analysis that are named because nobody knows how they change.
+const UNKNOWN_MAX: usize = 4;
 /// The name under which it is said how sure an analysis is.
 pub const CONFIDENCE: &str = "confidence";
 /// A sum of floating point numbers that is above a threshold by less is not above it.
@@ -105,13 +107,13 @@ pub fn estimates(
 
 fn impact(id: &Token, analysis: &Analysis, estimated: &Estimated) -> AnalysisImpact {
     let published = &analysis.published;
-    let figures = estimated
-        .figures
-        .iter()
+    let figures = estimated.figures.iter();
+    let figures: Vec<Moved<'_>> = figures
         .filter_map(|(metric, (now, basis))| {
             let old = published.figures.get(metric)?.clone();
             Some(moved(metric, old, now, *basis))
-        });
+        })
+        .collect();
     let confidence = published.confidence.zip(estimated.confidence_after);
     let confidence = confidence.map(|(old, new)| {
         let now = Now::Known(Figure::Number(new));
@@ -122,31 +124,51 @@ fn impact(id: &Token, analysis: &Analysis, estimated: &Estimated) -> AnalysisImp
             EstimateBasis::Cascade,
         )
     });
-    let all: Vec<Moved<'_>> = figures.chain(confidence).collect();
-    let requires_rerun = estimated.without_figures || all.iter().any(|one| one.requires_rerun);
-    let largest = all
-        .into_iter()
-        .max_by(|a, b| size(a.magnitude).total_cmp(&size(b.magnitude)));
-    let largest = largest.filter(|_| !estimated.without_figures);
-    let asked = largest
-        .as_ref()
-        .and_then(|one| estimated.asked.get(one.metric));
-    let reason = asked.and_then(Asked::reason);
+    let mut all = figures.iter().chain(&confidence);
+    let requires_rerun = estimated.without_figures || all.any(|one| one.requires_rerun);
+    let (shown, unknown) = shown(figures, confidence);
+    let shown = shown.filter(|_| !estimated.without_figures);
+    let first = shown.as_ref().map(|one| one.metric);
+    let mut named = first.into_iter().chain(unknown.iter().map(String::as_str));
+    let reason = named.find_map(|metric| estimated.asked.get(metric)?.reason());
+    let is_estimated = shown.as_ref().is_some_and(|one| one.new.is_some());
     AnalysisImpact {
         analysis_id: id.clone(),
         kind: published.kind.clone(),
-        metric: largest.as_ref().map(|one| one.metric.to_owned()),
-        old_value: largest.as_ref().map(|one| one.old.clone()),
-        estimated_new_value: largest.as_ref().and_then(|one| one.new.clone()),
-        delta: largest.as_ref().and_then(|one| one.delta),
-        magnitude: largest.as_ref().and_then(|one| one.magnitude),
-        basis: largest.map_or(EstimateBasis::None, |one| one.basis),
+        metric: shown.as_ref().map(|one| one.metric.to_owned()),
+        old_value: shown.as_ref().map(|one| one.old.clone()),
+        estimated_new_value: shown.as_ref().and_then(|one| one.new.clone()),
+        delta: shown.as_ref().and_then(|one| one.delta),
+        magnitude: shown.as_ref().and_then(|one| one.magnitude),
+        basis: shown.map_or(EstimateBasis::None, |one| one.basis),
         reason,
-        confidence: estimated.confidence,
+        unknown,
+        confidence: if is_estimated {
+            estimated.confidence
+        } else {
+            0.0
+        },
         confidence_after: estimated.confidence_after,
         requires_rerun,
         rerun_minutes: published.rerun_minutes,
     }
+}
+
+/// The change of an analysis that a report shows: the largest that is known, for it says more than that another figure is unknown. With it
+/// the names of other figures that are.
+fn shown<'a>(
+    figures: Vec<Moved<'a>>,
+    confidence: Option<Moved<'a>>,
+) -> (Option<Moved<'a>>, Vec<String>) {
+    let (known, unknown): (Vec<_>, Vec<_>) = figures.into_iter().partition(|one| one.new.is_some());
+    let mut unknown = unknown.into_iter();
+    let instead = known.is_empty().then(|| unknown.next()).flatten();
+    let shown = instead.or_else(|| {
+        let known = known.into_iter().chain(confidence);
+        known.max_by(|a, b| size(a.magnitude).total_cmp(&size(b.magnitude)))
+    });
+    let unknown = unknown.take(UNKNOWN_MAX);
+    (shown, unknown.map(|one| one.metric.to_owned()).collect())
 }
 
 /// A magnitude for comparison: what nobody knows may be anything.

@@ -215,13 +215,17 @@ pub(super) fn impact(package: &MeetingPackage) -> Vec<Block> {
                 (true, true) => "yes",
                 (true, false) => "not any more",
             };
+            let unknown = match impact.unknown.as_slice() {
+                [] => String::new(),
+                some => format!("; unknown: {}", some.join(", ")),
+            };
             vec![
                 impact.analysis_id.to_string(),
                 one_line(impact.metric.as_deref().unwrap_or("-"), CELL),
                 figure(impact.old_value.as_ref()),
                 figure(impact.estimated_new_value.as_ref()),
                 impact.delta.map_or_else(|| "unknown".to_owned(), percent),
-                again.to_owned(),
+                one_line(&format!("{again}{unknown}"), CELL),
             ]
         });
         blocks.push(Block::Table {

@@ -69,6 +69,7 @@ fn the_example_of_the_specification_follows_its_formula() {
     // +0.05 on the scale of 1, as printed, and below 0.10.
     assert!((risk.delta.unwrap() - 0.05).abs() < 1e-9);
     assert_eq!((&sensitivity.metric, sensitivity.delta), (&None, None));
+    assert_eq!(sensitivity.confidence, 0.0, "nobody estimates it");
 }
 
 /// An estimate without a unit is a share where it is one: 0.25 is 25 %.
@@ -130,6 +131,67 @@ fn how_far_a_figure_moves_is_measured_by_its_kind() {
             "{metric} {old} {new}"
         );
     }
+}
+
+/// docs/impact.md: a price and a rating rest on the margin, and only of the price a model says how.
+#[test]
+fn a_known_change_is_shown_beside_the_figures_that_nobody_knows() {
+    let asked = |metric: &str| json!({ "model": "agent", "metric": metric, "agent": "quant" });
+    let row = |id: &str, figures: Value, models: Value| json!({ "analysis_id": id, "figures": figures, "models": models, "depends_on": [uses("operating_margin", json!(25))] });
+    let graph = graph_of(&[
+        row(
+            "a",
+            json!({ "target_price": 85, "rating": "hold" }),
+            json!([]),
+        ),
+        row(
+            "b",
+            json!({ "target_price": 85, "rating": "hold" }),
+            json!([asked("rating")]),
+        ),
+        row("c", json!({ "rank": 4, "rating": "hold" }), json!([])),
+        row("d", json!({ "target_price": 85 }), json!([])),
+    ]);
+    // 0.5 % for half a tenth of a point: no analysis but for its other figures would have to be done again.
+    let changed = assumed("operating_margin", json!(25.05), None);
+    let impacts = assess(&graph, &changed, &[]);
+    let rows: Vec<_> = impacts
+        .iter()
+        .map(|one| {
+            let metric = one.metric.as_deref().unwrap();
+            (
+                metric,
+                one.unknown.join(" "),
+                one.reason.as_deref(),
+                one.confidence,
+                one.requires_rerun,
+            )
+        })
+        .collect();
+    let rating = "rating".to_owned();
+    assert_eq!(
+        rows,
+        [
+            ("target_price", rating.clone(), None, 0.7, true),
+            (
+                "target_price",
+                rating.clone(),
+                Some("quant is asked"),
+                0.7,
+                true
+            ),
+            ("rank", rating, None, 0.0, true),
+            ("target_price", String::new(), None, 0.7, false),
+        ]
+    );
+    assert!((impacts[0].delta.unwrap() - 0.005).abs() < 1e-9);
+    // The largest known change comes first, and what nobody knows anything of before all.
+    let ids: Vec<Token> = by_magnitude(impacts)
+        .into_iter()
+        .map(|one| one.analysis_id)
+        .collect();
+    let ids: Vec<&str> = ids.iter().map(Token::as_str).collect();
+    assert_eq!(ids, ["c", "a", "b", "d"]);
 }
 
 #[test]
@@ -230,11 +292,14 @@ fn ten_thousand_analyses_are_each_assessed_once() {
 /// The largest report fits into an event.
 #[test]
 fn a_report_has_room_in_an_event() {
-    let long = "n".repeat(250);
+    let long = "n".repeat(248);
+    let figures: BTreeMap<String, String> = (10..70)
+        .map(|n| (format!("{long}{n}"), "v".repeat(250)))
+        .collect();
     let rows: Vec<Value> = (0..IMPACTS_MAX + 5)
         .map(|n| {
             json!({
-                "analysis_id": format!("{n:064}"), "type": long, "figures": { &long: "v".repeat(250) },
+                "analysis_id": format!("{n:064}"), "type": long, "figures": figures,
                 "depends_on": [uses("operating_margin", json!(25))],
             })
         })
@@ -242,7 +307,10 @@ fn a_report_has_room_in_an_event() {
     let graph = graph_of(&rows);
     let changed = assumed("operating_margin", json!(28), None);
     let report = report(changed_margin(), assess(&graph, &changed, &[]));
-    assert_eq!(report.impacts_omitted, 5);
+    assert_eq!(
+        (report.impacts_omitted, report.impacts[0].unknown.len()),
+        (5, UNKNOWN_MAX)
+    );
     let bytes = crate::rules::size_budget::json_bytes(&report);
     assert!(
         bytes * 2 < crate::rules::size_budget::EVENT_BYTES_MAX,
