@@ -1,11 +1,12 @@
 //! `concord gate list`: the gates of a case, passed and ahead.
 
-use concord_domain::aggregates::case::{CaseState, digest_of_shown};
+use concord_domain::aggregates::case::{CaseState, Phase, digest_of_shown};
 use concord_events::{CaseEvent, StoredEvent};
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
 
-use super::requires_review;
+use super::first_reviews::{self, FirstReview};
+use super::waits_for;
 use crate::shared::output::{Cell, DOUBTFUL, FAINT, GOOD, STRONG, Table, styled};
 
 /// The gates of a case.
@@ -15,9 +16,19 @@ pub(super) struct Shown<'a> {
     gates: Vec<Row<'a>>,
     /// Provisional decisions that require review at the gate ahead.
     requires_review: usize,
+    /// Reviews that wait for a second one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    first_reviews: Vec<FirstReview<'a>>,
     /// The digest that a review that lets the case pass the gate ahead may name.
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
+}
+
+impl Shown<'_> {
+    /// Whether somebody has to review something at the gate ahead, or was the first to.
+    fn is_waited_for(&self) -> bool {
+        self.requires_review > 0 || !self.first_reviews.is_empty()
+    }
 }
 
 /// The place of a gate in the way of its case.
@@ -29,6 +40,8 @@ enum GateStatus {
     Ahead,
     /// After the one ahead.
     Later,
+    /// The case was cancelled before it.
+    NotReached,
 }
 
 #[derive(Debug, Serialize)]
@@ -70,6 +83,7 @@ pub(super) fn shown<'a>(
     let rows = gates.iter().enumerate().map(|(place, gate)| {
         let standing = match place.cmp(&state.gates_passed) {
             std::cmp::Ordering::Less => GateStatus::Passed,
+            _ if state.phase == Phase::Cancelled => GateStatus::NotReached,
             std::cmp::Ordering::Equal => GateStatus::Ahead,
             std::cmp::Ordering::Greater => GateStatus::Later,
         };
@@ -89,6 +103,7 @@ pub(super) fn shown<'a>(
         case_id,
         gates: rows.collect(),
         requires_review: state.unreviewed().count(),
+        first_reviews: first_reviews::all(state),
         digest: digest_of_shown(state, None),
     }
 }
@@ -106,14 +121,16 @@ pub(super) fn text(shown: &Shown<'_>) -> String {
             GateStatus::Passed => ("passed", GOOD),
             GateStatus::Ahead => ("ahead", STRONG),
             GateStatus::Later => ("later", FAINT),
+            GateStatus::NotReached => ("not reached", FAINT),
         };
         let unreviewed = row
             .passed
             .as_ref()
             .map_or(0, |passed| passed.unreviewed.len());
         let note = match (row.standing, unreviewed) {
-            (GateStatus::Ahead, _) if shown.requires_review > 0 => {
-                requires_review(shown.requires_review)
+            (GateStatus::Ahead, _) if shown.is_waited_for() => {
+                let first = shown.first_reviews.iter().map(|first| first.by);
+                waits_for(shown.requires_review, first)
             }
             (_, 0) => String::new(),
             (_, number) => format!("with {number} unreviewed"),
@@ -180,6 +197,7 @@ mod tests {
             case_id: &case,
             gates,
             requires_review: 2,
+            first_reviews: vec![],
             digest: None,
         };
         let text = anstream::adapter::strip_str(&text(&shown)).to_string();

@@ -1,10 +1,12 @@
 //! `concord gate`: people review what stands provisionally, and let a case go on.
 
+use std::collections::BTreeSet;
+
 use clap::{Args, Subcommand};
 use concord_domain::aggregates::case::{CaseMachine, CaseState};
 use concord_events::{CaseEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_wire::CaseId;
+use concord_wire::{AgentId, CaseId};
 
 use crate::shared::args::{JsonArg, case_id};
 use crate::shared::case_file::unknown;
@@ -89,10 +91,45 @@ async fn load(
     }
 }
 
+/// What a gate waits for, and who has reviewed first where a second reviewer must say the same.
+fn waits_for<'a>(number: usize, first: impl IntoIterator<Item = &'a AgentId>) -> String {
+    let waits = match number {
+        0 => "waits to pass".to_owned(),
+        number => requires_review(number),
+    };
+    let first: BTreeSet<&str> = first.into_iter().map(AgentId::as_str).collect();
+    match Vec::from_iter(first).join(", ") {
+        nobody if nobody.is_empty() => waits,
+        names => format!("{waits}, a second reviewer after {names}"),
+    }
+}
+
 /// "1 provisional decision requires review": the sentence of the specification.
 fn requires_review(number: usize) -> String {
     match number {
         1 => "1 provisional decision requires review".to_owned(),
         number => format!("{number} provisional decisions require review"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_gate_waits_for_is_said_with_who_was_first() {
+        let (eva, hal) = (AgentId::new("eva").unwrap(), AgentId::new("hal").unwrap());
+        for (number, first, said) in [
+            (0, vec![], "waits to pass"),
+            (0, vec![&eva], "waits to pass, a second reviewer after eva"),
+            (1, vec![], "1 provisional decision requires review"),
+            (
+                2,
+                vec![&hal, &eva, &hal],
+                "2 provisional decisions require review, a second reviewer after eva, hal",
+            ),
+        ] {
+            assert_eq!(waits_for(number, first), said);
+        }
     }
 }

@@ -161,19 +161,18 @@ fn write_next(out: &mut String, shown: &Shown<'_>, gate: &str) -> Written {
         }
         (None, None) => ("--pass".to_owned(), &shown.digest),
     };
-    let line = format!(
+    let mut line = format!(
         "concord gate review {case} --gate {} --by PERSON {verbs}",
         command_word(gate)
     );
-    if let (true, Some(digest)) = (shown.provisional.is_empty(), digest) {
-        writeln!(out, "  digest        {digest}")?;
+    if let Some(digest) = digest {
+        // With the digest, so that nobody reviews something newer unread.
+        line.push_str(&format!(" --digest {digest}"));
+        if shown.provisional.is_empty() {
+            writeln!(out, "  digest        {digest}")?;
+        }
     }
-    writeln!(out, "\n{}", styled(FAINT, format!("Go on with: {line}")))?;
-    let Some(digest) = digest else {
-        return Ok(());
-    };
-    let sure = format!("To be sure it is this that you review, add: --digest {digest}");
-    writeln!(out, "{}", styled(FAINT, sure))
+    writeln!(out, "\n{}", styled(FAINT, format!("Go on with: {line}")))
 }
 
 fn write_first(out: &mut String, shown: &Shown<'_>, debate: Option<&DebateId>) -> Written {
@@ -278,11 +277,10 @@ mod tests {
             "case c-1 is at the gate valuation\n1 provisional decision requires review\n",
             "d-1  Price target\n  digest        abc123\n  stands        90  [90] (ben)\n  because       Lowest price target.",
             "alternative   120 (ann)",
-            "add: --digest abc123",
             "rest on it    dcf, report",
             "1 debate under way: d-2",
             "  - -> BEAR at 2026-11-22T20:00:00.000Z, alert a-1 by macro\n    concerns the assumption rate (rate_changes)",
-            "concord gate review c-1 --gate valuation --by PERSON --confirm d-1",
+            "concord gate review c-1 --gate valuation --by PERSON --confirm d-1 --digest abc123",
         ] {
             assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
         }

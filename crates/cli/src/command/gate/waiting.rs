@@ -1,11 +1,13 @@
 //! `concord gate list` without a case: the cases that wait at a gate for a reviewer.
 
+use std::collections::BTreeSet;
+
 use concord_domain::aggregates::case::{CaseState, Phase};
 use concord_runtime::Broker;
-use concord_wire::{CaseId, Timestamp};
+use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
 
-use super::requires_review;
+use super::waits_for;
 use crate::shared::case_file;
 use crate::shared::failure::Failure;
 use crate::shared::output::{Cell, DOUBTFUL, NAMED, Table, ago, one_line};
@@ -18,6 +20,9 @@ pub(super) struct Row {
     gate: String,
     /// Provisional decisions that require review there; with none the case only waits to pass.
     requires_review: usize,
+    /// Who has reviewed first, where a second reviewer must say the same.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    first_reviewers: BTreeSet<AgentId>,
     /// When the case was decided; none while debates of it go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     decided_at: Option<Timestamp>,
@@ -38,6 +43,11 @@ impl Row {
             case_id,
             gate: gate.to_owned(),
             requires_review,
+            first_reviewers: state
+                .first_reviews
+                .iter()
+                .map(|(by, _)| by.clone())
+                .collect(),
             decided_at: state.decided_at,
             title: title.unwrap_or_default(),
         })
@@ -62,10 +72,7 @@ pub(super) fn text(rows: &[Row]) -> String {
     }
     let mut table = Table::new(["CASE", "GATE", "DECIDED", "", "TITLE"]);
     for row in rows {
-        let waits = match row.requires_review {
-            0 => "waits to pass".to_owned(),
-            number => requires_review(number),
-        };
+        let waits = waits_for(row.requires_review, &row.first_reviewers);
         let decided = row
             .decided_at
             .map_or_else(|| "not yet".to_owned(), |at| format!("{} ago", ago(at)));

@@ -89,19 +89,12 @@ fn write_brief(out: &mut String, briefed: &Briefed) -> Result {
     }
     background::write_after(out, brief)?;
     write_precedents(out, brief)?;
+    // With the digest, so that nobody rules on a newer brief unread.
     let rule = format!(
-        "concord rule {} --expert {expert} --position p1 --rationale \"...\"",
+        "concord rule {} --expert {expert} --position p1 --rationale \"...\" --digest {digest}",
         brief.debate_id
     );
-    writeln!(out, "\n{}", styled(FAINT, format!("Rule with: {rule}")))?;
-    writeln!(
-        out,
-        "{}",
-        styled(
-            FAINT,
-            format!("To be sure it is this brief that you rule on, add: --digest {digest}")
-        )
-    )
+    writeln!(out, "\n{}", styled(FAINT, format!("Rule with: {rule}")))
 }
 
 fn write_challenge(out: &mut String, brief: &Brief) -> Result {
@@ -325,7 +318,7 @@ pub(crate) mod tests {
             "d-0  nothing was chosen",
             "(level 3, ruling, ",
             "A new filing.",
-            "concord rule d-1 --expert eva",
+            "concord rule d-1 --expert eva --position p1 --rationale \"...\" --digest abc123",
             "valuation: The target (opened by olga)\n  | First line.\n  | Second [2J line.\n",
             "40000 bytes in all; the whole: concord case show c-1 --json",
             "ann confidence 0.90, risk 20, low, recommends buy: Growth goes on.\n      price target: 120\n      evidence: 10-K\n",

@@ -126,6 +126,8 @@ async fn cancelled_at_its_gate(stage: &Stage) {
         text.contains("is cancelled") && !text.contains("--pass"),
         "{text}"
     );
+    let gates = stage.json("gate list c-3").await;
+    assert_eq!(gates["gates"][0]["standing"], "not_reached", "{gates}");
 }
 
 /// Whoever writes to a case that is over was told so: sending it again helps nobody, and no service has failed.
@@ -235,6 +237,11 @@ async fn a_second_reviewer_sees_what_the_first_has_said() {
         text.contains("gail          would put 28 % [28] in its place"),
         "{text}"
     );
+    for list in ["gate list", "gate list c-2"] {
+        let text = stage.good(list).await;
+        let waits = "1 provisional decision requires review, a second reviewer after gail";
+        assert!(text.contains(waits), "{list}: {text}");
+    }
     let other = says("hal", 31).await;
     assert!(
         other.contains("what gail has said is not the same: would put 28 % [28] in its place"),
