@@ -130,11 +130,11 @@ pub(crate) async fn get(address: &str, path: &str) -> std::io::Result<(u16, Stri
     Ok((status.ok_or_else(malformed)?, body.to_owned()))
 }
 
-/// The sum of a counter over its labels, in the Prometheus text format.
+/// The sum of a counter over its labels, in the Prometheus text format; with labels, as they are printed, that of one series.
 fn sum_of(name: &str, text: &str) -> u64 {
     let samples = text.lines().filter_map(|line| {
         let (series, value) = line.rsplit_once(' ')?;
-        let is_same = series.split('{').next() == Some(name);
+        let is_same = series == name || series.split('{').next() == Some(name);
         is_same.then(|| value.parse::<u64>().ok())?
     });
     samples.sum()
@@ -152,6 +152,10 @@ mod tests {
             concord_held_back_total 4\n";
         assert_eq!(sum_of("concord_rate_limited_total", text), 7);
         assert_eq!(sum_of("concord_held_back_total", text), 4);
+        assert_eq!(
+            sum_of("concord_rate_limited_total{consumer=\"b c\"}", text),
+            2
+        );
         assert_eq!(sum_of("concord_dead_total", text), 0);
     }
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use concord_domain::{Context, Machine};
 use concord_events::AggregateEvent;
-use concord_events::dead_letter::DeadReason;
 use concord_wire::MessageId;
 use concord_wire::subject::Service;
 
@@ -88,11 +87,12 @@ impl<P> ServiceContext<P> {
             .inc();
     }
 
-    pub(crate) fn count_dead(&self, reason: DeadReason) {
+    /// Counts a dead letter, by the reason.
+    pub(crate) fn count_dead(&self, reason: &str) {
         self.metrics
             .dead
             .get_or_create(&Reason {
-                reason: reason.as_str().to_owned(),
+                reason: reason.to_owned(),
             })
             .inc();
     }

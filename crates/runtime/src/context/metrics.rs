@@ -180,7 +180,7 @@ impl Metrics {
         );
         registry.register(
             "dead",
-            "Messages and events given up, by reason.",
+            "Messages and events given up, by reason; `late` where a message came too late.",
             self.dead.clone(),
         );
         registry.register(

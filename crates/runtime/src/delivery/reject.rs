@@ -6,7 +6,7 @@ use concord_wire::envelope::{ENVELOPE_BYTES_MAX, Metadata};
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Lane, Service, Subject};
 use concord_wire::{
-    CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient,
+    CaseId, Envelope, ErrorCode, Extensions, Fault, MessageId, MessageType, Priority, Recipient,
     dialect as wire_dialect,
 };
 use serde_json::{Value, json};
@@ -27,7 +27,11 @@ pub async fn refuse<P: Ports>(
     tell_sender(context, delivery, fault).await?;
     let reason = DeadReason::from(fault.code);
     crate::delivery::dead_letter::keep(context, delivery, fault, reason).await?;
-    context.count_dead(reason);
+    // No service has failed to process what came too late, though its letter has the same reason.
+    context.count_dead(match fault.code {
+        ErrorCode::Timeout => "late",
+        _ => reason.as_str(),
+    });
     Ok(())
 }
 

@@ -94,7 +94,7 @@ async fn give_up<P: Ports>(
     match dead_letter::keep_failed(context, delivery, why, reason).await {
         Ok(()) => {
             tracing::error!(subject = %delivery.subject, sequence = delivery.sequence, why, "Given up; kept under dead.");
-            context.count_dead(reason);
+            context.count_dead(reason.as_str());
             (Settlement::Terminate, "dead")
         }
         Err(error) => retry(delivery, &error, policy),

@@ -141,6 +141,13 @@ async fn late_is_no_fault(stage: &Stage) {
             && !doctor.out.contains("services failed to process"),
         "{doctor:?}"
     );
+    // What ConcordDeadLetters alerts of has another reason.
+    let counted = async |reason: &str| {
+        let name = format!("concord_dead_total{{reason=\"{reason}\"}}");
+        stage.installation.counter(&name).await.unwrap()
+    };
+    assert!(counted("late").await > 0);
+    assert_eq!(counted("exhausted").await, 0);
 }
 
 /// The decision log has every step, and can be exported.
