@@ -45,6 +45,26 @@ async fn a_finding_after_the_decision() {
     );
 }
 
+/// The id of an answer can be foreseen: a participant who is the first to use it keeps nobody from being heard.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finding_under_an_id_that_another_has_used() {
+    let stage = Stage::start().await;
+    let case = stage.open(&["alice", "mallory"]).await;
+    let of = |who: &str, score: u32| {
+        Message::finding(&case, who, finding(score), 0.9).with("/message_id", "c-1-7-0-alice")
+    };
+    stage.send(&of("mallory", 10)).await;
+    // Only after the first is recorded is it surely the first.
+    stage.settled().await;
+    stage.send(&of("alice", 15)).await;
+    let decided = stage.decision(&case).await;
+    let findings = decided["findings"].as_array().expect("findings");
+    let mut by: Vec<&str> = findings.iter().map(|one| text(&one["agent_id"])).collect();
+    by.sort_unstable();
+    assert_eq!(by, ["alice", "mallory"], "{decided}");
+    stage.goes_on().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_finding_of_the_same_agent() {
     let stage = Stage::start().await;

@@ -93,6 +93,7 @@ impl<P: Ports> Questions<P> {
         let known = self.questions.load(&id).await?.state;
         for answer in self.unread(&id, &known).await? {
             let context = service.of_message(answer.message_id.clone());
+            let context = context.of_sender(answer.by.clone());
             let input = QuestionInput::Answer(Box::new(answer));
             // Who must not answer is told so when the message itself is handled.
             let outcome = questions.step(&id, &context, &input, None).await?;

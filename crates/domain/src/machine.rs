@@ -2,7 +2,7 @@
 
 use concord_events::{AggregateEvent, Deadline, Origin, StoredEvent};
 use concord_wire::payload::Snapshot;
-use concord_wire::{CaseId, Fault, MessageId, Timestamp};
+use concord_wire::{AgentId, CaseId, Fault, MessageId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::effect::Effect;
@@ -22,6 +22,9 @@ pub struct Context {
     pub cause: MessageId,
     /// Whether `cause` is a message or an event.
     pub origin: Origin,
+    /// The sender of the message; none for an event, and for what is asked by request and reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<AgentId>,
 }
 
 impl Context {
@@ -31,6 +34,16 @@ impl Context {
             now,
             cause: message_id,
             origin: Origin::Message,
+            sender: None,
+        }
+    }
+
+    /// The same of a message of this sender.
+    #[must_use]
+    pub fn of_sender(self, sender: AgentId) -> Self {
+        Self {
+            sender: Some(sender),
+            ..self
         }
     }
 
@@ -40,6 +53,18 @@ impl Context {
             now,
             cause: event_id,
             origin: Origin::Event,
+            sender: None,
+        }
+    }
+
+    /// The cause that an event names which follows from the input: its id, or a derived one where another sender's message has that id.
+    /// The ids of answers can be foreseen, and nobody is to keep another from being heard by being the first to use one.
+    pub fn cause_in<M: Machine>(&self, state: &M::State) -> MessageId {
+        match &self.sender {
+            Some(sender) if M::is_taken(state, &self.cause, sender) => {
+                MessageId::of_sender(&self.cause, sender)
+            }
+            _ => self.cause.clone(),
         }
     }
 }
@@ -126,6 +151,11 @@ pub trait Machine: Sized + 'static {
     /// True for an input that creates its aggregate: deciding then begins with the empty state
     /// instead of a read, and the lock finds out when that was wrong.
     fn creates(_input: &Self::Input) -> bool {
+        false
+    }
+
+    /// Whether a message of another than `sender` has led to an event under this id.
+    fn is_taken(_state: &Self::State, _id: &MessageId, _sender: &AgentId) -> bool {
         false
     }
 

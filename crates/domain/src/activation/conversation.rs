@@ -227,7 +227,7 @@ impl Machine for WakeMachine {
     type Input = WakeInput;
 
     fn decide(state: &WakeState, context: &Context, input: &WakeInput) -> Decided<WakeEvent> {
-        if state.causes.contains(&context.cause) {
+        if state.causes.contains(&context.cause_in::<Self>(state)) {
             return Decided::Ignore(Ignored::Repetition);
         }
         match input {
@@ -243,6 +243,12 @@ impl Machine for WakeMachine {
                 Decided::Append(WakeEvent::LoopBroken((**broken).clone()))
             }
         }
+    }
+
+    fn is_taken(state: &WakeState, id: &MessageId, sender: &AgentId) -> bool {
+        state
+            .author_of(id.as_str())
+            .is_some_and(|author| author != sender)
     }
 
     fn apply(state: &mut WakeState, record: StoredEvent<WakeEvent>) {

@@ -247,6 +247,10 @@ impl Machine for CaseMachine {
         );
     }
 
+    fn is_taken(state: &CaseState, id: &MessageId, sender: &AgentId) -> bool {
+        state.is_taken(id, sender)
+    }
+
     fn deadlines(state: &CaseState) -> Vec<Deadline> {
         state.opened.as_deref().map_or_else(Vec::new, |opened| {
             deadlines(state.phase, opened, state.waits_for_debates)

@@ -35,7 +35,7 @@
 
 use concord_events::{Deadline, DebateEvent, StoredEvent};
 use concord_wire::payload::Snapshot;
-use concord_wire::{CaseId, DebateId, Timestamp, Token};
+use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp, Token};
 
 mod admission;
 mod decide;
@@ -103,6 +103,10 @@ impl Machine for DebateMachine {
 
     fn apply(state: &mut DebateState, record: StoredEvent<DebateEvent>) {
         state.apply(record);
+    }
+
+    fn is_taken(state: &DebateState, id: &MessageId, sender: &AgentId) -> bool {
+        state.is_taken(id, sender)
     }
 
     fn deadlines(state: &DebateState) -> Vec<Deadline> {

@@ -157,6 +157,16 @@ impl Machine for QuestionMachine {
         }
     }
 
+    fn is_taken(state: &QuestionState, id: &MessageId, sender: &AgentId) -> bool {
+        let asked = state
+            .opened
+            .as_ref()
+            .map(|one| (&one.message_id, &one.asker));
+        let answers = state.answers.iter().map(|one| (&one.message_id, &one.by));
+        let mut all = asked.into_iter().chain(answers);
+        all.any(|(used, by)| used == id && by != sender)
+    }
+
     fn apply(state: &mut QuestionState, record: StoredEvent<QuestionEvent>) {
         if let Some(next) = record.event.next() {
             state.synthesis = next

@@ -166,6 +166,20 @@ impl Machine for RequestMachine {
         }
     }
 
+    fn is_taken(state: &RequestState, id: &MessageId, sender: &AgentId) -> bool {
+        let asked = state
+            .opened
+            .as_ref()
+            .map(|one| (&one.request_id, &one.from));
+        let early = state.early.iter().map(|one| (&one.message_id, &one.by));
+        let acknowledged = state
+            .acknowledged
+            .as_ref()
+            .map(|one| (&one.message_id, &one.by));
+        let mut all = asked.into_iter().chain(early).chain(acknowledged);
+        all.any(|(used, by)| used == id && by != sender)
+    }
+
     fn apply(state: &mut RequestState, record: StoredEvent<RequestEvent>) {
         if state.is_made_again_by(&record.event) {
             *state = RequestState::default();

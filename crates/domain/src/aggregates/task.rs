@@ -212,6 +212,11 @@ impl Machine for TaskMachine {
         }
     }
 
+    fn is_taken(state: &TaskState, id: &MessageId, sender: &AgentId) -> bool {
+        let heard = state.heard.get(id);
+        heard.is_some_and(|heard| heard.as_ref().is_none_or(|word| word.by != *sender))
+    }
+
     fn apply(state: &mut TaskState, record: StoredEvent<TaskEvent>) {
         let heard = heard_word(&record.event);
         state.heard.insert(record.meta.cause, heard);

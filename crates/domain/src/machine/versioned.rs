@@ -114,11 +114,12 @@ impl<M: Machine> Versioned<M> {
         );
         debug_assert_eq!(M::misplaced(&self.state, &event), None, "{event:?} of {id}");
         let before = M::deadlines(&self.state);
+        let cause = context.cause_in::<M>(&self.state);
         let meta = EventMeta {
-            event_id: event_id(M::Event::AGGREGATE, id, context.origin, &context.cause),
+            event_id: event_id(M::Event::AGGREGATE, id, context.origin, &cause),
             id: id.clone(),
             at: context.now,
-            cause: context.cause.clone(),
+            cause,
             deadlines: Vec::new(),
             opened: Vec::new(),
             closed: Vec::new(),

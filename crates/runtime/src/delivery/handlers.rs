@@ -130,6 +130,7 @@ pub async fn step_of_message<P: Ports, M: Machine>(
     let case = envelope.case_id.or_else(|| case_named::<M>(&id));
     let trace_context = TraceContext::of(context, delivery.trace.clone(), case.as_ref());
     let cause = context.of_message(envelope.message_id);
+    let cause = cause.of_sender(envelope.from_agent);
     step(context, aggregates, id, cause, input, trace_context).await
 }
 

@@ -197,6 +197,7 @@ pub(super) fn decided_again<M: Machine>(
                 now: meta.at,
                 cause: meta.cause.clone(),
                 origin: origin(record),
+                sender: None,
             };
             let same = |input: &M::Input| matches!(M::decide(&known.state, &context, input), Decision::Append(event) if event == record.event);
             if !inputs(record).iter().any(same) {

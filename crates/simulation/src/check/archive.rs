@@ -152,10 +152,10 @@ impl Archive {
     fn message(&mut self, world: &World, stored: &Stored) {
         let message = read(world, stored);
         if let Some(envelope) = &message.envelope {
-            self.by_id
-                .entry(envelope.message_id.clone())
-                .or_default()
-                .push(self.messages.len());
+            let id = &envelope.message_id;
+            for id in [id.clone(), MessageId::of_sender(id, &envelope.from_agent)] {
+                self.by_id.entry(id).or_default().push(self.messages.len());
+            }
         }
         self.messages.push(message);
     }

@@ -57,6 +57,12 @@ impl MessageId {
         }
     }
 
+    /// The id under which a message is recorded whose own id another sender has used before: the same from every process.
+    pub fn of_sender(message: &Self, sender: &AgentId) -> Self {
+        let derived = Token::derived(&format!("{sender}/{message}"));
+        Self(format_smolstr!("{derived}-of-sender"))
+    }
+
     /// The id of the request at a place of a batch, counted from 0.
     pub fn of_part(batch: &Self, place: usize) -> Self {
         Self::readable(format_smolstr!("{batch}-part-{place}"))

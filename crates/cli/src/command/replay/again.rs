@@ -6,7 +6,7 @@ use concord_domain::{Context, Decision, Machine};
 use concord_events::Aggregate;
 use concord_events::{
     AggregateEvent, CaseEvent, CaseOpened, DeadlineElapsed, DebateSettled, Detected,
-    DetectionEvent, FiredBy, NameMatch, Origin, ReceivedFinding, StoredEvent,
+    DetectionEvent, FiredBy, NameMatch, ReceivedFinding, StoredEvent,
 };
 use concord_wire::payload::{Conflict, ConflictOutcome, LogEntry};
 use concord_wire::{CaseId, Timestamp, Token};
@@ -73,11 +73,7 @@ pub(super) fn decide(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Res
     let Some(input) = input(before, stored) else {
         return Ok(false);
     };
-    let context = Context {
-        now: stored.meta.at,
-        cause: stored.meta.cause.clone(),
-        origin: Origin::Event,
-    };
+    let context = Context::of_event(stored.meta.at, stored.meta.cause.clone());
     let before = CaseState {
         rules: rules_of(&stored.event),
         ..before.clone()

@@ -51,8 +51,8 @@ pub(super) fn repetition(
     opened: &CaseOpened,
     heard: &Heard,
 ) -> Option<CaseDecision> {
-    let used_up =
-        opened.request_id == heard.message_id || state.received_as(&heard.message_id).is_some();
+    let used_up = opened.request_id == heard.message_id
+        || state.received_under(&heard.message_id).next().is_some();
     if used_up {
         return Some(Decision::Reject(reused_message_id()));
     }
@@ -108,15 +108,15 @@ fn check_size(opened: &CaseOpened, received: &ReceivedFinding) -> Result<(), Fau
 }
 
 fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -> CaseDecision {
-    // An event's id follows from its cause: under an id that is used up the finding could never be
-    // stored.
-    if opened.request_id == received.message_id || state.seen.contains_key(&received.message_id) {
+    // An event's id follows from its cause: under an id that its sender has used up the finding could never be
+    // stored. What others have sent under it is no matter.
+    let (id, by) = (&received.message_id, &received.agent_id);
+    let has_asked = opened.request_id == *id && opened.opened_by == *by;
+    if has_asked || state.seen.get(id).is_some_and(|(sender, _)| sender == by) {
         return Decision::Reject(reused_message_id());
     }
-    if let Some(earlier) = state.received_as(&received.message_id) {
-        // The digest is that of the payload: the same words of another sender are no repetition.
-        let same = (&earlier.agent_id, &earlier.digest) == (&received.agent_id, &received.digest);
-        return if same {
+    if let Some(earlier) = state.received_under(id).find(|one| one.agent_id == *by) {
+        return if earlier.digest == received.digest {
             Decision::Ignore(Ignored::Repetition)
         } else {
             Decision::Reject(reused_message_id())

@@ -332,13 +332,25 @@ impl CaseState {
         })
     }
 
-    /// The finding that was recorded under this message id.
-    pub(super) fn received_as(&self, message_id: &MessageId) -> Option<&ReceivedFinding> {
+    /// The findings that were recorded under this message id, one of each sender.
+    pub(super) fn received_under(&self, id: &MessageId) -> impl Iterator<Item = &ReceivedFinding> {
         let aside = self.set_aside.iter().map(|(_, received)| received);
-        self.findings
-            .iter()
-            .chain(aside)
-            .find(|received| received.message_id == *message_id)
+        let received = self.findings.iter().chain(aside);
+        received.filter(move |received| received.message_id == *id)
+    }
+
+    /// Whether a message of another than `sender` was recorded under this id.
+    pub(super) fn is_taken(&self, id: &MessageId, sender: &AgentId) -> bool {
+        let opened = self
+            .opened
+            .as_ref()
+            .map(|one| (&one.request_id, &one.opened_by));
+        let seen = self.seen.get_key_value(id).map(|(id, (by, _))| (id, by));
+        let findings = self
+            .received_under(id)
+            .map(|one| (&one.message_id, &one.agent_id));
+        let mut all = opened.into_iter().chain(seen).chain(findings);
+        all.any(|(used, by)| used == id && by != sender)
     }
 
     /// Participants whose finding was not recorded yet, without `answering`, which answers now.

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use concord_wire::payload::{Conflict, ConflictType, SetAsideReason, Status};
 use concord_wire::policy::Policy;
 use proptest::prelude::*;
@@ -186,7 +188,7 @@ fn every_cell_of_the_table() {
 }
 
 #[test]
-fn a_message_counts_once_and_its_id_belongs_to_one_sender() {
+fn a_message_counts_once_and_ids_are_their_senders_own() {
     for phase in [Phase::Detecting, Phase::Deliberating, Phase::Decided] {
         let mut story = story(phase);
         for (what, input, expected) in [
@@ -203,7 +205,7 @@ fn a_message_counts_once_and_its_id_belongs_to_one_sender() {
             (
                 "ben under ann's id",
                 finding("ben", "m-ann", json!({"risk_score": 30})),
-                "refused: /message_id",
+                "finding_set_aside",
             ),
             (
                 "ann once more",
@@ -229,6 +231,47 @@ fn a_message_counts_once_and_its_id_belongs_to_one_sender() {
             "the first counts"
         );
     }
+}
+
+/// The id of an answer can be foreseen, so another may have used it first: for a finding, to open the case, or for a challenge.
+#[test]
+fn nobody_keeps_another_from_being_heard_by_using_its_id() {
+    let mut story = Story::<CaseMachine>::of("c-1");
+    story.hears(&said("m-1", 0), &open_case(&["ann", "ben"], policy()));
+    let by = |who: &str, id: &str, at| said(id, at).of_sender(agent(who));
+    let first = story.hears(
+        &by("ben", "m-2", 1),
+        &finding("ben", "m-2", json!({ "risk_score": 10 })),
+    );
+    assert_eq!(first, "finding_recorded");
+    let heard = finding("ann", "m-2", json!({ "risk_score": 90 }));
+    assert_eq!(story.hears(&by("ann", "m-2", 2), &heard), "findings_closed");
+    assert_eq!(
+        story.hears(&by("ann", "m-2", 3), &heard),
+        "ignored: repetition"
+    );
+    let events = &story.records;
+    let ids: BTreeSet<_> = events.iter().map(|one| &one.meta.event_id).collect();
+    assert_eq!(
+        (ids.len(), events.len()),
+        (3, 3),
+        "each event has an id of its own"
+    );
+    assert_eq!(events[1].meta.cause.as_str(), "m-2");
+    let own = MessageId::of_sender(&events[1].meta.cause, &agent("ann"));
+    assert_eq!(events[2].meta.cause, own);
+
+    let mut story = Story::<CaseMachine>::of("c-1");
+    story.hears(&said("m-open", 0), &open_case(&["ann", "ben"], policy()));
+    let heard = finding("ann", "m-open", json!({}));
+    assert_eq!(
+        story.hears(&by("ann", "m-open", 1), &heard),
+        "finding_recorded"
+    );
+    assert_ne!(
+        story.records[0].meta.event_id,
+        story.records[1].meta.event_id
+    );
 }
 
 #[test]

@@ -9,18 +9,15 @@ use super::state::DebateState;
 use crate::aggregates::case::reused_message_id;
 use crate::machine::{Decision, Ignored};
 
-/// What to do about a message whose id was recorded before; `None` for a new id.
-///
-/// The digest is that of the payload: the same words of another sender are no repetition.
+/// What to do about a message whose id its sender has used before; `None` for a new id. The digest is that of the payload.
 pub(super) fn repetition(
     state: &DebateState,
     agent_id: &AgentId,
     message_id: &MessageId,
     digest: &str,
 ) -> Option<Decision<DebateEvent>> {
-    let (known_agent, known_digest) = state.seen.get(message_id)?;
-    let is_same = known_agent == agent_id && known_digest == digest;
-    Some(if is_same {
+    let known = state.seen.get(&(message_id.clone(), agent_id.clone()))?;
+    Some(if known == digest {
         Decision::Ignore(Ignored::Repetition)
     } else {
         Decision::Reject(reused_message_id())

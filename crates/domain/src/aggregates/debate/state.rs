@@ -69,8 +69,8 @@ pub struct DebateState {
     pub outcome: Option<ConflictOutcome>,
     /// The agent that reported what proved right, once one has.
     pub proved_by: Option<AgentId>,
-    /// Senders and digests of the messages that were recorded, to recognise a repetition.
-    pub seen: BTreeMap<MessageId, (AgentId, String)>,
+    /// Ids and senders of the messages that were recorded, with their digests, to recognise a repetition.
+    pub seen: BTreeMap<(MessageId, AgentId), String>,
     /// Events of the review queue by which the debate was assigned or taken back. One that is
     /// delivered again after a later one must not undo that.
     pub queued_by: Vec<MessageId>,
@@ -107,8 +107,8 @@ impl DebateState {
             DebateEvent::Answered(answered) => self.take(answered.received),
             DebateEvent::AnswerSetAside(aside) => {
                 self.seen.insert(
-                    aside.message_id.clone(),
-                    (aside.agent_id.clone(), aside.digest),
+                    (aside.message_id.clone(), aside.agent_id.clone()),
+                    aside.digest,
                 );
                 self.set_aside
                     .push((aside.agent_id, aside.message_id, aside.reason));
@@ -152,7 +152,7 @@ impl DebateState {
         // The request's id is used up. An event's id follows from its cause: an answer under this
         // id could never be stored, and is no repetition of anything.
         let opener = Service::ConflictDetector.agent_id();
-        self.seen.insert(cause, (opener, String::new()));
+        self.seen.insert((cause, opener), String::new());
     }
 
     fn resolve(&mut self, resolved: DebateResolved) {
@@ -196,7 +196,7 @@ impl DebateState {
             position,
             ..
         } = received;
-        self.seen.insert(message_id, (agent_id.clone(), digest));
+        self.seen.insert((message_id, agent_id.clone()), digest);
         if let Some(held) = self
             .positions
             .iter_mut()
@@ -209,7 +209,13 @@ impl DebateState {
 
     fn remember(&mut self, message: Heard) {
         self.seen
-            .insert(message.message_id, (message.agent_id, message.digest));
+            .insert((message.message_id, message.agent_id), message.digest);
+    }
+
+    /// Whether a message of another than `sender` was recorded under this id.
+    pub(super) fn is_taken(&self, id: &MessageId, sender: &AgentId) -> bool {
+        let mut seen = self.seen.keys();
+        seen.any(|(used, by)| used == id && by != sender)
     }
 }
 

@@ -210,10 +210,14 @@ fn each_party_is_asked_with_its_own_and_the_other_positions() {
 }
 
 #[test]
-fn an_answer_counts_once_and_its_id_belongs_to_one_sender() {
+fn an_answer_counts_once_and_ids_are_their_senders_own() {
     for at in [At::Round1, At::Round2, At::Resolved] {
         let mut story = story(at);
         let revised = moves_to("ann", "m-ann-1", json!(31));
+        let of_ben = match at {
+            At::Resolved => "answer_set_aside",
+            _ => "answered",
+        };
         for (what, input, expected) in [
             (
                 "the same message",
@@ -221,11 +225,7 @@ fn an_answer_counts_once_and_its_id_belongs_to_one_sender() {
                 "ignored: repetition",
             ),
             ("other contents", revised, "refused: /message_id"),
-            (
-                "ben under ann's id",
-                keeps("ben", "m-ann-1"),
-                "refused: /message_id",
-            ),
+            ("ben under ann's id", keeps("ben", "m-ann-1"), of_ben),
         ] {
             assert_eq!(
                 story.hears(&said("m-x", 100), &input),
@@ -257,6 +257,27 @@ fn an_answer_counts_once_and_its_id_belongs_to_one_sender() {
         matches!(&effects[..], [Effect::ReportSetAside { to, .. }] if *to == agent("ann")),
         "{effects:?}"
     );
+}
+
+/// The id of an answer can be foreseen, so another party may have used it first.
+#[test]
+fn nobody_keeps_another_party_from_being_heard_by_using_its_id() {
+    let mut story = opened(scores(), policy());
+    let by = |who: &str, at| said("m-1", at).of_sender(agent(who));
+    for (who, expected) in [
+        ("ben", "answered"),
+        ("ann", "answered"),
+        ("ann", "ignored: repetition"),
+    ] {
+        assert_eq!(
+            story.hears(&by(who, 1), &keeps(who, "m-1")),
+            expected,
+            "{who}"
+        );
+    }
+    let ids: std::collections::BTreeSet<_> =
+        story.records.iter().map(|one| &one.meta.event_id).collect();
+    assert_eq!(ids.len(), story.records.len());
 }
 
 #[test]

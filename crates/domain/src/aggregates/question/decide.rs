@@ -18,8 +18,8 @@ pub(super) fn answer(state: &QuestionState, answer: &GivenAnswer) -> Decision<Qu
     };
     let answer = fitted(answer, opened);
     let is_same = |known: &GivenAnswer| {
-        (&known.message_id, &known.message_type, &known.payload)
-            == (&answer.message_id, &answer.message_type, &answer.payload)
+        (&known.message_id, &known.by) == (&answer.message_id, &answer.by)
+            && (&known.message_type, &known.payload) == (&answer.message_type, &answer.payload)
     };
     if state.answers.iter().any(is_same) {
         return Decision::Ignore(Ignored::Repetition);

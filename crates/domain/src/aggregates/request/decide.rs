@@ -56,7 +56,7 @@ pub(super) fn reply(state: &RequestState, reply: &Reply) -> RequestDecision {
     if state
         .early
         .iter()
-        .any(|early| early.message_id == *reply.message_id())
+        .any(|early| (&early.message_id, &early.by) == (reply.message_id(), reply.by()))
     {
         return Decision::Ignore(Ignored::Repetition);
     }
@@ -84,7 +84,7 @@ fn reply_early(state: &RequestState, reply: &Reply) -> RequestDecision {
     let is_known = state
         .early
         .iter()
-        .any(|known| known.message_id == early.message_id);
+        .any(|known| (&known.message_id, &known.by) == (&early.message_id, &early.by));
     if is_known || state.early.len() >= LATE_MAX {
         return Decision::Ignore(Ignored::Repetition);
     }

@@ -36,7 +36,13 @@ pub fn decide_again(
     let (now, cause) = (record.meta.at, record.meta.cause.clone());
     let said = record.meta.event_id == event_id_of(Origin::Message, &cause);
     let origin = if said { Origin::Message } else { Origin::Event };
-    match ReviewQueueMachine::decide(before, &Context { now, cause, origin }, &input) {
+    let context = Context {
+        now,
+        cause,
+        origin,
+        sender: None,
+    };
+    match ReviewQueueMachine::decide(before, &context, &input) {
         Decision::Append(event) if event == record.event => Ok(true),
         Decision::Append(event) => Err(format!("decided again it is {event:?}")),
         Decision::Ignore(why) => Err(format!(

@@ -55,7 +55,7 @@ pub(super) fn member(
     request_id: &MessageId,
     joins: bool,
 ) -> TaskDecision {
-    if let Some(earlier) = state.heard.get(&context.cause) {
+    if let Some(earlier) = state.heard.get(&context.cause_in::<TaskMachine>(state)) {
         return repeated(earlier.as_ref(), agent);
     }
     const POINTER: &str = "/payload/parameters/task_id";

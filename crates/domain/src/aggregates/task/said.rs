@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use super::conclude::{conclude, open_task, release};
 use super::strategy::TaskStrategy;
-use super::{AGENTS_MAX, HeardWord, Part, Said, Stage, TaskState, Word, digest_of_result};
+use super::{
+    AGENTS_MAX, HeardWord, Part, Said, Stage, TaskMachine, TaskState, Word, digest_of_result,
+};
 use crate::aggregates::case::reused_message_id;
 use crate::machine::{Context, Decision, Ignored};
 use crate::rules::size_budget::{WHY_BYTES_MAX, check_reason, json_bytes};
@@ -35,7 +37,7 @@ pub(super) fn result_bytes_max(asks_one: bool) -> usize {
 }
 
 pub(super) fn say(state: &TaskState, context: &Context, said: &Said) -> Decision<TaskEvent> {
-    if let Some(earlier) = state.heard.get(&context.cause) {
+    if let Some(earlier) = state.heard.get(&context.cause_in::<TaskMachine>(state)) {
         return match (earlier, &said.word) {
             (Some(earlier), Word::Result(result))
                 if earlier.by == said.by && is_another(earlier, result) =>

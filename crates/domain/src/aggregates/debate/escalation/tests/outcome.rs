@@ -127,7 +127,7 @@ fn only_somebody_without_a_part_in_it_says_what_proved_right_and_once() {
                 story.hears(&said("o-1", 21 * MINUTE), &told),
                 "ignored: repetition"
             );
-            let other = tells("olga", "o-1", OPENER, json!({ "position": "another" }));
+            let other = tells(from, "o-1", standing, json!({ "position": "another" }));
             assert_eq!(
                 story.hears(&said("o-1", 21 * MINUTE), &other),
                 "refused: /message_id"
