@@ -67,11 +67,14 @@ pub(super) fn resolved(
     opened: &CaseOpened,
     outcome: &ConflictOutcome,
 ) -> CaseDecision {
-    // A final outcome replaces a provisional one. Nothing else is replaced.
-    let is_new = match state.outcomes.get(&outcome.conflict_id) {
-        Some(known) => known.status == Status::Provisional && outcome.status != Status::Provisional,
-        None => state.phase <= Phase::Decided,
-    };
+    // A final outcome replaces a provisional one. Nothing else is replaced, and nothing in a case that is cancelled.
+    let is_new = state.phase != Phase::Cancelled
+        && state
+            .outcomes
+            .get(&outcome.conflict_id)
+            .is_none_or(|known| {
+                known.status == Status::Provisional && outcome.status != Status::Provisional
+            });
     if !is_new {
         return Decision::Ignore(Ignored::AlreadyDone);
     }

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use concord_events::{
     AskedRerun, RerunEnd, RerunNext, RerunOutcome, RerunStarted, RerunStepEnded, RerunVersion,
 };
-use concord_wire::payload::{Figure, PublishAnalysis, RerunPlan, RerunStrategy};
+use concord_wire::payload::{Dependency, Figure, PublishAnalysis, RerunPlan, RerunStrategy};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, Timestamp, Token};
 use serde::Deserialize;
@@ -293,7 +293,7 @@ fn done_again(
     let analysis = PublishAnalysis {
         figures: redone.figures,
         confidence: redone.confidence.or(old.confidence),
-        depends_on: asked.uses.clone(),
+        depends_on: as_asked(&old.depends_on, &asked.uses),
         ..old.clone()
     };
     let missing = old
@@ -324,6 +324,16 @@ fn done_again(
         analysis,
     };
     Ok((version, has_changed))
+}
+
+/// What an analysis uses, with the values that its author was given. What the author has published meanwhile to use more or less stands.
+fn as_asked(now: &[Dependency], asked: &[Dependency]) -> Vec<Dependency> {
+    let asked = |one: &Dependency| {
+        let is_it =
+            |used: &&Dependency| (Source::of(used), &used.metric) == (Source::of(one), &one.metric);
+        asked.iter().find(is_it).unwrap_or(one).clone()
+    };
+    now.iter().map(asked).collect()
 }
 
 fn count(count: usize) -> u32 {

@@ -308,7 +308,18 @@ fn an_operator_cancels_a_case_with_its_debates() {
     let CaseEvent::Cancelled(cancelled) = &story.last().event else {
         panic!()
     };
-    assert_eq!(cancelled.debates, [debate]);
+    assert_eq!(cancelled.debates, std::slice::from_ref(&debate));
+    // Its debate is cancelled because of that, and the decision stays as it was.
+    let provisional = &story.state().outcomes[&debate];
+    let ended = ConflictOutcome {
+        status: Status::Cancelled,
+        resolution: None,
+        ..provisional.clone()
+    };
+    assert_eq!(
+        story.hears(&happened("e-9", 60), &CaseInput::Resolved(Box::new(ended))),
+        "ignored: already_done"
+    );
     assert_eq!(
         story.hears(&said("o-2", 61), &cancel),
         "ignored: already_done"

@@ -7,6 +7,16 @@ use concord_events::{Heard, ImpactEvent};
 
 /// Publishes an analysis of ann without figures, or with the figure `x`, which uses these others; `margin` is an assumption of 25.
 fn publish(story: &mut Story<ImpactMachine>, id: &str, figure: Option<f64>, uses: &[&str]) {
+    publish_as(story, &format!("m-{id}"), (id, figure), uses);
+}
+
+/// The same with this message.
+fn publish_as(
+    story: &mut Story<ImpactMachine>,
+    by: &str,
+    (id, figure): (&str, Option<f64>),
+    uses: &[&str],
+) {
     let depends_on: Vec<Value> = uses
         .iter()
         .map(|used| match *used {
@@ -22,17 +32,14 @@ fn publish(story: &mut Story<ImpactMachine>, id: &str, figure: Option<f64>, uses
     let received = ReceivedAnalysis {
         heard: Heard {
             agent_id: agent("ann"),
-            message_id: message(&format!("m-{id}")),
+            message_id: message(by),
             digest: String::new(),
         },
         case_id: case_id(),
         analysis: serde_json::from_value(analysis).unwrap(),
     };
     let input = ImpactInput::Publish(Box::new(received));
-    assert_eq!(
-        story.hears(&said(&format!("m-{id}"), 1), &input),
-        "published"
-    );
+    assert_eq!(story.hears(&said(by, 1), &input), "published");
 }
 
 fn standings(margin: f64) -> BTreeMap<Source, Standing> {
@@ -85,6 +92,28 @@ fn four() -> Story<ImpactMachine> {
 
 fn figure(value: f64) -> Result<Value, &'static str> {
     Ok(json!({ "figures": { "x": value }, "confidence": 0.9 }))
+}
+
+/// What a step has come to would otherwise bring back what its author has taken out, and could close a circle.
+#[test]
+fn what_is_published_during_a_run_to_be_used_no_more_stays_out() {
+    let mut story = four();
+    start(&mut story, "run-1");
+    ends(&mut story, "t-1", 0, figure(120.0));
+    publish_as(&mut story, "m-b-2", ("b", Some(10.0)), &["margin"]);
+    publish_as(&mut story, "m-a-2", ("a", Some(120.0)), &["margin", "b"]);
+    assert_eq!(ends(&mut story, "t-2", 1, figure(12.0)), "rerun_step_ended");
+    let graph = &story.state().graph;
+    let b = graph.get(&token("b")).unwrap();
+    let uses: Vec<&str> = b
+        .published
+        .depends_on
+        .iter()
+        .map(|one| one.id.as_str())
+        .collect();
+    assert_eq!((b.version, uses), (3, vec!["margin"]));
+    let all: Vec<Source> = graph.sources().cloned().collect();
+    assert_eq!(graph.affected(&all).len(), 4, "none is in a circle");
 }
 
 #[test]
