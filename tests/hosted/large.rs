@@ -20,7 +20,10 @@ for line in sys.stdin:
 "#;
 
 /// Two payloads of this size have no room at once beside each other.
-const BYTES: usize = 7 << 20;
+const BY_REFERENCE: usize = 7 << 20;
+
+/// So much comes in the message itself, and keeps a processor busy for a while.
+const INLINE: usize = 200 << 10;
 
 /// The settings of an agent that writes the first file and waits for the second.
 fn slow(name: &str, taken: &Path, go: &Path) -> String {
@@ -37,8 +40,8 @@ async fn connect(stage: &Stage, name: &str) -> Agent {
 }
 
 /// What an agent answers to a large request of this one.
-async fn ask(asker: Agent, name: &str) -> Value {
-    let text = json!({ "text": "x".repeat(BYTES) });
+async fn ask(asker: Agent, name: &str, bytes: usize) -> Value {
+    let text = json!({ "text": "x".repeat(bytes) });
     let agent = AgentId::new(name).expect("a name");
     let asked = json!({ "action": "count", "parameters": text });
     let message = asker.message(Recipient::Agent(agent), MessageType::Request, &asked);
@@ -56,7 +59,16 @@ async fn exists(file: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_slow_agent_with_a_large_payload_holds_up_no_other_and_no_waking() {
+    holds_up_nothing(BY_REFERENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_slow_agent_with_a_large_message_holds_up_no_other_and_no_waking() {
+    holds_up_nothing(INLINE).await;
+}
+
+async fn holds_up_nothing(bytes: usize) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = |name: &str| directory.path().join(name);
     let (taken, go, done) = (file("taken"), file("go"), file("done"));
@@ -71,13 +83,13 @@ async fn a_slow_agent_with_a_large_message_holds_up_no_other_and_no_waking() {
     ];
     let waiting = tokio::spawn({
         let held = held.clone();
-        async move { ask(first, &held).await }
+        async move { ask(first, &held, bytes).await }
     });
     exists(&taken).await;
 
-    let size = json!({ "size": BYTES });
-    assert_eq!(ask(second, &quick).await, size);
-    let news = json!({ "content": "x".repeat(BYTES) });
+    let size = json!({ "size": bytes });
+    assert_eq!(ask(second, &quick, bytes).await, size);
+    let news = json!({ "content": "x".repeat(bytes) });
     let news = third.message(Recipient::All, MessageType::InfoUpdate, &news);
     let news = news.expect("a message");
     third.publish(&news).await.expect("it is sent");

@@ -11,7 +11,7 @@ mod rate_limit;
 
 use std::sync::{Arc, OnceLock};
 
-use concord_events::topology::Layout;
+use concord_events::topology::{ConsumerKind, Layout};
 use concord_wire::AgentId;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -124,16 +124,19 @@ struct Limited {
 pub(crate) struct Gate {
     admission: Arc<Admission>,
     limited: Option<Limited>,
+    /// None for the inbox of a hosted agent: others need not wait for what it takes long to answer.
+    large: Option<Arc<Semaphore>>,
     queue: FairQueue,
     priority: Priority,
 }
 
 impl Gate {
-    /// The gate of a consumer that is read in order. `permits` bounds how many deliveries are worked on at once.
+    /// The gate of a consumer that is read in order; without a kind it is the inbox of a hosted agent. `permits` bounds how many
+    /// deliveries are worked on at once.
     pub(crate) fn new(
         admission: &Arc<Admission>,
         layout: &Layout,
-        consumer: &str,
+        (kind, consumer): (Option<ConsumerKind>, &str),
         priority: Priority,
         permits: Arc<Semaphore>,
     ) -> Self {
@@ -145,6 +148,7 @@ impl Gate {
         Self {
             admission: Arc::clone(admission),
             limited,
+            large: kind.map(|_| Arc::clone(&admission.large)),
             queue: FairQueue::new(permits, priority),
             priority,
         }
@@ -163,6 +167,7 @@ impl Gate {
                 bypass: Arc::clone(&limited.bypass),
                 path: ReadPath::PastBacklog,
             }),
+            large: self.large.clone(),
             queue: FairQueue::new(permits, Priority::Independent),
             priority: Priority::Independent,
         })
@@ -213,10 +218,11 @@ impl Gate {
 
     /// Waits until the turn of a delivery has come. Of large ones, few are worked on at once in the process.
     pub(crate) async fn turn(&self, delivery: &Delivery) -> Result<Turn, AcquireError> {
-        let large = if delivery.bytes() > LARGE_BYTES {
-            Some(Arc::clone(&self.admission.large).acquire_owned().await?)
-        } else {
-            None
+        let large = match &self.large {
+            Some(large) if delivery.bytes() > LARGE_BYTES => {
+                Some(Arc::clone(large).acquire_owned().await?)
+            }
+            _ => None,
         };
         Ok(Turn {
             _permit: self.queue.wait(&self.admission.burst).await?,

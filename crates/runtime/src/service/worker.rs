@@ -42,7 +42,8 @@ pub(crate) async fn run<H: Handler>(
     permits: Arc<Semaphore>,
 ) {
     let layout = &runner.broker.layout;
-    let gate = Gate::new(&runner.admission, layout, &consumer.name, priority, permits);
+    let named = (kind, consumer.name.as_str());
+    let gate = Gate::new(&runner.admission, layout, named, priority, permits);
     let tasks = TaskTracker::new();
     let worker = |kind, gate, lag| {
         let worker = Worker {
