@@ -66,3 +66,55 @@ async fn who_has_all_the_tasks_of_the_quota_waits_until_one_ends() {
     .await;
     audit(client).await.unwrap();
 }
+
+/// A panel needs a place among the tasks of its opener and one among the cases. What is refused for want of one keeps none of the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panel_that_is_refused_keeps_no_place() {
+    let installation = TestInstallation::start_with(|plan| {
+        let settings = ["open_tasks=1", "open_cases=1"];
+        settings.iter().fold(plan, |plan, setting| {
+            plan.with_service_setting(Service::Coordinator, &format!("service.quota.{setting}"))
+        })
+    })
+    .await;
+    let client = installation.client();
+    register(client, "ann", json!({ "skills": [{ "name": "sum" }] })).await;
+    let terms = json!({ "criteria": { "agents": ["ann"] } });
+    let (kind, payload) = ask(
+        client,
+        &opening(
+            "broadcast",
+            &json!({ "task_id": "t-1", "criteria": { "agents": ["ann"] } }),
+        ),
+    )
+    .await;
+    assert_eq!(kind, "response", "{payload}");
+    for _ in 0..2 {
+        let (kind, payload) = ask(client, &opening("panel", &terms)).await;
+        assert_eq!(kind, "error", "{payload}");
+        let why = payload.to_string();
+        assert!(why.contains("open task"), "{why}");
+    }
+    let case = json!({ "case_id": "c-1", "participants": ["ann"], "task": { "type": "sum" } });
+    let (kind, payload) = ask(client, &to_coordinator("olga", "open_case", case)).await;
+    assert_eq!(kind, "response", "{payload}");
+
+    // And the other way round: no case is left, and the place among the tasks is.
+    let cancel = json!({ "task_id": "t-1", "why": "not needed" });
+    let (kind, payload) = ask(client, &to_coordinator("olga", "cancel_task", cancel)).await;
+    assert_eq!(kind, "response", "{payload}");
+    wait_for(
+        "a task after a panel that is refused",
+        PATIENCE,
+        async || {
+            let (kind, payload) = ask(client, &opening("panel", &terms)).await;
+            let why = payload.to_string();
+            assert_eq!(kind, "error", "{why}");
+            why.contains("open cases").then_some(()).ok_or(why)
+        },
+    )
+    .await;
+    let (kind, payload) = ask(client, &opening("broadcast", &terms)).await;
+    assert_eq!(kind, "response", "{payload}");
+    audit(client).await.unwrap();
+}

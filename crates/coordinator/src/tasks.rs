@@ -216,8 +216,13 @@ impl<P: Ports> Tasks<P> {
         if !matches!(opening, Decision::Append(_)) {
             return Ok(asked);
         }
-        Box::pin(self.panels.admit(id, &asked, parameters)).await?;
         self.openers.admit_task(id, context, &asked).await?;
+        let of_case = Box::pin(self.panels.admit(id, &asked, parameters)).await;
+        if let Err(HandleError::Refused(_)) = &of_case {
+            // What is refused keeps no place.
+            self.settle(id, &asked.opened_by).await?;
+        }
+        of_case?;
         self.candidates.turn(id, context, asked).await
     }
 
