@@ -107,6 +107,12 @@ async fn a_finding_is_confirmed_and_a_contradiction_in_memory_is_a_conflict() {
     let shown = command(&installation, &["case", "show", &case]).unwrap();
     assert_eq!(shown["confirmed"][0]["strengthened"], 0.902, "{shown}");
     assert_eq!(shown["confirmed"][0]["confidence"], 0.8);
+    let replayed = command(&installation, &["replay", &case]).unwrap();
+    assert_eq!(
+        (&replayed["identical"], &replayed["detected_again"]),
+        (&json!(true), &json!(1)),
+        "{replayed}"
+    );
     audit(client).await.unwrap();
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use concord_domain::Versioned;
 use concord_domain::aggregates::case::CaseMachine;
-use concord_domain::aggregates::detection::DetectionMachine;
+use concord_domain::aggregates::detection::{DetectionInput, DetectionMachine};
 use concord_embedding::Embedder;
 use concord_events::EventMeta;
 use concord_events::topology::ConsumerKind;
@@ -16,7 +16,6 @@ use concord_wire::CaseId;
 use concord_wire::subject::Service;
 
 mod names;
-pub mod route;
 
 pub use names::{DetectorSettings, NameSettings};
 
@@ -82,7 +81,7 @@ impl<P: Ports> Handler for FindingsClosed<P> {
             .await?;
         let mut case = Versioned::<CaseMachine>::default();
         events.into_iter().for_each(|event| case.apply(event));
-        let Some(input) = route::from_case(&case_id, &case.state) else {
+        let Some(input) = DetectionInput::of_case(&case_id, &case.state) else {
             return Err(HandleError::retry(
                 "the case of a closing event could not be read",
             ));

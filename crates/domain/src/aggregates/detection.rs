@@ -7,9 +7,11 @@ use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId};
 
+use super::case::CaseState;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
-use crate::rules::{conflict, round_shares};
+use crate::rules::conflict::{self, Conflicts};
+use crate::rules::round_shares;
 
 /// The state machine of a detection.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +45,28 @@ pub struct DetectionInput {
     pub model_absent: bool,
 }
 
+impl DetectionInput {
+    /// The findings of a case, once its phase has closed, as they are without a sentence model; none before.
+    pub fn of_case(case_id: &CaseId, state: &CaseState) -> Option<Self> {
+        let opened = state.opened.as_ref()?;
+        Some(Self {
+            case_id: case_id.clone(),
+            opened_by: opened.opener_of_debates(),
+            policy: opened.policy.clone(),
+            gate: state.reviewing_gate().map(str::to_owned),
+            circumstances: opened.circumstances.clone(),
+            findings: state.compared_findings().into_owned(),
+            scored: Vec::new(),
+            model_absent: opened.policy.vocabulary.similarity_min.is_some(),
+        })
+    }
+
+    /// The conflicts among the findings.
+    pub fn conflicts(&self) -> Conflicts {
+        conflict::detect_scored(&self.case_id, &self.policy, &self.scored, &self.findings)
+    }
+}
+
 impl Machine for DetectionMachine {
     type State = DetectionState;
     type Event = DetectionEvent;
@@ -56,12 +80,7 @@ impl Machine for DetectionMachine {
         if state.detected.is_some() {
             return Decision::Ignore(Ignored::AlreadyDone);
         }
-        let found = conflict::detect_scored(
-            &input.case_id,
-            &input.policy,
-            &input.scored,
-            &input.findings,
-        );
+        let found = input.conflicts();
         debug_assert!(
             found.debated.len() <= input.policy.conflicts_max as usize,
             "no more conflicts are debated than the policy allows"

@@ -6,7 +6,7 @@
 use concord_debate_facilitator::route::FollowUp;
 use concord_domain::aggregates::case::{CaseInput, CaseMachine, CaseState, SharedNow, flag_of};
 use concord_domain::aggregates::debate::{Command, DebateInput, DebateMachine};
-use concord_domain::aggregates::detection::DetectionMachine;
+use concord_domain::aggregates::detection::{DetectionInput, DetectionMachine};
 use concord_domain::aggregates::impact::ImpactState;
 use concord_domain::aggregates::track_record::TrackRecordMachine;
 use concord_domain::machine::Versioned;
@@ -107,7 +107,7 @@ fn of_one_cause(archive: &Archive, violations: &mut Vec<String>) {
         let states = seen_before(archive, record);
         states
             .iter()
-            .filter_map(|state| concord_conflict_detector::route::from_case(&case, state))
+            .filter_map(|state| DetectionInput::of_case(&case, state))
             .collect()
     });
 }

@@ -1,6 +1,5 @@
 //! Bugs of comparing estimates: conflicts are looked for among something else than what the case knows.
 
-use concord_conflict_detector::route;
 use concord_domain::Machine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::detection::{DetectionInput, DetectionMachine};
@@ -35,7 +34,7 @@ pub(super) async fn compare_badly(
         .await?;
     let mut case = Versioned::<CaseMachine>::default();
     events.into_iter().for_each(|event| case.apply(event));
-    let Some(input) = route::from_case(&case_id, &case.state) else {
+    let Some(input) = DetectionInput::of_case(&case_id, &case.state) else {
         return Ok(());
     };
     let Loaded { records, head } = ports

@@ -1,7 +1,8 @@
 //! Doing again what led to an event: deciding, and looking for conflicts.
 
 use concord_domain::aggregates::case::{CASE, CaseInput, CaseMachine, CaseState, FINDINGS, Noted};
-use concord_domain::rules::{conflict, names};
+use concord_domain::aggregates::detection::DetectionInput;
+use concord_domain::rules::names;
 use concord_domain::{Context, Decision, Machine};
 use concord_events::Aggregate;
 use concord_events::{
@@ -26,15 +27,15 @@ pub(super) fn debates_of(bytes: &[u8], sequence: u64) -> Vec<Token> {
 
 /// Looks for the conflicts of a case again, in the state that its events lead to.
 pub(super) fn detect(case: &CaseState, detected: &Detected) -> Result<(), String> {
-    let Some(opened) = &case.opened else {
+    let Some(mut input) = DetectionInput::of_case(&detected.case_id, case) else {
         return Err("it belongs to a case of which there are no events".to_owned());
     };
     // What the sentence model has said is read, and the model is not asked again.
-    let scored = names::scored_in(&detected.names);
-    if let Some(problem) = names::problem(&opened.policy.vocabulary, &scored) {
+    input.scored = names::scored_in(&detected.names);
+    if let Some(problem) = names::problem(&input.policy.vocabulary, &input.scored) {
         return Err(problem);
     }
-    let again = conflict::detect_scored(&detected.case_id, &opened.policy, &scored, &case.findings);
+    let again = input.conflicts();
     let stored = (
         &detected.debated,
         &detected.deferred,
