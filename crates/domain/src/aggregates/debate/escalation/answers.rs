@@ -40,6 +40,7 @@ pub(in crate::aggregates::debate) fn answer(
             evidence: as_evidence(message),
             held,
             revised,
+            most: evidence::GIVEN_MAX,
         };
         return evidence::given(on, support);
     }

@@ -3,7 +3,7 @@
 use concord_events::names::{ACKNOWLEDGE, EVALUATION, EVIDENCE};
 use concord_events::{ChallengerAsked, DebateEvent, DebateOpened, EvidenceGiven, Heard};
 use concord_wire::payload::{
-    ChallengeTerms, ConflictView, DebateLimits, Evidence, LADDER_ITEMS_MAX, Position, Question,
+    ChallengeTerms, ConflictView, DebateLimits, Evidence, Position, Question,
 };
 use concord_wire::{ErrorCode, Fault, Timestamp, Token};
 
@@ -11,6 +11,11 @@ use super::messages::open_challenge;
 use super::{OnLadder, brief, named};
 use crate::machine::Decision;
 use crate::rules::size_budget::truncate::{self, Room};
+
+/// How often one party gives evidence in a debate at most: whoever gives much takes no room from the others.
+pub(super) const EVIDENCE_MAX: u32 = 8;
+/// The same with its answers in a challenge, which are recorded like evidence: so whoever has given all its evidence can still concede.
+pub(super) const GIVEN_MAX: u32 = 2 * EVIDENCE_MAX;
 
 /// What a party brings forward for its position.
 pub(super) struct Support<'a> {
@@ -20,16 +25,23 @@ pub(super) struct Support<'a> {
     pub(super) held: &'a Position,
     /// What it holds now, still without the new evidence.
     pub(super) revised: &'a Position,
+    /// How often the party may be recorded in this debate, with this message.
+    pub(super) most: u32,
 }
 
 /// Records evidence or a revision. When it comes from the challenged agent, the challenger is asked
 /// whether it settles the challenge.
 pub(super) fn given(on: &OnLadder<'_>, support: Support<'_>) -> Decision<DebateEvent> {
-    if on.ladder.evidence as usize >= LADDER_ITEMS_MAX {
+    let party = &support.message.agent_id;
+    let given = on.ladder.evidence.get(party).copied().unwrap_or_default();
+    if given >= support.most {
         return Decision::Reject(Fault::new(
             ErrorCode::CapacityExceeded,
             "",
-            format!("Evidence was given {LADDER_ITEMS_MAX} times in this debate."),
+            format!(
+                "{party} has given evidence or answered {given} times in this debate; each party gives evidence {EVIDENCE_MAX} times at most, \
+                 and {GIVEN_MAX} times with its answers to a challenge."
+            ),
             "What was given stands; it is shown to whoever decides.",
         ));
     }

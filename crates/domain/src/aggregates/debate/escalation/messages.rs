@@ -92,6 +92,7 @@ fn message_of_party(on: &OnLadder<'_>, message: &LadderMessage) -> DebateDecisio
                 evidence: evidence.clone(),
                 held,
                 revised: held,
+                most: evidence::EVIDENCE_MAX,
             },
         ),
         MessageBody::Ruling(_) => Decision::Ignore(Ignored::AlreadyDone),

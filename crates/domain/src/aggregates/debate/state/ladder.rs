@@ -1,5 +1,6 @@
 //! The state of a debate on the ladder, and how the events of the ladder change it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use concord_events::{
@@ -22,8 +23,8 @@ pub struct Ladder {
     pub evaluating: bool,
     /// How many clarifications were passed on.
     pub clarifications: u32,
-    /// How many items of evidence and revisions were recorded.
-    pub evidence: u32,
+    /// How often each party has given evidence, revised or kept its position.
+    pub evidence: BTreeMap<AgentId, u32>,
     /// The open deadlines.
     pub waits_for: Vec<Deadline>,
     /// The deadlines that an operator holds, and since when.
@@ -60,7 +61,7 @@ impl Ladder {
             acknowledged: false,
             evaluating: false,
             clarifications: 0,
-            evidence: 0,
+            evidence: BTreeMap::new(),
             waits_for,
             held: None,
             tally: None,
@@ -223,6 +224,7 @@ impl DebateState {
     fn apply_evidence(&mut self, given: EvidenceGiven) {
         self.remember(given.heard);
         let mut changes = Vec::new();
+        let party = given.position.agent_id.clone();
         if let Some(held) = self
             .positions
             .iter_mut()
@@ -234,7 +236,7 @@ impl DebateState {
         self.change_ladder(|ladder| {
             ladder.acknowledged |= given.question.is_some();
             ladder.evaluating |= given.question.is_some();
-            ladder.evidence += 1;
+            *ladder.evidence.entry(party).or_default() += 1;
             ladder.rearrange(given.waits_for, given.held);
             if let Some(briefed) = given.brief {
                 let before = ladder.digest.replace(briefed.digest).unwrap_or_default();

@@ -256,13 +256,17 @@ fn however_much_agents_write_it_has_room() {
         let mut story = challenged();
         for number in 0..30 {
             let id = format!("m-{number}");
-            let mut given = evidence("finance", &id);
-            if let DebateInput::Message(message) = &mut given
-                && let MessageBody::Evidence(evidence) = &mut message.body
-            {
-                evidence.statement = filler.repeat(4_000 / filler.len());
-            }
-            story.hears(&said(&id, number), &given);
+            let text = filler.repeat(4_000 / filler.len());
+            // A party gives evidence only so often, and asks for the rest.
+            let body = match number {
+                0..8 => MessageBody::Evidence(Evidence {
+                    statement: text,
+                    evidence: vec![format!("10-K page {id}")],
+                    limitation: None,
+                }),
+                _ => MessageBody::Clarification { text },
+            };
+            story.hears(&said(&id, number), &says("finance", &id, body));
         }
         let due = ladder(&story).due("evaluation").unwrap();
         passes(&mut story, "evaluation", due);

@@ -1,6 +1,7 @@
 //! What settles a debate on the ladder: the parties, mediation, the policy, and caution.
 
 use super::*;
+use crate::aggregates::debate::escalation::evidence::{EVIDENCE_MAX, GIVEN_MAX};
 
 #[test]
 fn challenger_and_challenged_settle_it_themselves() {
@@ -97,6 +98,31 @@ fn more_evidence_does_not_begin_the_evaluation_anew() {
         passes(&mut story, "evaluation", after(HOUR + 1)),
         "escalated"
     );
+}
+
+#[test]
+fn a_party_that_says_much_takes_no_room_from_the_other() {
+    let mut story = challenged();
+    let mut heard = |from: &str, number: usize, answer: bool| {
+        let id = format!("m-{from}-{number}");
+        match answer {
+            true => story.hears(&said(&id, 1), &keeps(from, &id)),
+            false => story.hears(&said(&id, 1), &evidence(from, &id)),
+        }
+    };
+    for (from, answers, most) in [
+        ("strategy", false, EVIDENCE_MAX),
+        ("finance", false, EVIDENCE_MAX),
+        ("finance", true, GIVEN_MAX),
+    ] {
+        let before = if answers { EVIDENCE_MAX } else { 0 };
+        for number in before..most {
+            assert_eq!(heard(from, number as usize, answers), "evidence_given");
+        }
+        assert_eq!(heard(from, most as usize, answers), "refused: ", "{from}");
+    }
+    let conceded = story.hears(&said("m-end", 2), &joins("strategy", "m-end", "finance"));
+    assert_eq!(conceded, "resolved");
 }
 
 #[test]
