@@ -59,6 +59,11 @@ async fn a_deadline_that_nobody_can_keep_says_nothing_about_who_is_asked() {
         let request = request_within("mallory", 200);
         assert_eq!(ask(client, &request).await.1["error_code"], "TIMEOUT");
     }
+    for id in ["t-1", "t-2", "t-3"] {
+        let terms = json!({ "task_id": id, "criteria": { "agents": ["ann"] }, "deadline_ms": 500 });
+        let (_, failed) = run(client, &opening("broadcast", &terms)).await;
+        assert_eq!(failed["error_code"], "TIMEOUT", "{failed}");
+    }
     settled(client, PATIENCE).await.unwrap();
     let ann = shown(&installation);
     assert_eq!(

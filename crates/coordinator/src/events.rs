@@ -218,7 +218,7 @@ impl<P: Ports> Handler for OwnEvents<P> {
                 let done = self.effects_of_tasks.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
                 self.tasks.follow(&record).await?;
-                self.silence.heard_of_task(&record).await?;
+                self.silence.heard_of_task(&record, &self.tasks).await?;
                 self.shared.end_commitments(&record, &self.tasks).await?;
                 self.shared.heard_of_task(&record, &self.tasks).await?;
                 Ok(done)

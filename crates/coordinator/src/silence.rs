@@ -12,6 +12,8 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports};
 use concord_wire::{AgentId, ErrorCode, MessageId, Recipient, Token};
 
+use crate::tasks::Tasks;
+
 /// Tries those again whose time has come, after they had been unavailable because they did not answer. Each replica looks, and the
 /// first to see it stores it; what fails is seen again at the next look.
 pub async fn retry_due<P: Ports>(
@@ -99,9 +101,7 @@ impl<P: Ports> Silence<P> {
                     return Ok(());
                 };
                 let request = &failed.request;
-                // One whose deadline had passed when it was stored was never theirs to answer, nor one that nobody could answer in time.
-                let given_ms = request.due.millis_since(request.asked_at);
-                if given_ms == 0 || given_ms < self.bounds.answer_ms_min {
+                if !self.could_answer(request.due.millis_since(request.asked_at)) {
                     return Ok(());
                 }
                 let about = &record.meta.id;
@@ -136,7 +136,9 @@ impl<P: Ports> Silence<P> {
     pub(crate) async fn heard_of_task(
         &self,
         record: &StoredEvent<TaskEvent>,
+        tasks: &Tasks<P>,
     ) -> Result<(), HandleError> {
+        let id = &record.meta.id;
         let event_id = &record.meta.event_id;
         match &record.event {
             TaskEvent::Reported(reported) => self.answered(&reported.by, event_id).await,
@@ -146,13 +148,23 @@ impl<P: Ports> Silence<P> {
             TaskEvent::Elapsed(elapsed) if elapsed.name.as_str() != BIDS => {
                 let released = elapsed.next.release.iter();
                 for one in released.filter(|one| one.done == Some(false)) {
+                    let given = tasks.given_ms(id, record.sequence, &one.agent);
+                    if !self.could_answer(given.await?) {
+                        continue;
+                    }
                     let cause = MessageId::derived(&format!("{event_id}/silent/{}", one.agent));
-                    self.silent(&one.agent, &record.meta.id, &cause).await?;
+                    self.silent(&one.agent, id, &cause).await?;
                 }
                 Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether somebody who had so much time could have answered. What was over when it was stored was never theirs to answer, and with
+    /// what nobody can answer in time one agent would make another unavailable.
+    fn could_answer(&self, given_ms: u64) -> bool {
+        given_ms > 0 && given_ms >= self.bounds.answer_ms_min
     }
 
     async fn silent(

@@ -80,6 +80,17 @@ impl<P: Ports> Tasks<P> {
         Ok(opened.map(|opened| opened.terms.task.input))
     }
 
+    /// How long an agent has had a task, up to the event at this sequence: from getting it to the end of its time, in milliseconds.
+    pub(crate) async fn given_ms(
+        &self,
+        id: &Token,
+        sequence: u64,
+        agent: &AgentId,
+    ) -> Result<u64, HandleError> {
+        let task = self.tasks.load_up_to(id, sequence).await?.state;
+        Ok(task.parts.get(agent).map_or(0, |part| part.given_ms))
+    }
+
     async fn open(&self, call: Call) -> Result<Bytes, Fault> {
         let (opened_by, sender) = caller(&call);
         let terms: OpenTask = from_json(&call.body, "")?;

@@ -221,6 +221,9 @@ impl Machine for TaskMachine {
         let heard = heard_word(&record.event);
         state.heard.insert(record.meta.cause, heard);
         state.take_in(&record.event, record.sequence);
+        if let TaskEvent::Assigned(assigned) = &record.event {
+            state.note_assigned(assigned, record.meta.at);
+        }
         if let Some(next) = record.event.next() {
             state.take_step(next);
         }

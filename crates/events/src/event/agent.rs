@@ -37,7 +37,7 @@ pub struct SilenceBounds {
     pub open_ms: u64,
     /// How long it stays unavailable at most, in milliseconds.
     pub open_max_ms: u64,
-    /// A request that leaves an agent less time to answer, in milliseconds, says nothing about it: whoever asks could make it unavailable.
+    /// A request or a task that leaves an agent less time to answer, in milliseconds, says nothing about it: whoever asks could make it unavailable.
     pub answer_ms_min: u64,
 }
 

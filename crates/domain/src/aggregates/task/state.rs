@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use concord_events::{TaskEvent, TaskOpened, TaskOutcome, TaskStep};
+use concord_events::{TaskAssigned, TaskEvent, TaskOpened, TaskOutcome, TaskStep};
 use concord_wire::payload::{Bid, HandedContext, ResultStatus};
 use concord_wire::{AgentId, MessageId, Timestamp};
 use serde_json::Value;
@@ -38,6 +38,8 @@ pub struct Part {
     pub assignment: Option<u64>,
     /// The time until which it must answer.
     pub due: Option<Timestamp>,
+    /// How long it was from getting the task to that time, in milliseconds.
+    pub given_ms: u64,
     /// Its bid, with its reliability then.
     pub bid: Option<(Bid, f64)>,
     /// Its result, or what it has given of it.
@@ -56,6 +58,7 @@ impl Part {
             stage,
             assignment: None,
             due: None,
+            given_ms: 0,
             bid: None,
             result: None,
             reports: 0,
@@ -214,6 +217,13 @@ impl TaskState {
             self.bids_open = false;
             self.ended = Some(end.outcome.clone());
         }
+    }
+
+    /// The agent has got the task at this time.
+    pub(super) fn note_assigned(&mut self, assigned: &TaskAssigned, at: Timestamp) {
+        self.change(&assigned.agent, |part| {
+            part.given_ms = assigned.due.millis_since(at);
+        });
     }
 
     fn change(&mut self, agent: &AgentId, change: impl FnOnce(&mut Part)) {
