@@ -31,6 +31,8 @@ use crate::machine::{Context, Decision, Ignored, Machine};
 
 /// Most entries of a board.
 pub const ENTRIES_MAX: usize = 256;
+/// Most entries of a board that one author has begun: whoever writes many leaves room to the others.
+pub const AUTHOR_ENTRIES_MAX: u32 = 64;
 /// Most bytes of all values and names together, as they stand: the whole board fits into one answer.
 pub const BOARD_BYTES_MAX: u64 = 512 * 1024;
 /// How often one author writes on a board at most: every version is kept.
@@ -51,6 +53,8 @@ pub struct BoardMachine;
 pub struct Written {
     /// How many versions.
     pub puts: u32,
+    /// How many entries it has begun.
+    pub begun: u32,
     /// The bytes of their values.
     pub bytes: u64,
 }
@@ -130,7 +134,7 @@ impl Machine for BoardMachine {
         let bytes = bytes_of(put);
         let checked = check_version(state, put)
             .and_then(|()| check_board(state, &put.name, bytes))
-            .and_then(|()| check_author(state, &heard.agent_id, bytes));
+            .and_then(|()| check_author(state, &heard.agent_id, put, bytes));
         match checked {
             Err(fault) => Decision::Reject(fault),
             Ok(()) => Decision::Append(BoardEvent::Put(EntryPut {
@@ -152,6 +156,7 @@ impl Machine for BoardMachine {
         state.causes.insert(heard.message_id.clone(), seen);
         let written = state.authors.entry(heard.agent_id.clone()).or_default();
         written.puts = written.puts.saturating_add(1);
+        written.begun += u32::from(put.version == 1);
         written.bytes = written.bytes.saturating_add(listing.bytes);
         let value = put.value.clone();
         let entry = BoardEntry { listing, value };
@@ -264,11 +269,27 @@ fn check_board(state: &BoardState, name: &str, bytes: u64) -> Result<(), Fault> 
     ))
 }
 
-fn check_author(state: &BoardState, author: &AgentId, bytes: u64) -> Result<(), Fault> {
+fn check_author(
+    state: &BoardState,
+    author: &AgentId,
+    put: &PutEntry,
+    bytes: u64,
+) -> Result<(), Fault> {
     let Written {
         puts,
+        begun,
         bytes: before,
     } = state.authors.get(author).copied().unwrap_or_default();
+    if put.based_on == 0 && begun >= AUTHOR_ENTRIES_MAX {
+        return Err(Fault::new(
+            ErrorCode::CapacityExceeded,
+            format!("{PARAMETERS}/name"),
+            format!(
+                "{author} has begun {begun} entries of this board; one author begins {AUTHOR_ENTRIES_MAX} at most, so that others have room."
+            ),
+            "Write into an entry that there is; one that nobody needs can be taken for something else.",
+        ));
+    }
     if puts < AUTHOR_PUTS_MAX && before.saturating_add(bytes) <= AUTHOR_BYTES_MAX {
         return Ok(());
     }

@@ -88,14 +88,20 @@ fn the_writer_is_answered_and_all_others_hear_of_it_without_the_value() {
 #[test]
 fn a_board_and_what_one_author_writes_are_bounded() {
     let mut story = Story::<BoardMachine>::of("c-1");
-    for n in 0..ENTRIES_MAX {
-        let (id, name) = (format!("m-{n}"), format!("n-{n}"));
-        assert_eq!(
-            hears(&mut story, &id, &put("ann", &id, &name, 0, json!(n))),
-            "put"
-        );
+    // Each author has a share of the entries; together they fill the board.
+    for author in ["ann", "ben", "cyd", "dan"] {
+        for _ in 0..AUTHOR_ENTRIES_MAX {
+            let n = story.records.len();
+            let (id, name) = (format!("m-{n}"), format!("n-{n}"));
+            let one = put(author, &id, &name, 0, json!(n));
+            assert_eq!(hears(&mut story, &id, &one), "put");
+        }
+        let more = put(author, "m-more", "more", 0, json!(1));
+        let heard = hears(&mut story, "m-more", &more);
+        assert_eq!(heard, "refused: /payload/parameters/name");
     }
-    let full = put("ben", "m-x", "one more", 0, json!(1));
+    assert_eq!(story.state().entries.len(), ENTRIES_MAX);
+    let full = put("eve", "m-x", "one more", 0, json!(1));
     assert_eq!(
         hears(&mut story, "m-x", &full),
         "refused: /payload/parameters/name"
@@ -116,7 +122,7 @@ fn a_board_and_what_one_author_writes_are_bounded() {
         agent("ann"),
         Written {
             puts: AUTHOR_PUTS_MAX,
-            bytes: 0,
+            ..Written::default()
         },
     );
     let once_more = put("ann", "m-z", "n-9", 1, json!(1));
