@@ -27,6 +27,20 @@ async fn the_sender_is_told_what_is_wrong_and_where() {
             "/payload/parameters/criteria",
         ),
         (
+            opening("broadcast", &json!({ "criteria": { "agents": [] } })),
+            "INVALID_REQUEST",
+            "/payload/parameters/criteria/agents",
+        ),
+        (
+            to_coordinator(
+                "olga",
+                "find_agents",
+                json!({ "criteria": { "agents": [] } }),
+            ),
+            "INVALID_REQUEST",
+            "/payload/parameters/criteria/agents",
+        ),
+        (
             opening("poll", &json!({ "quorum": 9 })),
             "INVALID_REQUEST",
             "/payload/parameters/quorum",

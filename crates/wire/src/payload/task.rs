@@ -1,7 +1,7 @@
 //! Tasks that Concord hands out: how one is opened, what the agents that are asked answer, and the contract net.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::case::Task;
@@ -37,8 +37,11 @@ const PROPOSAL_BYTES_MAX: usize = 2_048;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Criteria {
-    /// These agents and no others.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// These agents and no others; at least one where they are stated.
+    #[serde(
+        deserialize_with = "at_least_one",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub agents: Vec<AgentId>,
     /// Names of skills, in any case; one of them is enough.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -49,6 +52,17 @@ pub struct Criteria {
     /// What is needed in words; agents whose skills are about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+/// Reads a list of agents that is stated. None at all would mean everybody, whom nobody has asked for who states a list.
+fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<AgentId>, D::Error> {
+    let agents = Vec::deserialize(deserializer)?;
+    if agents.is_empty() {
+        return Err(serde::de::Error::custom(
+            "an empty list of agents: name at least one, or leave it out for everybody on the register",
+        ));
+    }
+    Ok(agents)
 }
 
 impl Criteria {
