@@ -61,6 +61,9 @@ pub(super) async fn check_pages(stage: &Stage, user: &User) {
     let few = json!({ "aggregate": "case", "id": case, "limit": 1 });
     let (whole, number) = pages(stage, user, &few).await;
     assert!(whole == all && number >= all.len(), "{number}");
+    // Behind everything there is nothing.
+    let behind = json!({ "aggregate": "case", "id": case, "after": u64::MAX });
+    assert_eq!(pages(stage, user, &behind).await, (Vec::new(), 1));
     // Of a kind, by the names of events: in the order of the stream.
     let named = json!({ "aggregate": "case", "facts": ["decided", "opened"], "limit": 2, "without_bodies": true });
     let (found, _) = pages(stage, user, &named).await;

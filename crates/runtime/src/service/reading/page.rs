@@ -106,7 +106,7 @@ impl<'a> Source<'a> {
         // The next message of each filter, so that a page of several is in the order of the stream.
         let mut heads = Vec::new();
         for filter in &self.filters {
-            heads.push(self.next(filter, self.after + 1).await?);
+            heads.push(self.next(filter, self.after.saturating_add(1)).await?);
         }
         for _ in 0..EXAMINED_MAX {
             let found = heads.iter().enumerate();
@@ -130,7 +130,7 @@ impl<'a> Source<'a> {
                 let next = Some(sequence);
                 return Ok(Page { items, next });
             }
-            *head = self.next(filter, sequence + 1).await?;
+            *head = self.next(filter, sequence.saturating_add(1)).await?;
         }
         let heads = heads.iter().flatten();
         let next = heads.map(|head| head.sequence.saturating_sub(1)).min();
@@ -198,7 +198,7 @@ pub(super) async fn next_event(
             Some(raw)
                 if kind == StreamKind::Events && non_event::of_raw_message(&raw).is_some() =>
             {
-                sequence = raw.sequence + 1;
+                sequence = raw.sequence.saturating_add(1);
             }
             found => return Ok(found),
         }
