@@ -103,6 +103,14 @@ impl Alert {
                 "Name it, for example BEAR_HIGH_RATES.",
             ));
         }
+        let old_regime = self.old_regime.as_deref().unwrap_or_default();
+        if self.event_type == REGIME_CHANGE && old_regime.trim() == new_regime.trim() {
+            return Err(Fault::invalid(
+                at("new_regime"),
+                format!("The new regime {new_regime:?} is the old one, so nothing has changed."),
+                "Name the regime that holds now, and the one before it as old_regime or not at all.",
+            ));
+        }
         for (field, regime) in [
             ("old_regime", &self.old_regime),
             ("new_regime", &self.new_regime),
@@ -255,6 +263,14 @@ mod tests {
             (
                 json!({ "event_type": "regime_change" }),
                 Some("/payload/new_regime"),
+            ),
+            (
+                json!({ "event_type": "regime_change", "old_regime": "BEAR", "new_regime": "BEAR " }),
+                Some("/payload/new_regime"),
+            ),
+            (
+                json!({ "event_type": "rate_move", "old_regime": "BEAR", "new_regime": "BEAR" }),
+                None,
             ),
             (
                 json!({ "event_type": "rate_move", "confidence": 3.0 }),
