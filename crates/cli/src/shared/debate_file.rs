@@ -34,17 +34,24 @@ pub(crate) fn case_of(state: &DebateState, debate: &DebateId) -> Result<CaseId, 
 
 /// A chosen position with those who hold it.
 pub(crate) fn resolution_text(resolution: &Resolution) -> String {
+    let value = value_text(resolution.value.as_ref());
+    chosen_text(resolution, &value)
+}
+
+/// The same for a line that is made plain afterwards.
+pub(crate) fn plain_resolution(resolution: &Resolution) -> String {
+    let value = resolution.value.as_ref().map(plain_value);
+    chosen_text(resolution, &value.unwrap_or_default())
+}
+
+fn chosen_text(resolution: &Resolution, value: &str) -> String {
     let supporters: Vec<&str> = resolution.supporters.iter().map(AgentId::as_str).collect();
     let who = if supporters.is_empty() {
         String::new()
     } else {
         format!(" ({})", supporters.join(", "))
     };
-    format!(
-        "{}{}{who}",
-        one_line(&resolution.position, 200),
-        value_text(resolution.value.as_ref())
-    )
+    format!("{}{value}{who}", one_line(&resolution.position, 200))
 }
 
 /// With which key a person has signed, as a note; empty where they have not.
@@ -57,9 +64,11 @@ pub(crate) fn signed_text(ruled_by: &RuledBy) -> String {
 
 /// The value of a position in brackets, after its words; empty where it has none.
 pub(crate) fn value_text(value: Option<&Value>) -> String {
-    value.map_or_else(String::new, |value| {
-        styled(FAINT, format!("  [{}]", one_line(&value.to_string(), 80)))
-    })
+    value.map_or_else(String::new, |value| styled(FAINT, plain_value(value)))
+}
+
+fn plain_value(value: &Value) -> String {
+    format!("  [{}]", one_line(&value.to_string(), 80))
 }
 
 /// The name of a level.
@@ -70,5 +79,22 @@ pub(crate) fn level_name(level: Level) -> &'static str {
         Level::Person => "a person",
         Level::Fallback => "the cautious position, provisionally",
         Level::Gate => "the review at a gate",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_resolution_leaves_no_rest_of_a_style_in_a_line() {
+        let resolution = Resolution {
+            position: "Risk score: 80".into(),
+            value: Some(serde_json::json!(80.0)),
+            supporters: vec![AgentId::fixed("ben")],
+        };
+        let line = one_line(&plain_resolution(&resolution), 160);
+        assert_eq!(line, "Risk score: 80 [80.0] (ben)");
+        assert!(resolution_text(&resolution).contains('\u{1b}'));
     }
 }

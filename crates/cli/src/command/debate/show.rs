@@ -15,7 +15,9 @@ use serde::Serialize;
 
 use crate::shared::args::{JsonArg, debate_id};
 use crate::shared::connection::ConnectionArgs;
-use crate::shared::debate_file::{level_name, load, resolution_text, signed_text, value_text};
+use crate::shared::debate_file::{
+    level_name, load, plain_resolution, resolution_text, signed_text, value_text,
+};
 use crate::shared::failure::Failure;
 use crate::shared::output::{BAD, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, one_line, span, styled};
 
@@ -312,7 +314,7 @@ fn event_text(event: &DebateEvent) -> String {
             .outcome
             .resolution
             .as_ref()
-            .map_or(String::new(), resolution_text),
+            .map_or(String::new(), plain_resolution),
         DebateEvent::AwaitsGate(awaits) => awaits.gate.clone(),
         DebateEvent::DeadlinesMoved(moved) => {
             let later = if moved.later_ms == 0 {

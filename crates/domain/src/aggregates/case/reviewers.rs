@@ -149,7 +149,7 @@ pub(super) fn first_of_two(
             ErrorCode::Unauthorized,
             "/from_agent",
             format!("{by} has said so already, and this case wants two reviewers."),
-            "Have another reviewer send the same; `concord person list` shows who can.",
+            "Have another reviewer send the same; an operator knows who can.",
         )));
     }
     Some(Decision::Append(CaseEvent::ReviewRecorded(Box::new(

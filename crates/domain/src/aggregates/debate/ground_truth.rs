@@ -98,7 +98,7 @@ fn check_sender(
             ErrorCode::Unauthorized,
             "/from_agent",
             format!("{from} was a party to this debate."),
-            "Have it said by a source of outcomes or a reviewer; `concord person list` shows who is.",
+            "Have it said by a source of outcomes or a reviewer; an operator knows who is one.",
         ));
     }
     message.sender.allow(

@@ -218,7 +218,7 @@ impl Authority {
                 "{who} reviews in the domains {}, and this is {of}.",
                 grant.domains.join(", ")
             ),
-            "Ask a reviewer of that domain, or an operator to register you for it; `concord person list` shows who is.",
+            "Ask a reviewer of that domain, or an operator to register you for it.",
         ))
     }
 

@@ -58,7 +58,11 @@ impl<'a> Progress<'a> {
     pub fn reasons(&self) -> String {
         let reason = |(agent, part): (&AgentId, &Part)| match part.why.as_str() {
             "" => format!("{agent}: {:?}", part.stage).to_lowercase(),
-            why => format!("{agent}: {}", why.chars().take(120).collect::<String>()),
+            why => {
+                // The sentence goes on behind it.
+                let why: String = why.trim_end_matches('.').chars().take(120).collect();
+                format!("{agent}: {why}")
+            }
         };
         let reasons: Vec<String> = self.parts.iter().take(8).map(reason).collect();
         reasons.join("; ")

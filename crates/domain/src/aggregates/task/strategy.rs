@@ -173,7 +173,7 @@ fn all_failed(progress: &Progress<'_>) -> Failure {
             "Everybody who was asked has failed or is gone: {}.",
             progress.reasons()
         ),
-        advice: "See why in details, and open the task again for other agents (find_agents).",
+        advice: "error_message says why, of the first eight; open the task again for other agents (find_agents).",
     }
 }
 
@@ -189,11 +189,14 @@ fn too_late(progress: &Progress<'_>) -> Failure {
     }
 }
 
-fn no_quorum(why: String) -> Failure {
+/// What the opener can do where too few have voted or succeeded.
+const MORE_OR_FEWER: &str = "Ask more agents, or lower the quorum.";
+
+fn no_quorum(why: String, advice: &'static str) -> Failure {
     Failure {
         code: ErrorCode::InvalidRequest,
         reason: "quorum_not_reached",
         why,
-        advice: "Ask more agents, lower the quorum, or allow a tolerance for numbers.",
+        advice,
     }
 }

@@ -62,7 +62,8 @@ pub(super) fn base(weighed: &[Weighed<'_>]) -> Factor {
                 .iter()
                 .filter(|w| w.weight > 0.0 && w.observation.correct)
                 .map(|w| w.share * w.count)
-                .sum();
+                // The sum of nothing is minus zero.
+                .fold(0.0, |sum, share| sum + share);
             // Parts of observations have many decimals.
             let number = |points: f64| match weighed.iter().all(|w| w.count >= 1.0) {
                 true => points.to_string(),

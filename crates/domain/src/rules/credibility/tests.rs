@@ -209,6 +209,15 @@ fn simple_credibility_is_the_weighted_accuracy() {
 }
 
 #[test]
+fn who_was_never_right_was_so_in_0_of_all() {
+    let known = score(Version::Simple, &fresh(0, 2), &query());
+    assert_eq!(
+        known.factors[0].explanation,
+        "0 of 2 observations in the domain were correct: 0.000."
+    );
+}
+
+#[test]
 fn only_the_domain_counts_and_names_are_compared_as_everywhere() {
     let mut record = fresh(12, 15);
     record[0].domain = " VALUATION ".into();

@@ -58,9 +58,12 @@ fn counted(progress: &Progress<'_>) -> Next {
         largest => {
             let most = largest.map_or(0, |(_, by)| by.len());
             let (of, answered) = (progress.parts.len(), results.len());
-            Next::Fail(no_quorum(format!(
-                "Of {of} asked {answered} have answered, and at most {most} agree; {quorum} must."
-            )))
+            Next::Fail(no_quorum(
+                format!(
+                    "Of {of} asked {answered} have answered, and at most {most} agree; {quorum} must."
+                ),
+                "Ask more agents, lower the quorum, or allow a tolerance for numbers.",
+            ))
         }
     }
 }

@@ -4,7 +4,7 @@ use concord_wire::Fault;
 use concord_wire::payload::Majority;
 use serde_json::{Value, json};
 
-use super::{Next, Progress, TaskStrategy, no_quorum};
+use super::{MORE_OR_FEWER, Next, Progress, TaskStrategy, no_quorum};
 
 pub(super) struct Poll;
 
@@ -40,9 +40,10 @@ fn counted(progress: &Progress<'_>) -> Next {
     let (cast, of) = (yes + no + abstain, progress.parts.len());
     let quorum = progress.quorum(of);
     if cast < quorum {
-        return Next::Fail(no_quorum(format!(
-            "{cast} of {of} have voted; {quorum} must."
-        )));
+        return Next::Fail(no_quorum(
+            format!("{cast} of {of} have voted; {quorum} must."),
+            MORE_OR_FEWER,
+        ));
     }
     let accepted = match progress.terms.majority {
         Majority::Majority => yes > no,

@@ -1,6 +1,8 @@
 //! A mission to all members; who joins gets it too, and who leaves is waited for no longer. The result is everybody's, by agent.
 
-use super::{Next, Progress, TaskStrategy, all_failed, all_in_time, by_agent, no_quorum};
+use super::{
+    MORE_OR_FEWER, Next, Progress, TaskStrategy, all_failed, all_in_time, by_agent, no_quorum,
+};
 use crate::aggregates::task::Stage;
 
 pub(super) struct Swarm;
@@ -32,6 +34,7 @@ impl TaskStrategy for Swarm {
         match progress.terms.quorum {
             Some(quorum) if results > 0 && results < progress.quorum(0) => Next::Fail(no_quorum(
                 format!("{results} members have succeeded; {quorum} must."),
+                MORE_OR_FEWER,
             )),
             _ => all_in_time(progress),
         }

@@ -75,6 +75,18 @@ fn when_all_have_failed_or_time_is_over_the_opener_is_told_and_a_part_is_better_
     );
     assert_eq!(stage.sent(), [(MessageType::Error, OPENER.to_owned())]);
 
+    // A reason that is a sentence of its own does not end twice.
+    let mut stage = Stage::open("round_robin", &["ann"], json!({}));
+    stage.places(&["ann"]);
+    stage.elapse(DUE);
+    let Some(TaskOutcome::Failed { why, .. }) = stage.outcome() else {
+        panic!("{:?}", stage.outcome());
+    };
+    assert_eq!(
+        why,
+        "Nobody has answered in time: ann: It has not answered in time."
+    );
+
     // What is wrong with an agent is told at any length, and kept as far as there is room.
     for why in ["It failed.".to_owned(), "\0".repeat(5_000)] {
         let mut stage = Stage::open("round_robin", &["ann"], json!({}));
@@ -206,7 +218,11 @@ fn a_poll_counts_each_vote_once_and_by_its_rule() {
                 accepted,
                 "{votes:?} {rule}"
             ),
-            None => assert_eq!(stage.failed().1, "quorum_not_reached"),
+            None => {
+                assert_eq!(stage.failed().1, "quorum_not_reached");
+                let said = format!("{:?}", stage.outcome());
+                assert!(!said.contains("tolerance"), "{said}");
+            }
         }
     }
 }
