@@ -26,7 +26,7 @@ mod risk_score;
 mod severity;
 
 pub(crate) use clause_presence::{contested as contested_clauses, presence};
-pub(crate) use comparable::{check_proved, check_resolution};
+pub(crate) use comparable::{check_proved, check_resolution, is_same_resolution};
 pub(crate) use estimate::incomparable as incomparable_estimates;
 pub(crate) use recommendation::word as recommendation_word;
 pub(crate) use risk_score::score;

@@ -2,9 +2,7 @@
 
 use concord_events::{CaseEvent, CaseOpened, DebateAsked, GatePassed, GateReviewed};
 use concord_wire::id::GateName;
-use concord_wire::payload::{
-    Conflict, ConflictOutcome, DebateTerms, Resolution, Review, ReviewAction,
-};
+use concord_wire::payload::{Conflict, ConflictOutcome, DebateTerms, Review, ReviewAction};
 use concord_wire::{CaseId, DebateId, ErrorCode, Fault};
 
 use super::ReceivedReview;
@@ -46,15 +44,19 @@ pub(super) fn review(
     {
         return Decision::Reject(fault);
     }
-    let again = match review.action {
+    let mut again = match review.action {
         ReviewAction::Redebate => match redebate(state, case_id, opened, outcome, review) {
             Ok(asked) => Some(Box::new(asked)),
             Err(fault) => return Decision::Reject(fault),
         },
         ReviewAction::Confirm | ReviewAction::Override | ReviewAction::Pass => None,
     };
-    if let Some(first) = reviewers::first_of_two(state, opened, received) {
-        return first;
+    match (reviewers::first_of_two(state, opened, received), &mut again) {
+        (Err(first), _) => return *first,
+        (Ok(Some(first)), Some(asked)) => {
+            asked.terms.added_context = reviewers::context_of_both(first, received);
+        }
+        (Ok(_), _) => {}
     }
     Decision::Append(CaseEvent::GateReviewed(Box::new(GateReviewed {
         heard: received.heard.clone(),
@@ -167,13 +169,8 @@ fn check_overriding(
     let (ReviewAction::Override, Some(conflict)) = (review.action, conflict) else {
         return Ok(());
     };
-    let resolution = Resolution {
-        position: review.position.clone().unwrap_or_default(),
-        value: review.value.clone(),
-        supporters: Vec::new(),
-    };
     let policy = &opened.policy;
-    let resolution = valued(conflict, policy, resolution);
+    let resolution = valued(conflict, policy, reviewers::overriding(review));
     check_resolution(conflict, policy, &conflict.positions, &resolution)
 }
 
@@ -282,8 +279,8 @@ fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Ca
     if let Err(fault) = shown::check(state, opened, &received.review) {
         return Decision::Reject(fault);
     }
-    if let Some(first) = reviewers::first_of_two(state, opened, received) {
-        return first;
+    if let Err(first) = reviewers::first_of_two(state, opened, received) {
+        return *first;
     }
     debug_assert!(
         state.gate() == Some(gate.as_str()),

@@ -1,7 +1,8 @@
 //! Who may review at a gate, and how many must agree.
 
 use concord_events::{CaseEvent, CaseOpened, ReviewRecorded};
-use concord_wire::payload::{ConflictOutcome, Level, Review, ReviewAction};
+use concord_wire::payload::{Conflict, ConflictOutcome, Level, Resolution, Review, ReviewAction};
+use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
 
@@ -10,6 +11,7 @@ use super::state::CaseState;
 use crate::aggregates::person::Act;
 use crate::machine::Decision;
 use crate::rules::canonical::normalise;
+use crate::rules::conflict_type::is_same_resolution;
 
 /// Checks that the sender is a reviewer of the gate and the domain, and neither argued nor decided
 /// what is reviewed.
@@ -117,15 +119,15 @@ fn ruled(outcome: &ConflictOutcome, by: &AgentId) -> bool {
             .is_some_and(|ruled| ruled.expert == *by)
 }
 
-/// What to do about a review that does not count yet, because the policy wants two reviewers and
-/// this is the first who says so; `None` for one that counts. Who has said so and may not review any more is not one of the two.
-pub(super) fn first_of_two(
-    state: &CaseState,
+/// The review of another reviewer that this one says the same as; none where the policy wants one reviewer only. Where it wants two and this is
+/// the first who says so, it does not count yet, and what to do about it is the error. Who has said so and may not review any more is not one of the two.
+pub(super) fn first_of_two<'a>(
+    state: &'a CaseState,
     opened: &CaseOpened,
     received: &ReceivedReview,
-) -> Option<Decision<CaseEvent>> {
+) -> Result<Option<&'a (AgentId, Review)>, Box<Decision<CaseEvent>>> {
     if opened.policy.ladder.reviewers_min < 2 {
-        return None;
+        return Ok(None);
     }
     let (review, by) = (&received.review, &received.heard.agent_id);
     let act = Act::Review {
@@ -136,44 +138,70 @@ pub(super) fn first_of_two(
         let now = received.first.get(agent);
         now.is_none_or(|authority| authority.allow(agent, &act).is_ok())
     };
+    let about = about(state, review);
     let mut said = state
         .first_reviews
         .iter()
-        .filter(|(agent, earlier)| agree(earlier, review) && may(agent))
-        .map(|(agent, _)| agent);
-    if said.clone().any(|agent| agent != by) {
-        return None;
+        .filter(|(agent, earlier)| agree(about, &opened.policy, earlier, review) && may(agent));
+    if let Some(first) = said.clone().find(|(agent, _)| agent != by) {
+        return Ok(Some(first));
     }
-    if said.any(|agent| agent == by) {
-        return Some(Decision::Reject(Fault::new(
+    if said.any(|(agent, _)| agent == by) {
+        return Err(Box::new(Decision::Reject(Fault::new(
             ErrorCode::Unauthorized,
             "/from_agent",
             format!("{by} has said so already, and this case wants two reviewers."),
             "Have another reviewer send the same; an operator knows who can.",
-        )));
+        ))));
     }
-    Some(Decision::Append(CaseEvent::ReviewRecorded(Box::new(
-        ReviewRecorded {
+    Err(Box::new(Decision::Append(CaseEvent::ReviewRecorded(
+        Box::new(ReviewRecorded {
             heard: received.heard.clone(),
             review: review.clone(),
-        },
+        }),
     ))))
 }
 
-/// Whether two reviews ask for the same: gate, debate and action, of overriding ones the value, or the words where there is none, and
-/// on what, where both say what they have seen. Reasons may differ.
-fn agree(one: &Review, other: &Review) -> bool {
+/// The conflict that a review is about.
+fn about<'a>(state: &'a CaseState, review: &Review) -> Option<&'a Conflict> {
+    let debate = review.debate_id.as_ref()?;
+    let mut debated = state.debated.iter();
+    debated.find(|conflict| conflict.conflict_id == *debate)
+}
+
+/// Whether two reviews ask for the same: gate, debate and action, of overriding ones the words and the value, and on what, where both say what
+/// they have seen. Reasons may differ.
+fn agree(conflict: Option<&Conflict>, policy: &Policy, one: &Review, other: &Review) -> bool {
     let seen = one.digest.as_ref().zip(other.digest.as_ref());
     let same = seen.is_none_or(|(one, other)| one == other)
         && (&one.gate, &one.debate_id, one.action) == (&other.gate, &other.debate_id, other.action);
     if !same || one.action != ReviewAction::Override {
         return same;
     }
-    match (&one.value, &other.value) {
-        (None, None) => {
-            let words = |review: &Review| review.position.as_deref().map(normalise);
-            words(one) == words(other)
+    conflict.is_some_and(|conflict| {
+        is_same_resolution(conflict, policy, &overriding(one), &overriding(other))
+    })
+}
+
+/// What a review would put in the place of a provisional decision.
+pub(super) fn overriding(review: &Review) -> Resolution {
+    Resolution {
+        position: review.position.clone().unwrap_or_default(),
+        value: review.value.clone(),
+        supporters: Vec::new(),
+    }
+}
+
+/// What the parties did not know before, by both reviewers where the second one says something else than the first.
+pub(super) fn context_of_both(
+    (first, earlier): &(AgentId, Review),
+    received: &ReceivedReview,
+) -> Option<String> {
+    let second = &received.heard.agent_id;
+    match (&earlier.context, &received.review.context) {
+        (Some(one), Some(other)) if normalise(one) != normalise(other) => {
+            Some(format!("{first}: {one}\n\n{second}: {other}"))
         }
-        (one, other) => one == other,
+        (one, other) => one.as_ref().or(other.as_ref()).cloned(),
     }
 }

@@ -3,10 +3,10 @@
 use concord_wire::Fault;
 use concord_wire::payload::{Conflict, ConflictType, Position, Resolution};
 use concord_wire::policy::Policy;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{ConflictRule, check_value, rule_of};
-use crate::rules::canonical::Canonical;
+use super::{ConflictRule, check_value, rule_of, valued};
+use crate::rules::canonical::{Allowance, Canonical, canonical_estimate, same};
 
 /// How a position states a number.
 #[derive(PartialEq)]
@@ -67,6 +67,26 @@ pub(crate) fn check_proved(
         return Ok(());
     }
     Err(incomparable(positions, (position, value)))
+}
+
+/// Whether two people put the same in the place of the positions: the same words, and the same value, which is the one that the words state
+/// where none is given. `40` and `40.0` are the same, and so are `4 weeks` and `28 days`.
+pub(crate) fn is_same_resolution(
+    conflict: &Conflict,
+    policy: &Policy,
+    one: &Resolution,
+    other: &Resolution,
+) -> bool {
+    let words = |resolution: &Resolution| json!(resolution.position);
+    let value = |resolution: &Resolution| {
+        let valued = valued(conflict, policy, resolution.clone());
+        valued.value.unwrap_or_else(|| words(resolution))
+    };
+    let are_same = |one: &Value, other: &Value| {
+        let [one, other] = [one, other].map(|said| canonical_estimate(said, None));
+        same(&one, &other, &Allowance::default())
+    };
+    are_same(&words(one), &words(other)) && are_same(&value(one), &value(other))
 }
 
 /// What is said and what is held, as numbers; none where not all positions are numbers.

@@ -21,6 +21,7 @@ pub(crate) mod figures;
 mod passing;
 mod roles;
 mod shown;
+mod two_reviewers;
 
 fn gate_names(gates: &[&str]) -> Vec<GateName> {
     let parsed = gates.iter().map(|gate| GateName::parse(gate));

@@ -1,4 +1,4 @@
-//! Who may challenge and review, and how many must agree.
+//! Who may challenge and review.
 
 use concord_wire::ErrorCode;
 use concord_wire::payload::{RoleGrant, RuledBy};
@@ -10,7 +10,7 @@ use crate::fixtures::person;
 use crate::machine::{Context, Decision, Machine};
 
 /// A reviewer of these gates and domains; everywhere where none are named.
-fn reviewer(name: &str, gates: &[&str], domains: &[&str]) -> Authority {
+pub(super) fn reviewer(name: &str, gates: &[&str], domains: &[&str]) -> Authority {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     let mut record = person(name, &[]);
     record.roles.push(RoleGrant {
@@ -220,95 +220,6 @@ fn who_has_ruled_in_a_case_does_not_let_it_pass() {
     let passes = |by: &str| reviews(by, "m-p", "valuation", ReviewAction::Pass, None);
     let refused = refusal(&story, &said("m-p", 67), &passes("rita"));
     assert_eq!(refused.code, ErrorCode::Unauthorized, "{refused}");
-}
-
-fn dual() -> Policy {
-    let mut policy = policy();
-    policy.ladder.reviewers_min = 2;
-    policy
-}
-
-#[test]
-fn two_reviewers_must_say_the_same() {
-    let (mut story, debate) = at_gate(dual());
-    let mut number = 0;
-    let mut hears = |by: &str, action, debate: Option<&DebateId>| {
-        number += 1;
-        let id = format!("m-{number}-r");
-        let review = reviews(by, &id, "valuation", action, debate);
-        story.hears(&said(&id, 60 + number), &review)
-    };
-    let about = Some(&debate);
-    for (by, action, expected) in [
-        ("gail", ReviewAction::Confirm, "review_recorded"),
-        // The same again is no second reviewer.
-        ("gail", ReviewAction::Confirm, "refused: /from_agent"),
-        // Another one wants something else.
-        ("hal", ReviewAction::Override, "review_recorded"),
-        // The first one is convinced.
-        ("gail", ReviewAction::Override, "gate_reviewed"),
-    ] {
-        assert_eq!(hears(by, action, about), expected, "{by} {action:?}");
-    }
-    let passes = ReviewAction::Pass;
-    assert_eq!(hears("hal", passes, None), "review_recorded");
-    assert_eq!(hears("hal", passes, None), "refused: /from_agent");
-    assert_eq!(hears("gail", passes, None), "gate_passed");
-    assert!(story.state().first_reviews.is_empty());
-    // The next gate needs two again.
-    let next = reviews("gail", "m-next", "release", passes, None);
-    assert_eq!(story.hears(&said("m-next", 90), &next), "review_recorded");
-}
-
-#[test]
-fn who_may_not_review_any_more_is_not_one_of_the_two() {
-    let suspended = Authority {
-        suspended: Some("left the firm".into()),
-        ..reviewer("gail", &[], &[])
-    };
-    for (gail, expected) in [
-        (suspended, "review_recorded"),
-        (authority("gail", &[Role::Arbiter]), "review_recorded"),
-        (reviewer("gail", &["release"], &[]), "review_recorded"),
-        (reviewer("gail", &[], &[]), "gate_reviewed"),
-    ] {
-        let (mut story, debate) = at_gate(dual());
-        let confirms = |by, id| reviews(by, id, "valuation", ReviewAction::Confirm, Some(&debate));
-        let first = confirms("gail", "m-1r");
-        assert_eq!(story.hears(&said("m-1r", 60), &first), "review_recorded");
-        let CaseInput::Review(mut second) = confirms("hal", "m-2r") else {
-            panic!("a review")
-        };
-        second.first.insert(agent("gail"), gail);
-        let second = CaseInput::Review(second);
-        assert_eq!(story.hears(&said("m-2r", 61), &second), expected);
-        if expected == "review_recorded" {
-            let third = confirms("ida", "m-3r");
-            assert_eq!(story.hears(&said("m-3r", 62), &third), "gate_reviewed");
-        }
-    }
-}
-
-#[test]
-fn overriding_with_another_value_is_not_the_same() {
-    let (mut story, debate) = at_gate(dual());
-    let over = |by: &str, id: &str, value: serde_json::Value| {
-        let input = reviews(by, id, "valuation", ReviewAction::Override, Some(&debate));
-        let CaseInput::Review(mut received) = input else {
-            panic!("a review")
-        };
-        received.review.value = Some(value);
-        received.review.rationale = format!("the reason of {by}");
-        CaseInput::Review(received)
-    };
-    for (by, id, value, expected) in [
-        ("gail", "m-0r", json!("abc"), "refused: /payload/value"),
-        ("gail", "m-1r", json!(28), "review_recorded"),
-        ("hal", "m-2r", json!(29), "review_recorded"),
-        ("ida", "m-3r", json!(28), "gate_reviewed"),
-    ] {
-        assert_eq!(story.hears(&said(id, 60), &over(by, id, value)), expected);
-    }
 }
 
 #[test]

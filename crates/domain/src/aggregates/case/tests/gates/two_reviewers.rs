@@ -1,0 +1,180 @@
+//! What the second of two reviewers must say.
+
+use super::roles::reviewer;
+use super::*;
+use crate::aggregates::person::Authority;
+
+fn dual() -> Policy {
+    let mut policy = policy();
+    policy.ladder.reviewers_min = 2;
+    policy
+}
+
+#[test]
+fn two_reviewers_must_say_the_same() {
+    let (mut story, debate) = at_gate(dual());
+    let mut number = 0;
+    let mut hears = |by: &str, action, debate: Option<&DebateId>| {
+        number += 1;
+        let id = format!("m-{number}-r");
+        let review = reviews(by, &id, "valuation", action, debate);
+        story.hears(&said(&id, 60 + number), &review)
+    };
+    let about = Some(&debate);
+    for (by, action, expected) in [
+        ("gail", ReviewAction::Confirm, "review_recorded"),
+        // The same again is no second reviewer.
+        ("gail", ReviewAction::Confirm, "refused: /from_agent"),
+        // Another one wants something else.
+        ("hal", ReviewAction::Override, "review_recorded"),
+        // The first one is convinced.
+        ("gail", ReviewAction::Override, "gate_reviewed"),
+    ] {
+        assert_eq!(hears(by, action, about), expected, "{by} {action:?}");
+    }
+    let passes = ReviewAction::Pass;
+    assert_eq!(hears("hal", passes, None), "review_recorded");
+    assert_eq!(hears("hal", passes, None), "refused: /from_agent");
+    assert_eq!(hears("gail", passes, None), "gate_passed");
+    assert!(story.state().first_reviews.is_empty());
+    // The next gate needs two again.
+    let next = reviews("gail", "m-next", "release", passes, None);
+    assert_eq!(story.hears(&said("m-next", 90), &next), "review_recorded");
+}
+
+#[test]
+fn who_may_not_review_any_more_is_not_one_of_the_two() {
+    let suspended = Authority {
+        suspended: Some("left the firm".into()),
+        ..reviewer("gail", &[], &[])
+    };
+    for (gail, expected) in [
+        (suspended, "review_recorded"),
+        (authority("gail", &[Role::Arbiter]), "review_recorded"),
+        (reviewer("gail", &["release"], &[]), "review_recorded"),
+        (reviewer("gail", &[], &[]), "gate_reviewed"),
+    ] {
+        let (mut story, debate) = at_gate(dual());
+        let confirms = |by, id| reviews(by, id, "valuation", ReviewAction::Confirm, Some(&debate));
+        let first = confirms("gail", "m-1r");
+        assert_eq!(story.hears(&said("m-1r", 60), &first), "review_recorded");
+        let CaseInput::Review(mut second) = confirms("hal", "m-2r") else {
+            panic!("a review")
+        };
+        second.first.insert(agent("gail"), gail);
+        let second = CaseInput::Review(second);
+        assert_eq!(story.hears(&said("m-2r", 61), &second), expected);
+        if expected == "review_recorded" {
+            let third = confirms("ida", "m-3r");
+            assert_eq!(story.hears(&said("m-3r", 62), &third), "gate_reviewed");
+        }
+    }
+}
+
+#[test]
+fn overriding_with_another_value_is_not_the_same() {
+    let (mut story, debate) = at_gate(dual());
+    let over = |by: &str, id: &str, value: serde_json::Value| {
+        let input = reviews(by, id, "valuation", ReviewAction::Override, Some(&debate));
+        let CaseInput::Review(mut received) = input else {
+            panic!("a review")
+        };
+        received.review.value = Some(value);
+        received.review.rationale = format!("the reason of {by}");
+        CaseInput::Review(received)
+    };
+    for (by, id, value, expected) in [
+        ("gail", "m-0r", json!("abc"), "refused: /payload/value"),
+        ("gail", "m-1r", json!(28), "review_recorded"),
+        ("hal", "m-2r", json!(29), "review_recorded"),
+        ("ida", "m-3r", json!(28), "gate_reviewed"),
+    ] {
+        assert_eq!(story.hears(&said(id, 60), &over(by, id, value)), expected);
+    }
+}
+
+/// A review of a debate with what it overrides it with, or what the parties did not know before.
+fn saying(by: &str, id: &str, debate: &DebateId, said: &serde_json::Value) -> CaseInput {
+    let action = match said["context"].is_null() {
+        true => ReviewAction::Override,
+        false => ReviewAction::Redebate,
+    };
+    let CaseInput::Review(mut received) = reviews(by, id, "valuation", action, Some(debate)) else {
+        panic!("a review")
+    };
+    let text = |field: &str| said[field].as_str().map(str::to_owned);
+    received.review.position = text("position");
+    received.review.value = said.get("value").cloned();
+    received.review.context = text("context");
+    CaseInput::Review(received)
+}
+
+#[test]
+fn the_same_words_and_the_same_value_are_the_same() {
+    let score = "Risk score: 40";
+    for (first, second, is_same) in [
+        (
+            json!({"position": score, "value": 40}),
+            json!({"position": score, "value": 40.0}),
+            true,
+        ),
+        (
+            json!({"position": score, "value": 40}),
+            json!({"position": "risk score:  40."}),
+            true,
+        ),
+        (
+            json!({"position": score}),
+            json!({"position": score, "value": "40"}),
+            true,
+        ),
+        (
+            json!({"position": score, "value": 40}),
+            json!({"position": score, "value": 41}),
+            false,
+        ),
+        // Nobody puts other words in the place of the first one's.
+        (
+            json!({"position": "Risk score: 80", "value": 5}),
+            json!({"position": "the contract is void", "value": 5}),
+            false,
+        ),
+        (
+            json!({"position": "the contract is void", "value": 5}),
+            json!({"position": "the contract is void"}),
+            false,
+        ),
+    ] {
+        let (mut story, debate) = at_gate(dual());
+        let one = saying("gail", "m-1r", &debate, &first);
+        assert_eq!(story.hears(&said("m-1r", 60), &one), "review_recorded");
+        let other = saying("hank", "m-2r", &debate, &second);
+        let expected = ["review_recorded", "gate_reviewed"][usize::from(is_same)];
+        assert_eq!(
+            story.hears(&said("m-2r", 61), &other),
+            expected,
+            "{first} {second}"
+        );
+    }
+}
+
+#[test]
+fn the_parties_are_told_what_both_reviewers_add() {
+    for (second, told) in [
+        ("the new filing", "The new filing."),
+        (
+            "The auditor has left.",
+            "gail: The new filing.\n\nhank: The auditor has left.",
+        ),
+    ] {
+        let (mut story, debate) = at_gate(dual());
+        let adds = |by, id, context: &str| saying(by, id, &debate, &json!({ "context": context }));
+        let one = adds("gail", "m-1r", "The new filing.");
+        assert_eq!(story.hears(&said("m-1r", 60), &one), "review_recorded");
+        let other = adds("hank", "m-2r", second);
+        assert_eq!(story.hears(&said("m-2r", 61), &other), "gate_reviewed");
+        let again = &story.state().debated[1].conflict_id;
+        let context = story.state().asked[again].terms.added_context.as_deref();
+        assert_eq!(context, Some(told));
+    }
+}
