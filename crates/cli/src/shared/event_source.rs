@@ -116,6 +116,11 @@ impl EventSource {
         Ok(Self::Streams(broker.clone(), Box::new(store)))
     }
 
+    /// Whether the services say what the reader may read.
+    pub(crate) fn is_limited(&self) -> bool {
+        matches!(self, Self::Services(_))
+    }
+
     /// Loads the events of one aggregate; its state after them, and the events.
     pub(crate) async fn aggregate<M: Machine>(
         &self,

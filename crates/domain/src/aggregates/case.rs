@@ -82,6 +82,7 @@ pub use membership::{
 };
 pub use opening::PARTICIPANTS_MAX;
 pub use package::{DecisionPackage, VersionNote, package};
+pub use reviewers::may_review_still;
 pub use shown::digest_of_shown;
 pub use state::{CaseState, FINAL_GATE, Phase};
 

@@ -10,6 +10,7 @@ mod add;
 mod cancel;
 mod compared;
 mod context;
+pub(crate) mod decided;
 mod decision_versions;
 mod estimate;
 mod event_line;

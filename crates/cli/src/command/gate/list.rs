@@ -5,7 +5,7 @@ use concord_events::{CaseEvent, StoredEvent};
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
 
-use super::first_reviews::{self, FirstReview};
+use super::first_reviews::FirstReview;
 use super::waits_for;
 use crate::shared::output::{Cell, DOUBTFUL, FAINT, GOOD, STRONG, Table, styled};
 
@@ -27,7 +27,13 @@ pub(super) struct Shown<'a> {
 impl Shown<'_> {
     /// Whether somebody has to review something at the gate ahead, or was the first to.
     fn is_waited_for(&self) -> bool {
-        self.requires_review > 0 || !self.first_reviews.is_empty()
+        self.requires_review > 0 || self.first_reviewers().next().is_some()
+    }
+
+    /// Who was the first of two, and may review still.
+    fn first_reviewers(&self) -> impl Iterator<Item = &AgentId> {
+        let mut first = self.first_reviews.iter();
+        std::iter::from_fn(move || first.find(|one| one.counts()).map(|one| one.by))
     }
 }
 
@@ -66,6 +72,7 @@ pub(super) fn shown<'a>(
     case_id: &'a CaseId,
     state: &'a CaseState,
     events: &'a [StoredEvent<CaseEvent>],
+    first_reviews: Vec<FirstReview<'a>>,
 ) -> Shown<'a> {
     let mut passed = events.iter().filter_map(|event| match &event.event {
         CaseEvent::GatePassed(passed) => Some(Passed {
@@ -103,7 +110,7 @@ pub(super) fn shown<'a>(
         case_id,
         gates: rows.collect(),
         requires_review: state.unreviewed().count(),
-        first_reviews: first_reviews::all(state),
+        first_reviews,
         digest: digest_of_shown(state, None),
     }
 }
@@ -129,8 +136,7 @@ pub(super) fn text(shown: &Shown<'_>) -> String {
             .map_or(0, |passed| passed.unreviewed.len());
         let note = match (row.standing, unreviewed) {
             (GateStatus::Ahead, _) if shown.is_waited_for() => {
-                let first = shown.first_reviews.iter().map(|first| first.by);
-                waits_for(shown.requires_review, first)
+                waits_for(shown.requires_review, shown.first_reviewers())
             }
             (_, 0) => String::new(),
             (_, number) => format!("with {number} unreviewed"),

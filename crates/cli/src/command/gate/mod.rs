@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use clap::{Args, Subcommand};
 use concord_domain::aggregates::case::{CaseMachine, CaseState};
 use concord_events::{CaseEvent, StoredEvent};
-use concord_runtime::Broker;
 use concord_wire::{AgentId, CaseId};
 
 use crate::shared::args::{JsonArg, case_id};
@@ -18,6 +17,7 @@ mod first_reviews;
 mod list;
 mod review;
 mod show;
+mod standing;
 mod waiting;
 
 /// The verbs of `concord gate`.
@@ -64,13 +64,17 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: GateVerb) -> Result<u
             case: Some(case),
             json,
         }) => {
-            let (state, events) = load(&connection.connect().await?, &case).await?;
-            json.print(&list::shown(&case, &state, &events), list::text)?;
+            let source = EventSource::new(&connection.connect().await?).await?;
+            let (state, events) = load(&source, &case).await?;
+            let first = first_reviews::all(&source, &state).await?;
+            json.print(&list::shown(&case, &state, &events, first), list::text)?;
             Ok(0)
         }
         GateVerb::Show(GateArgs { case, json }) => {
-            let (state, _) = load(&connection.connect().await?, &case).await?;
-            json.print(&show::shown(&case, &state), show::text)?;
+            let source = EventSource::new(&connection.connect().await?).await?;
+            let (state, _) = load(&source, &case).await?;
+            let first = first_reviews::all(&source, &state).await?;
+            json.print(&show::shown(&case, &state, first), show::text)?;
             Ok(0)
         }
         GateVerb::Review(args) => review::run(connection, &args).await,
@@ -79,10 +83,9 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: GateVerb) -> Result<u
 
 /// A case and its events; an error when there is none under this id.
 async fn load(
-    broker: &Broker,
+    source: &EventSource,
     case: &CaseId,
 ) -> Result<(CaseState, Vec<StoredEvent<CaseEvent>>), Failure> {
-    let source = EventSource::new(broker).await?;
     let (state, events) = source.aggregate::<CaseMachine>(&case.token()).await?;
     if state.opened.is_some() {
         Ok((state, events))

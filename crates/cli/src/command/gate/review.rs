@@ -14,6 +14,7 @@ use super::load;
 use crate::shared::args::case_id;
 use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, words};
 use crate::shared::connection::ConnectionArgs;
+use crate::shared::event_source::EventSource;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::input::unusable;
 use crate::shared::output::{self, GOOD, NAMED, styled};
@@ -99,7 +100,8 @@ struct SentReview<'a> {
 pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Result<u8, Failure> {
     let mut review = args.review()?;
     let broker = connection.connect().await?;
-    let (before, _) = load(&broker, &args.case).await?;
+    let source = EventSource::new(&broker).await?;
+    let (before, _) = load(&source, &args.case).await?;
     let message_id = fresh_id(&broker)?;
     review.signature = args
         .sign
@@ -133,21 +135,19 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Resul
     if let Some(failure) = failure {
         return Err(failure);
     }
-    let said_before = first_reviews::all(&before);
+    let said_before = first_reviews::all(&source, &before).await?;
     let others = first_reviews::about(&said_before, review.debate_id.as_ref());
     let others = others.filter(|one| *one.by != args.by);
-    output::print(&args.text(&receipt, &others.collect::<Vec<_>>())?)?;
+    output::print(&args.text(&receipt, &review, &others.collect::<Vec<_>>())?)?;
     Ok(0)
 }
 
 /// The answer to a review that waits for a second one: it did not agree with those before it.
-fn recorded(others: &[&FirstReview<'_>]) -> String {
+fn recorded(review: &Review, others: &[&FirstReview<'_>]) -> String {
     let mut text =
         "the review is recorded; it counts when a second reviewer says the same\n".to_owned();
     for other in others {
-        let by = styled(NAMED, other.by);
-        let says = first_reviews::in_words(other.review);
-        text.push_str(&format!("what {by} has said is not the same: {says}\n"));
+        text.push_str(&format!("{}\n", other.difference(review)));
     }
     text
 }
@@ -184,7 +184,12 @@ impl ReviewArgs {
     }
 
     /// The result in words; `others` have reviewed the same before.
-    fn text(&self, receipt: &Receipt, others: &[&FirstReview<'_>]) -> Result<String, Failure> {
+    fn text(
+        &self,
+        receipt: &Receipt,
+        review: &Review,
+        others: &[&FirstReview<'_>],
+    ) -> Result<String, Failure> {
         if let Some(reviewed) = reviewed(receipt)? {
             let debate = styled(NAMED, &reviewed.debate_id);
             return Ok(match (reviewed.review.action, reviewed.again) {
@@ -203,7 +208,7 @@ impl ReviewArgs {
             return Ok(format!("the review is sent as {}\n", receipt.message_id));
         };
         if event.name == "review_recorded" {
-            return Ok(recorded(others));
+            return Ok(recorded(review, others));
         }
         let passed: GatePassed = event.read()?;
         let next = match &passed.next {

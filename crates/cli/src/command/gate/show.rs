@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::first_reviews::{self, FirstReview};
 use super::requires_review;
+use super::standing::Standing;
 use crate::shared::debate_file::resolution_text;
 use crate::shared::flags;
 use crate::shared::output::{
@@ -25,6 +26,9 @@ pub(super) struct Shown<'a> {
     /// The digest that a review that lets the case pass this gate may name.
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
+    /// The decision of the case, which is what somebody lets pass; none while there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stands: Option<Standing<'a>>,
     requires_review: usize,
     provisional: Vec<Provisional<'a>>,
     /// Reviews that count when a second reviewer says the same.
@@ -47,7 +51,11 @@ struct Provisional<'a> {
     outcome: &'a ConflictOutcome,
 }
 
-pub(super) fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> {
+pub(super) fn shown<'a>(
+    case_id: &'a CaseId,
+    state: &'a CaseState,
+    first_reviews: Vec<FirstReview<'a>>,
+) -> Shown<'a> {
     let topic = |debate: &DebateId| {
         let conflict = state
             .debated
@@ -72,7 +80,8 @@ pub(super) fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> 
         digest: digest_of_shown(state, None),
         requires_review: provisional.len(),
         provisional,
-        first_reviews: first_reviews::all(state),
+        first_reviews,
+        stands: Standing::of(state),
         under_way: state.open_debates().collect(),
         alerts: state
             .flags
@@ -118,6 +127,9 @@ fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
         "{}",
         styled(style, requires_review(shown.requires_review))
     )?;
+    if let Some(stands) = &shown.stands {
+        stands.write(out)?;
+    }
     for provisional in &shown.provisional {
         write_provisional(out, provisional)?;
         write_first(out, shown, Some(&provisional.outcome.conflict_id))?;
@@ -178,11 +190,8 @@ fn write_next(out: &mut String, shown: &Shown<'_>, gate: &str) -> Written {
 fn write_first(out: &mut String, shown: &Shown<'_>, debate: Option<&DebateId>) -> Written {
     for first in first_reviews::about(&shown.first_reviews, debate) {
         let says = first_reviews::in_words(first.review);
-        writeln!(
-            out,
-            "  {:<13} {says}; it counts when a second reviewer says the same",
-            first.by.as_str()
-        )?;
+        let counts = first.standing();
+        writeln!(out, "  {:<13} {says}; {counts}", first.by.as_str())?;
     }
     Ok(())
 }
@@ -269,6 +278,7 @@ mod tests {
                 outcome: &outcome,
             }],
             first_reviews: vec![],
+            stands: None,
             under_way: vec![&open],
             alerts: vec![&flag],
         };
@@ -304,6 +314,7 @@ mod tests {
             requires_review: 0,
             provisional: vec![],
             first_reviews: vec![],
+            stands: None,
             under_way: vec![],
             alerts: vec![],
         }

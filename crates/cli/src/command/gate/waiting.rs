@@ -7,8 +7,10 @@ use concord_runtime::Broker;
 use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
 
+use super::first_reviews::{self, FirstReview};
 use super::waits_for;
 use crate::shared::case_file;
+use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 use crate::shared::output::{Cell, DOUBTFUL, NAMED, Table, ago, one_line};
 
@@ -31,7 +33,7 @@ pub(super) struct Row {
 
 impl Row {
     /// None for a case of which nothing waits for a reviewer now.
-    fn new(case_id: CaseId, state: &CaseState) -> Option<Self> {
+    fn new(case_id: CaseId, state: &CaseState, first: &[FirstReview<'_>]) -> Option<Self> {
         let gate = state.gate().filter(|_| state.phase != Phase::Cancelled)?;
         let requires_review = state.unreviewed().count();
         let waits = requires_review > 0 || state.phase == Phase::Decided;
@@ -43,10 +45,10 @@ impl Row {
             case_id,
             gate: gate.to_owned(),
             requires_review,
-            first_reviewers: state
-                .first_reviews
+            first_reviewers: first
                 .iter()
-                .map(|(by, _)| by.clone())
+                .filter(|one| one.counts())
+                .map(|one| one.by.clone())
                 .collect(),
             decided_at: state.decided_at,
             title: title.unwrap_or_default(),
@@ -57,9 +59,13 @@ impl Row {
 /// The cases that wait at a gate, the oldest first: those with something to review, then those that only wait to pass.
 pub(super) async fn read(broker: &Broker) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
+    let source = EventSource::new(broker).await?;
     for id in case_file::opened(broker).await? {
-        let state = case_file::state(broker, &id).await?;
-        rows.extend(state.and_then(|state| Row::new(id, &state)));
+        let Some(state) = case_file::state(broker, &id).await? else {
+            continue;
+        };
+        let first = first_reviews::all(&source, &state).await?;
+        rows.extend(Row::new(id, &state, &first));
     }
     // The sort is stable, so each of the two groups stays in the order in which its cases were opened.
     rows.sort_by_key(|row| row.requires_review == 0);

@@ -238,6 +238,12 @@ async fn a_second_reviewer_sees_what_the_first_has_said() {
         let line = format!("gate review c-2 --gate release --by {who} {over}");
         stage.good(&line).await
     };
+    let context = "--context 'The filing is out.' --rationale 'Nobody knew it.'";
+    let again = format!("gate review c-2 --gate release --by gail --redebate {debate} {context}");
+    stage.good(&again).await;
+    let text = stage.good("gate show c-2").await;
+    let said = "gail          would have it debated again, adding \"The filing is out.\", because \"Nobody knew it.\"; it counts";
+    assert!(text.contains(said), "{text}");
     says("gail", 28).await;
     let text = stage.good("gate show c-2").await;
     assert!(
@@ -259,4 +265,42 @@ async fn a_second_reviewer_sees_what_the_first_has_said() {
     assert!(says("hal", 28).await.contains("is overridden"));
     let shown = stage.json("gate show c-2").await;
     assert_eq!(shown["first_reviews"], Value::Null, "{shown:#}");
+}
+
+/// Who lets a case pass sees what it has decided; and who was the first of two and may not review any more is not one of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_lets_pass_is_shown_and_who_may_say_so() {
+    let stage = Stage::start(14_400).await;
+    stage.good("person register hal --role reviewer").await;
+    let ladder = json!({ "time_scale": 14_400, "reviewers_min": 2 });
+    stage.decide_by("c-2", "release", ladder).await;
+    let text = stage.good("gate show c-2").await;
+    for seen in [
+        "Decision, version 1 (no_conflict)",
+        "title           The annual report",
+    ] {
+        assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
+    }
+    let shown = stage.json("gate show c-2").await;
+    assert_eq!(
+        (&shown["stands"]["title"], &shown["stands"]["version"]),
+        (&json!("The annual report"), &json!(1)),
+        "{shown:#}"
+    );
+    let pass = async |who: &str| {
+        let line = format!("gate review c-2 --gate release --by {who} --pass");
+        stage.good(&line).await
+    };
+    pass("gail").await;
+    stage.good("person suspend gail --why 'on leave'").await;
+    let no_more = "it does not count any more, because gail may not review now";
+    let text = stage.good("gate show c-2").await;
+    assert!(text.contains(no_more), "{text}");
+    let shown = stage.json("gate show c-2").await;
+    assert_eq!(shown["first_reviews"][0]["may_review"], false, "{shown:#}");
+    let text = stage.good("gate list").await;
+    assert!(!text.contains("gail"), "{text}");
+    let text = pass("hal").await;
+    let no_more = "what gail has said does not count any more, because gail may not review now";
+    assert!(text.contains(no_more), "{text}");
 }

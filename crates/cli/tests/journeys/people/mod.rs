@@ -59,7 +59,7 @@ impl Stage {
     /// The same with these terms of its ladder.
     async fn decide_by(&self, case: &str, gate: &str, ladder: Value) {
         let opening = json!({
-            "case_id": case, "participants": ["fin", "sid"], "task": { "type": "test" }, "gates": [gate],
+            "case_id": case, "participants": ["fin", "sid"], "task": { "type": "test", "title": "The annual report" }, "gates": [gate],
             "policy": { "ladder": ladder },
         });
         self.with_input("case open -", &opening.to_string())

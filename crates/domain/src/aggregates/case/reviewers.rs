@@ -8,7 +8,7 @@ use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
 
 use super::ReceivedReview;
 use super::state::CaseState;
-use crate::aggregates::person::Act;
+use crate::aggregates::person::{Act, Authority};
 use crate::machine::Decision;
 use crate::rules::canonical::normalise;
 use crate::rules::conflict_type::is_same_resolution;
@@ -130,13 +130,9 @@ pub(super) fn first_of_two<'a>(
         return Ok(None);
     }
     let (review, by) = (&received.review, &received.heard.agent_id);
-    let act = Act::Review {
-        gate: &review.gate,
-        domain: domain(state, opened, review.debate_id.as_ref()),
-    };
     let may = |agent: &AgentId| {
         let now = received.first.get(agent);
-        now.is_none_or(|authority| authority.allow(agent, &act).is_ok())
+        now.is_none_or(|now| is_reviewer(state, opened, review, (agent, now)))
     };
     let about = about(state, review);
     let mut said = state
@@ -160,6 +156,29 @@ pub(super) fn first_of_two<'a>(
             review: review.clone(),
         }),
     ))))
+}
+
+/// Whether somebody who was the first of two reviewers may review that still; what they have said counts only then.
+pub fn may_review_still(
+    state: &CaseState,
+    review: &Review,
+    (by, now): (&AgentId, &Authority),
+) -> bool {
+    let opened = state.opened.as_ref();
+    opened.is_some_and(|opened| is_reviewer(state, opened, review, (by, now)))
+}
+
+fn is_reviewer(
+    state: &CaseState,
+    opened: &CaseOpened,
+    review: &Review,
+    (by, now): (&AgentId, &Authority),
+) -> bool {
+    let act = Act::Review {
+        gate: &review.gate,
+        domain: domain(state, opened, review.debate_id.as_ref()),
+    };
+    now.allow(by, &act).is_ok()
 }
 
 /// The conflict that a review is about.
