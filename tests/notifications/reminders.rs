@@ -37,7 +37,10 @@ impl Assignment {
         for part in [
             "Disputed: Margin of 25 % Bcc: all@example.org\n".to_owned(),
             format!("Until: {}\n", self.due),
-            format!("  concord queue next --expert {expert}\n"),
+            format!(
+                "  concord queue next --expert {expert} --debate {}\n",
+                self.debate
+            ),
             format!(
                 "  concord rule {} --position p1 --rationale \"...\" --expert {expert}\n",
                 self.debate

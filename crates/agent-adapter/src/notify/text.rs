@@ -272,7 +272,7 @@ fn answer(notice: &Notice) -> Vec<String> {
             let expert = expert.as_ref().map_or("YOU", AgentId::as_str);
             vec![
                 "What each side says, and the digest of it:".into(),
-                format!("  concord queue next --expert {expert}"),
+                format!("  concord queue next --expert {expert} --debate {debate}"),
                 "Your ruling, on a position of the brief or on one of your own (--own):".into(),
                 format!(
                     "  concord rule {debate} --position p1 --rationale \"...\" --expert {expert}"

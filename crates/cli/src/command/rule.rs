@@ -96,10 +96,11 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: RuleArgs) -> Result<u
         .as_ref()
         .is_some_and(|opened| opened.policy.ladder.digest_required);
     if asks_for_digest && args.digest.is_none() {
-        return Err(Failure::failed(
-            "the policy of this case asks for the digest of the brief that you have read; `concord queue next` shows it, send \
-             it with --digest",
-        ));
+        return Err(Failure::failed(format!(
+            "the policy of this case asks for the digest of the brief that you have read; `concord queue next --expert {} \
+             --debate {}` shows it, send it with --digest",
+            args.expert, args.debate
+        )));
     }
     let mut ruling = args.ruling(digest)?;
     let message_id = fresh_id(&broker)?;
@@ -197,8 +198,8 @@ impl RuleArgs {
             .collect();
         let advice = match aside.brief {
             Some(briefed) => format!(
-                " Its digest is {}; `concord queue next --expert {}` shows the brief as it is now.",
-                briefed.digest, self.expert
+                " Its digest is {}; `concord queue next --expert {} --debate {}` shows the brief as it is now.",
+                briefed.digest, self.expert, self.debate
             ),
             None => String::new(),
         };

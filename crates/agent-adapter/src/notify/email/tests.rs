@@ -78,7 +78,7 @@ fn a_mail_says_what_is_disputed_until_when_and_how_to_answer() {
          Debate: d-1 of the case c-1\n\
          \n\
          What each side says, and the digest of it:\n  \
-         concord queue next --expert eva\n\
+         concord queue next --expert eva --debate d-1\n\
          Your ruling, on a position of the brief or on one of your own (--own):\n  \
          concord rule d-1 --position p1 --rationale \"...\" --expert eva\n"
     );

@@ -37,7 +37,7 @@ pub(crate) struct QueueArgs {
 /// The verbs of `concord queue`.
 #[derive(Debug, Subcommand)]
 enum QueueVerb {
-    /// Show the brief of the most urgent debate that an expert has.
+    /// Show the brief of the most urgent debate that an expert has, or of one that you name.
     Next(next::NextArgs),
     /// Give a debate to an expert of your choice.
     Reassign(ReassignArgs),

@@ -136,6 +136,10 @@ async fn given(stage: &Stage, debate: &str) -> Value {
         .await;
     assert_eq!(next["brief"]["debate_id"], debate);
     let text = stage.good("queue next --expert eva").await;
+    let named = format!("queue next --expert eva --debate {debate}");
+    assert_eq!(stage.json(&named).await["brief"]["debate_id"], debate);
+    let other = stage.good("queue next --expert eva --debate d-other").await;
+    assert!(other.contains("eva has no brief of d-other now"), "{other}");
     for seen in [
         "sid disputes fin",
         "ROI of five years",

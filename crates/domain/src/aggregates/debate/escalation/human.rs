@@ -209,10 +209,14 @@ fn refusal(on: &OnLadder<'_>, ruling: &Ruling) -> Option<(RulingRefusal, String)
             format!("{words}: {stands}. Review it at the gate."),
         ));
     }
-    let words = "The debate has changed since the brief with that digest: evidence or positions are other than they \
-                 were. Read the brief given here and rule on its digest.";
-    (ladder.digest.as_ref() != Some(&ruling.digest))
-        .then(|| (RulingRefusal::Changed, words.to_owned()))
+    let what = match ladder.briefed.contains(&ruling.digest) {
+        true => {
+            "The debate has changed since the brief with that digest: evidence or positions are other than they were"
+        }
+        false => "No brief of this debate has had that digest",
+    };
+    let words = format!("{what}. Read the brief given here and rule on its digest.");
+    (ladder.digest.as_ref() != Some(&ruling.digest)).then(|| (RulingRefusal::Changed, words))
 }
 
 /// What the ruling of this expert makes of a debate with these positions.

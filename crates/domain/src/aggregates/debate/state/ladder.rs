@@ -1,6 +1,6 @@
 //! The state of a debate on the ladder, and how the events of the ladder change it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use concord_events::{
@@ -44,6 +44,8 @@ pub struct Ladder {
     pub contact: Contact,
     /// Digest of the brief that the expert was given last.
     pub digest: Option<String>,
+    /// Digests of all briefs that experts were given.
+    pub briefed: BTreeSet<String>,
     /// What that expert is shown beside the positions. Shared, because a state is copied to look ahead.
     pub background: Option<Arc<Background>>,
     /// What has changed since an expert was first shown the debate: the digest of the brief before,
@@ -54,6 +56,12 @@ pub struct Ladder {
 }
 
 impl Ladder {
+    /// Keeps the digest of a new brief; that of the brief before.
+    fn be_briefed(&mut self, digest: String) -> Option<String> {
+        self.briefed.insert(digest.clone());
+        self.digest.replace(digest)
+    }
+
     /// A debate that enters this level with these deadlines.
     pub(crate) fn at(level: Level, waits_for: Vec<Deadline>) -> Self {
         Self {
@@ -71,6 +79,7 @@ impl Ladder {
             expert_since: None,
             contact: Contact::default(),
             digest: None,
+            briefed: BTreeSet::new(),
             background: None,
             changes: Vec::new(),
             provisional: None,
@@ -182,7 +191,7 @@ impl DebateState {
                 ladder.expert_since = Some(at);
                 ladder.background = assigned.briefed.brief.background.map(Arc::from);
                 ladder.contact = assigned.contact;
-                ladder.digest = Some(assigned.briefed.digest);
+                ladder.be_briefed(assigned.briefed.digest);
                 ladder.waits_for = assigned.waits_for;
             }),
             DebateEvent::Unassigned(_) => self.change_ladder(|ladder| {
@@ -239,7 +248,7 @@ impl DebateState {
             *ladder.evidence.entry(party).or_default() += 1;
             ladder.rearrange(given.waits_for, given.held);
             if let Some(briefed) = given.brief {
-                let before = ladder.digest.replace(briefed.digest).unwrap_or_default();
+                let before = ladder.be_briefed(briefed.digest).unwrap_or_default();
                 ladder
                     .changes
                     .extend(changes.into_iter().map(|line| (before.clone(), line)));

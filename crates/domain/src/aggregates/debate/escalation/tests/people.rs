@@ -28,6 +28,8 @@ fn only_the_expert_rules_and_only_on_what_the_debate_is_now() {
         panic!()
     };
     assert_eq!(aside.reason, RulingRefusal::Changed);
+    let begins = "The debate has changed since the brief with that digest";
+    assert!(aside.explanation.starts_with(begins), "{aside:?}");
     let lines = [
         "finance: new evidence \"10-K page m-9\"",
         "finance: reasoning \"See the ROI table.\"",
@@ -57,6 +59,20 @@ fn only_the_expert_rules_and_only_on_what_the_debate_is_now() {
         panic!()
     };
     assert_eq!(aside.reason, RulingRefusal::Second);
+}
+
+#[test]
+fn a_digest_that_no_brief_has_had_is_called_that() {
+    let (mut story, _) = with_eve();
+    let wrong = rules("eve", "r-1", "made-up", "p1");
+    assert_eq!(story.hears(&said("r-1", 20), &wrong), "ruling_set_aside");
+    let DebateEvent::RulingSetAside(aside) = &story.last().event else {
+        panic!()
+    };
+    assert_eq!(
+        aside.explanation,
+        "No brief of this debate has had that digest. Read the brief given here and rule on its digest."
+    );
 }
 
 #[test]
