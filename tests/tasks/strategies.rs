@@ -128,6 +128,15 @@ async fn who_can_do_it_is_found_and_capacity_and_priority_order_what_waits() {
         let names: Vec<_> = found.iter().map(|one| one["agent_id"].clone()).collect();
         assert_eq!(json!(names), expected, "{criteria}");
     }
+    // Who has an id of its own for the conversation gets it back, with the answer and with a refusal.
+    for (conversation, criteria) in [("cc-1", json!({})), ("cc-2", json!([]))] {
+        let asked = to_coordinator("olga", "find_agents", json!({ "criteria": criteria }));
+        let asked = asked.with("/correlation_id", conversation);
+        asked.publish(client).await;
+        let of_it = |body: &Value| body["reply_to"] == asked.id();
+        let answer = hears(client, "olga", of_it).await;
+        assert_eq!(answer["correlation_id"], conversation, "{answer}");
+    }
     let asked = json!({ "criteria": { "domains": ["tax"] } });
     let found = installation
         .ask(Service::Coordinator, "find_agents", &asked)

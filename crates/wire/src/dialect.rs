@@ -22,7 +22,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::envelope::{ENVELOPE_BYTES_MAX, check_size};
+use crate::envelope::{ENVELOPE_BYTES_MAX, REFERENCE_BYTES_MAX, check_size};
 use crate::fault::Fault;
 use crate::subject::Subject;
 use crate::{Envelope, MessageId};
@@ -184,6 +184,16 @@ pub fn id_of(bytes: &[u8]) -> Option<MessageId> {
     }
     let Ids { message_id, id } = serde_json::from_slice(bytes).ok()?;
     MessageId::new(message_id.or(id)?).ok()
+}
+
+/// The `correlation_id` in a message of any dialect that has one, also if the rest of the message is wrong.
+pub fn correlation_of(bytes: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Ids {
+        correlation_id: Option<String>,
+    }
+    let Ids { correlation_id } = serde_json::from_slice(bytes).ok()?;
+    correlation_id.filter(|id| id.len() <= REFERENCE_BYTES_MAX)
 }
 
 impl fmt::Display for Dialect {

@@ -84,11 +84,14 @@ pub(super) fn answer_message<P: Ports>(
     let to = request.from_agent.clone();
     let kind = MessageType::Response;
     let now = service.ports.now();
-    let answered = Some(request.message_id.to_string());
+    let answered = request.message_id.to_string();
     Ok(Envelope {
         case_id: request.case_id.clone(),
-        correlation_id: answered.clone(),
-        reply_to: answered,
+        correlation_id: request
+            .correlation_id
+            .clone()
+            .or_else(|| Some(answered.clone())),
+        reply_to: Some(answered),
         metadata: Metadata::default(),
         ..Envelope::new(message_id, now, from, to.into(), kind, payload)
     })

@@ -82,10 +82,13 @@ pub(crate) async fn tell<P: Ports>(
         .then(|| plain(&delivery.payload, delivery.headers.as_ref()).ok())
         .flatten();
     let refused_id = body
-        .and_then(|body| wire_dialect::id_of(&body))
+        .as_deref()
+        .and_then(wire_dialect::id_of)
         .map(|id| id.to_string());
+    let correlation_id = body.as_deref().and_then(wire_dialect::correlation_of);
     let refusal = Refusal {
         message_id,
+        correlation_id,
         refused_id,
         to: sender.into(),
         case_id: case,
@@ -103,6 +106,8 @@ struct Refusal {
     message_id: MessageId,
     /// The id of the refused message, where it has one.
     refused_id: Option<String>,
+    /// The conversation that it says it belongs to.
+    correlation_id: Option<String>,
     to: Recipient,
     case_id: Option<CaseId>,
     report: ErrorReport,
@@ -116,6 +121,7 @@ fn error_message<P: Ports>(
     let Refusal {
         message_id,
         refused_id,
+        correlation_id,
         to,
         case_id,
         mut report,
@@ -138,7 +144,7 @@ fn error_message<P: Ports>(
         to_agent: to,
         message_type: MessageType::Error,
         case_id,
-        correlation_id: refused_id.clone(),
+        correlation_id: correlation_id.or_else(|| refused_id.clone()),
         reply_to: refused_id,
         round: None,
         priority: Priority::Normal,
