@@ -28,9 +28,9 @@ Examples:
   concord outcome d-4f1c --position \"a margin of 27 %\" --value '\"27 %\"' --because \"annual report\" --from olga --regime recession
 
 It may be said once, after the debate, by a source of outcomes (of the policy's ladder.outcome_sources, where it names any), a
-reviewer, an operator, or the registered opener of the case, and by no party. Words count as the value that they state; where the
-positions are scores or estimates, say a number in the unit of one of them, or give it with --value. It enters the track records:
-`concord record show AGENT`."
+reviewer, an operator, or the registered opener of the case, and by no party, nor by whoever ruled on it or overrode it. Words
+count as the value that they state; where the positions are scores or estimates, say a number in the unit of one of them, or give
+it with --value. It enters the track records: `concord record show AGENT`."
 )]
 pub(crate) struct OutcomeArgs {
     /// The debate.
@@ -51,7 +51,7 @@ pub(crate) struct OutcomeArgs {
     /// The person or agent who reports it.
     #[arg(id = "by", long = "from", value_name = "WHO", value_parser = agent_id)]
     from: AgentId,
-    /// The time at which it became known, RFC 3339 [default: now].
+    /// The time at which it became known, RFC 3339, not before the debate was opened [default: now].
     #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<Timestamp>,
     #[command(flatten)]

@@ -12,7 +12,14 @@ pub(super) async fn outcomes(stage: &Stage, debate: &str) {
     for (from, more, reason) in [
         ("sid", "--held-by fin", "sid was a party"),
         ("nosy", "--held-by fin", "UNAUTHORIZED"),
+        // She ruled on it.
+        ("fay", "--held-by sid", "fay was the one to decide"),
         ("eva", "--held-by nosy", "held no position"),
+        (
+            "eva",
+            "--held-by fin --at 1970-01-01T00:00:00Z",
+            "is before this debate was opened",
+        ),
         (
             "eva",
             "--held-by fin --at 2999-01-01T00:00:00Z",

@@ -1,7 +1,7 @@
 //! Reports of what proved right, sent after the debate by somebody who was no party to it.
 
 use concord_events::{DebateEvent, DebateOpened, Heard, OutcomeKnown, ProvedParty};
-use concord_wire::payload::{OutcomeReport, Position};
+use concord_wire::payload::{OutcomeReport, Position, Status};
 use concord_wire::{AgentId, ErrorCode, Fault};
 use serde_json::Value;
 
@@ -60,6 +60,13 @@ fn outcome_known(
             "Say when it became known; set the sender's clock if that was just now.",
         ));
     }
+    if let Some(opened_at) = state.opened_at.filter(|opened_at| at < *opened_at) {
+        return Err(Fault::invalid(
+            "/payload/at",
+            format!("{at} is before this debate was opened, at {opened_at}."),
+            "Say when it became known what proved right, which is after the debate; leave it out for now.",
+        ));
+    }
     let right = proved_right(state, opened, report)?;
     let party = |held: &Position| ProvedParty {
         agent_id: held.agent_id.clone(),
@@ -82,8 +89,17 @@ fn outcome_known(
     })
 }
 
+/// Whether somebody ruled on the debate, or overrode what stood at its gate.
+fn has_decided(state: &DebateState, by: &AgentId) -> bool {
+    let outcome = state.outcome.as_ref();
+    let decided =
+        outcome.filter(|outcome| matches!(outcome.status, Status::Ruling | Status::Overridden));
+    let ruled = decided.and_then(|outcome| outcome.ruled_by.as_ref());
+    ruled.is_some_and(|ruled| ruled.expert == *by)
+}
+
 /// Checks that the sender may report outcomes, and that the debate is over. A party would judge
-/// itself.
+/// itself, and so would whoever decided it.
 fn check_sender(
     state: &DebateState,
     opened: &DebateOpened,
@@ -99,6 +115,16 @@ fn check_sender(
             "/from_agent",
             format!("{from} was a party to this debate."),
             "Have it said by a source of outcomes or a reviewer; an operator knows who is one.",
+        ));
+    }
+    if has_decided(state, from) {
+        return Err(Fault::new(
+            ErrorCode::Unauthorized,
+            "/from_agent",
+            format!(
+                "{from} was the one to decide this debate, and nobody says that they were right themselves."
+            ),
+            "Have it said by a source of outcomes or another reviewer; `concord person list` shows who is.",
         ));
     }
     message.sender.allow(

@@ -43,6 +43,8 @@ pub struct DebateState {
     /// How it was opened. Shared, because a state is copied to look ahead and this part of it never
     /// changes.
     pub opened: Option<Arc<DebateOpened>>,
+    /// When it was opened.
+    pub opened_at: Option<Timestamp>,
     /// That the parties are awaited before the first round, as long as they are.
     pub sync: Option<MemorySyncState>,
     /// The snapshot of shared memory that the debate refers to.
@@ -102,6 +104,7 @@ impl DebateState {
                 self.begin_round(record.sequence, 1, synced.asked, Some(synced.due));
             }
             DebateEvent::Opened(opened) => {
+                self.opened_at = Some(record.meta.at);
                 self.open(*opened, record.sequence, record.meta.cause);
             }
             DebateEvent::Answered(answered) => self.take(answered.received),

@@ -95,6 +95,9 @@ fn only_somebody_without_a_part_in_it_says_what_proved_right_and_once() {
         ("finance", OPENER, right(), "refused: /from_agent"),
         ("strategy", SOURCE, right(), "refused: /from_agent"),
         ("nosy", OTHERS, right(), "refused: /from_agent"),
+        // She ruled on it.
+        ("eve", REVIEWER, right(), "refused: /from_agent"),
+        ("eve", OPENER, right(), "refused: /from_agent"),
         // The policy names one source, and this is another.
         ("nosy", SOURCE, right(), "refused: /from_agent"),
         // It opened the case, and no operator has registered it.
@@ -109,6 +112,12 @@ fn only_somebody_without_a_part_in_it_says_what_proved_right_and_once() {
             "olga",
             OPENER,
             json!({ "held_by": "finance", "at": after(HOUR) }),
+            "refused: /payload/at",
+        ),
+        (
+            "olga",
+            OPENER,
+            json!({ "held_by": "finance", "at": "1970-01-01T00:00:00Z" }),
             "refused: /payload/at",
         ),
         ("olga", OPENER, right(), "outcome_known"),
