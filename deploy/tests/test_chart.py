@@ -33,6 +33,12 @@ def documents(name):
     return [document for document in yaml.safe_load_all(rendered(name)) if document]
 
 
+def nightly_backup():
+    """The CronJob that docs/recovery.md shows."""
+    shown = re.search(r"```yaml\n(apiVersion: batch/v1\n.*?)```", (DEPLOY.parent / "docs" / "recovery.md").read_text(), re.DOTALL)
+    return yaml.safe_load(shown[1])
+
+
 def settings_of(made):
     """The settings file of each workload by its name: the annotation that the volume shows."""
     templates = {one["metadata"]["name"]: one if one["kind"] == "Pod" else one["spec"]["template"] for one in made if one and pod_of(one)}
@@ -215,6 +221,12 @@ class Schemas(unittest.TestCase):
         for version in VERSIONS:
             kubernetes_validate.validate(policy, version, strict=True)
 
+    def test_the_nightly_backup_keeps_to_its_schema(self):
+        import kubernetes_validate
+
+        for version in VERSIONS:
+            kubernetes_validate.validate(nightly_backup(), version, strict=True)
+
     def test_a_field_that_does_not_exist_is_found(self):
         import kubernetes_validate
 
@@ -230,6 +242,13 @@ class Meaning(unittest.TestCase):
     def test_the_parts_fit_each_other(self):
         for name in SETS:
             self.assertEqual(faults(documents(name)), [], name)
+
+    def test_the_nightly_backup_may_run_beside_the_services(self):
+        spec = nightly_backup()["spec"]["jobTemplate"]["spec"]
+        spec["template"].setdefault("metadata", {})
+        self.assertEqual(faults([{"kind": "Job", "metadata": {"name": "backup"}, "spec": spec}]), [])
+        pod = spec["template"]["spec"]["securityContext"]
+        self.assertEqual(pod.get("fsGroup"), pod["runAsUser"], "it writes to its volume")
 
     def test_injected_faults_are_found(self):
         def pod(kind, change):
