@@ -1,6 +1,7 @@
 //! Wrong input: one clear line, and the exit code that says whose fault it is.
 
 use concord_testkit::TestBroker;
+use concord_wire::Timestamp;
 
 use crate::command::{run, run_with};
 
@@ -227,6 +228,27 @@ async fn a_broker_without_an_installation_is_said_to_be_one() {
         "{}",
         doctor.out
     );
+}
+
+#[tokio::test]
+async fn new_credentials_count_as_long_as_those_that_they_replace() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("credentials");
+    let directory = directory.to_str().unwrap();
+    run(&["credentials", "init", directory]).await.good();
+    let lifetime = async |verb, more: &[&str]| {
+        let arguments = ["credentials", verb, directory, "agent:eva", "--json"];
+        let made = run(&[&arguments[..], more].concat()).await.json();
+        let end = made[0]["expires_at"].as_str();
+        end.map(|end| Timestamp::parse(end).unwrap().unix_millis())
+    };
+    let rotate = ["--keep-old"];
+    assert_eq!(lifetime("issue", &["--expires", "never"]).await, None);
+    assert_eq!(lifetime("rotate", &rotate).await, None);
+    let given = [&rotate[..], &["--expires", "2h"]].concat();
+    let short = lifetime("rotate", &given).await.unwrap();
+    let again = lifetime("rotate", &rotate).await.unwrap();
+    assert!((0..600_000).contains(&(again - short)), "{short}, {again}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use concord_credentials::{Directory, Holder, Issue};
+use concord_credentials::{Directory, Holder, Issue, Issued};
 use concord_events::topology::Layout;
 use concord_wire::Timestamp;
 use serde::Serialize;
@@ -56,6 +56,15 @@ pub(crate) struct IssueArgs {
 pub(super) struct Lifetime(Option<i64>);
 
 impl Lifetime {
+    /// That of credentials of which nothing else is said; `issue --expires` says so, too.
+    pub(super) const USUAL: Self = Self(Some(90 * 86_400));
+
+    /// That of what was issued.
+    pub(super) fn of(issued: &Issued) -> Self {
+        let seconds = |end: i64| end.saturating_sub(issued.issued_at);
+        Self(issued.expires_at.map(seconds))
+    }
+
     /// When it is over, for what is issued now.
     pub(super) fn end(self, now: i64) -> Option<i64> {
         self.0.map(|seconds| now.saturating_add(seconds))

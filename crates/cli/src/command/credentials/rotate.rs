@@ -29,9 +29,9 @@ pub(crate) struct RotateArgs {
     holders: Vec<Holder>,
     #[command(flatten)]
     tenant: TenantArg,
-    /// For how long the new ones count, such as 90d, 12h or 30m; or never.
-    #[arg(long, value_name = "TIME", default_value = "90d", value_parser = lifetime)]
-    expires: Lifetime,
+    /// For how long the new ones count, such as 90d, 12h or 30m; or never [default: as long as those that they replace].
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    expires: Option<Lifetime>,
     /// Let the old ones count on.
     #[arg(long)]
     keep_old: bool,
@@ -46,11 +46,14 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &RotateArgs) -> Resul
     let tenant = args.tenant.of(&directory)?;
     let mut all: Vec<Made> = Vec::new();
     for holder in &args.holders {
+        let issued = directory.issued(&tenant)?;
+        let newest = issued.iter().rfind(|issued| issued.is_of(holder));
+        let lifetime = args.expires.or(newest.map(Lifetime::of));
         let made = issue(
             connection,
             &mut directory,
             (&tenant, holder),
-            args.expires,
+            lifetime.unwrap_or(Lifetime::USUAL),
             true,
         )?;
         all.push(made);
