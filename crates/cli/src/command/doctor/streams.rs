@@ -68,8 +68,20 @@ pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut good = 0_u64;
     let (mut waiting, mut pausing) = (0, Vec::new());
-    let mut definitions = broker.layout.consumers();
-    for definition in broker.layout.adapter_consumers() {
+    let gone = missing_streams(broker).await;
+    let is_gone = |definition: &ConsumerDefinition| gone.contains(&definition.stream);
+    let (without, mut definitions): (Vec<_>, Vec<_>) =
+        broker.layout.consumers().into_iter().partition(is_gone);
+    checks.extend(gone.iter().filter_map(|stream| {
+        let lost = without.iter().filter(|one| one.stream == *stream).count() as u64;
+        let found = format!(
+            "{stream} is missing, and its {} with it",
+            count(lost, "consumer")
+        );
+        (lost > 0).then(|| Check::fault(CONSUMERS, found, "see the streams above"))
+    }));
+    let adapters = broker.layout.adapter_consumers();
+    for definition in adapters.into_iter().filter(|one| !is_gone(one)) {
         // An installation may do without the adapter, and then has none of its consumers.
         if !is_missing(broker, &definition).await {
             definitions.push(definition);
@@ -95,6 +107,15 @@ pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
         checks.insert(0, Check::good(CONSUMERS, found));
     }
     checks
+}
+
+/// Names of the streams that are not there: each has many consumers, which are all missing for this one reason.
+async fn missing_streams(broker: &Broker) -> Vec<String> {
+    let deviations = provision::inspect(broker).await.unwrap_or_default();
+    let missing = deviations
+        .into_iter()
+        .filter(|one| one.property == "existence");
+    missing.map(|one| one.stream).collect()
 }
 
 /// A consumer with which nothing is wrong.
@@ -234,7 +255,7 @@ pub(super) async fn dead(broker: &Broker) -> Vec<Check> {
             "{} that services failed to process",
             count(failures.len() as u64, "message")
         );
-        let advice = "see `concord dead list`; when the cause is mended, send them again with `concord dead retry`";
+        let advice = "see `concord dead list`; when the cause is mended, send them again with `concord dead retry NUMBER` or `--all`";
         checks.push(Check::fault(DEAD, found, advice));
     }
     if !refused.is_empty() {
