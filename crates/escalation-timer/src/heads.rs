@@ -16,7 +16,7 @@ use concord_events::{Aggregate, Head, StreamInterval};
 use concord_runtime::broker::log_reader::{self, StreamEnd};
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::ports::Clock;
-use concord_runtime::service::ServiceRunner;
+use concord_runtime::service::{ServiceRunner, settings};
 use concord_runtime::signing::SigningKey;
 use concord_runtime::{Aggregates, NatsPorts, Outcome};
 use concord_wire::{MessageId, Timestamp};
@@ -62,7 +62,11 @@ impl Heads {
     /// With the key of the installation, where the settings name one.
     pub(crate) fn new(runner: &ServiceRunner, own: &TimerSettings) -> Result<Self, AnyError> {
         let path = own.head_key.as_deref();
-        let key = path.map(SigningKey::read).transpose()?;
+        let key = path.map(SigningKey::read).transpose();
+        let key = key.map_err(|error| settings::Error::Value {
+            key: "service.head_key".to_owned(),
+            message: ErrorChain(&error).to_string(),
+        })?;
         let (number, digested) = (Gauge::default(), Counter::default());
         runner.metrics.register_own(|registry| {
             registry.register(

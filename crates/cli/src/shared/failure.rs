@@ -151,6 +151,7 @@ impl From<broker::Error> for Failure {
             broker::Error::TooOld { .. } => Self::unavailable(message),
             broker::Error::PasswordFile { .. } => Self::settings(message),
             broker::Error::Credentials { .. }
+            | broker::Error::TlsFile { .. }
             | broker::Error::Archive(_)
             | broker::Error::Address { .. } => Self::usage(message),
         }

@@ -43,6 +43,16 @@ pub enum Error {
         /// Why it cannot be used.
         source: std::io::Error,
     },
+    /// A file for TLS cannot be read, or holds something else.
+    #[error("{setting} {path} cannot be read")]
+    TlsFile {
+        /// The setting that names it.
+        setting: &'static str,
+        /// The path of the file.
+        path: String,
+        /// Why it cannot be used.
+        source: std::io::Error,
+    },
     /// The broker is too old.
     #[error(
         "nats-server {found} is too old: Concord needs {}.{} or newer, for message schedules. Upgrade the broker.",
@@ -105,6 +115,7 @@ fn options(
     let denials = denials.clone();
     // What cannot be read is said at the start; later it is tried again with each connection.
     identity(broker, addresses, b"")?;
+    check_tls_files(broker)?;
     let (own, known) = (broker.clone(), addresses.to_vec());
     let mut options = ConnectOptions::with_auth_callback(move |nonce| {
         let identity = identity(&own, &known, &nonce);
@@ -143,6 +154,34 @@ fn options(
         options = options.tls_first();
     }
     Ok(options)
+}
+
+/// Says which file for TLS cannot be used: the client library names neither the file nor the setting, and would try for ever.
+fn check_tls_files(broker: &BrokerSettings) -> Result<(), Error> {
+    let certificate = "-----BEGIN CERTIFICATE-----";
+    for (setting, path, holds) in [
+        ("broker.tls_ca", &broker.tls_ca, certificate),
+        (
+            "broker.tls_certificate",
+            &broker.tls_certificate,
+            certificate,
+        ),
+        ("broker.tls_key", &broker.tls_key, "PRIVATE KEY-----"),
+    ] {
+        let Some(path) = path else { continue };
+        let unusable = |source| Error::TlsFile {
+            setting,
+            path: path.display().to_string(),
+            source,
+        };
+        let bytes = std::fs::read(path).map_err(unusable)?;
+        if !String::from_utf8_lossy(&bytes).contains(holds) {
+            let message = format!("it has no line with {holds}");
+            let other = std::io::Error::new(std::io::ErrorKind::InvalidData, message);
+            return Err(unusable(other));
+        }
+    }
+    Ok(())
 }
 
 fn happened(event: &Event, denials: &Denials) {
@@ -313,6 +352,40 @@ mod tests {
             text.contains("eva.creds") && text.contains("no line between"),
             "{text}"
         );
+    }
+
+    #[tokio::test]
+    async fn files_of_tls_that_cannot_be_used_are_named_with_their_settings() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (gone, other) = (folder.path().join("gone.pem"), folder.path().join("other"));
+        std::fs::write(&other, "no certificate").unwrap();
+        let plain = BrokerSettings::default;
+        for (setting, file, broker) in [
+            (
+                "broker.tls_ca",
+                "gone.pem",
+                BrokerSettings {
+                    tls_ca: Some(gone.clone()),
+                    ..plain()
+                },
+            ),
+            (
+                "broker.tls_certificate",
+                "other",
+                BrokerSettings {
+                    tls_certificate: Some(other),
+                    tls_key: Some(gone),
+                    ..plain()
+                },
+            ),
+        ] {
+            let denials = Denials::default();
+            let connecting = connect("test", &broker, true, &denials);
+            let ended = tokio::time::timeout(Duration::from_secs(2), connecting).await;
+            let error = ended.expect("it is said at once").err().unwrap();
+            let text = ErrorChain(&error).to_string();
+            assert!(text.contains(setting) && text.contains(file), "{text}");
+        }
     }
 
     #[test]

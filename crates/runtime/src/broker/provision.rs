@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
-use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::context::{
+    CreateStreamError, CreateStreamErrorKind, GetStreamErrorKind,
+};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use concord_events::topology::{StreamDefinition, StreamKind};
 
@@ -32,7 +34,7 @@ pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Unavailable> {
             Ok(stream) => deviations.extend(compare(&definition, &stream.cached_info().config)),
             Err(error) if is_missing(&error) => {
                 let created = broker.jetstream.create_stream(config(&definition)).await;
-                created.map_err(|error| Operation::CreateStream.failed(error))?;
+                created.map_err(|source| not_created(&definition.name, source))?;
                 tracing::info!(stream = %definition.name, "Created a stream.");
             }
             Err(error) => return Err(Operation::DescribeStream.failed(error)),
@@ -49,6 +51,44 @@ pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Unavailable> {
         tracing::warn!(%stream, property, %found, %expected, "A stream differs from its definition.");
     }
     Ok(deviations)
+}
+
+/// A stream that the broker does not create.
+#[derive(Debug, thiserror::Error)]
+#[error("{stream}{}", setting.map_or(String::new(), |setting| format!(", see the setting {setting}")))]
+struct NotCreated {
+    stream: String,
+    /// The setting that the broker refuses, where its answer shows that.
+    setting: Option<&'static str>,
+    source: CreateStreamError,
+}
+
+fn not_created(stream: &str, source: CreateStreamError) -> Unavailable {
+    let setting = match source.kind() {
+        CreateStreamErrorKind::JetStream(error) => setting_of(&error),
+        _ => None,
+    };
+    Operation::CreateStream.failed(NotCreated {
+        stream: stream.to_owned(),
+        setting,
+        source,
+    })
+}
+
+/// The setting that the broker speaks of when it refuses a stream.
+fn setting_of(error: &jetstream::Error) -> Option<&'static str> {
+    let said = error.to_string().to_lowercase();
+    let speaks_of = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    // The words are those of nats-server; it has many numbers for each.
+    if speaks_of(&["storage", "resource", "max bytes", "maximum bytes"]) {
+        Some("storage.bytes_max")
+    } else if speaks_of(&["replica", "peers", "placement"]) {
+        Some("storage.replicas")
+    } else if speaks_of(&["max age", "duplicates window"]) {
+        Some("storage.message_days")
+    } else {
+        None
+    }
 }
 
 /// Creates the object store of large payloads where it is missing. Without room for it everything else goes on: the broker
@@ -309,5 +349,47 @@ impl PullConsumer {
             .create_consumer_on_stream(config, self.stream.as_str())
             .await;
         created.map_err(|error| Operation::CreateConsumer.failed(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_is_refused_is_named_with_its_setting() {
+        for (description, setting) in [
+            (
+                "insufficient storage resources available",
+                Some("storage.bytes_max"),
+            ),
+            (
+                "resource limits exceeded for account",
+                Some("storage.bytes_max"),
+            ),
+            (
+                "replicas > 1 not supported in non-clustered mode",
+                Some("storage.replicas"),
+            ),
+            ("no suitable peers for placement", Some("storage.replicas")),
+            ("max age needs to be >= 100ms", Some("storage.message_days")),
+            ("maximum number of streams reached", None),
+        ] {
+            let refused =
+                serde_json::json!({ "code": 500, "err_code": 1, "description": description });
+            let refused: jetstream::Error = serde_json::from_value(refused).unwrap();
+            let error = not_created(
+                "CONCORD_EVENTS",
+                CreateStreamErrorKind::JetStream(refused).into(),
+            );
+            let said = crate::error_chain::ErrorChain(&error).to_string();
+            assert!(
+                said.contains("CONCORD_EVENTS") && said.contains(description),
+                "{said}"
+            );
+            let named = setting.map(|setting| format!("see the setting {setting}"));
+            assert_eq!(said.contains("see the setting"), named.is_some(), "{said}");
+            assert!(named.is_none_or(|named| said.contains(&named)), "{said}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Health for orchestrators: `/healthz` (the process lives, broker or not), `/readyz` (broker reachable, consumers bound, lag
 //! bearable), `/metrics`.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::broker::room;
-use crate::context::metrics::Stream;
+use crate::context::metrics::{Metrics, Stream};
 use crate::error_chain::ErrorChain;
 use crate::service::ServiceRunner;
 
@@ -36,8 +36,49 @@ pub struct Readiness {
     pub notes: Vec<String>,
 }
 
-/// The service that is shown, as soon as there is one: before that the process looks for the broker.
-pub type Shown = Arc<OnceLock<ServiceRunner>>;
+/// The service that is shown, as soon as there is one: before that the process looks for the broker. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Shown {
+    service: Arc<OnceLock<ServiceRunner>>,
+    waits: Arc<Mutex<Option<String>>>,
+}
+
+impl Shown {
+    /// From now on this service is shown. There is one in a process.
+    pub(crate) fn set(&self, service: ServiceRunner) {
+        let _ = self.service.set(service);
+    }
+
+    /// Says what the process waits for, until there is a service.
+    pub(crate) fn waits_for(&self, what: String) {
+        *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+    }
+
+    fn metrics(&self) -> String {
+        // Without a service everything is 0, `broker_up` too, by which an alert comes.
+        let service = self.service.get();
+        service.map_or_else(
+            || Metrics::default().text(),
+            |service| service.metrics.text(),
+        )
+    }
+
+    fn readiness(&self) -> Readiness {
+        if let Some(service) = self.service.get() {
+            return service.readiness();
+        }
+        let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let what = waits.as_deref();
+        Readiness {
+            ready: false,
+            reasons: vec![
+                what.unwrap_or("there is no connection to the broker yet")
+                    .to_owned(),
+            ],
+            notes: Vec::new(),
+        }
+    }
+}
 
 /// Serves until `stop`.
 pub async fn serve(
@@ -50,11 +91,7 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route(
             "/metrics",
-            get(|State(shown): State<Shown>| async move {
-                shown
-                    .get()
-                    .map_or_else(String::new, |runner| runner.metrics.text())
-            }),
+            get(|State(shown): State<Shown>| async move { shown.metrics() }),
         )
         .with_state(shown);
     axum::serve(listener, router)
@@ -63,14 +100,7 @@ pub async fn serve(
 }
 
 async fn readyz(State(shown): State<Shown>) -> (StatusCode, String) {
-    let readiness = shown.get().map_or_else(
-        || Readiness {
-            ready: false,
-            reasons: vec!["there is no connection to the broker yet".to_owned()],
-            notes: Vec::new(),
-        },
-        ServiceRunner::readiness,
-    );
+    let readiness = shown.readiness();
     let status = if readiness.ready {
         StatusCode::OK
     } else {
@@ -175,28 +205,40 @@ mod tests {
 
     use super::*;
 
+    async fn get(address: std::net::SocketAddr, path: &str) -> String {
+        let mut connection = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        connection.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
     #[tokio::test]
     async fn a_process_without_a_broker_lives_and_is_not_ready() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(serve(Shown::default(), listener, stop.clone()));
+        let shown = Shown::default();
+        let serving = tokio::spawn(serve(shown.clone(), listener, stop.clone()));
         for (path, status, text) in [
             ("/healthz", " 200 ", "alive"),
             ("/readyz", " 503 ", "no connection to the broker yet"),
-            ("/metrics", " 200 ", "\r\n\r\n"),
+            ("/metrics", " 200 ", "\nconcord_broker_up 0\n"),
         ] {
-            let mut connection = TcpStream::connect(address).await.unwrap();
-            let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-            connection.write_all(request.as_bytes()).await.unwrap();
-            let mut answer = String::new();
-            connection.read_to_string(&mut answer).await.unwrap();
+            let answer = get(address, path).await;
             assert!(
                 answer.lines().next().unwrap_or_default().contains(status),
                 "{path}: {answer}"
             );
             assert!(answer.contains(text), "{path}: {answer}");
         }
+        shown.waits_for("the streams could not be made: no room".to_owned());
+        let answer = get(address, "/readyz").await;
+        assert!(
+            answer.contains("no room") && !answer.contains("no connection"),
+            "{answer}"
+        );
         stop.cancel();
         serving.await.unwrap().unwrap();
     }

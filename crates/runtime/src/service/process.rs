@@ -24,7 +24,7 @@ use crate::{
 
 /// Exit code for settings that cannot be used (`EX_USAGE`).
 const EXIT_SETTINGS: u8 = 64;
-/// Exit code for a broker that cannot be used (`EX_UNAVAILABLE`).
+/// Exit code for a broker that cannot be used, and for files that cannot be read (`EX_UNAVAILABLE`).
 const EXIT_UNAVAILABLE: u8 = 69;
 
 /// How long a starting service asks a broker that does not answer for its streams: a cluster in trouble may elect for longer than half a minute.
@@ -164,7 +164,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
         },
         () = stop.cancelled() => return ExitCode::SUCCESS,
     };
-    if let Err(error) = provision(&broker, &stop).await {
+    if let Err(error) = provision(&broker, &http.service, &stop).await {
         return fail(EXIT_UNAVAILABLE, &error);
     }
     let ports = match NatsPorts::new(broker).await {
@@ -184,8 +184,13 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
 
 /// Creates and compares the streams. A broker that goes away or comes back at this moment is asked again; one that says
 /// no for longer will not change its mind.
-async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), Unavailable> {
+async fn provision(
+    broker: &Broker,
+    shown: &health::Shown,
+    stop: &CancellationToken,
+) -> Result<(), Unavailable> {
     let begun = Instant::now();
+    shown.waits_for("the streams are not looked at yet".to_owned());
     loop {
         let error = match provision::streams(broker).await {
             Ok(_) => return Ok(()),
@@ -194,7 +199,9 @@ async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), Unav
         if begun.elapsed() > PROVISION_MAX || stop.is_cancelled() {
             return Err(error);
         }
-        tracing::warn!(error = %ErrorChain(&error), "The streams could not be looked at; trying again.");
+        let why = ErrorChain(&error).to_string();
+        tracing::warn!(error = %why, "The streams could not be looked at or made; trying again.");
+        shown.waits_for(format!("the streams could not be looked at or made: {why}"));
         tokio::select! {
             () = tokio::time::sleep(PROVISION_INTERVAL) => {}
             () = stop.cancelled() => {}
@@ -202,11 +209,16 @@ async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), Unav
     }
 }
 
-async fn listener<S>(settings: &Settings<S>) -> std::io::Result<Option<TcpListener>> {
+async fn listener<S>(settings: &Settings<S>) -> Result<Option<TcpListener>, settings::Error> {
     if !settings.http.enabled {
         return Ok(None);
     }
-    TcpListener::bind(&settings.http.address).await.map(Some)
+    let address = &settings.http.address;
+    let listening = TcpListener::bind(address).await;
+    listening.map(Some).map_err(|error| settings::Error::Value {
+        key: "http.address".to_owned(),
+        message: format!("nothing can listen on {address}: {error}"),
+    })
 }
 
 /// The HTTP endpoint, which answers from the beginning and is given the service when there is one.
@@ -223,7 +235,7 @@ impl HttpEndpoint {
             .and_then(|listener| listener.local_addr().ok())
             .map(|address| address.to_string());
         if let Some(listener) = listener {
-            let serving = health::serve(Arc::clone(&service), listener, stop.clone());
+            let serving = health::serve(service.clone(), listener, stop.clone());
             tokio::spawn(async move {
                 if let Err(error) = serving.await {
                     tracing::error!(%error, "The HTTP endpoint ended.");
@@ -259,8 +271,7 @@ async fn serve<R: Run>(
     http: HttpEndpoint,
     settings: Settings<R::Own>,
 ) -> ExitCode {
-    // There is one service in a process, so nobody has set it before.
-    let _ = http.service.set(runner.clone());
+    http.service.set(runner.clone());
     let http = http.address;
     let layout = &runner.broker.layout;
     let all = layout
@@ -276,7 +287,7 @@ async fn serve<R: Run>(
     follow_replicas(&runner);
     archived::follow(&runner).await;
     if let Err(error) = R::start(runner.clone(), settings.service.clone()).await {
-        return fail(1, &*error);
+        return fail(EXIT_UNAVAILABLE, &*error);
     }
     let registration = match api::register(&runner, http.as_deref()).await {
         Ok(registration) => registration,
