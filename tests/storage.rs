@@ -136,6 +136,10 @@ async fn settings_with_which_nothing_could_be_done_are_refused() {
     let program = programs_of(&["concord-coordinator"]).join("concord-coordinator");
     for (setting, part) in [
         ("storage.bytes_max=5000000", "at least 100000000"),
+        ("storage.replicas=6", "storage.replicas"),
+        ("storage.message_days=200000", "storage.message_days"),
+        ("storage.archive=./cases", "begins with /"),
+        ("broker.servers=", "broker.servers"),
         ("work.deliveries_max=0", "work.deliveries_max"),
         ("http.address=8080", "http.address"),
         ("http.address=:8080", "http.address"),
@@ -152,6 +156,29 @@ async fn settings_with_which_nothing_could_be_done_are_refused() {
         let refused = finish(command.args(["--check-config", "--set", setting]));
         let said = refused.await.refused(64);
         assert!(said.contains(part), "{said}");
+    }
+}
+
+/// The last line of its log says which file or address it is, and which setting names it.
+#[tokio::test]
+async fn what_a_service_cannot_start_with_is_named() {
+    let test_broker = TestBroker::start().await;
+    let program = programs_of(&["concord-escalation-timer"]).join("concord-escalation-timer");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    let gone = "/no/such/file";
+    for (setting, value, code) in [
+        ("http.address", taken.as_str(), 64),
+        ("broker.tls_ca", gone, 69),
+        ("service.head_key", gone, 69),
+    ] {
+        let servers = format!("broker.servers={}", test_broker.url());
+        let given = format!("{setting}={value}");
+        let mut command = command(&program);
+        let ended = finish(command.args(["--set", &servers, "--set", &given])).await;
+        assert_eq!(ended.code, code, "{ended:?}");
+        let said = ended.err.lines().last().unwrap_or_default();
+        assert!(said.contains(setting) && said.contains(value), "{ended:?}");
     }
 }
 

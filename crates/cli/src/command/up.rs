@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use concord_events::topology::{Layout, StorageChoices};
 use concord_installation::{Installation, Plan, Progress, SERVICES};
+use concord_runtime::service::settings::StorageSettings;
 use concord_runtime::service::shutdown;
 use concord_wire::Token;
 use concord_wire::subject::{DEFAULT_PREFIX, Service};
@@ -168,7 +169,14 @@ fn plan(connection: &ConnectionArgs, args: &UpArgs, directory: &Path) -> Result<
             .map_err(|error| Failure::usage(format!("--prefix {prefix:?} {error}")))?;
         plan.settings.push(format!("storage.prefix={prefix}"));
     }
-    plan.settings.extend(args.set.iter().cloned());
+    // Services need a whole path; whoever types one means where they are.
+    let settings = args.set.iter().map(|set| match set.split_once('=') {
+        Some((key @ "storage.archive", place)) => {
+            format!("{key}={}", StorageSettings::archive_from_here(place))
+        }
+        _ => set.clone(),
+    });
+    plan.settings.extend(settings);
     Ok(plan)
 }
 

@@ -9,7 +9,9 @@ use concord_events::subject::matches;
 use concord_runtime::Broker;
 use concord_runtime::broker::Denials;
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::service::settings::{self, BrokerSettings, Settings, Sources};
+use concord_runtime::service::settings::{
+    self, BrokerSettings, Settings, Sources, StorageSettings,
+};
 use concord_wire::payload::{ErrorReport, Role};
 use concord_wire::subject::{Service, Subject, SubjectSpace};
 use concord_wire::{AgentId, Token};
@@ -148,7 +150,7 @@ impl ConnectionArgs {
             settings.broker.inbox_prefix.get_or_insert_with(own);
         }
         if let Some(archive) = &self.archive {
-            settings.storage.archive.clone_from(archive);
+            settings.storage.archive = StorageSettings::archive_from_here(archive);
         }
         if credentials.is_some() {
             settings.broker.credentials = credentials.map(PathBuf::from);

@@ -159,9 +159,12 @@ async fn check_share(broker: &Broker, owner: &AgentId, put: &PutPart) -> Result<
         "{owner} has {stored} bytes of payloads over 1 MB stored, and with {more} more it would have more than the {most} that an agent \
          may have at once; each part counts as {PART_BYTES}."
     );
-    let days = broker.payload_store.days;
+    let kept = match broker.payload_store.days {
+        0 => "for ever".to_owned(),
+        days => format!("for {days} days"),
+    };
     let advice = format!(
-        "Send less, or send it when earlier ones have expired: each is kept for {days} days. An operator gives agents more with \
+        "Send less, or send it when earlier ones have expired: each is kept {kept}. An operator gives agents more with \
          storage.payload_agent_bytes_max."
     );
     Err(Fault::new(

@@ -68,13 +68,19 @@ impl BrokerSettings {
         addresses.map(|address| address.trim().parse()).collect()
     }
 
+    /// An address without a host is read as one, to which nothing connects.
+    fn has_empty_address(&self) -> bool {
+        let mut addresses = self.servers.split(',');
+        addresses.any(|address| address.trim().is_empty())
+    }
+
     /// Refuses addresses that are none, and settings that contradict each other, or of which one is missing.
     pub fn check(&self) -> Result<(), Error> {
         let has_password = self.password.is_some() || self.password_file.is_some();
         let rows = [
             (
                 "broker.servers",
-                self.addresses().is_err(),
+                self.addresses().is_err() || self.has_empty_address(),
                 "write addresses such as nats://127.0.0.1:4222, separated by commas",
             ),
             (

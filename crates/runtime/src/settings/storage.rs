@@ -1,6 +1,6 @@
 //! Names and storage on the broker, and where cases that are over go.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use concord_archive::{S3, S3Settings};
@@ -14,6 +14,12 @@ use crate::error_chain::ErrorChain;
 
 /// The least that streams can be limited to: the largest message fits into the smallest share.
 const STORAGE_BYTES_MIN: u64 = 100_000_000;
+/// The most copies of a stream that nats-server makes.
+const REPLICAS_MAX: usize = 5;
+/// The most days that nats-server can count: it keeps them in nanoseconds.
+const MESSAGE_DAYS_MAX: u64 = i64::MAX as u64 / 86_400_000_000_000;
+/// The place of an archive in the broker itself.
+const OBJECT_STORE: &str = "object-store";
 
 /// Names and storage on the broker.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -21,9 +27,9 @@ const STORAGE_BYTES_MIN: u64 = 100_000_000;
 pub struct StorageSettings {
     /// First token of every subject, and in capitals of every stream name: several installations fit in one account.
     pub prefix: Token,
-    /// Copies of each stream: 1 on a laptop, 3 in production.
+    /// Copies of each stream: 1 on a laptop, 3 in production, at most 5.
     pub replicas: usize,
-    /// Days that messages and dead letters are kept. Facts are kept for ever, those of archived cases in the archive.
+    /// Days that messages and dead letters are kept; 0 for ever. Facts are kept for ever, those of archived cases in the archive.
     pub message_days: u64,
     /// Bytes that all streams together may take of the broker's disk; 0 for no limit. Messages take at most half, urgent ones and
     /// memory a tenth each; what they leave is kept for events, deadlines and dead letters. See `docs/operating.md`.
@@ -35,7 +41,7 @@ pub struct StorageSettings {
     /// Bytes of such payloads that one agent may have stored by the coordinator at once, counted in parts of 512 KiB; what is more is
     /// refused, until earlier ones expire. 0 for no limit.
     pub payload_agent_bytes_max: u64,
-    /// Where cases that are over are archived: a folder that the escalation timers and whoever reads see alike, `s3://BUCKET/PREFIX`
+    /// Where cases that are over are archived: a folder from `/` on that the escalation timers and whoever reads see alike, `s3://BUCKET/PREFIX`
     /// for a store that speaks S3, or `object-store` for the broker's own. Empty for none. See `docs/archive.md`.
     pub archive: String,
     /// Seconds after the last message of a case that is over until it is archived and removed from the streams; 0 for never.
@@ -67,10 +73,18 @@ impl StorageSettings {
     pub fn choices(&self) -> StorageChoices {
         StorageChoices {
             replicas: self.replicas,
-            message_age: Duration::from_secs(self.message_days * 86_400),
+            message_age: Duration::from_secs(self.message_days.saturating_mul(86_400)),
             bytes_max: (self.bytes_max > 0).then_some(self.bytes_max),
         }
     }
+}
+
+/// Whether a place begins like `s3:`: slips among them would be folders.
+fn has_scheme(place: &str) -> bool {
+    let scheme = place.split_once(':').map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric())
+    }) || place.contains("://")
 }
 
 /// What `storage.archive` names.
@@ -94,17 +108,30 @@ impl StorageSettings {
         };
         match self.archive.as_str() {
             "" => Ok(ArchivePlace::Nowhere),
-            "object-store" => Ok(ArchivePlace::ObjectStore),
+            OBJECT_STORE => Ok(ArchivePlace::ObjectStore),
             address if address.starts_with("s3://") => {
                 let store = S3::new(address, &self.s3);
                 let store = store.map_err(|error| wrong(ErrorChain(&error).to_string()))?;
                 Ok(ArchivePlace::S3(store))
             }
-            other if other.contains("://") => Err(wrong(format!(
+            other if has_scheme(other) => Err(wrong(format!(
                 "{other:?} is none of the places there are: a folder, s3://BUCKET/PREFIX, or object-store"
             ))),
-            folder => Ok(ArchivePlace::Folder(folder.into())),
+            folder if Path::new(folder).is_absolute() => Ok(ArchivePlace::Folder(folder.into())),
+            // Processes have working directories of their own, and cases leave the streams for what is there.
+            relative => Err(wrong(format!(
+                "{relative:?} is no place: a folder begins with /, and the others are s3://BUCKET/PREFIX and object-store"
+            ))),
         }
+    }
+
+    /// A place as somebody names it on a command line: a folder is looked for where they are.
+    pub fn archive_from_here(place: &str) -> String {
+        if place.is_empty() || place == OBJECT_STORE || has_scheme(place) {
+            return place.to_owned();
+        }
+        let folder = std::path::absolute(place);
+        folder.map_or_else(|_| place.to_owned(), |folder| folder.display().to_string())
     }
 
     /// Refuses settings that contradict each other.
@@ -127,6 +154,22 @@ impl StorageSettings {
                 ),
             });
         }
-        Ok(())
+        self.check_limits()
+    }
+
+    /// Refuses what the broker can never do: it would be tried for minutes, and the cause be hard to see.
+    fn check_limits(&self) -> Result<(), Error> {
+        let most = |key: &str, value: u64, most: u64| {
+            let message = format!("It is {value} and may be at most {most}");
+            let key = key.to_owned();
+            (value > most).then_some(Error::Value { key, message })
+        };
+        let days = most("storage.message_days", self.message_days, MESSAGE_DAYS_MAX);
+        let copies = most(
+            "storage.replicas",
+            self.replicas as u64,
+            REPLICAS_MAX as u64,
+        );
+        days.or(copies).map_or(Ok(()), Err)
     }
 }

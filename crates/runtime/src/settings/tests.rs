@@ -39,12 +39,26 @@ fn what_is_archived_needs_a_place() {
     for (place, named) in [
         ("storage.archive=s3://Cases", "s3://BUCKET/PREFIX"),
         ("storage.archive=gs://cases", "a folder, s3://BUCKET/PREFIX"),
+        ("storage.archive=s3:/cases", "a folder, s3://BUCKET/PREFIX"),
+        ("storage.archive=S3:cases", "a folder, s3://BUCKET/PREFIX"),
+        ("storage.archive=objectstore", "begins with /"),
+        ("storage.archive=./archive", "begins with /"),
     ] {
         let refused = given(&[after, place]).unwrap_err();
         assert!(refused.contains(named), "{refused}");
     }
     let refused = given(&["storage.archive=s3://cases", "storage.s3.endpoint=minio"]).unwrap_err();
     assert!(refused.contains("storage.s3.endpoint"), "{refused}");
+}
+
+#[test]
+fn on_a_command_line_a_folder_is_named_from_where_one_is() {
+    let here = std::env::current_dir().unwrap();
+    let named = StorageSettings::archive_from_here;
+    assert_eq!(named("cases"), here.join("cases").display().to_string());
+    for whole in ["", "/cases", "object-store", "s3://cases/eu", "s3:/cases"] {
+        assert_eq!(named(whole), whole);
+    }
 }
 
 #[test]
@@ -201,5 +215,25 @@ fn settings_of_the_broker_that_need_each_other_are_named() {
             _ => None,
         };
         assert_eq!(found.as_deref(), expected, "{flags:?}");
+    }
+}
+
+#[test]
+fn what_can_never_be_right_is_refused() {
+    for (flag, expected) in [
+        ("storage.replicas=5", None),
+        ("storage.replicas=6", Some("storage.replicas")),
+        ("storage.message_days=0", None),
+        ("storage.message_days=100000", None),
+        ("storage.message_days=200000", Some("storage.message_days")),
+        ("broker.servers=", Some("broker.servers")),
+        ("broker.servers= , ", Some("broker.servers")),
+    ] {
+        let settings: Plain = read(&sources(&[], &[flag])).unwrap();
+        let found = match settings.broker.check().and(settings.storage.check()) {
+            Err(Error::Value { key, .. }) => Some(key),
+            _ => None,
+        };
+        assert_eq!(found.as_deref(), expected, "{flag}");
     }
 }
