@@ -42,6 +42,14 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
+    /// A variable that would be a setting if its name were written right.
+    #[error("the variable {variable} sets nothing; did you mean {meant}?")]
+    Variable {
+        /// Its name.
+        variable: String,
+        /// The name of the setting.
+        meant: String,
+    },
     /// A `--set` that is not `key=value`.
     #[error("--set {0:?} is not of the form key=value")]
     Flag(String),
@@ -262,6 +270,9 @@ pub fn read<T: DeserializeOwned + Serialize + Default + JsonSchema>(
 ) -> Result<T, Error> {
     let merged = merge(sources)?;
     let schema = schema::<T>();
+    if let Some(error) = misspelt_variable(&sources.environment, schema.as_value()) {
+        return Err(error);
+    }
     if let Some(error) = unknown_key(&merged, schema.as_value(), "") {
         return Err(error);
     }
@@ -330,6 +341,34 @@ fn parse_scalar(text: &str) -> config::Value {
         config::ValueKind::String(text.to_owned())
     };
     config::Value::new(None, kind)
+}
+
+/// A variable with `_` where the name of a setting has `__`: it would be passed over, and whoever set it would not know.
+fn misspelt_variable(environment: &HashMap<String, String>, schema: &Value) -> Option<Error> {
+    let names = environment.keys().filter(|name| !name.contains("__"));
+    let mut wrong = names.filter_map(|name| {
+        let rest = name.strip_prefix("CONCORD_")?;
+        let key = setting_of(&rest.to_lowercase(), schema)?;
+        // Without a section it is one that belongs to the command, such as CONCORD_SERVER.
+        key.contains("__").then(|| Error::Variable {
+            variable: name.clone(),
+            meant: format!("CONCORD_{}", key.to_uppercase()),
+        })
+    });
+    wrong.next()
+}
+
+/// The setting that is meant by a name without its borders, with `__` between its parts.
+fn setting_of(name: &str, schema: &Value) -> Option<String> {
+    let known = schema.get("properties")?.as_object()?;
+    known.iter().find_map(|(key, inner)| {
+        let rest = name.strip_prefix(key.as_str())?;
+        if rest.is_empty() {
+            return inner.get("properties").is_none().then(|| key.clone());
+        }
+        let inside = setting_of(rest.strip_prefix('_')?, inner)?;
+        Some(format!("{key}__{inside}"))
+    })
 }
 
 /// The first key of `found` that `schema` does not know.

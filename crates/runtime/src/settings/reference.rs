@@ -16,7 +16,7 @@ Every service reads its settings from, in this order, each going before the one 
 
 1. the defaults below;
 2. a TOML file: `--config FILE`, or the environment variable `CONCORD_CONFIG`;
-3. the environment: `CONCORD_` and the key in capitals, `__` between levels, for example `CONCORD_WORK__DRAIN_MS=5000`;
+3. the environment: `CONCORD_` and the key in capitals, `__` between levels, for example `CONCORD_WORK__DRAIN_MS=5000`; with one `_` between them it is refused;
 4. flags: `--set work.drain_ms=5000`.
 
 An unknown key is an error that names the nearest known one. Settings that cannot be used end the service with exit code 64

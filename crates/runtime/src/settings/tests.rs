@@ -237,3 +237,30 @@ fn what_can_never_be_right_is_refused() {
         assert_eq!(found.as_deref(), expected, "{flag}");
     }
 }
+
+#[test]
+fn a_variable_with_one_underscore_in_place_of_two_is_named() {
+    for (variable, meant) in [
+        ("CONCORD_WORK_DRAIN_MS", "CONCORD_WORK__DRAIN_MS"),
+        (
+            "CONCORD_STORAGE_S3_ENDPOINT",
+            "CONCORD_STORAGE__S3__ENDPOINT",
+        ),
+    ] {
+        let error = read::<Plain>(&sources(&[(variable, "5")], &[])).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains(variable) && said.contains(meant), "{said}");
+    }
+    // These belong to the command, to scripts, and to Kubernetes, which names services of its namespace.
+    let others = [
+        "CONCORD_TLS_CA",
+        "CONCORD_ARCHIVE",
+        "CONCORD_SERVER",
+        "CONCORD_NATS_SERVER",
+        "CONCORD_BROKER",
+        "CONCORD_BROKER_SERVICE_HOST",
+    ];
+    for other in others {
+        read::<Plain>(&sources(&[(other, "x")], &[])).unwrap();
+    }
+}
