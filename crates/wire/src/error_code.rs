@@ -73,7 +73,7 @@ impl ErrorCode {
             ),
             Self::InternalError => (
                 "Whoever was asked failed, although the message may be good. Where a service failed on it the original is kept under `dead`.",
-                "Ask again, or tell the operator: `concord dead list` shows what is kept, and `concord dead retry` sends it again.",
+                "Ask again, or tell the operator: `concord dead list` shows what is kept, and `concord dead retry NUMBER` sends it again.",
             ),
         }
     }

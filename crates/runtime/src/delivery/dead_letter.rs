@@ -73,7 +73,7 @@ pub async fn keep_failed<P: Ports>(
         ErrorCode::InternalError,
         "",
         format!("The message could not be processed: {why}."),
-        "It is kept; the operator can send it again with `concord dead retry`.",
+        "It is kept; the operator can send it again with `concord dead retry NUMBER`.",
     );
     reject::tell_sender(context, delivery, &fault).await?;
     keep(context, delivery, &fault, reason).await
