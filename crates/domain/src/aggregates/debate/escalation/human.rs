@@ -216,7 +216,7 @@ fn refusal(on: &OnLadder<'_>, ruling: &Ruling) -> Option<(RulingRefusal, String)
         false => "No brief of this debate has had that digest",
     };
     let words = format!("{what}. Read the brief given here and rule on its digest.");
-    (ladder.digest.as_ref() != Some(&ruling.digest)).then(|| (RulingRefusal::Changed, words))
+    (ladder.digest.as_ref() != Some(&ruling.digest)).then_some((RulingRefusal::Changed, words))
 }
 
 /// What the ruling of this expert makes of a debate with these positions.
