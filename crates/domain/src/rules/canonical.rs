@@ -8,8 +8,10 @@ use concord_wire::policy::{Tolerance, plain_form};
 use serde_json::Value;
 
 mod date;
+mod held;
 mod unit;
 
+pub(crate) use held::{in_unit_of, rounded};
 use unit::Units;
 
 use crate::rules::size_budget::truncate;
@@ -102,6 +104,16 @@ fn canonical_text(text: &str, unit_name: Option<&str>, units: Units) -> Canonica
 
 /// Reads `30 days`, `$1,000,000`, `2.5 %`, `usd 500`.
 fn number_in(words: &str, unit_name: Option<&str>, units: Units) -> Option<Canonical> {
+    let (number, name) = number_and_unit(words, units)?;
+    Some(in_base_unit(
+        number,
+        name.or(unit_name).unwrap_or(""),
+        units,
+    ))
+}
+
+/// The number in these words, and the name of its unit where they give one.
+fn number_and_unit(words: &str, units: Units) -> Option<(f64, Option<&str>)> {
     let is_digit = |c: char| c.is_ascii_digit();
     let start = words.find(is_digit)?;
     let end = words.rfind(is_digit)? + 1;
@@ -126,11 +138,7 @@ fn number_in(words: &str, unit_name: Option<&str>, units: Units) -> Option<Canon
     if surplus.is_some() || name.is_some_and(|name| name.contains(' ') && units.of(name).1 == 1.0) {
         return None;
     }
-    Some(in_base_unit(
-        sign * number,
-        name.or(unit_name).unwrap_or(""),
-        units,
-    ))
+    Some((sign * number, name))
 }
 
 /// How far two numbers of one dimension may differ and still be the same: by whichever allows more.

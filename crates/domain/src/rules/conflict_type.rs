@@ -12,7 +12,9 @@ use concord_wire::payload::{Conflict, ConflictType, Position, Resolution};
 use concord_wire::policy::Policy;
 use serde_json::Value;
 
-use crate::rules::canonical::{Allowance, Canonical, canonical, normalise};
+use crate::rules::canonical::{
+    Allowance, Canonical, canonical, canonical_estimate, in_unit_of, normalise,
+};
 use crate::rules::conservative;
 use crate::rules::size_budget::truncate::{self, Room};
 
@@ -27,7 +29,7 @@ mod severity;
 
 pub(crate) use clause_presence::{contested as contested_clauses, presence};
 pub(crate) use comparable::{check_proved, check_resolution, is_same_resolution};
-pub(crate) use estimate::incomparable as incomparable_estimates;
+pub(crate) use estimate::{incomparable as incomparable_estimates, value as estimate_value};
 pub(crate) use recommendation::word as recommendation_word;
 pub(crate) use risk_score::score;
 pub(crate) use severity::severity;
@@ -89,6 +91,11 @@ pub(crate) trait ConflictRule: Sync {
     /// The number that a value stands for, where it is one: `85`, `"$85"`, `"28%"`.
     fn number(&self, value: &Value) -> Option<f64> {
         conservative::numeric(value)
+    }
+
+    /// Two values as numbers that can be compared; none where they cannot.
+    fn numbers(&self, a: &Value, b: &Value) -> Option<(f64, f64)> {
+        self.number(a).zip(self.number(b))
     }
 
     /// The metric that a conflict with this subject is about.
@@ -193,6 +200,25 @@ struct Challenge;
 
 impl ConflictRule for Challenge {
     fn find<'a>(&self, _: &Policy, _: &[&'a ReceivedFinding], _: &mut dyn FnMut(Found<'a>)) {}
+
+    /// What is challenged may be an estimate: numbers are compared in their base unit, and those in words as they always were.
+    fn numbers(&self, a: &Value, b: &Value) -> Option<(f64, f64)> {
+        let (one, other) = (in_unit_of(a, [b.clone()]), in_unit_of(b, [a.clone()]));
+        let estimate = |value| canonical_estimate(value, None);
+        match (estimate(&one), estimate(&other)) {
+            (
+                Canonical::Number {
+                    value: a,
+                    dimension,
+                },
+                Canonical::Number {
+                    value: b,
+                    dimension: of_other,
+                },
+            ) => (dimension == of_other).then_some((a, b)),
+            _ => self.number(a).zip(self.number(b)),
+        }
+    }
 }
 
 /// How risk scores and severities are compared, for a reader.

@@ -144,7 +144,7 @@ pub(crate) fn words(name: &str) -> String {
 }
 
 fn by_rule(of_result: &dyn ConflictRule, rule: &CautionRule, a: &Value, b: &Value) -> Ordering {
-    let numbers = || of_result.number(a).zip(of_result.number(b));
+    let numbers = || of_result.numbers(a, b);
     match rule {
         CautionRule::Highest => numbers().map_or(Ordering::Equal, |(a, b)| a.total_cmp(&b)),
         CautionRule::Lowest => numbers().map_or(Ordering::Equal, |(a, b)| b.total_cmp(&a)),
@@ -215,6 +215,21 @@ mod tests {
             ("risk_score", json!("90"), json!(86)),
             ("risk_score", json!(86), json!("a lot")),
             ("liability cap", json!("not found"), json!(true)),
+            (
+                "target price",
+                json!({ "value": 10, "unit": "USD million" }),
+                json!({ "value": 12e6, "unit": "USD" }),
+            ),
+            (
+                "operating margin",
+                json!(25),
+                json!({ "value": 28, "unit": "%" }),
+            ),
+            (
+                "operating margin",
+                json!("25 %"),
+                json!({ "value": 0.28, "unit": "fraction" }),
+            ),
         ] {
             let (cautious, other) = (Some(&cautious), Some(&other));
             let of_challenges = |a, b| compare_about(T::Challenge, subject, &policy, a, b);

@@ -13,8 +13,10 @@ use super::decide::repetition;
 use super::state::{CaseState, Phase};
 use crate::aggregates::person::Act;
 use crate::machine::Decision;
-use crate::rules::canonical::canonical;
-use crate::rules::conflict_type::{RECOMMENDATION, RISK_SCORE, SEVERITY, value_in_words};
+use crate::rules::canonical::{Allowance, canonical_estimate, in_unit_of, same};
+use crate::rules::conflict_type::{
+    RECOMMENDATION, RISK_SCORE, SEVERITY, estimate_value, value_in_words,
+};
 use crate::rules::conservative::{metric_form, words};
 use crate::rules::size_budget::{self, truncate};
 
@@ -208,12 +210,14 @@ fn conflict(
     disputed: Disputed,
 ) -> Conflict {
     let challenge = &received.challenge;
+    let stated = disputed.stated;
+    let stated = stated.or_else(|| challenge.challenged_value.clone());
+    let own = challenge.value.as_ref();
+    let own = own.map(|own| in_unit_of(own, stated.clone()));
     let challenged = Position {
         agent_id: challenge.challenged.clone(),
         position: challenge.disputed_finding.clone(),
-        value: disputed
-            .stated
-            .or_else(|| challenge.challenged_value.clone()),
+        value: stated,
         confidence: finding.confidence,
         evidence: finding.finding.evidence.clone(),
         reasoning: Some(finding.finding.summary.clone()),
@@ -223,7 +227,7 @@ fn conflict(
     let challenger = Position {
         agent_id: challenge.challenger.clone(),
         position: challenge.position.clone().unwrap_or_else(doubt),
-        value: challenge.value.clone(),
+        value: own,
         confidence: received.confidence,
         evidence: challenge.evidence.clone(),
         reasoning: Some(challenge.challenge_basis.clone()),
@@ -255,7 +259,10 @@ fn check_quoted(stated: Option<&Value>, challenge: &Challenge) -> Result<(), Fau
     let (Some(stated), Some(quoted)) = (stated, &challenge.challenged_value) else {
         return Ok(());
     };
-    if canonical(stated, None) == canonical(quoted, None) {
+    let read = canonical_estimate(&in_unit_of(quoted, [stated.clone()]), None);
+    // A little apart, because 28 * 0.01 is not 0.28 in binary.
+    let allowed = Allowance::relative(1e-9);
+    if same(&canonical_estimate(stated, None), &read, &allowed) {
         return Ok(());
     }
     let challenged = &challenge.challenged;
@@ -308,7 +315,7 @@ impl Disputed {
         if let Some(estimate) = estimate {
             return Self {
                 subject: estimate.metric.clone(),
-                stated: Some(json!(estimate.value)),
+                stated: Some(estimate_value(estimate)),
             };
         }
         let clauses = finding.clauses.iter();

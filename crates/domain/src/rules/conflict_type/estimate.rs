@@ -284,7 +284,7 @@ fn text(estimate: &Estimate) -> String {
 }
 
 /// The value alone, or with its unit.
-fn value(estimate: &Estimate) -> Value {
+pub(crate) fn value(estimate: &Estimate) -> Value {
     match &estimate.unit {
         Some(unit) => json!({ "value": estimate.value, "unit": unit }),
         None => json!(estimate.value),

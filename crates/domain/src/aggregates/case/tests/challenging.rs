@@ -11,11 +11,17 @@ use crate::machine::Machine;
 
 /// A case in which finance has stated a risk of 86 and a margin of 25; what it says to a challenge of strategy.
 fn challenged(change: impl FnOnce(&mut Challenge)) -> Result<Conflict, String> {
+    challenged_of(json!({ "value": 25 }), change)
+}
+
+/// The same, where the margin is this one.
+fn challenged_of(margin: Value, change: impl FnOnce(&mut Challenge)) -> Result<Conflict, String> {
     let mut story = Story::<CaseMachine>::of("c-1");
     let request = open_request(&["finance", "strategy"], policy());
     story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request)));
-    let estimates = json!([{ "metric": "operating margin", "value": 25 }]);
-    let stated = json!({ "risk_score": 86, "estimates": estimates });
+    let mut estimate = margin;
+    estimate["metric"] = json!("operating margin");
+    let stated = json!({ "risk_score": 86, "estimates": [estimate] });
     story.hears(&said("m-1", 1), &finding("finance", "m-1", stated));
     let mut input = challenges("strategy", "m-c", "finance");
     let CaseInput::Challenge(received) = &mut input else {
@@ -78,6 +84,47 @@ fn an_estimate_is_challenged_however_its_metric_is_spelled() {
             "refused: /payload/challenged_value",
             "{metric}"
         );
+    }
+}
+
+#[test]
+fn an_estimate_that_is_challenged_keeps_its_unit() {
+    let of = |value: f64, unit: &str| json!({ "value": value, "unit": unit });
+    let million = of(12.0, "USD million");
+    for (stated, quoted, own, expected) in [
+        (of(28.0, "%"), json!(28), json!(25), Ok(of(25.0, "%"))),
+        (of(28.0, "%"), json!("28 %"), json!(0.25), Ok(of(25.0, "%"))),
+        (of(0.5, "%"), json!(0.5), json!(0.4), Ok(of(0.4, "%"))),
+        (
+            of(0.28, "fraction"),
+            json!(0.28),
+            of(25.0, "%"),
+            Ok(of(25.0, "%")),
+        ),
+        (
+            million.clone(),
+            Value::Null,
+            json!(10),
+            Ok(of(10.0, "USD million")),
+        ),
+        (
+            million.clone(),
+            of(12e6, "USD"),
+            of(11e6, "USD"),
+            Ok(of(11e6, "USD")),
+        ),
+        (million, of(11e6, "USD"), json!(10), Err("challenged_value")),
+        (of(28.0, "%"), json!(30), json!(25), Err("challenged_value")),
+    ] {
+        let conflict = challenged_of(stated.clone(), |challenge| {
+            challenge.metric = Some("operating margin".into());
+            challenge.challenged_value = Some(quoted).filter(|quoted| !quoted.is_null());
+            challenge.value = Some(own);
+        });
+        let held = conflict.map(|conflict| values(&conflict));
+        let expected = expected.map(|own| vec![stated, own]);
+        let expected = expected.map_err(|field| format!("refused: /payload/{field}"));
+        assert_eq!(held, expected);
     }
 }
 

@@ -7,7 +7,7 @@ use concord_wire::payload::Figure;
 use serde_json::json;
 
 use super::number;
-use crate::rules::canonical::{Canonical, canonical_estimate, normalise};
+use crate::rules::canonical::{Canonical, canonical_estimate, normalise, rounded};
 
 const SIGNS: [char; 3] = ['$', '€', '£'];
 const CURRENCIES: [&str; 3] = ["usd", "eur", "gbp"];
@@ -120,9 +120,4 @@ pub(super) fn as_used(used: Option<&Figure>, now: &Figure) -> Figure {
             .map_or_else(|| now.clone(), |both| Figure::Number(both.now)),
         _ => now.clone(),
     }
-}
-
-/// Without what the conversion of a binary fraction adds: 28 and no 28.000000000000004.
-fn rounded(number: f64) -> f64 {
-    format!("{number:.12e}").parse().unwrap_or(number)
 }
