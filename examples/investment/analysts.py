@@ -23,7 +23,7 @@ ANALYSTS: dict[str, tuple[str, float, float | None]] = {
     "risk_analyst": ("The debt is long-term.", 0.8, None),
     "lead_coordinator": ("The study is complete.", 0.8, None),
 }
-MARGIN = {"kind": "assumption", "id": "operating_margin"}
+MARGIN = {"kind": "assumption", "id": "operating_margin", "value": 25}
 #: What the macro analyst's alert of another regime implies, as specification 3 prints it.
 IMPLICATIONS = {
     "sector_favorability_changes": {"Technology": -15, "Healthcare": 10},

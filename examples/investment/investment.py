@@ -130,7 +130,7 @@ class Journey:
         (record,) = await self.installation.json("impact", "show", CASE, "--last")
         report = self.shown["report"] = record["report"]
         changed = report["changed_assumption"]
-        self.say(f"   {changed['id']}: {changed['old_value']:g} is {changed['new_value']:g}; "
+        self.say(f"   {changed['id']}: {changed['old_value']:g} is {changed['new_value']}; "
                  f"{report['affected_count']} analyses are affected, {report['high_impact_count']} of them much")
 
     async def do_again(self) -> None:

@@ -24,7 +24,7 @@ class Investment(unittest.TestCase):
         self.assertNotIn("has not passed the gate", page)
         self.assertNotIn("not done again yet", page)
         shown = json.loads(run.stdout)
-        self.assertEqual(shown["provisional"], 25)
+        self.assertEqual(shown["provisional"], {"value": 25, "unit": "percent"})
         alert = shown["alert"]
         self.assertEqual(set(shown["reactions"]), {
             "screening_agent", "business_analyst", "financial_analyst", "strategy_analyst", "macro_analyst", "valuation_agent",
