@@ -28,7 +28,7 @@ mod risk_score;
 mod severity;
 
 pub(crate) use clause_presence::{contested as contested_clauses, presence};
-pub(crate) use comparable::{check_proved, check_resolution, is_same_resolution};
+pub(crate) use comparable::{check_proved, check_resolution, is_same_resolution, meant};
 pub(crate) use estimate::{incomparable as incomparable_estimates, value as estimate_value};
 pub(crate) use recommendation::word as recommendation_word;
 pub(crate) use risk_score::score;

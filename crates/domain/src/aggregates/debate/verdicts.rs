@@ -10,6 +10,7 @@ use concord_wire::{AgentId, Timestamp};
 use serde_json::Value;
 
 use crate::aggregates::track_record::Observe;
+use crate::rules::conflict_type::meant;
 use crate::rules::vote;
 
 /// An observation for the track record of this agent.
@@ -31,13 +32,19 @@ pub(in crate::aggregates) fn holds(
     position: &str,
     value: Option<&Value>,
 ) -> bool {
+    // Who says 28 where 25 % was held means 28 %.
+    let as_meant = |value: &Value| meant(value, &opened.conflict.positions);
     let other = Position {
         position: position.to_owned(),
-        value: value.cloned(),
+        value: value.map(as_meant),
+        ..held.clone()
+    };
+    let held = Position {
+        value: held.value.as_ref().map(as_meant),
         ..held.clone()
     };
     let about = vote::About::conflict(&opened.conflict, &opened.policy);
-    vote::option_count(about, &[held.clone(), other]) == 1
+    vote::option_count(about, &[held, other]) == 1
 }
 
 /// Whether the position that a debate ended with is what proved right; `None` where it ended without one.
@@ -143,5 +150,35 @@ impl Judged<'_> {
             tell: None,
         };
         (agent.clone(), observe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use concord_events::DebateEvent;
+    use concord_wire::payload::ConflictType;
+    use serde_json::json;
+
+    use super::*;
+    use crate::aggregates::debate::DebateMachine;
+    use crate::fixtures::*;
+
+    #[test]
+    fn who_held_what_is_said_without_its_unit_was_right() {
+        let percent = |number: u8| json!({ "value": number, "unit": "%" });
+        let held = [("ann", percent(25), 0.5), ("ben", percent(35), 0.5)];
+        let kind = ConflictType::EstimateDisagreement;
+        let margin = conflict("d-1", kind, "operating margin", &held);
+        let mut story = Story::<DebateMachine>::of("d-1");
+        story.hears(&said("c-1-5-0", 0), &open_debate(margin, policy()));
+        let DebateEvent::Opened(opened) = &story.last().event else {
+            panic!("it is open");
+        };
+        let mut parties = opened.conflict.positions.iter();
+        let right = parties.all(|held| {
+            let is_anns = held.agent_id == agent("ann");
+            holds(opened, held, "25 %", Some(&json!(25))) == is_anns
+        });
+        assert!(right);
     }
 }

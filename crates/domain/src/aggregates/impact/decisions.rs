@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::publish::{PARAMETERS, some_of};
 use crate::aggregates::case::{CaseState, confidence_of, everyone_in};
+use crate::rules::conflict_type::meant;
 use crate::rules::impact::estimate::Standing;
 use crate::rules::impact::graph::{Graph, Source};
 use crate::rules::impact::resting::PARTS;
@@ -45,13 +46,13 @@ fn fill_in_assumption(case: &CaseState, used: &mut Dependency) {
         about.any(|one| one == named).then_some(outcome)
     });
     if let Some(outcome) = decided.next() {
-        fill_in_outcome(used, outcome);
+        fill_in_outcome(case, used, outcome);
     }
 }
 
-fn fill_in_outcome(used: &mut Dependency, outcome: &ConflictOutcome) {
+fn fill_in_outcome(case: &CaseState, used: &mut Dependency, outcome: &ConflictOutcome) {
     if used.value.is_none() {
-        used.value = value_of(outcome);
+        used.value = value_of(case, outcome);
     }
     used.confidence = used.confidence.or_else(|| confidence_of(outcome));
 }
@@ -100,7 +101,7 @@ fn fill_in(case: &CaseState, used: &mut Dependency, pointer: &str) -> Result<(),
     let outcome = DebateId::new(used.id.as_str()).ok();
     let outcome = outcome.and_then(|id| case.outcomes.get(&id));
     if let Some(outcome) = outcome {
-        fill_in_outcome(used, outcome);
+        fill_in_outcome(case, used, outcome);
     }
     Ok(())
 }
@@ -142,11 +143,16 @@ fn part_of(outcome: &Outcome, part: &str) -> Option<Figure> {
     Some(Figure::Text(clause.present.to_string()))
 }
 
-/// The resolution of a debate as a figure: its value where it has one, else its words.
-pub(super) fn value_of(outcome: &ConflictOutcome) -> Option<Figure> {
+/// The resolution of a debate as a figure: its value where it has one, else its words. A number without a unit is in that of what was held, at
+/// first or in the end.
+fn value_of(case: &CaseState, outcome: &ConflictOutcome) -> Option<Figure> {
     let resolution = outcome.resolution.as_ref()?;
+    let conflict = case.debated.iter();
+    let conflict = conflict.filter(|one| one.conflict_id == outcome.conflict_id);
+    let held = conflict.flat_map(|one| &one.positions);
+    let held = held.chain(&outcome.positions);
     Some(match &resolution.value {
-        Some(value) => figure(value),
+        Some(value) => figure(&meant(value, held)),
         None => text(&resolution.position),
     })
 }
@@ -187,7 +193,7 @@ pub fn debate_standings(case: &CaseState, debate: &DebateId) -> BTreeMap<Source,
     let Some(outcome) = case.outcomes.get(debate) else {
         return BTreeMap::new();
     };
-    let standing = Standing::of(value_of(outcome), confidence_of(outcome));
+    let standing = Standing::of(value_of(case, outcome), confidence_of(outcome));
     let conflict = case.debated.iter().find(|one| one.conflict_id == *debate);
     let about = conflict.map(|one| Source::decided(one, &case.debated));
     let decided = std::iter::once(Source::Decision(debate.token()));

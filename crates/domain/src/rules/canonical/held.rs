@@ -25,7 +25,7 @@ impl Stated {
                 let words = normalise(text);
                 let (number, unit) = number_and_unit(&words, Units::Scaled)?;
                 let unit = unit.unwrap_or_default().to_owned();
-                Some(Self { number, unit })
+                is_known(&unit).then_some(Self { number, unit })
             }
             Value::Object(fields) => {
                 let inner = fields.get("value").filter(|inner| !inner.is_object())?;
@@ -55,6 +55,12 @@ impl Stated {
     fn with(&self, number: f64) -> Value {
         json!({ "value": number, "unit": self.unit })
     }
+}
+
+/// Whether it is the name of a unit: of `about 28` the word is none.
+fn is_known(unit: &str) -> bool {
+    let itself = (unit.trim_end_matches('s').to_owned(), 1.0);
+    Units::Scaled.of(unit) != itself || matches!(unit, "" | "usd" | "eur" | "gbp")
 }
 
 /// A number without a unit as it is meant beside what was held: in the unit of that. Beside percent or a share it is a share below 1 and
@@ -125,6 +131,11 @@ mod tests {
             (json!(10), vec![of(8.0, "x")], of(10.0, "x")),
             (json!(10), vec![million, of(9.0, "days")], json!(10)),
             (json!(10), vec![json!(9), json!("net")], json!(10)),
+            (
+                json!(28),
+                vec![json!("about 25"), json!("25 seats")],
+                json!(28),
+            ),
             (of(3.0, "days"), vec![percent.clone()], of(3.0, "days")),
             (
                 json!("about the same"),

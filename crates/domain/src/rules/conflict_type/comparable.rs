@@ -6,7 +6,7 @@ use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
 use super::{ConflictRule, check_value, rule_of, valued};
-use crate::rules::canonical::{Allowance, Canonical, canonical_estimate, same};
+use crate::rules::canonical::{Allowance, Canonical, canonical_estimate, in_unit_of, same};
 
 /// How a position states a number.
 #[derive(PartialEq)]
@@ -14,6 +14,12 @@ struct Stated {
     dimension: String,
     /// It is a number and nothing else. Such a one is none with `%`, though both are without a dimension.
     is_bare: bool,
+}
+
+/// A value as it is meant beside what was held: a number without a unit is in the unit of that.
+pub(crate) fn meant<'p>(value: &Value, held: impl IntoIterator<Item = &'p Position>) -> Value {
+    let stated = |held: &Position| held.value.clone().unwrap_or_else(|| json!(held.position));
+    in_unit_of(value, held.into_iter().map(stated))
 }
 
 /// Checks what a person puts in the place of the positions: a value must be one that the result of the case can have, and where the positions

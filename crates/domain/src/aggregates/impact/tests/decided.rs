@@ -31,6 +31,31 @@ fn what_a_debate_has_decided_keeps_its_unit() {
 }
 
 #[test]
+fn what_a_person_decides_without_a_unit_is_in_the_unit_of_what_was_held() {
+    let mut case = case();
+    let id = case.debated[0].conflict_id.clone();
+    let percent = |number: f64| json!({ "value": number, "unit": "%" });
+    case.debated[0].positions = vec![
+        position("ann", percent(25.0), 0.5),
+        position("ben", percent(30.0), 0.5),
+    ];
+    for (value, expected) in [
+        (json!(28), json!("28 %")),
+        (json!(0.28), json!("28 %")),
+        (json!("28 %"), json!("28 %")),
+        (json!("much"), json!("much")),
+    ] {
+        let CaseInput::Resolved(outcome) = resolved(&id, value.clone()) else {
+            panic!("it is an outcome");
+        };
+        case.outcomes.insert(id.clone(), *outcome);
+        let standings = debate_standings(&case, &id);
+        let stands = &standings[&Source::Decision(id.token())];
+        assert_eq!(json!(stands.values[""]), expected, "{value}");
+    }
+}
+
+#[test]
 fn an_estimate_of_a_subject_decides_about_its_metric_where_it_is_the_only_one() {
     let mut case = case();
     let about = |subject: &str| {
