@@ -11,7 +11,7 @@ mod date;
 mod held;
 mod unit;
 
-pub(crate) use held::{in_unit_of, rounded};
+pub(crate) use held::{in_unit_of, is_number, rounded};
 use unit::Units;
 
 use crate::rules::size_budget::truncate;

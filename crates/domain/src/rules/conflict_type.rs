@@ -25,6 +25,7 @@ mod estimate;
 mod factual;
 mod recommendation;
 mod risk_score;
+mod said;
 mod severity;
 
 pub(crate) use clause_presence::{contested as contested_clauses, presence};
@@ -32,6 +33,7 @@ pub(crate) use comparable::{check_proved, check_resolution, is_same_resolution, 
 pub(crate) use estimate::{incomparable as incomparable_estimates, value as estimate_value};
 pub(crate) use recommendation::word as recommendation_word;
 pub(crate) use risk_score::score;
+pub(crate) use said::check_party;
 pub(crate) use severity::severity;
 
 /// The subject of conflicts and challenges about the risk score.
@@ -66,6 +68,11 @@ pub(crate) trait ConflictRule: Sync {
     /// The value that a position in words states: `Risk score: 50` states 50. None where the words state none by this rule.
     fn value_in_words(&self, _policy: &Policy, _words: &str) -> Option<Value> {
         None
+    }
+
+    /// The value that words state and nothing else; none where they could be about something else. It is no other one than a value beside them.
+    fn plain_words(&self, _: &Policy, conflict: &Conflict, words: &str) -> Option<Value> {
+        said::number_in_words(&conflict.subject, words)
     }
 
     /// What a resolution's value must be, in words, where this one is something else; the result of a case could not have it.
@@ -182,7 +189,7 @@ pub(crate) fn check_value(conflict: &Conflict, value: Option<&Value>) -> Result<
             "{value} is no value that the result can have of {:?}: it must be {wanted}.",
             conflict.subject
         ),
-        format!("Give {wanted}, or leave the value out and say it in `position`."),
+        format!("Give {wanted}, or leave the value out and say it in words."),
     ))
 }
 

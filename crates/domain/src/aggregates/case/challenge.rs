@@ -15,7 +15,7 @@ use crate::aggregates::person::Act;
 use crate::machine::Decision;
 use crate::rules::canonical::{Allowance, canonical_estimate, in_unit_of, same};
 use crate::rules::conflict_type::{
-    RECOMMENDATION, RISK_SCORE, SEVERITY, estimate_value, value_in_words,
+    RECOMMENDATION, RISK_SCORE, SEVERITY, check_party, estimate_value, value_in_words,
 };
 use crate::rules::conservative::{metric_form, words};
 use crate::rules::size_budget::{self, truncate};
@@ -59,6 +59,9 @@ pub(super) fn challenge(
         return Decision::Reject(fault);
     }
     let conflict = conflict(debate_id, policy, received, finding, disputed);
+    if let Err(fault) = check_own(&conflict, policy, challenge) {
+        return Decision::Reject(fault);
+    }
     let terms = DebateTerms {
         opened_by: opened.opener_of_debates(),
         challenge: Some(terms(name, challenge)),
@@ -271,6 +274,18 @@ fn check_quoted(stated: Option<&Value>, challenge: &Challenge) -> Result<(), Fau
         format!("The finding of {challenged} does not say {quoted} but {stated}."),
         "Leave `challenged_value` out: what the finding says is challenged.",
     ))
+}
+
+/// The challenger's value is one that the result can have, and can be compared with what is disputed; its words say nothing else.
+fn check_own(conflict: &Conflict, policy: &Policy, challenge: &Challenge) -> Result<(), Fault> {
+    let mut disputed = conflict.clone();
+    disputed
+        .positions
+        .retain(|one| one.agent_id == challenge.challenged);
+    // Words alone may doubt whatever they like.
+    let words = challenge.position.as_deref();
+    let words = words.filter(|_| challenge.value.is_some());
+    check_party(&disputed, policy, (words, challenge.value.as_ref()))
 }
 
 /// What is disputed of a finding.

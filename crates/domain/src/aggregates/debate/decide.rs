@@ -18,6 +18,7 @@ use super::{
 };
 use crate::aggregates::case::PARTICIPANTS_MAX;
 use crate::machine::{Context, Decision, Ignored};
+use crate::rules::conflict_type::check_party;
 use crate::rules::size_budget::{self, ANSWER_BYTES_MAX, SUBJECT_BYTES_MAX, json_bytes};
 
 type DebateDecision = Decision<DebateEvent>;
@@ -266,6 +267,12 @@ fn decide_answer(
         return Decision::Reject(memory_sync::not_yet());
     }
     if let Err(fault) = check_size(answer, opened.policy.tokens_per_message_max) {
+        return Decision::Reject(fault);
+    }
+    let said = (answer.revised_position.as_deref(), answer.value.as_ref());
+    if state.outcome.is_none()
+        && let Err(fault) = check_party(&opened.conflict, &opened.policy, said)
+    {
         return Decision::Reject(fault);
     }
     if let Some(on) = OnLadder::new(state, opened, context) {

@@ -95,6 +95,31 @@ fn an_answer_in_another_case_is_refused_with_the_right_one() {
 }
 
 #[test]
+fn an_answer_with_a_value_that_the_result_cannot_have_is_refused_and_may_be_given_again() {
+    let mut story = opened(scores(), policy());
+    for (id, value, expected) in [
+        ("m-1", json!(150), "refused: /payload/value"),
+        ("m-2", json!({ "a": 1 }), "refused: /payload/value"),
+        ("m-3", json!(50), "answered"),
+    ] {
+        let answer = moves_to("ann", id, value);
+        assert_eq!(story.hears(&said(id, 1), &answer), expected);
+    }
+    let sent = given(
+        "ben",
+        "m-4",
+        "revision",
+        Answer {
+            revised_position: Some("Risk score: 30".into()),
+            value: Some(json!(60)),
+            ..no_answer()
+        },
+    );
+    let heard = story.hears(&said("m-4", 2), &answers(sent));
+    assert_eq!(heard, "refused: /payload/value");
+}
+
+#[test]
 fn every_cell_of_the_table() {
     let id = token("d-1");
     let in_round = |round: u32| {

@@ -63,6 +63,11 @@ fn is_known(unit: &str) -> bool {
     Units::Scaled.of(unit) != itself || matches!(unit, "" | "usd" | "eur" | "gbp")
 }
 
+/// Whether it states a number, alone or with a unit.
+pub(crate) fn is_number(value: &Value) -> bool {
+    Stated::of(value).is_some()
+}
+
 /// A number without a unit as it is meant beside what was held: in the unit of that. Beside percent or a share it is a share below 1 and
 /// percent above it. Anything else stays as it is, also where several units were held.
 pub(crate) fn in_unit_of(value: &Value, held: impl IntoIterator<Item = Value>) -> Value {

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::ReceivedFinding;
-use concord_wire::payload::ConflictType;
+use concord_wire::payload::{Conflict, ConflictType};
 use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
@@ -44,6 +44,10 @@ impl ConflictRule for ClausePresence {
             _ => return None,
         };
         Some(json!(present))
+    }
+
+    fn plain_words(&self, policy: &Policy, _: &Conflict, words: &str) -> Option<Value> {
+        self.value_in_words(policy, words)
     }
 
     fn wanted_instead(&self, value: &Value) -> Option<&'static str> {

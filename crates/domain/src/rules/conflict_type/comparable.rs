@@ -5,6 +5,7 @@ use concord_wire::payload::{Conflict, ConflictType, Position, Resolution};
 use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
+use super::said::check_words;
 use super::{ConflictRule, check_value, rule_of, valued};
 use crate::rules::canonical::{Allowance, Canonical, canonical_estimate, in_unit_of, same};
 
@@ -34,12 +35,9 @@ pub(crate) fn check_resolution(
     let Resolution {
         position, value, ..
     } = resolution;
-    // What is challenged may be a quantity, too.
-    let rule = rule_of(match conflict.kind {
-        ConflictType::Challenge => ConflictType::EstimateDisagreement,
-        kind => kind,
-    });
     let said = (position.as_str(), value.as_ref());
+    check_words(conflict, policy, positions, said)?;
+    let rule = rule_of_quantity(conflict);
     let Some((number, held)) = numbers(rule, policy, positions, said) else {
         return Ok(());
     };
@@ -53,6 +51,33 @@ pub(crate) fn check_resolution(
     Err(incomparable(positions, said))
 }
 
+/// Checks that a value can be compared with the positions, where they are numbers.
+pub(super) fn check_unit(
+    conflict: &Conflict,
+    policy: &Policy,
+    positions: &[Position],
+    value: &Value,
+) -> Result<(), Fault> {
+    let said = ("", Some(value));
+    let numbers = numbers(rule_of_quantity(conflict), policy, positions, said);
+    let Some((number, held)) = numbers else {
+        return Ok(());
+    };
+    let fits = |number: Stated| held.iter().any(|held| held.dimension == number.dimension);
+    if number.is_some_and(fits) {
+        return Ok(());
+    }
+    Err(incomparable(positions, said))
+}
+
+/// What is challenged may be a quantity, too.
+fn rule_of_quantity(conflict: &Conflict) -> &'static dyn ConflictRule {
+    rule_of(match conflict.kind {
+        ConflictType::Challenge => ConflictType::EstimateDisagreement,
+        kind => kind,
+    })
+}
+
 /// Checks what proved right, which all parties are held against for ever: where the positions are numbers it must be one that can be compared
 /// with any of them.
 pub(crate) fn check_proved(
@@ -61,6 +86,7 @@ pub(crate) fn check_proved(
     positions: &[Position],
     (position, value): (&str, Option<&Value>),
 ) -> Result<(), Fault> {
+    check_words(conflict, policy, positions, (position, value))?;
     let Some((said, held)) = numbers(rule_of(conflict.kind), policy, positions, (position, value))
     else {
         return Ok(());

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use concord_events::ReceivedFinding;
-use concord_wire::payload::{ConflictType, Position};
+use concord_wire::payload::{Conflict, ConflictType, Position};
 use concord_wire::policy::{NameKind, Policy};
 use serde_json::{Value, json};
 
@@ -69,6 +69,17 @@ impl ConflictRule for Recommendation {
     fn value_in_words(&self, policy: &Policy, words: &str) -> Option<Value> {
         let word = word(policy, words);
         (!word.is_empty() && word.len() <= WORDS_BYTES_MAX).then(|| json!(word))
+    }
+
+    /// A recommendation that the policy knows or somebody holds. Other words may be a reason.
+    fn plain_words(&self, policy: &Policy, conflict: &Conflict, words: &str) -> Option<Value> {
+        let said = word(policy, words);
+        let held = conflict.positions.iter();
+        let held = held.filter_map(|held| held.value.as_ref()?.as_str());
+        let mut known = policy.caution_order.iter().map(String::as_str).chain(held);
+        known
+            .any(|known| word(policy, known) == said)
+            .then(|| json!(said))
     }
 
     fn wanted_instead(&self, value: &Value) -> Option<&'static str> {

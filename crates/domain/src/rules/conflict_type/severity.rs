@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use concord_events::ReceivedFinding;
-use concord_wire::payload::{ConflictType, CriticalFinding, Severity};
+use concord_wire::payload::{Conflict, ConflictType, CriticalFinding, Severity};
 use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
@@ -53,6 +53,10 @@ impl ConflictRule for SeverityOfTopic {
             .map_or(words, |(_, severity)| severity);
         let stated = json!(normalise(stated));
         (rank(&stated) > 0).then_some(stated)
+    }
+
+    fn plain_words(&self, policy: &Policy, _: &Conflict, words: &str) -> Option<Value> {
+        self.value_in_words(policy, words)
     }
 
     fn wanted_instead(&self, value: &Value) -> Option<&'static str> {

@@ -159,6 +159,100 @@ fn what_is_decided_of_a_quantity_can_be_compared_with_what_was_held() {
 }
 
 #[test]
+fn a_value_is_not_another_one_than_the_words_state() {
+    let of = |number: f64, unit: &str| json!({ "value": number, "unit": unit });
+    let held = [("ann", of(25.0, "%"), 0.5), ("ben", of(35.0, "%"), 0.5)];
+    let bare = [("ann", json!(20), 0.5), ("ben", json!(80), 0.5)];
+    let words = [("ann", json!("sign"), 0.5), ("ben", json!("hold"), 0.5)];
+    let million = [("ann", of(12.0, "USD million"), 0.5)];
+    let margin = conflict("d-1", EstimateDisagreement, "operating margin", &held);
+    let target = conflict("d-1", ChallengeOf, "price_target", &million);
+    let scores = conflict("d-1", RiskScoreDisagreement, "risk_score", &bare);
+    let choice = conflict("d-1", RecommendationConflict, "recommendation", &words);
+    let there = [("ann", json!(true), 0.5), ("ben", json!(false), 0.5)];
+    let clause = conflict("d-1", ClausePresenceDisagreement, "Term", &there);
+    let topic = conflict("d-1", SeverityDisagreement, "liability", &words);
+    let fact = conflict("d-1", FactualDisagreement, "cap/amount", &bare);
+    for (conflict, words, value, same) in [
+        (&scores, "Risk score: 50", json!(60), false),
+        (&scores, "Risk score: 50", json!("50"), true),
+        (&scores, "50", json!(60), false),
+        (&scores, "Both of the 3 risks are real", json!(60), true),
+        (&scores, "at most 30", json!(25), true),
+        (&margin, "28 %", json!(101), false),
+        (&margin, "Operating margin: 28 %", json!(0.3), false),
+        (&margin, "28 %", json!(28), true),
+        (&margin, "28 %", json!(0.28), true),
+        (&margin, "28", of(28.0, "%"), true),
+        (&margin, "28", of(29.0, "%"), false),
+        (&margin, "28 % more than before", json!(32), true),
+        (&target, "a target of 10", of(10e6, "USD"), true),
+        (&target, "10 USD million", json!(10), true),
+        (&target, "10", of(11e6, "USD"), false),
+        (&choice, "Hold.", json!("sign"), false),
+        (&choice, "Hold.", json!("hold"), true),
+        (&choice, "the cap is missing", json!("hold"), true),
+        (&clause, "not found", json!(true), false),
+        (&clause, "not found", json!("absent"), true),
+        (&topic, "Liability: high", json!("low"), false),
+        (&topic, "Liability: high", json!("High"), true),
+        (&fact, "30 days", of(4.0, "weeks"), false),
+        (&fact, "30 days", of(1.0, "month"), true),
+    ] {
+        let said = (words, Some(&value));
+        let checked = said::check_words(conflict, &policy(), &conflict.positions, said);
+        let pointer = checked.err().map(|fault| fault.pointer);
+        let refused = (!same).then(|| "/payload/value".to_owned());
+        assert_eq!(pointer, refused, "{words}: {value}");
+    }
+}
+
+#[test]
+fn what_a_party_says_has_a_value_that_the_result_can_have_or_is_free_text() {
+    let of = |number: f64, unit: &str| json!({ "value": number, "unit": unit });
+    let held = [("ann", of(25.0, "%"), 0.5), ("ben", of(35.0, "%"), 0.5)];
+    let bare = [("ann", json!(20), 0.5), ("ben", json!(80), 0.5)];
+    let dollars = [("ann", of(12.0, "USD"), 0.5)];
+    let mut doubted = conflict("d-1", ChallengeOf, "operating margin", &held);
+    doubted.positions[0].position = "Margin of 27 %".into();
+    let margin = conflict("d-1", EstimateDisagreement, "operating margin", &held);
+    let target = conflict("d-1", ChallengeOf, "target price", &dollars);
+    let scores = conflict("d-1", RiskScoreDisagreement, "risk_score", &bare);
+    let fact = conflict("d-1", FactualDisagreement, "cap/amount", &bare);
+    for (conflict, words, value, refused) in [
+        (&scores, None, json!(150), Some("value")),
+        (&scores, None, json!("150"), Some("value")),
+        (&scores, None, json!({ "a": 1 }), Some("value")),
+        (&scores, None, json!("something else"), None),
+        (&scores, None, json!(50), None),
+        (&scores, Some("Risk score: 30"), json!(60), Some("value")),
+        (&scores, Some("Risk score: 30"), Value::Null, None),
+        (&scores, Some("about the same"), Value::Null, None),
+        (&margin, None, json!({ "a": 1 }), Some("value")),
+        (&margin, None, of(28.0, "days"), Some("value")),
+        (
+            &margin,
+            Some("28 days"),
+            Value::Null,
+            Some("revised_position"),
+        ),
+        (&margin, Some("28 %, roughly"), Value::Null, None),
+        (&margin, None, json!(28), None),
+        (&margin, None, json!("something else"), None),
+        (&target, None, json!(10), None),
+        (&target, None, of(10.0, "EUR"), Some("value")),
+        (&doubted, Some("Margin of 27 %"), of(25.0, "%"), None),
+        (&fact, None, json!({ "a": 1 }), None),
+        (&fact, None, Value::Null, None),
+    ] {
+        let checked = check_party(conflict, &policy(), (words, Some(&value)));
+        let pointer = checked.err().map(|fault| fault.pointer);
+        let refused = refused.map(|field| format!("/payload/{field}"));
+        assert_eq!(pointer, refused, "{words:?} {value}");
+    }
+}
+
+#[test]
 fn what_has_no_rule_for_words_keeps_them() {
     for (kind, subject, words) in [
         (ChallengeOf, "operating margin", "25 %"),

@@ -64,8 +64,11 @@ fn what_is_disputed_has_the_name_that_it_has_in_the_result() {
         ("operating-margin", "operating margin"),
         ("Capital_Expenditure", "Capital_Expenditure"),
     ] {
-        let conflict = challenged(|challenge| challenge.metric = Some(metric.into())).unwrap();
-        assert_eq!(conflict.subject, subject);
+        let conflict = challenged(|challenge| {
+            challenge.metric = Some(metric.into());
+            challenge.value = None;
+        });
+        assert_eq!(conflict.unwrap().subject, subject);
     }
 }
 
@@ -125,6 +128,24 @@ fn an_estimate_that_is_challenged_keeps_its_unit() {
         let expected = expected.map(|own| vec![stated, own]);
         let expected = expected.map_err(|field| format!("refused: /payload/{field}"));
         assert_eq!(held, expected);
+    }
+}
+
+#[test]
+fn a_challenger_states_what_the_result_can_have_and_says_nothing_else_beside_it() {
+    for (value, position, expected) in [
+        (json!(101), None, Err("value")),
+        (json!(true), None, Err("value")),
+        (json!(30), Some("Risk score: 60"), Err("value")),
+        (json!(30), Some("Risk score: 30"), Ok(())),
+        (Value::Null, Some("nobody knows"), Ok(())),
+    ] {
+        let heard = challenged(|challenge| {
+            challenge.value = Some(value).filter(|value| !value.is_null());
+            challenge.position = position.map(str::to_owned);
+        });
+        let expected = expected.map_err(|field| format!("refused: /payload/{field}"));
+        assert_eq!(heard.map(|_| ()), expected, "{position:?}");
     }
 }
 

@@ -79,6 +79,7 @@ fn overriding_with_another_value_is_not_the_same() {
         let CaseInput::Review(mut received) = input else {
             panic!("a review")
         };
+        received.review.position = Some(value.to_string());
         received.review.value = Some(value);
         received.review.rationale = format!("the reason of {by}");
         CaseInput::Review(received)
