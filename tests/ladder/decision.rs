@@ -99,31 +99,55 @@ async fn a_ruling_that_comes_after_the_decision_changes_it() {
     stage.holds().await;
 }
 
-/// Who rules by the command need not know how a position is written as a value.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_ruling_in_words_of_ones_own_is_what_the_decision_says() {
-    let stage = decided_before_the_person(600_000).await;
+/// An open debate that an expert has, and what the command says when that expert rules with these words.
+async fn with_expert(stage: &Stage) -> impl Fn(&[&str]) -> std::process::Output {
     let first = stage.event("case", "decided", |_| true).await;
     let debate = first["data"]["decision"]["open"][0].as_str();
-    let debate = debate.expect("an open debate");
+    let debate = debate.expect("an open debate").to_owned();
     let expert = unique("eve");
     let registration = json!({ "agent_id": expert, "domains": ["valuation"] });
     stage.installation.register_expert(&registration).await;
     stage.message_to(&expert, "request", |_| true).await;
-    let rule = |own: &[&str]| {
-        let who = ["rule", debate, "--expert", &expert, "--rationale", "Half."];
-        let server = ["--server", stage.installation.server_url()];
-        concord(&[&who, own, &server].concat())
-    };
-    let refused = rule(&["--own", "too much", "--value", "101"]);
-    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(said.contains("it must be a number from 0 to 100"), "{said}");
+    let server = stage.installation.server_url().to_owned();
+    move |own| {
+        let who = ["rule", &debate, "--expert", &expert, "--rationale", "Half."];
+        concord(&[&who, own, &["--server", &server]].concat())
+    }
+}
+
+/// Who rules by the command need not know how a position is written as a value.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ruling_in_words_of_ones_own_is_what_the_decision_says() {
+    let stage = decided_before_the_person(600_000).await;
+    let rule = with_expert(&stage).await;
+    for (own, value, reason) in [
+        ("too much", "101", "it must be a number from 0 to 100"),
+        ("Risk score: 50", "60", "the value is 60"),
+    ] {
+        let refused = rule(&["--own", own, "--value", value]);
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.contains(reason), "{said}");
+    }
     let ruled = rule(&["--own", "Risk score: 50"]);
     assert!(ruled.status.success(), "{ruled:?}");
+    let said = String::from_utf8_lossy(&ruled.stdout);
+    assert!(!said.contains("--value"), "{said}");
     let changed = version(&stage, 2).await;
     assert_eq!(changed["decision"]["outcome"]["risk_score"], 50.0);
     check_told(&stage, 2).await;
+    stage.holds().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ruling_in_words_that_decide_nothing_is_told_that_a_value_does() {
+    let stage = decided_before_the_person(600_000).await;
+    let rule = with_expert(&stage).await;
+    let ruled = rule(&["--own", "It is high."]);
+    assert!(ruled.status.success(), "{ruled:?}");
+    let said = String::from_utf8_lossy(&ruled.stdout);
+    let note = "--value does: a number from 0 to 100";
+    assert!(said.contains("resolved") && said.contains(note), "{said}");
     stage.holds().await;
 }
 

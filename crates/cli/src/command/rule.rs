@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::command::queue::brief;
 use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, words};
 use crate::shared::connection::ConnectionArgs;
-use crate::shared::debate_file::{self, resolution_text, signed_text};
+use crate::shared::debate_file::{self, resolution_text, signed_text, wanted_note};
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::input::unusable;
 use crate::shared::output::{self, FAINT, GOOD, NAMED, STRONG, one_line, styled};
@@ -119,7 +119,14 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: RuleArgs) -> Result<u
         watched: (Aggregate::Debate, args.debate.token()),
     };
     let receipt = send_under(&broker, message_id, &message, args.wait).await?;
-    args.report(&ruling, &receipt)
+    let wanted = match (&state.opened, &args.own) {
+        (Some(opened), Some(own)) => {
+            let said = (own.as_str(), args.value.as_ref());
+            wanted_note(&opened.conflict, &opened.policy, said)
+        }
+        _ => String::new(),
+    };
+    args.report(&ruling, &receipt, &wanted)
 }
 
 impl RuleArgs {
@@ -137,7 +144,8 @@ impl RuleArgs {
         Ok(ruling)
     }
 
-    fn report(&self, ruling: &Ruling, receipt: &Receipt) -> Result<u8, Failure> {
+    /// Prints the result; `wanted` is a note about words that decide nothing.
+    fn report(&self, ruling: &Ruling, receipt: &Receipt, wanted: &str) -> Result<u8, Failure> {
         let counts = match &receipt.result {
             SendResult::Sent => None,
             SendResult::Recorded(event) => Some(event.name == "resolved"),
@@ -158,6 +166,7 @@ impl RuleArgs {
             return Err(failure);
         }
         let mut text = self.text(receipt)?;
+        text.push_str(wanted);
         if self.digest.is_none() {
             let note = format!("ruled on the latest brief, digest {}", ruling.digest);
             text.push_str(&format!("  {}\n", styled(FAINT, note)));

@@ -1,15 +1,16 @@
 //! Everything that is stored of one debate, and its positions as text.
 
-use concord_domain::aggregates::debate::{DebateMachine, DebateState};
+use concord_domain::aggregates::debate::{DebateMachine, DebateState, value_wanted};
 use concord_events::{DebateEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_wire::payload::{Level, Resolution, RuledBy};
+use concord_wire::payload::{Conflict, Level, Resolution, RuledBy};
+use concord_wire::policy::Policy;
 use concord_wire::{AgentId, CaseId, DebateId};
 use serde_json::Value;
 
 use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
-use crate::shared::output::{FAINT, one_line, styled};
+use crate::shared::output::{DOUBTFUL, FAINT, one_line, styled};
 
 /// A debate and its events; an error when there is none under this id.
 pub(crate) async fn load(
@@ -52,6 +53,21 @@ fn chosen_text(resolution: &Resolution, value: &str) -> String {
         format!(" ({})", supporters.join(", "))
     };
     format!("{}{value}{who}", one_line(&resolution.position, 200))
+}
+
+/// A note that words of a person decide nothing of the decision, because they state no value that it can have; empty where they do.
+pub(crate) fn wanted_note(
+    conflict: &Conflict,
+    policy: &Policy,
+    said: (&str, Option<&Value>),
+) -> String {
+    let note = |wanted| {
+        let note = format!(
+            "the words state no value that the decision can take, and it keeps to the cautious position; --value does: {wanted}"
+        );
+        format!("  {}\n", styled(DOUBTFUL, note))
+    };
+    value_wanted(conflict, policy, said).map_or_else(String::new, note)
 }
 
 /// With which key a person has signed, as a note; empty where they have not.

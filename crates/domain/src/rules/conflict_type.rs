@@ -202,6 +202,19 @@ pub(crate) fn valued(conflict: &Conflict, policy: &Policy, resolution: Resolutio
     }
 }
 
+/// What the value of a position must be that was given in words only, where they state none that the result of the case can have: they decide
+/// nothing of it. None where they do, and where the debate is about nothing of the result.
+pub fn value_wanted(
+    conflict: &Conflict,
+    policy: &Policy,
+    (words, value): (&str, Option<&Value>),
+) -> Option<&'static str> {
+    if value.is_some() || value_in_words(conflict, policy, words).is_some() {
+        return None;
+    }
+    rule_of_result(conflict).wanted_instead(&Value::Null)
+}
+
 /// A challenge is asked for. It is never found among findings.
 struct Challenge;
 

@@ -1,6 +1,7 @@
 //! `concord gate review`: reviews a provisional decision, or lets a case pass its gate.
 
 use clap::{ArgGroup, Args};
+use concord_domain::aggregates::case::CaseState;
 use concord_events::Aggregate;
 use concord_events::{GatePassed, GateReviewed};
 use concord_wire::payload::{Review, ReviewAction};
@@ -14,6 +15,7 @@ use super::load;
 use crate::shared::args::case_id;
 use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, words};
 use crate::shared::connection::ConnectionArgs;
+use crate::shared::debate_file::wanted_note;
 use crate::shared::event_source::EventSource;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::input::unusable;
@@ -138,8 +140,24 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Resul
     let said_before = first_reviews::all(&source, &before).await?;
     let others = first_reviews::about(&said_before, review.debate_id.as_ref());
     let others = others.filter(|one| *one.by != args.by);
-    output::print(&args.text(&receipt, &review, &others.collect::<Vec<_>>())?)?;
+    let text = args.text(&receipt, &review, &others.collect::<Vec<_>>())?;
+    output::print(&(text + &wanted(&before, &review)))?;
     Ok(0)
+}
+
+/// A note about an override in words that decide nothing; empty where there is none.
+fn wanted(before: &CaseState, review: &Review) -> String {
+    let mut debated = before.debated.iter();
+    let conflict =
+        debated.find(|conflict| review.debate_id.as_ref() == Some(&conflict.conflict_id));
+    let position = review.position.as_deref();
+    match (&before.opened, conflict, position) {
+        (Some(opened), Some(conflict), Some(position)) => {
+            let said = (position, review.value.as_ref());
+            wanted_note(conflict, &opened.policy, said)
+        }
+        _ => String::new(),
+    }
 }
 
 /// The answer to a review that waits for a second one: it did not agree with those before it.

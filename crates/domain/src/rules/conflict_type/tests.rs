@@ -253,6 +253,42 @@ fn what_a_party_says_has_a_value_that_the_result_can_have_or_is_free_text() {
 }
 
 #[test]
+fn words_that_state_no_value_of_the_result_want_one() {
+    let long = "because ".repeat(40);
+    let recommendation = Some("a recommendation, as text");
+    for (kind, subject, words, value, wanted) in [
+        (
+            RecommendationConflict,
+            "recommendation",
+            long.as_str(),
+            None,
+            recommendation,
+        ),
+        (
+            RecommendationConflict,
+            "recommendation",
+            long.as_str(),
+            Some(json!("sign")),
+            None,
+        ),
+        (RecommendationConflict, "recommendation", "hold", None, None),
+        (
+            ChallengeOf,
+            "risk_score",
+            "high",
+            None,
+            Some("a number from 0 to 100"),
+        ),
+        (FactualDisagreement, "date", "May 1", None, None),
+        (EstimateDisagreement, "margin", "much", None, None),
+    ] {
+        let conflict = conflict("d-1", kind, subject, &[]);
+        let given = value_wanted(&conflict, &policy(), (words, value.as_ref()));
+        assert_eq!(given, wanted, "{words}");
+    }
+}
+
+#[test]
 fn what_has_no_rule_for_words_keeps_them() {
     for (kind, subject, words) in [
         (ChallengeOf, "operating margin", "25 %"),
