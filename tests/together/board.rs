@@ -113,7 +113,8 @@ fn check_commands(installation: &TestInstallation, case: &str, first: &Message) 
 async fn what_is_wrong_with_an_entry_is_said_and_the_message_is_kept() {
     let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
-    let case = case_of(&installation, &["ann", "ben"]).await;
+    let agents = ["ann", "ben", "cyd", "dan"];
+    let case = case_of(&installation, &agents).await;
     let place = |field: &str| format!("/payload/parameters/{field}");
     let megabyte = put(&case, "ann", "large", 0, json!("v".repeat(1_000_000)));
     refused(client, &megabyte, "CAPACITY_EXCEEDED", &place("value")).await;
@@ -127,9 +128,10 @@ async fn what_is_wrong_with_an_entry_is_said_and_the_message_is_kept() {
     refused(client, &nowhere, "INVALID_REQUEST", "/case_id").await;
     let outside = put("_", "ann", "plan", 0, json!(1));
     refused(client, &outside, "INVALID_REQUEST", "/case_id").await;
-    // One more than there is room for.
+    // One more than there is room for. Each author begins a share of the entries.
     for n in 0..256 {
-        put(&case, "ann", &format!("n-{n}"), 0, json!(n))
+        let author = agents[n / 64];
+        put(&case, author, &format!("n-{n}"), 0, json!(n))
             .publish(client)
             .await;
     }
