@@ -73,7 +73,7 @@ async fn a_panel_that_is_refused_keeps_no_place() {
     let installation = TestInstallation::start_with(|plan| {
         let settings = ["open_tasks=1", "open_cases=1"];
         settings.iter().fold(plan, |plan, setting| {
-            plan.with_service_setting(Service::Coordinator, &format!("service.quota.{setting}"))
+            plan.with_service_setting(Service::Coordinator, format!("service.quota.{setting}"))
         })
     })
     .await;
