@@ -26,17 +26,21 @@ pub(super) fn check(
         domain: domain(state, opened, review.debate_id.as_ref()),
     };
     received.sender.allow(by, &act)?;
-    let advice = "Have it reviewed by somebody who neither took part nor decided; `concord person list` shows the reviewers.";
-    let refuse = |what: String| {
-        Err(Fault::new(
-            ErrorCode::Unauthorized,
-            "/from_agent",
-            what,
-            advice,
-        ))
-    };
+    check_part(state, opened, review, by).map_err(|what| {
+        let advice = "Have it reviewed by somebody who neither took part nor decided; `concord person list` shows the reviewers.";
+        Fault::new(ErrorCode::Unauthorized, "/from_agent", what, advice)
+    })
+}
+
+/// Checks that somebody neither argued nor decided what is reviewed; else what they did.
+fn check_part(
+    state: &CaseState,
+    opened: &CaseOpened,
+    review: &Review,
+    by: &AgentId,
+) -> Result<(), String> {
     if argued(state, opened, by) {
-        return refuse(format!(
+        return Err(format!(
             "{by} takes part in this case and cannot review it."
         ));
     }
@@ -45,7 +49,7 @@ pub(super) fn check(
         None => state.outcomes.values().any(|outcome| ruled(outcome, by)),
     };
     if decided {
-        return refuse(format!(
+        return Err(format!(
             "{by} was the one to decide what is reviewed here, and nobody reviews themselves."
         ));
     }
@@ -132,7 +136,7 @@ pub(super) fn first_of_two<'a>(
     let (review, by) = (&received.review, &received.heard.agent_id);
     let may = |agent: &AgentId| {
         let now = received.first.get(agent);
-        now.is_none_or(|now| is_reviewer(state, opened, review, (agent, now)))
+        is_reviewer(state, opened, review, (agent, now))
     };
     let about = about(state, review);
     let mut said = state
@@ -165,20 +169,23 @@ pub fn may_review_still(
     (by, now): (&AgentId, &Authority),
 ) -> bool {
     let opened = state.opened.as_ref();
-    opened.is_some_and(|opened| is_reviewer(state, opened, review, (by, now)))
+    opened.is_some_and(|opened| is_reviewer(state, opened, review, (by, Some(now))))
 }
 
+/// Whether somebody may review this, as far as it is known what they may do now.
 fn is_reviewer(
     state: &CaseState,
     opened: &CaseOpened,
     review: &Review,
-    (by, now): (&AgentId, &Authority),
+    (by, now): (&AgentId, Option<&Authority>),
 ) -> bool {
     let act = Act::Review {
         gate: &review.gate,
         domain: domain(state, opened, review.debate_id.as_ref()),
     };
-    now.allow(by, &act).is_ok()
+    // Who was first may have challenged or ruled since.
+    now.is_none_or(|now| now.allow(by, &act).is_ok())
+        && check_part(state, opened, review, by).is_ok()
 }
 
 /// The conflict that a review is about.

@@ -72,6 +72,18 @@ fn who_may_not_review_any_more_is_not_one_of_the_two() {
 }
 
 #[test]
+fn who_has_challenged_since_is_not_one_of_the_two() {
+    let (mut story, debate) = at_gate(dual());
+    let confirms = |by, id| reviews(by, id, "valuation", ReviewAction::Confirm, Some(&debate));
+    let mut hears = |id: &str, input: &CaseInput| story.hears(&said(id, 60), input);
+    assert_eq!(hears("m-1r", &confirms("gail", "m-1r")), "review_recorded");
+    let challenge = challenges("gail", "m-g", "finance");
+    assert_eq!(hears("m-g", &challenge), "challenged");
+    assert_eq!(hears("m-2r", &confirms("hal", "m-2r")), "review_recorded");
+    assert_eq!(hears("m-3r", &confirms("ida", "m-3r")), "gate_reviewed");
+}
+
+#[test]
 fn overriding_with_another_value_is_not_the_same() {
     let (mut story, debate) = at_gate(dual());
     let over = |by: &str, id: &str, value: serde_json::Value| {
@@ -131,12 +143,12 @@ fn the_same_words_and_the_same_value_are_the_same() {
         ),
         (
             json!({"position": score, "value": 40}),
-            json!({"position": score, "value": 41}),
+            json!({"position": "Risk score: 41", "value": 41}),
             false,
         ),
         // Nobody puts other words in the place of the first one's.
         (
-            json!({"position": "Risk score: 80", "value": 5}),
+            json!({"position": "Risk score: 5", "value": 5}),
             json!({"position": "the contract is void", "value": 5}),
             false,
         ),
