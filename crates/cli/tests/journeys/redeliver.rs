@@ -35,10 +35,16 @@ async fn lost_finding(installation: &TestInstallation) {
         }
     })
     .await;
+    let before = stream.info().await.unwrap().state.last_sequence;
     let finding = Message::finding("c-1", "ann", json!({ "summary": "Read." }), 0.8);
     finding.publish(client).await;
-    client.flush().await.unwrap();
-    let last = stream.info().await.unwrap().state.last_sequence;
+    let last = wait_for("the finding in its stream", COMMAND_MAX, async || {
+        let last = stream.info().await.unwrap().state.last_sequence;
+        (last > before)
+            .then_some(last)
+            .ok_or_else(|| last.to_string())
+    })
+    .await;
     let consumer: PullConsumer = stream.get_consumer(INBOX).await.unwrap();
     assert!(consumer.cached_info().delivered.stream_sequence < last);
     pass_over(client, last).await;
