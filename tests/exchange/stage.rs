@@ -67,7 +67,9 @@ pub(crate) async fn answer_to(client: &Client, message: &Message) -> (String, Va
 pub(crate) async fn answers_to(client: &Client, message: &Message) -> Vec<(String, Value)> {
     let filter = format!("concord.v1.msg.*.*.{}.*", message.from);
     let mut answers = message_bodies(client, &filter).await.unwrap();
-    answers.retain(|body| body["correlation_id"].as_str() == Some(message.id()));
+    // What is sent with a correlation id of its own is answered with that one.
+    let names = |body: &Value, field: &str| body[field].as_str() == Some(message.id());
+    answers.retain(|body| names(body, "correlation_id") || names(body, "reply_to"));
     answers
         .into_iter()
         .map(|body| {

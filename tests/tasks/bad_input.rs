@@ -7,15 +7,10 @@ use serde_json::json;
 use crate::PATIENCE;
 use crate::stage::{ask, assignment, hears, nth_answer, opening, register, reply, to_coordinator};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_sender_is_told_what_is_wrong_and_where() {
-    let installation = TestInstallation::start_without_adapter().await;
-    let client = installation.client();
-    for name in ["ann", "ben"] {
-        register(client, name, json!({})).await;
-    }
+/// Messages that are refused, each with the code and the place that the error names.
+fn refused() -> [(Message, &'static str, &'static str); 8] {
     let only = |name: &str| json!({ "agents": [name] });
-    let refused = [
+    [
         (
             opening("telepathy", &json!({})),
             "INVALID_REQUEST",
@@ -66,7 +61,17 @@ async fn the_sender_is_told_what_is_wrong_and_where() {
             "INVALID_REQUEST",
             "/reply_to",
         ),
-    ];
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sender_is_told_what_is_wrong_and_where() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    for name in ["ann", "ben"] {
+        register(client, name, json!({})).await;
+    }
+    let refused = refused();
     let count = refused.len();
     for (message, code, pointer) in refused {
         let (kind, error) = ask(client, &message).await;

@@ -86,10 +86,9 @@ impl EventQuery {
         let part = id.map(|id| ArchivedPart::Aggregate(aggregate, id));
         let scope = Scope::any_of(StreamKind::Events, filters);
         let scope = scope.archived_in(part.unwrap_or_default());
-        if self.request.without_bodies {
-            scope.without_bodies()
-        } else {
-            scope
+        match self.request.without_bodies {
+            true => scope.without_bodies(),
+            false => scope,
         }
     }
 }
@@ -114,11 +113,6 @@ impl EventSource {
         }
         let store = NatsEventStore::new(broker.clone()).await?;
         Ok(Self::Streams(broker.clone(), Box::new(store)))
-    }
-
-    /// Whether the services say what the reader may read.
-    pub(crate) fn is_limited(&self) -> bool {
-        matches!(self, Self::Services(_))
     }
 
     /// Loads the events of one aggregate; its state after them, and the events.

@@ -23,7 +23,7 @@ mod roles;
 mod shown;
 mod two_reviewers;
 
-fn gate_names(gates: &[&str]) -> Vec<GateName> {
+pub(super) fn gate_names(gates: &[&str]) -> Vec<GateName> {
     let parsed = gates.iter().map(|gate| GateName::parse(gate));
     parsed.collect::<Result<_, _>>().unwrap()
 }
@@ -336,20 +336,6 @@ fn an_operator_cancels_a_case_with_its_debates() {
         2,
         "nothing is waited for any more"
     );
-}
-
-#[test]
-fn gates_are_named_once_and_are_few() {
-    for (gates, pointer) in [(vec!["a", "a"], "/1"), (vec!["x"; 17], "")] {
-        let mut request = open_request(&["finance"], policy());
-        request.request.gates = gate_names(&gates);
-        let mut story = Story::<CaseMachine>::of("c-1");
-        let heard = story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request)));
-        assert_eq!(
-            heard,
-            format!("refused: /payload/parameters/gates{pointer}")
-        );
-    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use concord_wire::id::PolicyName;
 use concord_wire::payload::Role;
 
+use super::gates::gate_names;
 use super::*;
 use crate::aggregates::policy::{PolicyInput, PolicyMachine};
 use crate::rules::size_budget::{FAN_OUT_BYTES_MAX, json_bytes};
@@ -330,5 +331,19 @@ fn a_task_times_its_participants_is_bounded() {
         // Nothing is sent because of what is refused.
         let counted = if bytes == most { FAN_OUT_BYTES_MAX } else { 0 };
         assert_eq!(sent, counted);
+    }
+}
+
+#[test]
+fn gates_are_named_once_and_are_few() {
+    for (gates, pointer) in [(vec!["a", "a"], "/1"), (vec!["x"; 17], "")] {
+        let mut request = open_request(&["finance"], policy());
+        request.request.gates = gate_names(&gates);
+        let mut story = Story::<CaseMachine>::of("c-1");
+        let heard = story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request)));
+        assert_eq!(
+            heard,
+            format!("refused: /payload/parameters/gates{pointer}")
+        );
     }
 }
