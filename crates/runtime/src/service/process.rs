@@ -287,6 +287,15 @@ async fn serve<R: Run>(
     follow_replicas(&runner);
     archived::follow(&runner).await;
     if let Err(error) = R::start(runner.clone(), settings.service.clone()).await {
+        // What has begun ends first, so that the last line says why.
+        runner.stop.cancel();
+        let drain = Duration::from_millis(runner.work.drain_ms);
+        if tokio::time::timeout(drain, runner.wait_for_tasks())
+            .await
+            .is_err()
+        {
+            tracing::warn!("What was begun goes on; it will be delivered again.");
+        }
         return fail(EXIT_UNAVAILABLE, &*error);
     }
     let registration = match api::register(&runner, http.as_deref()).await {
