@@ -84,6 +84,12 @@ impl<M: Machine> Story<M> {
         }
     }
 
+    /// Whether each event has an id of its own, without which the broker would not store it.
+    pub(crate) fn has_one_id_each(&self) -> bool {
+        let ids = self.records.iter().map(|one| &one.meta.event_id);
+        ids.collect::<std::collections::BTreeSet<_>>().len() == self.records.len()
+    }
+
     /// Decides about an input. Returns the name of the event, `ignored: <reason>` or `refused:
     /// <pointer>`.
     pub(crate) fn hears(&mut self, context: &Context, input: &M::Input) -> String {

@@ -300,9 +300,7 @@ fn nobody_keeps_another_party_from_being_heard_by_using_its_id() {
             "{who}"
         );
     }
-    let ids: std::collections::BTreeSet<_> =
-        story.records.iter().map(|one| &one.meta.event_id).collect();
-    assert_eq!(ids.len(), story.records.len());
+    assert!(story.has_one_id_each());
 }
 
 #[test]

@@ -390,3 +390,18 @@ proptest! {
         prop_assert_eq!(&again.state, story.state());
     }
 }
+
+/// The id of an answer can be foreseen, so another may have used it first.
+#[test]
+fn an_answer_counts_whoever_has_used_its_id_before() {
+    let mut story = open(AnswerMode::Confidence, None);
+    for who in ["ann", "ben"] {
+        let by = said("a-1", 2).of_sender(agent(who));
+        let same = GivenAnswer {
+            payload: json!({ "content": "the same" }),
+            ..given(who, "a-1", 2, 0.5)
+        };
+        assert_eq!(story.hears(&by, &answers(same)), "answered", "{who}");
+    }
+    assert!(story.has_one_id_each());
+}

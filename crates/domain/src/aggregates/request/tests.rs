@@ -381,3 +381,15 @@ proptest! {
         prop_assert_eq!(answered, at <= DUE);
     }
 }
+
+/// The id of an answer can be foreseen, so another may have used it first.
+#[test]
+fn an_answer_counts_whoever_has_used_its_id_before() {
+    let mut story = story();
+    let by = |who: &str, at| said("m-1", at).of_sender(agent(who));
+    story.hears(&by("eve", 1), &answer("eve", "m-1", 1));
+    assert_eq!(story.hears(&said("m-ask", 2), &ask(asked("bob"))), "opened");
+    let answered = story.hears(&by("bob", 3), &answer("bob", "m-1", 3));
+    assert_eq!(answered, "answered");
+    assert!(story.records.len() == 3 && story.has_one_id_each());
+}

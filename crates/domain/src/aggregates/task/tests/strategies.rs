@@ -315,3 +315,24 @@ fn a_panel_waits_for_its_case_which_ends_it_once() {
     assert!(other.hear(&ended()).starts_with("ignored"));
     assert_eq!(other.outcome(), None);
 }
+
+/// The id of a result can be foreseen, so another may have used it first.
+#[test]
+fn a_result_counts_whoever_has_used_its_id_before() {
+    let mut stage = Stage::open("broadcast", &["ann", "ben"], json!({}));
+    stage.places(&["ann", "ben"]);
+    for name in ["ann", "ben", "ben"] {
+        let by = agent(name);
+        let asked = stage.story.state().parts[&by].assignment;
+        let word = Word::Result(serde_json::from_value(json!({ "result": 1 })).unwrap());
+        let context = said("m-x", 9).of_sender(by.clone());
+        let said = TaskInput::Say(Box::new(Said { by, asked, word }));
+        let heard = stage.story.hears(&context, &said);
+        assert!(
+            ["reported", "ignored: repetition"].contains(&heard.as_str()),
+            "{name}: {heard}"
+        );
+    }
+    assert!(stage.outcome().is_some(), "both results count");
+    assert!(stage.story.has_one_id_each());
+}
