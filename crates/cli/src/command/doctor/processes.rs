@@ -78,12 +78,13 @@ pub(super) async fn look(broker: &Broker, processes: &[Instance]) -> Vec<Check> 
     checks
 }
 
+/// The service of a process, and which of them it is.
+fn named(process: &Instance) -> String {
+    format!("{} ({})", process.name, process.process())
+}
+
 fn no_archive(process: &Instance, why: &str) -> Check {
-    let found = format!(
-        "{} ({}) does not archive: {why}",
-        process.name,
-        process.process()
-    );
+    let found = format!("{} does not archive: {why}", named(process));
     let advice = "see docs/archive.md#when-something-goes-wrong; cases stay in the streams meanwhile, and nothing is lost";
     Check::fault(ARCHIVE, found, advice)
 }
@@ -92,9 +93,8 @@ fn wrong(process: &Instance, skew: i64) -> Check {
     let seconds = skew.unsigned_abs() as f64 / 1_000.0;
     let side = if skew > 0 { "ahead of" } else { "behind" };
     let found = format!(
-        "{} ({}): its clock is {seconds:.1} s {side} the broker's",
-        process.name,
-        process.process()
+        "{}: its clock is {seconds:.1} s {side} the broker's",
+        named(process)
     );
     let advice = "synchronise the clock of its machine (chrony, systemd-timesyncd): each deadline that this process sets is wrong by as much";
     Check::fault(AREA, found, advice)
