@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+mod cancelled;
 mod decision;
 mod estimates;
 mod gate;

@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concord_domain::rules::size_budget::json_bytes;
-use concord_events::{AggregateEvent, CaseEvent, CaseOpened, StoredEvent};
+use concord_events::{AggregateEvent, CaseEvent, CaseOpened};
 use concord_runtime::delivery::HandleError;
 use concord_runtime::event_store::ByteLru;
-use concord_runtime::{Consistency, Ports, Since};
-use concord_wire::{CaseId, Token};
+use concord_runtime::{Consistency, Ports};
+use concord_wire::CaseId;
 
 /// Bytes of the opening events that are kept in memory: a task may have more than half a megabyte.
 const CACHED_BYTES_MAX: usize = 4 << 20;
@@ -47,30 +47,18 @@ impl<P: Ports> CaseCache<P> {
             return Ok(Some(Arc::clone(opened)));
         }
         let id = case.token();
-        let on_any_copy = self.ports.last_named::<CaseEvent>(&id, OPENED).await?;
-        let stored = match on_any_copy {
-            Some(stored) => Some(stored),
+        let stored = async |from| self.ports.last_named::<CaseEvent>(&id, OPENED, from).await;
+        let opening = match stored(Consistency::Any).await? {
             // A copy that lags does not have it yet. That there is no such case has everybody woken, so the leader is asked.
-            None => self.on_the_leader(&id).await?,
+            None => stored(Consistency::Leader).await?,
+            opening => opening,
         };
-        let Some(CaseEvent::Opened(opened)) = stored.map(|stored| stored.event) else {
+        let Some(CaseEvent::Opened(opened)) = opening.map(|opening| opening.event) else {
             return Ok(None);
         };
         let opened = Arc::new(opened);
         let bytes = json_bytes(&*opened);
         self.cached().put(case.clone(), Arc::clone(&opened), bytes);
         Ok(Some(opened))
-    }
-
-    async fn on_the_leader(
-        &self,
-        id: &Token,
-    ) -> Result<Option<StoredEvent<CaseEvent>>, HandleError> {
-        let loaded = self
-            .ports
-            .load::<CaseEvent>(id, Since::FIRST, Consistency::Leader)
-            .await?;
-        let mut records = loaded.records.into_iter();
-        Ok(records.find(|record| record.event.name() == OPENED))
     }
 }

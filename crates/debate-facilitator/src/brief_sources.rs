@@ -80,7 +80,7 @@ impl<P: Ports> Stores<P> {
             let earlier = &precedent.debate_id;
             let known = self
                 .ports
-                .last_named::<DebateEvent>(&earlier.token(), OUTCOME_KNOWN)
+                .last_named::<DebateEvent>(&earlier.token(), OUTCOME_KNOWN, Consistency::Any)
                 .await?;
             if let Some(DebateEvent::OutcomeKnown(known)) = known.map(|record| record.event) {
                 sources.proved.insert(earlier.clone(), *known);

@@ -12,6 +12,7 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Ports, Trace};
 
 use crate::QuotaSettings;
+use crate::cancelled;
 use crate::route::{self, FollowUp};
 use crate::stores::Stores;
 use crate::verdicts;
@@ -78,6 +79,10 @@ impl<P: Ports> FollowUpHandler<P> {
             FollowUp::Outcome(debate, known) => {
                 verdicts::enter_outcome(service, stores, &context, &trace, &known, &debate).await
             }
+            FollowUp::CaseCancelled(case, cancelled) => {
+                let cause = (&context, &trace);
+                cancelled::end_debates(service, stores, cause, &case, &cancelled).await
+            }
             FollowUp::Verdict(resolved) => {
                 verdicts::enter(service, stores, &context, &trace, &resolved).await
             }
@@ -104,7 +109,7 @@ impl<P: Ports> Handler for FollowUpHandler<P> {
 }
 
 /// A refusal of what follows from an event is nobody's mistake: the world has moved on meanwhile. It is said and passed over.
-fn ignore_refusal(done: Result<Ack, HandleError>) -> Result<(), HandleError> {
+pub(crate) fn ignore_refusal(done: Result<Ack, HandleError>) -> Result<(), HandleError> {
     match done {
         Err(HandleError::Refused(fault)) => {
             tracing::info!(%fault, "What would follow from an event is out of date.");

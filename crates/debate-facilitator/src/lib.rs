@@ -12,6 +12,7 @@ use concord_runtime::{Directory, Ports};
 use concord_wire::subject::Service;
 
 mod brief_sources;
+pub mod cancelled;
 mod follow_ups;
 mod operator_verbs;
 pub mod route;
@@ -66,6 +67,7 @@ pub fn bind<P: Ports>(
         ConsumerKind::Effects(SERVICE),
         Effects {
             service: service.clone(),
+            stores: stores.clone(),
             debates: EffectHandler::new(service),
             records: EffectHandler::new(service),
         },
@@ -73,9 +75,10 @@ pub fn bind<P: Ports>(
     operator_verbs::bind(service, &stores, binder);
 }
 
-/// Publishes what follows from the facilitator's own events.
+/// Publishes what follows from the facilitator's own events. A debate whose case was cancelled before it was opened ends.
 struct Effects<P> {
     service: ServiceContext<P>,
+    stores: Stores<P>,
     debates: EffectHandler<P, DebateMachine>,
     records: EffectHandler<P, TrackRecordMachine>,
 }
@@ -84,7 +87,11 @@ impl<P: Ports> Handler for Effects<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         match handlers::aggregate_of(&self.service, delivery)? {
             (Aggregate::TrackRecord, _) => self.records.handle(delivery).await,
-            _ => self.debates.handle(delivery).await,
+            _ => {
+                let done = self.debates.handle(delivery).await?;
+                cancelled::end_if_cancelled(&self.service, &self.stores, delivery).await?;
+                Ok(done)
+            }
         }
     }
 }

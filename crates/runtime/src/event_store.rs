@@ -192,14 +192,15 @@ pub trait EventStore: Send + Sync + 'static {
         consistency: Consistency,
     ) -> impl Future<Output = Result<Option<LastEvent>, Error>> + Send;
 
-    /// The last event with this name of an aggregate, as any copy of the stream has it; none where it has no such event.
+    /// The last event with this name of an aggregate; none where it has no such event.
     fn last_named<E: AggregateEvent>(
         &self,
         id: &Token,
         event: &'static str,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<Option<StoredEvent<E>>, Error>> + Send {
         async move {
-            let loaded = self.load::<E>(id, Since::FIRST, Consistency::Any).await?;
+            let loaded = self.load::<E>(id, Since::FIRST, consistency).await?;
             let mut records = loaded.records.into_iter().rev();
             Ok(records.find(|record| record.event.name() == event))
         }

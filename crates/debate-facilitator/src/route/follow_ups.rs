@@ -6,8 +6,8 @@ use concord_domain::aggregates::detection;
 use concord_domain::aggregates::review_queue::{Enqueue, QueueInput};
 use concord_events::Aggregate;
 use concord_events::{
-    self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, DetectionEvent, Enqueued,
-    Escalated, EventMeta, ExpertRegistered, GateReviewed, OutcomeKnown, PersonEvent,
+    self, CaseCancelled, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, DetectionEvent,
+    Enqueued, Escalated, EventMeta, ExpertRegistered, GateReviewed, OutcomeKnown, PersonEvent,
     PersonRegistered, PersonResumed, PersonSuspended, ReleaseReason, ReviewQueueEvent, StoredEvent,
 };
 use concord_wire::payload::notification::UnassignedReason;
@@ -25,6 +25,8 @@ pub enum FollowUp {
     Verdict(Box<DebateResolved>),
     /// What proved right after this debate enters track records.
     Outcome(Token, Box<OutcomeKnown>),
+    /// The debates of a case end with it: those that it knows of, and those that its detection leads to.
+    CaseCancelled(Token, Box<CaseCancelled>),
 }
 
 impl FollowUp {
@@ -54,7 +56,7 @@ pub fn follow_ups(
         Aggregate::ReviewQueue => {
             of_queue(StoredEvent::<ReviewQueueEvent>::decode(bytes, sequence)?.event)
         }
-        Aggregate::Case => of_case(StoredEvent::<CaseEvent>::decode(bytes, sequence)?.event),
+        Aggregate::Case => of_case(StoredEvent::decode(bytes, sequence)?),
         Aggregate::Person => of_person(StoredEvent::decode(bytes, sequence)?),
         Aggregate::Detection => {
             of_detection(StoredEvent::<DetectionEvent>::decode(bytes, sequence)?.event)
@@ -266,22 +268,14 @@ fn of_person(record: StoredEvent<PersonEvent>) -> Vec<FollowUp> {
     vec![FollowUp::Queue(input)]
 }
 
-fn of_case(event: CaseEvent) -> Vec<FollowUp> {
-    match event {
+fn of_case(record: StoredEvent<CaseEvent>) -> Vec<FollowUp> {
+    match record.event {
         CaseEvent::GateReviewed(reviewed) => {
             let debate_id = reviewed.debate_id.clone();
             vec![FollowUp::order(&debate_id, review(*reviewed))]
         }
         CaseEvent::Cancelled(cancelled) => {
-            let order = || Command::Cancel {
-                by: cancelled.by.clone(),
-                why: cancelled.why.clone(),
-            };
-            cancelled
-                .debates
-                .iter()
-                .map(|debate| FollowUp::order(debate, order()))
-                .collect()
+            vec![FollowUp::CaseCancelled(record.meta.id, Box::new(cancelled))]
         }
         _ => Vec::new(),
     }

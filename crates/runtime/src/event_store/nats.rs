@@ -53,20 +53,7 @@ impl NatsEventStore {
     ) -> Result<LastMessage, Error> {
         let subjects = self.broker.subjects();
         let filter = subjects.events_of(aggregate, id);
-        let last = match consistency {
-            Consistency::Any => found(
-                self.events
-                    .direct_get_last_for_subject(filter.as_str())
-                    .await,
-            )?,
-            Consistency::Leader => match self.events.get_last_raw_message_by_subject(&filter).await
-            {
-                Ok(message) => Some(message),
-                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => None,
-                Err(error) => return Err(Operation::ReadLastEvent.failed(error).into()),
-            },
-        };
-        let Some(last) = last else {
+        let Some(last) = self.last_message(&filter, consistency).await? else {
             return Ok(LastMessage {
                 event: None,
                 head: 0,
@@ -92,12 +79,35 @@ impl NatsEventStore {
         Ok(LastMessage { event, head })
     }
 
+    async fn last_message(
+        &self,
+        filter: &str,
+        consistency: Consistency,
+    ) -> Result<Option<StreamMessage>, Error> {
+        match consistency {
+            Consistency::Any => found(self.events.direct_get_last_for_subject(filter).await),
+            Consistency::Leader => {
+                match self.events.get_last_raw_message_by_subject(filter).await {
+                    Ok(message) => Ok(Some(message)),
+                    Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {
+                        Ok(None)
+                    }
+                    Err(error) => Err(Operation::ReadLastEvent.failed(error).into()),
+                }
+            }
+        }
+    }
+
     /// The last event on one subject, as stored.
-    pub async fn last_on(&self, subject: &str) -> Result<Option<StreamMessage>, Error> {
-        let Some(last) = found(self.events.direct_get_last_for_subject(subject).await)? else {
+    pub async fn last_on(
+        &self,
+        subject: &str,
+        consistency: Consistency,
+    ) -> Result<Option<StreamMessage>, Error> {
+        let Some(last) = self.last_message(subject, consistency).await? else {
             return Ok(None);
         };
-        match non_event_in(&last, Consistency::Any) {
+        match non_event_in(&last, consistency) {
             None => Ok(Some(last)),
             Some(_) => Box::pin(self.last_before(subject, &[], (0, last.sequence))).await,
         }
@@ -247,6 +257,7 @@ impl EventStore for NatsEventStore {
         &self,
         id: &Token,
         event: &'static str,
+        consistency: Consistency,
     ) -> Result<Option<StoredEvent<E>>, Error> {
         let subject = SystemSubject::Event {
             aggregate: E::AGGREGATE,
@@ -254,7 +265,7 @@ impl EventStore for NatsEventStore {
             event: Token::fixed(event),
         };
         let subject = self.broker.subjects().build(&subject);
-        let Some(message) = self.last_on(&subject).await? else {
+        let Some(message) = self.last_on(&subject, consistency).await? else {
             return Ok(None);
         };
         let sequence = message.sequence;

@@ -121,8 +121,9 @@ impl EventStore for NatsPorts {
         &self,
         id: &Token,
         event: &'static str,
+        consistency: Consistency,
     ) -> Result<Option<StoredEvent<E>>, Error> {
-        self.store.last_named(id, event).await
+        self.store.last_named(id, event, consistency).await
     }
 
     fn is_archived(&self, aggregate: Aggregate, id: &Token) -> bool {

@@ -23,8 +23,8 @@ use crate::broker::log_reader;
 use crate::broker::wire_preferences::WirePreference;
 use crate::broker::{Broker, Operation};
 use crate::error_chain::ErrorChain;
-use crate::event_store::Error;
 use crate::event_store::nats::NatsEventStore;
+use crate::event_store::{Consistency, Error};
 use crate::service::ServiceRunner;
 use crate::service::agent_index::AgentIndex;
 
@@ -141,7 +141,7 @@ impl Directory {
     async fn recover(&self, broker: &Broker, subject: &str) -> Result<(), Error> {
         let Some(last) = NatsEventStore::new(broker.clone())
             .await?
-            .last_on(subject)
+            .last_on(subject, Consistency::Any)
             .await?
         else {
             return Ok(());

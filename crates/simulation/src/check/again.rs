@@ -12,8 +12,8 @@ use concord_domain::aggregates::track_record::TrackRecordMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
 use concord_events::{
-    AggregateEvent, AlertEvent, CaseEvent, DebateEvent, DetectionEvent, Origin, StoredEvent,
-    event_id,
+    Aggregate, AggregateEvent, AlertEvent, CaseCancelled, CaseEvent, DebateEvent, DetectionEvent,
+    Origin, StoredEvent, event_id,
 };
 use concord_runtime::Routed;
 use concord_wire::payload::AlertFlag;
@@ -72,6 +72,9 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                     .collect()
             }
             Origin::Event => of_event(archive, record, |aggregate, bytes, sequence| {
+                if aggregate == Aggregate::Debate {
+                    return cancelled_before(archive, record, sequence);
+                }
                 let follow_ups =
                     concord_debate_facilitator::route::follow_ups(aggregate, bytes, sequence)
                         .ok()?;
@@ -81,6 +84,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                         FollowUp::Debate(id, input) if id == record.meta.id => {
                             Some(Routed::Step { id, input })
                         }
+                        FollowUp::CaseCancelled(_, cancelled) => Some(ended(record, &cancelled)),
                         _ => None,
                     })
             })
@@ -90,6 +94,35 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
         }
     });
     of_one_cause(archive, violations);
+}
+
+/// A debate ends with its case.
+fn ended(record: &StoredEvent<DebateEvent>, cancelled: &CaseCancelled) -> Routed<DebateInput> {
+    let order = Box::new(concord_debate_facilitator::cancelled::order(cancelled));
+    Routed::Step {
+        id: record.meta.id.clone(),
+        input: DebateInput::Command(order),
+    }
+}
+
+/// A debate whose own opening has ended it: its case was cancelled before.
+fn cancelled_before(
+    archive: &Archive,
+    record: &StoredEvent<DebateEvent>,
+    opened_at: u64,
+) -> Option<Routed<DebateInput>> {
+    let records = archive.debates.get(&record.meta.id)?;
+    let opened = records.iter().find(|one| one.sequence == opened_at)?;
+    let DebateEvent::Opened(opened) = &opened.event else {
+        return None;
+    };
+    let case = archive.cases.get(&opened.case_id.token())?;
+    case.iter().find_map(|event| match &event.event {
+        CaseEvent::Cancelled(cancelled) if event.sequence < record.sequence => {
+            Some(ended(record, cancelled))
+        }
+        _ => None,
+    })
 }
 
 /// What follows from one event of another aggregate.

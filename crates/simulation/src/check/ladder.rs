@@ -251,12 +251,12 @@ fn gates(archive: &Archive, state: &CaseState, found: &mut Vec<String>) {
             found.push(format!("has reviewed {id}, which is not resolved"));
         }
     }
-    let waiting = if state.phase == Phase::Cancelled {
-        Vec::new()
-    } else {
-        waiting_in(archive, state)
-    };
+    let waiting = waiting_in(archive, state);
     for id in waiting {
+        if state.phase == Phase::Cancelled {
+            found.push(format!("is cancelled, and {id} waits for a gate"));
+            continue;
+        }
         let can_be = state.unreviewed().any(|outcome| outcome.conflict_id == id);
         let passed_over = state.gate().is_none()
             && state
