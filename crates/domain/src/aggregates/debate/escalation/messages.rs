@@ -15,8 +15,8 @@ use crate::rules::size_budget::truncate;
 
 type DebateDecision = Decision<DebateEvent>;
 
-/// Most clarifications passed on in one debate.
-const CLARIFICATIONS_MAX: u32 = 20;
+/// Most clarifications of each of the two passed on in one debate, so that neither takes the other one's room.
+pub(super) const CLARIFICATIONS_MAX: u32 = 10;
 
 /// What to do about a message that belongs to the ladder.
 pub(in crate::aggregates::debate) fn message(
@@ -144,11 +144,15 @@ fn clarified(on: &OnLadder<'_>, message: &LadderMessage, text: &str) -> DebateDe
             "Give evidence instead; it is shown to whoever decides.",
         ));
     };
-    if on.ladder.clarifications >= CLARIFICATIONS_MAX {
+    let said = on.ladder.clarifications.get(&message.agent_id);
+    if said.is_some_and(|said| *said >= CLARIFICATIONS_MAX) {
         return Decision::Reject(Fault::new(
             ErrorCode::CapacityExceeded,
             "",
-            format!("{CLARIFICATIONS_MAX} clarifications have been passed on in this debate."),
+            format!(
+                "{CLARIFICATIONS_MAX} clarifications of {} have been passed on in this debate.",
+                message.agent_id
+            ),
             "Give evidence, or say whether it settles the challenge.",
         ));
     }

@@ -21,8 +21,8 @@ pub struct Ladder {
     pub acknowledged: bool,
     /// Whether the challenger has been asked whether the evidence settles the challenge.
     pub evaluating: bool,
-    /// How many clarifications were passed on.
-    pub clarifications: u32,
+    /// How many clarifications of each sender were passed on.
+    pub clarifications: BTreeMap<AgentId, u32>,
     /// How often each party has given evidence, revised or kept its position.
     pub evidence: BTreeMap<AgentId, u32>,
     /// The open deadlines.
@@ -68,7 +68,7 @@ impl Ladder {
             level,
             acknowledged: false,
             evaluating: false,
-            clarifications: 0,
+            clarifications: BTreeMap::new(),
             evidence: BTreeMap::new(),
             waits_for,
             held: None,
@@ -174,8 +174,9 @@ impl DebateState {
                 });
             }
             DebateEvent::Clarified(clarified) => {
+                let from = clarified.heard.agent_id.clone();
                 self.remember(clarified.heard);
-                self.change_ladder(|ladder| ladder.clarifications += 1);
+                self.change_ladder(|ladder| *ladder.clarifications.entry(from).or_default() += 1);
             }
             DebateEvent::EvidenceGiven(given) => self.apply_evidence(*given),
             DebateEvent::Escalated(escalated) => self.apply_escalation(*escalated),

@@ -257,7 +257,8 @@ fn however_much_agents_write_it_has_room() {
         for number in 0..30 {
             let id = format!("m-{number}");
             let text = filler.repeat(4_000 / filler.len());
-            // A party gives evidence only so often, and asks for the rest.
+            // A party gives evidence only so often, and both ask for the rest.
+            let from = if number < 18 { "finance" } else { "strategy" };
             let body = match number {
                 0..8 => MessageBody::Evidence(Evidence {
                     statement: text,
@@ -266,7 +267,7 @@ fn however_much_agents_write_it_has_room() {
                 }),
                 _ => MessageBody::Clarification { text },
             };
-            story.hears(&said(&id, number), &says("finance", &id, body));
+            story.hears(&said(&id, number), &says(from, &id, body));
         }
         let due = ladder(&story).due("evaluation").unwrap();
         passes(&mut story, "evaluation", due);

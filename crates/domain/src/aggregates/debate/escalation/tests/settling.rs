@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::aggregates::debate::escalation::evidence::{EVIDENCE_MAX, GIVEN_MAX};
+use crate::aggregates::debate::escalation::messages::CLARIFICATIONS_MAX;
 
 #[test]
 fn challenger_and_challenged_settle_it_themselves() {
@@ -123,6 +124,23 @@ fn a_party_that_says_much_takes_no_room_from_the_other() {
     }
     let conceded = story.hears(&said("m-end", 2), &joins("strategy", "m-end", "finance"));
     assert_eq!(conceded, "resolved");
+}
+
+#[test]
+fn each_of_the_two_may_ask_so_often() {
+    let mut story = challenged();
+    for from in ["strategy", "finance"] {
+        for number in 0..=CLARIFICATIONS_MAX {
+            let (id, text) = (format!("m-{from}-{number}"), "Which year?".into());
+            let asks = says(from, &id, MessageBody::Clarification { text });
+            let heard = story.hears(&said(&id, 1), &asks);
+            let expected = match number {
+                CLARIFICATIONS_MAX => "refused: ",
+                _ => "clarified",
+            };
+            assert_eq!(heard, expected, "{from} {number}");
+        }
+    }
 }
 
 #[test]
