@@ -1,9 +1,12 @@
-"""Durable inboxes, without a broker."""
+"""Inboxes: durable ones, without a broker, and what a broker is told of the others."""
 
 import asyncio
 import unittest
 from typing import Any
 
+from broker import Broker
+
+from concord_agent import Agent
 from concord_agent.inbox import CONCURRENT, Inbox
 
 #: Longer than anything here takes.
@@ -49,6 +52,33 @@ class Closing(unittest.IsolatedAsyncioTestCase):
         await asyncio.wait_for(subscription.asked.wait(), PATIENCE)
         await asyncio.wait_for(inbox.close(), PATIENCE)
         self.assertEqual(heard, [], "the broker keeps it")
+
+
+class Listening(unittest.IsolatedAsyncioTestCase):
+    async def test_the_broker_has_every_subscription_before_an_agent_is_connected(self) -> None:
+        said = bytearray()
+
+        async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            from_broker, to_broker = await asyncio.open_connection("127.0.0.1", broker.port)
+
+            async def answers() -> None:
+                while answer := await from_broker.read(4096):
+                    writer.write(answer)
+
+            answering = asyncio.create_task(answers())
+            while told := await reader.read(4096):
+                said.extend(told)
+                to_broker.write(told)
+            answering.cancel()
+            writer.close()
+            to_broker.close()
+
+        with Broker() as broker:
+            async with await asyncio.start_server(between, "127.0.0.1") as server:
+                port = server.sockets[0].getsockname()[1]
+                async with await Agent("ann").connect(f"nats://127.0.0.1:{port}"):
+                    # The broker does what it is told one after the other: it has answered the last, and knows of all before.
+                    self.assertGreater(said.rfind(b"PING"), said.rfind(b"SUB "), said)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import asyncio
 import json
 import logging
 import secrets
+import signal
+from contextlib import suppress
 from typing import Any
 
 from nats.errors import Error as NatsError
@@ -15,10 +17,12 @@ from .connecting import CONNECT_WITHIN, connected
 from .encoding import READ
 from .errors import ConcordError, RequestError, RequestTimeout
 from .group import GroupMember
-from .hearing import Hearer
+from .hearing import HANDLING, Hearer
 from .inbox import Inbox
 from .waiting import REQUEST_TIMEOUT
 
+#: How long running handlers have when an agent closes, in seconds.
+CLOSE_WITHIN = 30.0
 log = logging.getLogger("concord_agent")
 
 
@@ -72,6 +76,8 @@ class Agent(GroupMember, CaseMember, Hearer):
         self._status = "available"
         self._registered = False
         self._beat: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
 
     async def connect(
         self,
@@ -98,6 +104,7 @@ class Agent(GroupMember, CaseMember, Hearer):
         self._client = await connected(self.agent_id, servers, connect_within, options)
         # Before the first inbox has its name.
         self._client._nuid = _RandomIds()  # type: ignore[assignment]
+        self._ended.clear()
         kept = (self._durable, self._registered_inbox)
         self._inbox = Inbox(self._client, self._prefix, self.agent_id, *kept, self._heard, self._heard_ahead)
         try:
@@ -113,17 +120,30 @@ class Agent(GroupMember, CaseMember, Hearer):
         log.info("%s listens", self.agent_id)
         return self
 
-    async def close(self) -> None:
-        """Says goodbye, lets running handlers finish, and closes the connection."""
+    async def close(self, within: float = CLOSE_WITHIN) -> None:
+        """Takes nothing more, lets running handlers finish, which may go on asking others, says goodbye, and closes the connection.
+
+        A handler may call it: then it returns at once, and the agent closes when that handler has ended, too.
+
+        Args:
+            within: how long handlers have, in seconds. What is not done by then is ended: whoever waits for it is told, and what came by
+                a durable inbox comes again.
+        """
         if self._client is None:
             return
-        if self._beat is not None:
-            self._beat.cancel()
-            self._beat = None
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(within))
+        if HANDLING.get() is not self:
+            await self._closing
+
+    async def _close(self, within: float) -> None:
+        assert self._client is not None
+        self._stop_beating()
         try:
             if self._inbox is not None:
+                await self._inbox.pause()
+                await self._finish(within)
                 await self._inbox.close()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
             # While the broker is away nobody hears a goodbye.
             if self._client.is_connected:
                 if self._registered:
@@ -135,10 +155,30 @@ class Agent(GroupMember, CaseMember, Hearer):
         finally:
             await self._disconnect()
 
-    async def _abandon(self) -> None:
+    async def _finish(self, within: float) -> None:
+        """Waits for what is under way, and ends what takes longer."""
+        try:
+            async with asyncio.timeout(within):
+                while self._tasks:
+                    await asyncio.wait(list(self._tasks))
+        except TimeoutError:
+            pass
+        late = dict(self._tasks)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        for message in filter(None, late.values()):
+            log.warning("%s: the handler of a %s was ended: it has not finished in %g s", self.agent_id, message.message_type, within)
+            if message.requires_response and not (self._durable or self._registered_inbox):
+                await self.refuse(message, "INTERNAL_ERROR", f"{self.agent_id} was closed before it had finished.", ["Ask again."])
+
+    def _stop_beating(self) -> None:
         if self._beat is not None:
             self._beat.cancel()
             self._beat = None
+
+    async def _abandon(self) -> None:
+        self._stop_beating()
         try:
             if self._inbox is not None:
                 await self._inbox.close()
@@ -148,7 +188,7 @@ class Agent(GroupMember, CaseMember, Hearer):
             await self._disconnect()
 
     async def _disconnect(self) -> None:
-        client, self._client, self._inbox = self._client, None, None
+        client, self._client, self._inbox, self._closing = self._client, None, None, None
         self._registered = False
         try:
             if client is not None:
@@ -156,6 +196,7 @@ class Agent(GroupMember, CaseMember, Hearer):
         except (NatsError, OSError) as why:
             # The broker is gone, and so is what it was still to get.
             log.warning("%s: not closed in good order: %s", self.agent_id, why)
+        self._ended.set()
 
     async def __aenter__(self) -> Agent:
         return self if self._client is not None else await self.connect()
@@ -164,16 +205,20 @@ class Agent(GroupMember, CaseMember, Hearer):
         await self.close()
 
     def run(self, servers: str | list[str] = "nats://127.0.0.1:4222", **options: Any) -> None:
-        """Connects and serves until interrupted. `options` are those of :meth:`connect`, whose errors are raised."""
+        """Connects and serves until interrupted (SIGINT, SIGTERM) or closed by a handler, and closes in good order. `options` are those of
+        :meth:`connect`, whose errors are raised."""
 
         async def serve() -> None:
+            serving = asyncio.current_task()
+            assert serving is not None
+            # Where there are no such signals, as on Windows, the process ends by itself.
+            with suppress(NotImplementedError):
+                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
             async with await self.connect(servers, **options):
-                await asyncio.Event().wait()
+                await self._ended.wait()
 
-        try:
+        with suppress(KeyboardInterrupt, asyncio.CancelledError):
             asyncio.run(serve())
-        except KeyboardInterrupt:
-            pass
 
     async def register(self, timeout: float = REQUEST_TIMEOUT) -> None:
         """Tells the coordinator who this agent is; from then on heartbeats are sent, where `heartbeat_ms` is given."""

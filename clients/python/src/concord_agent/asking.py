@@ -41,11 +41,15 @@ class Asker(Speaker):
     ) -> Any:
         """Asks another to do something, and waits for its result: the whole answer, where that does not say how it went.
 
+        A request without a `deadline` lasts 30 seconds. Where `timeout` is longer, and `fields` have no deadline, it lasts as long as that.
+
         Raises:
             RequestError: the answer is an error.
             RequestTimeout: there is no answer within `timeout` seconds.
         """
         payload = {"action": action, "parameters": dict(parameters or {})}
+        if timeout > REQUEST_TIMEOUT:
+            fields = {"deadline": later(timeout)} | fields
         said = envelope(self.agent_id, to, "request", payload, requires_response=True, **fields)
         return await self._result_of(said, timeout)
 

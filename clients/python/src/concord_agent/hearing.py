@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
 
 from nats.aio.msg import Msg
 
@@ -20,6 +21,8 @@ from .waiting import ENDS
 from .waking import awake, begin, event_of
 
 Handler = Callable[[Message], Awaitable[None]]
+#: The agent whose handler runs.
+HANDLING: ContextVar[Hearer | None] = ContextVar("HANDLING", default=None)
 log = logging.getLogger("concord_agent")
 
 
@@ -30,7 +33,8 @@ class Hearer(Asker):
         super().__init__(agent_id, prefix, compress_over)
         self._handlers: dict[str, Handler] = {}
         self._hears_all: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        #: What is under way, each with the message that it is about.
+        self._tasks: dict[asyncio.Task[None], Message | None] = {}
         #: What this agent knows, for others to read, and what others know.
         self.memory = Memory(self)
 
@@ -54,23 +58,36 @@ class Hearer(Asker):
 
     async def _heard(self, delivery: Msg) -> asyncio.Task[None] | None:
         """Has a message handled: the answer is the task that does, to be waited for by whoever is to know that it has ended."""
-        message = await self._whole(self._read(delivery))
+        message = self._read(delivery)
+        if message is None or not is_reference(message.payload):
+            return self._begin(message)
+        # What comes after it on the same subscription does not wait until its payload is there.
+        return self._under_way(self._begin_whole(message), message)
+
+    async def _begin_whole(self, message: Message) -> None:
+        handling = self._begin(await self._whole(message))
+        if handling is not None:
+            await handling
+
+    def _begin(self, message: Message | None) -> asyncio.Task[None] | None:
         if message is None or self._waiting.hand_over(message):
             return None
         syncing = self.memory.heard(message, self._handlers.get(MEMORY_SYNC))
         if syncing is not None:
-            self._tasks.add(syncing)
-            syncing.add_done_callback(self._tasks.discard)
+            self._keep(syncing, None)
         message = awake(message, self.agent_id, self._handlers, self._hears_all)
         if message is None:
             return None
         told = self._handlers.get(event_of(message) or "")
         handler = told or self._handlers.get(message.message_type) or self._handlers.get("*")
-        if handler is None:
-            return None
-        task = asyncio.create_task(self._work_on(handler, message))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        return self._under_way(self._work_on(handler, message), message) if handler is not None else None
+
+    def _under_way(self, work: Coroutine[None, None, None], message: Message) -> asyncio.Task[None]:
+        return self._keep(asyncio.create_task(work), message)
+
+    def _keep(self, task: asyncio.Task[None], message: Message | None) -> asyncio.Task[None]:
+        self._tasks[task] = message
+        task.add_done_callback(self._tasks.pop)
         return task
 
     async def _heard_ahead(self, delivery: Msg) -> None:
@@ -121,6 +138,7 @@ class Hearer(Asker):
             self._reads_gzip.discard(card["agent_id"])
 
     async def _work_on(self, handler: Handler, message: Message) -> None:
+        HANDLING.set(self)
         if not is_batch(message):
             return await self._handle(handler, message)
         try:
@@ -133,7 +151,11 @@ class Hearer(Asker):
         begin(self.agent_id, message)
         try:
             await handler(message)
-        except Exception as why:  # noqa: BLE001 - whatever a handler raises, the others go on.
+        except (Exception, asyncio.CancelledError) as why:  # noqa: BLE001 - whatever a handler raises, the others go on.
+            task = asyncio.current_task()
+            if isinstance(why, asyncio.CancelledError) and task is not None and task.cancelling():
+                # The agent closes, and says so to whoever waits. Otherwise it is something within the handler that was cancelled.
+                raise
             log.exception("%s: the handler of a %s failed", self.agent_id, message.message_type)
             if message.requires_response:
                 await self.refuse(message, "INTERNAL_ERROR", f"{self.agent_id} failed: {type(why).__name__}.")

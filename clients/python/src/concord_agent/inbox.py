@@ -54,6 +54,7 @@ class Inbox:
         self._heard = heard
         self._ahead = ahead
         self._subscriptions: list[Subscription] = []
+        self._pushed: list[Subscription] = []
         self._pulls: list[asyncio.Task[None]] = []
         self._working: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -80,18 +81,28 @@ class Inbox:
                     pull = self._pull(await self._consumer(lane, name, subject), asyncio.Semaphore(CONCURRENT))
                     self._pulls.append(asyncio.create_task(pull))
             else:
-                await self._subscribe(self._subject(lane, self._agent_id), self._heard)
+                await self._subscribe(self._subject(lane, self._agent_id), self._heard_plainly)
             await self._subscribe(self._subject(lane, ALL), self._heard_by_all)
+        # nats-py writes the PING of a flush before what was to be written until then, so that only the second one comes behind it.
+        await self._client.flush()
         await self._client.flush()
 
-    async def close(self) -> None:
-        """Hears nothing more. What is under way goes on; what was not acknowledged is delivered again."""
+    async def pause(self) -> None:
+        """Takes nothing more but answers that are waited for. What is under way goes on; what was not acknowledged is delivered again."""
         self._closed = True
-        for subscription in self._subscriptions:
+        for subscription in self._pushed:
             await subscription.unsubscribe()
         for pull in self._pulls:
             pull.cancel()
         await asyncio.gather(*self._pulls, return_exceptions=True)
+        # What was taken just before has begun after this.
+        await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """Hears nothing more."""
+        await self.pause()
+        for subscription in self._subscriptions:
+            await subscription.unsubscribe()
         await asyncio.gather(*self._working, return_exceptions=True)
 
     async def _take_pushed(self, subject: str) -> None:
@@ -100,20 +111,26 @@ class Inbox:
 
         async def begin(delivery: Msg) -> None:
             await seats.acquire()
+            if self._closed:
+                # The broker gives it out again.
+                return
             task = asyncio.create_task(self._work(delivery, seats))
             self._working.add(task)
             task.add_done_callback(self._working.discard)
 
         subscription = await self._client.subscribe(subject, queue=self._agent_id, cb=begin)
-        self._subscriptions.append(subscription)
+        self._pushed.append(subscription)
 
     async def _subscribe(self, subject: str, heard: Callable[[Msg], Awaitable[object]]) -> None:
         self._subscriptions.append(await self._client.subscribe(subject, cb=heard))
 
+    async def _heard_plainly(self, delivery: Msg) -> None:
+        await (self._ahead if self._closed else self._heard)(delivery)
+
     async def _heard_by_all(self, delivery: Msg) -> None:
         # An alert that the coordinator tells comes by the durable consumer, where there is one.
         kept = self._durable or self._registered
-        if not (kept and delivery.subject.endswith(f".coordinator.{ALL}.alert")):
+        if not self._closed and not (kept and delivery.subject.endswith(f".coordinator.{ALL}.alert")):
             await self._heard(delivery)
 
     async def _consumer(self, lane: str, name: str, subject: str) -> JetStreamContext.PullSubscription:

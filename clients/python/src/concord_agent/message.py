@@ -87,10 +87,18 @@ class Message:
         missing = [name for name in FIELDS[:6] if name not in known]
         if missing:
             raise ValueError(f"it lacks {', '.join(missing)}")
+        for name, value in known.items():
+            kind = KINDS.get(name, str)
+            # True and False are no numbers, whatever Python says.
+            if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+                raise ValueError(f"its {name} is no {KIND_NAMES[kind]}")
         return cls(**known, raw=raw)
 
 
 FIELDS = tuple(name for name in Message.__dataclass_fields__ if name not in ("raw", "woken"))
+#: What the fields are that are no texts.
+KINDS: dict[str, type] = {"payload": dict, "round": int, "requires_response": bool, "metadata": dict}
+KIND_NAMES: dict[type, str] = {str: "text", dict: "object", int: "whole number", bool: "true or false"}
 
 
 def envelope(from_agent: str, to: str, message_type: str, payload: Mapping[str, Any], **fields: Any) -> Json:

@@ -1,0 +1,185 @@
+"""How an agent closes, and what its handlers can still do meanwhile, with a real broker."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+from typing import Any
+
+import nats
+from broker import Broker
+
+from concord_agent import Agent, Message, RequestError
+
+#: Longer than anything here takes.
+PATIENCE = 20.0
+
+SERVING = """
+from concord_agent import Agent
+class Serving(Agent):
+    async def connect(self, *given, **options):
+        connected = await super().connect(*given, **options)
+        print("listens", flush=True)
+        return connected
+import sys
+Serving("ann").run(sys.argv[1])
+print("closed")
+"""
+
+
+async def streams(url: str) -> None:
+    client = await nats.connect(url)
+    for name, lane in (("CONCORD_MESSAGES", "msg"), ("CONCORD_URGENT", "urgent")):
+        await client.jetstream().add_stream(name=name, subjects=[f"concord.v1.{lane}.>"])
+    await client.close()
+
+
+class Closing(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        self.broker = self.enterContext(Broker())
+        await streams(self.broker.url)
+        self.ann, self.ben = Agent("ann"), Agent("ben")
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def connect(self) -> None:
+        for agent in (self.ann, self.ben):
+            await agent.connect(self.broker.url)
+            self.addAsyncCleanup(agent.close, 0.1)
+
+    async def test_a_handler_under_way_is_answered_while_its_agent_closes(self) -> None:
+        @self.ben.on("request")
+        async def help_out(request: Message) -> None:
+            await self.ben.respond(request, {"help": "yes"})
+
+        @self.ann.on("request")
+        async def think(request: Message) -> None:
+            self.begun.set()
+            await self.go_on.wait()
+            await self.ann.respond(request, await self.ann.request("ben", "help", timeout=5))
+
+        await self.connect()
+        asked = asyncio.create_task(self.ben.request("ann", "think"))
+        await asyncio.wait_for(self.begun.wait(), PATIENCE)
+        closing = asyncio.create_task(self.ann.close())
+        await asyncio.sleep(0)
+        self.go_on.set()
+        self.assertEqual(await asyncio.wait_for(asked, PATIENCE), {"help": "yes"})
+        await asyncio.wait_for(closing, PATIENCE)
+
+    async def test_nothing_new_is_begun_while_an_agent_closes(self) -> None:
+        heard: list[str] = []
+
+        @self.ann.on("request")
+        async def think(request: Message) -> None:
+            heard.append(request.payload["action"])
+            self.begun.set()
+            await self.go_on.wait()
+            await self.ann.respond(request, {})
+
+        await self.connect()
+        first = asyncio.create_task(self.ben.request("ann", "first"))
+        await asyncio.wait_for(self.begun.wait(), PATIENCE)
+        closing = asyncio.create_task(self.ann.close())
+        await asyncio.sleep(0)
+        await self.ben.send("ann", "request", {"action": "second", "parameters": {}})
+        # It is there, had it been asked for.
+        assert self.ann._client is not None
+        await self.ann._client.flush()
+        self.go_on.set()
+        await asyncio.wait_for(first, PATIENCE)
+        await asyncio.wait_for(closing, PATIENCE)
+        self.assertEqual(heard, ["first"])
+
+    async def test_a_handler_that_hangs_is_ended_and_its_asker_told(self) -> None:
+        @self.ann.on("request")
+        async def hang(_: Message) -> None:
+            self.begun.set()
+            await asyncio.Event().wait()
+
+        await self.connect()
+        asked = asyncio.create_task(self.ben.request("ann", "hang"))
+        await asyncio.wait_for(self.begun.wait(), PATIENCE)
+        with self.assertLogs("concord_agent", "WARNING") as log:
+            await asyncio.wait_for(self.ann.close(0.1), PATIENCE)
+        self.assertIn("request", "".join(log.output))
+        with self.assertRaisesRegex(RequestError, "INTERNAL_ERROR: ann was closed before it had finished. Ask again."):
+            await asyncio.wait_for(asked, PATIENCE)
+
+    async def test_a_handler_may_close_its_agent(self) -> None:
+        @self.ann.on("request")
+        async def stop(request: Message) -> None:
+            await self.ann.close()
+            await self.ann.respond(request, {"last": True})
+
+        await self.connect()
+        self.assertEqual(await asyncio.wait_for(self.ben.request("ann", "stop"), PATIENCE), {"last": True})
+        await asyncio.wait_for(self.ann._ended.wait(), PATIENCE)
+        self.assertIsNone(self.ann._client)
+
+    async def test_a_handler_in_which_something_is_cancelled_has_failed(self) -> None:
+        @self.ann.on("request")
+        async def cancelled(_: Message) -> None:
+            within = asyncio.create_task(asyncio.sleep(PATIENCE))
+            within.cancel()
+            await within
+
+        await self.connect()
+        with self.assertLogs("concord_agent", "ERROR"), self.assertRaisesRegex(RequestError, "ann failed: CancelledError"):
+            await self.ben.request("ann", "cancelled", timeout=PATIENCE)
+
+    async def test_a_request_lasts_as_long_as_it_is_waited_for(self) -> None:
+        seen: dict[str, Any] = {}
+
+        @self.ben.on("request")
+        async def answer(request: Message) -> None:
+            seen[request.payload["action"]] = request.deadline
+            await self.ben.respond(request, {})
+
+        await self.connect()
+        await self.ann.request("ben", "long", timeout=45)
+        await self.ann.request("ben", "usual")
+        await self.ann.request("ben", "stated", timeout=45, deadline="2030-01-01T00:00:00Z")
+        self.assertIsNotNone(seen["long"])
+        self.assertEqual((seen["usual"], seen["stated"]), (None, "2030-01-01T00:00:00Z"))
+
+    async def test_a_program_that_is_told_to_end_closes_in_good_order(self) -> None:
+        for name in (signal.SIGTERM, signal.SIGINT):
+            environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+            program = subprocess.Popen(
+                [sys.executable, "-c", SERVING, self.broker.url], stdout=subprocess.PIPE, text=True, env=environment
+            )
+            assert program.stdout is not None
+            self.assertEqual(await asyncio.to_thread(program.stdout.readline), "listens\n")
+            program.send_signal(name)
+            out, _ = await asyncio.to_thread(program.communicate, timeout=PATIENCE)
+            self.assertEqual((out, program.returncode), ("closed\n", 0), name)
+
+    async def test_an_envelope_with_a_field_of_another_kind_is_not_handled(self) -> None:
+        heard: list[str] = []
+
+        @self.ann.on("request")
+        async def hear(request: Message) -> None:
+            heard.append(request.message_id)
+            await self.ann.respond(request, {})
+
+        await self.connect()
+        client = await nats.connect(self.broker.url)
+        self.addAsyncCleanup(client.close)
+        whole = {
+            "message_id": "m-0", "timestamp": "2026-01-01T00:00:00Z", "from_agent": "cat", "to_agent": "ann",
+            "message_type": "request", "payload": {"action": "a", "parameters": {}},
+        }
+        wrong = [{"metadata": "words"}, {"correlation_id": ["x"]}, {"round": "1"}, {"round": True}, {"requires_response": "no"}]
+        for place, fields in enumerate([*wrong, {}]):
+            said = whole | {"message_id": f"m-{place}"} | fields
+            await client.publish("concord.v1.msg._.cat.ann.request", json.dumps(said).encode())
+        await client.flush()
+        await self.ben.request("ann", "after")
+        self.assertEqual(heard[0], f"m-{len(wrong)}")
+
+
+if __name__ == "__main__":
+    unittest.main()
