@@ -152,7 +152,8 @@ pub struct HostedAgent {
     /// that finds no place takes that of the last that is not urgent.
     #[serde(default = "usual::queue_max")]
     pub queue_max: usize,
-    /// How long one try may take, in milliseconds; a program that takes longer is ended and started again.
+    /// How long one try may take, in milliseconds; a program that takes longer is ended, with whatever it has started, and started
+    /// again.
     #[serde(default = "usual::timeout_ms")]
     pub timeout_ms: u64,
     /// How long a message without a deadline may wait for its answer, the queue, the budget and all tries included, in

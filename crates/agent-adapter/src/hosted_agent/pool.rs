@@ -139,6 +139,7 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::{Pid, test_kill_process};
     use serde_json::json;
 
     use super::*;
@@ -179,6 +180,62 @@ mod tests {
         for (asked, answer) in ["a", "b", "c", "d"].iter().zip(answers(&after).await) {
             assert!([*asked, "thanks"].contains(&&*answer), "{asked}: {answer}");
         }
+    }
+
+    /// A program that starts another one before it goes on, and the file where it writes the ids of both.
+    fn hanging(then: &str, timeout_ms: u64) -> (Pool, tempfile::NamedTempFile) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        let script = format!("sleep 1000 & echo $$ $! > '{path}'; {then}");
+        let mut pool = pool(&script);
+        pool.agent.timeout_ms = timeout_ms;
+        (pool, file)
+    }
+
+    async fn within_seconds<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        for _ in 0..500 {
+            if let Some(seen) = look() {
+                return Some(seen);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        None
+    }
+
+    async fn started(file: &tempfile::NamedTempFile) -> Vec<Pid> {
+        let written = || std::fs::read_to_string(file.path()).unwrap();
+        let ids = || written().ends_with('\n').then(written);
+        let ids = within_seconds(ids).await.unwrap();
+        let ids = ids.split_whitespace().map(|id| id.parse().unwrap());
+        ids.map(|id| Pid::from_raw(id).unwrap()).collect()
+    }
+
+    /// Whether none of them is there any more, not even as one that nobody has waited for.
+    async fn all_are_gone(ids: Vec<Pid>) -> bool {
+        let is_gone = |id: &Pid| test_kill_process(*id).is_err();
+        let gone = || ids.iter().all(is_gone).then_some(());
+        within_seconds(gone).await.is_some()
+    }
+
+    #[tokio::test]
+    async fn whatever_a_program_has_started_ends_with_it() {
+        let (late, file) = hanging("wait", 300);
+        let answer = late.ask(b"a", &|_| true).await;
+        assert!(matches!(answer, Err(Error::Timeout(_))), "{answer:?}");
+        assert!(all_are_gone(started(&file).await).await, "it was late");
+
+        let (stopped, file) = hanging("wait", 60_000);
+        let ids = tokio::select! {
+            answer = stopped.ask(b"a", &|_| true) => panic!("{answer:?}"),
+            ids = started(&file) => ids,
+        };
+        assert!(all_are_gone(ids).await, "nobody waits for it any more");
+
+        let (answers, file) = hanging("read line; echo $line; wait", 60_000);
+        assert_eq!(answers.ask(b"a", &|_| true).await.unwrap(), b"a");
+        let ids = started(&file).await;
+        drop(answers);
+        assert!(all_are_gone(ids).await, "the adapter stops");
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use concord_wire::AgentId;
 use futures::FutureExt;
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
@@ -64,9 +65,9 @@ pub(crate) enum Error {
     TooLong,
 }
 
-/// One running copy. Ended when dropped.
+/// One running copy. Ended when dropped, with whatever it has started.
 pub(crate) struct Program {
-    _child: Child,
+    child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
@@ -85,6 +86,8 @@ impl Program {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // Of its own: what hangs is often not the shell but what it has started, and a Ctrl-C is for the adapter alone.
+            .process_group(0)
             .kill_on_drop(true);
         if let Some(directory) = &agent.directory {
             command.current_dir(directory);
@@ -98,7 +101,7 @@ impl Program {
             tokio::spawn(log(agent, errors));
         }
         Ok(Self {
-            _child: child,
+            child,
             input,
             output: BufReader::new(output),
         })
@@ -129,6 +132,17 @@ impl Program {
             Some(b'\n') => Ok(answer),
             Some(_) if answer.len() as u64 + 1 >= LINE_BYTES_MAX => Err(Error::TooLong),
             _ => Err(Error::Ended),
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Nobody has waited for the child yet, so that the id is still its own even if it has ended. Tokio waits for it afterwards.
+        let id = self.child.id().and_then(|id| i32::try_from(id).ok());
+        if let Some(group) = id.and_then(Pid::from_raw) {
+            // All of them may have ended, which is what is wanted.
+            let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }
