@@ -1,33 +1,66 @@
 //! A hosted agent hears what another has learned, and confirms the finding that it is about.
 
-use concord_testkit::{Message, event_data, unique, wait_for};
-use serde_json::json;
+use concord_testkit::{Message, event_data, http_post, message_bodies, unique, wait_for};
+use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Server, Stage};
+use crate::stage::{PATIENCE, Received, Server, Stage, callback_settings};
 
-/// A server that has no finding yet, confirms what it is told to matter, and says something else to other news.
-async fn confirming() -> Server {
+fn noted() -> Value {
+    json!({ "message_type": "info_update", "payload": { "content": "Noted." } })
+}
+
+/// Confirms what it is told to matter, and says something else to other news. It has no finding yet.
+fn said_to(received: &Received) -> Value {
+    let payload = &received.body["payload"];
+    match payload["event"].as_str() {
+        Some("insight_shared") => json!({
+            "message_type": "confirmation", "metadata": { "confidence": 0.6 },
+            "payload": { "confirms": payload["data"]["insight"]["value"]["finding"] },
+        }),
+        Some(_) => noted(),
+        None => json!({}),
+    }
+}
+
+/// A server that answers at once.
+async fn prompt() -> Server {
+    Server::start(|received| async move { (200, said_to(&received).to_string()) }).await
+}
+
+/// A server that answers later, and says something else first.
+async fn slow() -> Server {
     Server::start(|received| async move {
-        let payload = &received.body["payload"];
-        let answer = match payload["event"].as_str() {
-            Some("insight_shared") => json!({
-                "message_type": "confirmation", "metadata": { "confidence": 0.6 },
-                "payload": { "confirms": payload["data"]["insight"]["value"]["finding"] },
-            }),
-            Some(_) => json!({ "message_type": "info_update", "payload": { "content": "Noted." } }),
-            None => json!({}),
-        };
-        (200, answer.to_string())
+        if received.body["message_type"] != "notification" {
+            return (200, "{}".to_owned());
+        }
+        let url = &received.headers["concord-callback-url"];
+        let url = url.to_str().expect("an address").to_owned();
+        tokio::spawn(async move {
+            for answer in [noted(), said_to(&received)] {
+                let status = http_post(&url, &answer.to_string()).await;
+                assert_eq!(status.expect("the adapter answers"), 200);
+            }
+        });
+        (202, String::new())
     })
     .await
 }
 
 #[tokio::test]
 async fn a_hosted_agent_hears_an_insight_and_confirms_the_finding() {
-    let server = confirming().await;
+    confirms_the_finding(prompt().await).await;
+}
+
+#[tokio::test]
+async fn nothing_but_a_confirmation_is_published_of_what_is_said_to_news_later() {
+    confirms_the_finding(slow().await).await;
+}
+
+async fn confirms_the_finding(server: Server) {
     let [hosted, ann] = ["hosted", "ann"].map(unique);
     let settings = format!(
-        "[[service.agents]]\nagent_id = \"{hosted}\"\nhttp = {{ url = \"{}/agent\" }}\n",
+        "{}[[service.agents]]\nagent_id = \"{hosted}\"\nhttp = {{ url = \"{}/agent\" }}\n",
+        callback_settings(),
         server.url
     );
     let stage = Stage::start(1, &settings).await;
@@ -75,5 +108,11 @@ async fn a_hosted_agent_hears_an_insight_and_confirms_the_finding() {
         event_data(client, &filter).await.map(|all| all.len()),
         Ok(1)
     );
+    let said = message_bodies(client, &format!("concord.v1.msg.*.{hosted}.*.*")).await;
+    let said = said.expect("the messages").into_iter();
+    let noted: Vec<Value> = said
+        .filter(|one| one["message_type"] == "info_update")
+        .collect();
+    assert_eq!(noted, Vec::<Value>::new());
     stage.installation.holds(PATIENCE).await;
 }

@@ -19,7 +19,7 @@ use crate::hosted_agent::callback::AsyncAnswers;
 use crate::hosted_agent::concurrency_limit::ConcurrencyLimit;
 use crate::hosted_agent::decode;
 use crate::hosted_agent::failure::Failure;
-use crate::hosted_agent::inbox::is_of_agent;
+use crate::hosted_agent::inbox::{is_alert, is_of_agent};
 use crate::hosted_agent::openai::Model;
 use crate::hosted_agent::reply_loops::ReplyLoops;
 use crate::hosted_agent::spans::{AnswerSpan, SpanSubject};
@@ -197,7 +197,8 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
             let receipt = self.acknowledgement(incoming)?;
             self.publish(&receipt, &span).await?;
         }
-        match self.answer(incoming, delivery, &span, until).await {
+        let asked = Asked::Message;
+        match self.answer(incoming, delivery, &span, until, asked).await {
             Ok(answer) => self.publish_answer(answer, incoming, &span).await,
             Err(AnswerError::Agent(failure)) => {
                 self.report_failure(failure, incoming, delivery, &span)
@@ -211,8 +212,8 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
     }
 
     /// Tells the agent what has happened in its case, what everybody is alerted of, or what another agent says to it. Nothing that it
-    /// answers to an agent is published, so that nobody answers each other without end; of what it answers to a service only a
-    /// confirmation of somebody's finding.
+    /// answers to an agent is published, so that nobody answers each other without end; of what it answers to a service, now or later,
+    /// only a confirmation of somebody's finding.
     pub(crate) async fn inform(
         &self,
         incoming: &Envelope,
@@ -224,12 +225,15 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         }
         let span = self.span(incoming, delivery);
         let until = self.context.ports.now().plus_millis(self.agent.wait_max_ms);
-        let answered = match is_of_agent(incoming) {
+        let answered = match is_of_agent(incoming) || is_alert(incoming) {
             true => self
                 .ask(incoming, &span, until, Asked::Nothing)
                 .await
                 .map(|_| Answer::Nothing),
-            false => self.answer(incoming, delivery, &span, until).await,
+            false => {
+                let asked = Asked::News;
+                self.answer(incoming, delivery, &span, until, asked).await
+            }
         };
         match answered {
             Ok(Answer::Message(message)) if message.message_type == MessageType::Confirmation => {

@@ -13,7 +13,7 @@ use axum::routing::post;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
 use concord_runtime::{Trace, service::clock};
-use concord_wire::{AgentId, Dialect, Envelope, header};
+use concord_wire::{AgentId, Dialect, Envelope, MessageType, header};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -127,6 +127,12 @@ async fn take(
         }
         Err(fault) => return respond(StatusCode::BAD_REQUEST, &fault.to_string()),
     };
+    if target.is_news && answer.message_type != MessageType::Confirmation {
+        return respond(
+            StatusCode::OK,
+            "Not published: of what is said to news only a confirmation of a finding is.",
+        );
+    }
     let brought = headers
         .get(header::TRACEPARENT)
         .and_then(|trace| trace.to_str().ok());

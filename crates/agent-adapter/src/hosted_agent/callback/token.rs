@@ -43,6 +43,9 @@ pub(crate) struct AnswerTarget {
     /// What the message asks for about a task. A replica of an earlier version passes it over.
     #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
     pub(crate) of_task: Option<TaskAnswer>,
+    /// Whether it is news, of which nothing but a confirmation is published. A replica of an earlier version passes it over.
+    #[serde(rename = "n", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_news: bool,
     /// The trace context of the answer.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
@@ -62,6 +65,7 @@ impl AnswerTarget {
             round: incoming.round,
             expected: ExpectedAnswer::of(incoming),
             of_task: TaskAnswer::of(incoming),
+            is_news: false,
             trace: None,
             until,
         }
@@ -137,6 +141,7 @@ mod tests {
             round: Some(2),
             expected: ExpectedAnswer::Finding,
             of_task: Some(TaskAnswer::Result),
+            is_news: true,
             trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
             until: Timestamp::default().plus_millis(until),
         }

@@ -52,7 +52,9 @@ pub(super) enum Asked {
     Message,
     /// A request of a batch, which is answered now or not at all.
     Part,
-    /// What another agent tells it: nothing that it answers counts, now or later.
+    /// News of a service: of what it answers, now or later, a confirmation counts, and nobody waits for it.
+    News,
+    /// What another agent tells it, or everybody is alerted of: nothing that it answers counts, now or later.
     Nothing,
 }
 
@@ -114,11 +116,12 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         delivery: &Delivery,
         span: &AnswerSpan,
         until: Timestamp,
+        asked: Asked,
     ) -> Result<Answer, AnswerError> {
         let reply = if is_batch(incoming) {
             self.ask_parts(incoming, span, until).await?
         } else {
-            self.ask(incoming, span, until, Asked::Message).await?
+            self.ask(incoming, span, until, asked).await?
         };
         match reply {
             Reply::Message(message) => {
@@ -184,17 +187,21 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
                 (body, None)
             }
             Runner::Server => {
-                let is_whole = asked == Asked::Message;
-                let wait = is_whole.then(|| self.listen_for_answer(incoming)).flatten();
-                let callback_url = is_whole
-                    .then(|| self.callback_url(incoming, span))
-                    .flatten();
+                let wait = match asked {
+                    Asked::Message => self.listen_for_answer(incoming),
+                    Asked::Part | Asked::News | Asked::Nothing => None,
+                };
+                let callback_url = match asked {
+                    Asked::Message | Asked::News => self.callback_url(incoming, span, asked),
+                    Asked::Part | Asked::Nothing => None,
+                };
                 let callback_url = callback_url.as_deref();
                 match self
                     .ask_server((incoming, &id, callback_url), until, span)
                     .await?
                 {
                     ServerReply::Now(body, named) => (body, named),
+                    ServerReply::Later if asked == Asked::News => return Ok(Reply::Nothing),
                     ServerReply::Later => return Ok(Reply::Promised(wait)),
                 }
             }

@@ -9,7 +9,7 @@ use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, MessageType, Timestamp};
 
 use super::Host;
-use super::answer::AnswerError;
+use super::answer::{AnswerError, Asked};
 use crate::hosted_agent::agent_caller::AgentCaller;
 use crate::hosted_agent::callback::AnswerWait;
 use crate::hosted_agent::callback::token::AnswerTarget;
@@ -19,12 +19,18 @@ use crate::hosted_agent::timing::timeout;
 
 impl<P: Ports, C: AgentCaller> Host<P, C> {
     /// The address to which the answer to a message can be posted later. None where agents cannot answer later.
-    pub(super) fn callback_url(&self, incoming: &Envelope, span: &AnswerSpan) -> Option<String> {
+    pub(super) fn callback_url(
+        &self,
+        incoming: &Envelope,
+        span: &AnswerSpan,
+        asked: Asked,
+    ) -> Option<String> {
         let address = &self.async_answers.as_ref()?.address;
         let until = address.until(self.context.ports.now(), incoming.deadline);
         let trace = span.context().map(|trace| trace.parent.clone());
         Some(address.url(&AnswerTarget {
             trace,
+            is_news: asked == Asked::News,
             ..AnswerTarget::of(incoming, &self.agent.agent_id, until)
         }))
     }
