@@ -177,6 +177,46 @@ async fn who_can_do_it_is_found_and_capacity_and_priority_order_what_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_registers_with_a_greater_capacity_is_given_what_waits_at_once() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let card = |capacity: u32| json!({ "skills": [{ "name": "sum" }], "capacity": capacity });
+    register(client, "ann", card(1)).await;
+    let ids = ["t-1", "t-2", "t-3", "t-4", "t-5"];
+    for id in ids {
+        let who = json!({ "skills": ["sum"] });
+        let opened = opening("capability", &json!({ "task_id": id, "criteria": who }));
+        let (kind, answer) = ask(client, &opened).await;
+        assert_eq!(kind, "response", "{answer}");
+    }
+    let mut given = vec![assignment(client, "ann", "t-1").await];
+    register(client, "ann", card(3)).await;
+    for id in ["t-2", "t-3"] {
+        given.push(assignment(client, "ann", id).await);
+    }
+    register(client, "ann", card(1)).await;
+    for (place, next) in [(0, ""), (1, ""), (2, "t-4"), (3, "t-5"), (4, "")] {
+        let filter = "concord.v1.msg.*.*.ann.task_assignment";
+        let all = concord_testkit::message_bodies(client, filter).await;
+        assert_eq!(all.unwrap().len(), given.len(), "before answer {place}");
+        let result = json!({ "result": "done" });
+        reply("ann", &given[place], "task_result", result)
+            .publish(client)
+            .await;
+        let is_done = |body: &Value| {
+            let told = &body["payload"];
+            told["event"] == "task_completed" && told["data"]["task_id"] == ids[place]
+        };
+        hears(client, "olga", is_done).await;
+        concord_testkit::settled(client, PATIENCE).await.unwrap();
+        if !next.is_empty() {
+            given.push(assignment(client, "ann", next).await);
+        }
+    }
+    installation.holds(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_contract_net_awards_the_best_bid_and_then_the_next() {
     let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();

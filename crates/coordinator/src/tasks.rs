@@ -26,6 +26,7 @@ use panels::Panels;
 
 mod api;
 mod candidates;
+mod capacity;
 mod find;
 mod panels;
 mod places;
@@ -342,7 +343,7 @@ impl<P: Ports> Tasks<P> {
         Ok(())
     }
 
-    /// Takes the tasks from an agent that is not there any more.
+    /// Takes the tasks from an agent that is not there any more, and gives one that has registered what it has room for.
     pub(crate) async fn heard_of_agent(
         &self,
         record: &StoredEvent<AgentEvent>,
@@ -351,10 +352,13 @@ impl<P: Ports> Tasks<P> {
             AgentEvent::Silent(silent) if silent.retry_at.is_some() => {
                 (&silent.agent_id, "It does not answer.")
             }
-            AgentEvent::Registered(_)
-            | AgentEvent::Silent(_)
-            | AgentEvent::Answered(_)
-            | AgentEvent::Retried(_) => return Ok(()),
+            AgentEvent::Registered(registered) => {
+                let agent = &registered.card.agent_id;
+                return self.heard_of_card(agent, &record.meta.event_id).await;
+            }
+            AgentEvent::Silent(_) | AgentEvent::Answered(_) | AgentEvent::Retried(_) => {
+                return Ok(());
+            }
             AgentEvent::Deregistered(left) => (&left.agent_id, "It has left the register."),
             AgentEvent::StatusChanged(changed) => match changed.status {
                 AgentStatus::Unavailable => (&changed.agent_id, "It is unavailable."),

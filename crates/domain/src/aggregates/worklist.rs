@@ -3,6 +3,9 @@
 //! The coordinator takes a place on it before an agent gets a task, so that the `capacity` of a card is exact however many
 //! replicas there are. What waits goes by priority, then by age.
 //!
+//! When a card states another capacity (`Restate`), what there is room for now is taken, one task a step. A smaller one is kept by
+//! queueing what goes last anew, which changes no order; nothing more is given until there is room.
+//!
 //! | the task  | Take                                                     | Release                          |
 //! |-----------|----------------------------------------------------------|----------------------------------|
 //! | unknown   | taken, or queued: no room; refused: [`WAITING_MAX`] wait | ignored                          |
@@ -57,6 +60,11 @@ impl WorklistState {
         capacity.is_some_and(|capacity| self.held.len() as u64 >= u64::from(capacity))
     }
 
+    /// Whether stating this capacity gives a task that waits, or makes fewer be given.
+    pub fn is_changed_by(&self, capacity: Option<u32>) -> bool {
+        restated(self, capacity).is_some()
+    }
+
     /// The share of its tasks that the agent has finished, with one done and one undone added: one half for an agent of which
     /// nothing is known (Laplace's rule of succession).
     pub fn reliability(&self) -> f64 {
@@ -64,12 +72,12 @@ impl WorklistState {
         (count(self.done) + 1.0) / (count(self.done) + count(self.undone) + 2.0)
     }
 
-    /// What has waited longest of what is most urgent.
-    fn first_waiting(&self) -> Option<&Token> {
-        let rank = |(_, (priority, since)): &(&Token, &(Priority, u64))| {
-            (std::cmp::Reverse(*priority), *since)
-        };
-        self.waiting.iter().min_by_key(rank).map(|(task, _)| task)
+    /// The tasks that wait, what goes first at the front: what has waited longest of what is most urgent.
+    fn in_order(&self) -> impl DoubleEndedIterator<Item = (&Token, Priority)> {
+        let mut waiting: Vec<_> = self.waiting.iter().collect();
+        waiting.sort_by_key(|(_, (priority, since))| (std::cmp::Reverse(*priority), *since));
+        let waiting = waiting.into_iter();
+        waiting.map(|(task, (priority, _))| (task, *priority))
     }
 }
 
@@ -85,6 +93,11 @@ pub enum WorklistInput {
         task_id: Token,
         /// Whether it was done; `None` where that does not count.
         done: Option<bool>,
+    },
+    /// Its card states a capacity.
+    Restate {
+        /// How many tasks it works on at a time; `None` for no limit.
+        capacity: Option<u32>,
     },
 }
 
@@ -106,6 +119,10 @@ impl Machine for WorklistMachine {
         match input {
             WorklistInput::Take(taken) => take(state, taken),
             WorklistInput::Release { task_id, done } => release(state, task_id, *done),
+            WorklistInput::Restate { capacity } => match restated(state, *capacity) {
+                Some(event) => Decision::Append(event),
+                None => Decision::Ignore(Ignored::AlreadyDone),
+            },
         }
     }
 
@@ -113,6 +130,7 @@ impl Machine for WorklistMachine {
         match record.event {
             WorklistEvent::Taken(taken) => {
                 state.capacity = taken.capacity;
+                state.waiting.remove(&taken.task_id);
                 state.held.insert(taken.task_id);
             }
             WorklistEvent::Queued(taken) => {
@@ -182,12 +200,29 @@ fn release(state: &WorklistState, task_id: &Token, done: Option<bool>) -> Decisi
     }
     let after = (state.held.len() as u64).saturating_sub(1);
     let has_room = state.capacity.is_none_or(|most| after < u64::from(most));
-    let next = state.first_waiting().filter(|_| is_held && has_room);
+    let next = state.in_order().next();
+    let next = next.filter(|_| is_held && has_room).map(|(next, _)| next);
     Decision::Append(WorklistEvent::Released(WorkReleased {
         task_id: task_id.clone(),
         done,
         next: next.cloned(),
     }))
+}
+
+/// What follows from the capacity that a card states; `None` where nothing waits or it is what is known.
+fn restated(state: &WorklistState, capacity: Option<u32>) -> Option<WorklistEvent> {
+    let mut waiting = state.in_order();
+    let of = |(task, priority): (&Token, Priority)| WorkTaken {
+        task_id: task.clone(),
+        priority,
+        capacity,
+    };
+    if !state.is_full(capacity) {
+        return waiting.next().map(of).map(WorklistEvent::Taken);
+    }
+    let last = waiting.next_back();
+    let last = last.filter(|_| state.capacity != capacity);
+    last.map(of).map(WorklistEvent::Queued)
 }
 
 #[cfg(test)]

@@ -58,6 +58,50 @@ fn what_has_no_room_waits_and_goes_by_priority_and_age() {
     assert!((story.state().reliability() - 4.0 / 6.0).abs() < 1e-9);
 }
 
+fn restate(capacity: impl Into<Option<u32>>) -> WorklistInput {
+    WorklistInput::Restate {
+        capacity: capacity.into(),
+    }
+}
+
+#[test]
+fn who_states_a_greater_capacity_has_what_waits_at_once_and_a_smaller_one_gives_nothing_more() {
+    use Priority::{High, Low, Normal};
+    let mut story = Story::<WorklistMachine>::of("ann");
+    let steps = [
+        (restate(3), "ignored: already_done", ""),
+        (take("t-1", Normal, 1), "taken", "t-1"),
+        (restate(3), "ignored: already_done", "t-1"),
+        (take("t-2", Low, 1), "queued", "t-1"),
+        (take("t-3", High, 1), "queued", "t-1"),
+        (take("t-4", High, 1), "queued", "t-1"),
+        (restate(1), "ignored: already_done", "t-1"),
+        // By priority and age, one at a time.
+        (restate(2), "taken", "t-1 t-3"),
+        (restate(2), "ignored: already_done", "t-1 t-3"),
+        // One fewer again: nothing is taken away, and what is done makes no room.
+        (restate(1), "queued", "t-1 t-3"),
+        (restate(1), "ignored: already_done", "t-1 t-3"),
+        (release("t-1", Some(true)), "released", "t-3"),
+        (release("t-3", Some(true)), "released", "t-4"),
+        (take("t-5", Low, 1), "queued", "t-4"),
+        (restate(None), "taken", "t-2 t-4"),
+        (restate(None), "taken", "t-2 t-4 t-5"),
+        (restate(None), "ignored: already_done", "t-2 t-4 t-5"),
+    ];
+    for (place, (input, expected, held)) in steps.into_iter().enumerate() {
+        if let WorklistInput::Restate { capacity } = &input {
+            let is_changed = story.state().is_changed_by(*capacity);
+            assert_eq!(is_changed, expected != "ignored: already_done", "{place}");
+        }
+        let heard = story.hears(&said(&format!("m-{place}"), 1), &input);
+        assert_eq!(heard, expected, "{place}: {input:?}");
+        let of_it: Vec<&str> = story.state().held.iter().map(Token::as_str).collect();
+        assert_eq!(of_it.join(" "), held, "{place}: {input:?}");
+    }
+    assert!(story.state().waiting.is_empty());
+}
+
 #[test]
 fn who_has_left_keeps_its_capacity_and_gets_one_at_a_time_if_it_never_had_any() {
     let mut story = Story::<WorklistMachine>::of("ann");
