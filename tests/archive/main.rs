@@ -7,6 +7,7 @@ mod killed;
 mod many;
 mod parts;
 mod removed;
+mod runs;
 mod s3;
 mod s3_server;
 mod stage;

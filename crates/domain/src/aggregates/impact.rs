@@ -144,6 +144,11 @@ impl ImpactState {
         self.run.as_ref().is_some_and(|run| !run.is_over())
     }
 
+    /// Whether an agent is still to answer: a run has not ended, or an estimate is awaited.
+    pub fn is_awaiting(&self) -> bool {
+        self.is_under_way() || !self.awaited.is_empty()
+    }
+
     fn misplaced_step(&self, ended: &RerunStepEnded) -> Option<String> {
         let run = self.run.as_ref().filter(|run| run.number == ended.run);
         let is_asked = run.is_some_and(|run| run.is_asked(ended.step));

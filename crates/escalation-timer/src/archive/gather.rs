@@ -8,6 +8,7 @@ use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::deadline::Fire;
 use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::aggregates::detection::DetectionMachine;
+use concord_domain::aggregates::impact::ImpactMachine;
 use concord_domain::aggregates::{question, request};
 use concord_domain::machine::Machine;
 use concord_events::subject::{SystemFilters, SystemSubject};
@@ -337,8 +338,12 @@ impl Gathered {
             .all(|(_, events)| {
                 rebuilt::<DebateMachine>(events).is_some_and(|one| one.state.outcome.is_some())
             });
+        // What a run of analyses waits for are tasks, which belong to no case, and neither do their deadlines.
+        let analyses = rebuilt::<ImpactMachine>(self.first_of(Aggregate::Impact));
+        let awaits_none = analyses.is_some_and(|analyses| !analyses.state.is_awaiting());
         is_over
             && debates_ended
+            && awaits_none
             && self.all().all(is_settled)
             && self.events.values().all(|events| has_no_deadline(events))
     }
