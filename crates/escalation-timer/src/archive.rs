@@ -56,6 +56,9 @@ const NOT_THERE: &str = "Nothing is sealed and nothing is removed from the strea
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
+/// Cases that were decided or cancelled, and when to look at them.
+type Candidates = BTreeMap<CaseId, Timestamp>;
+
 /// Archives cases.
 pub(crate) struct Archiver {
     runner: ServiceRunner,
@@ -66,8 +69,7 @@ pub(crate) struct Archiver {
     case_bytes_max: usize,
     /// The sequence from which on cases are looked for.
     next: u64,
-    /// Cases that were decided or cancelled, and when to look at them.
-    candidates: BTreeMap<CaseId, Timestamp>,
+    candidates: Candidates,
     /// What the consumers of this round have read.
     read: ReadThrough,
     sealed: Counter,
@@ -270,7 +272,7 @@ impl Archiver {
         for failed in found.failed {
             self.put_off(failed, now);
         }
-        let cases = self.within_bounds(found.finished, now);
+        let cases = within_bounds(&mut self.candidates, found.finished, now);
         if cases.is_empty() {
             return Ok(true);
         }
@@ -286,13 +288,12 @@ impl Archiver {
         }
         let sealed = packed.sealed();
         let cause = format!("sealed/{}", sealed.name);
-        if self.step(&cause, &ArchiveInput::Seal(sealed)).await? {
+        let is_sealed = self.step(&cause, &ArchiveInput::Seal(sealed)).await?;
+        forget(&mut self.candidates, &cases, is_sealed);
+        if is_sealed {
             self.sealed.inc_by(cases.len() as u64);
         } else {
             self.archive.discard(&packed).await?;
-        }
-        for case in &cases {
-            self.candidates.remove(&case.case_id);
         }
         Ok(true)
     }
@@ -336,24 +337,6 @@ impl Archiver {
         }
     }
 
-    /// As many of the cases as one segment may contain; the others are next.
-    fn within_bounds(&mut self, cases: Vec<CaseContents>, now: Timestamp) -> Vec<CaseContents> {
-        let (mut bytes, mut aggregates) = (0, 0);
-        let (mut taken, mut full) = (Vec::new(), false);
-        for case in cases {
-            let size = |message: &concord_archive::ArchivedMessage| message.payload.len();
-            bytes += case.messages.iter().map(size).sum::<usize>();
-            aggregates += case.aggregates.len();
-            full |= aggregates > SEGMENT_AGGREGATES_MAX || bytes > SEGMENT_BYTES_MAX;
-            if full && !taken.is_empty() {
-                self.candidates.insert(case.case_id, now);
-            } else {
-                taken.push(case);
-            }
-        }
-        taken
-    }
-
     /// Up to where each stream may be archived: what the last head covers. Everything where no heads are made.
     async fn ends(&self) -> Result<Ends, AnyError> {
         let Some(heads) = &self.heads else {
@@ -381,3 +364,44 @@ impl Archiver {
         Ok(matches!(outcome, Outcome::Appended { .. }))
     }
 }
+
+/// As many of the cases as one segment may contain; the others are next.
+fn within_bounds(
+    candidates: &mut Candidates,
+    cases: Vec<CaseContents>,
+    now: Timestamp,
+) -> Vec<CaseContents> {
+    let (mut bytes, mut aggregates) = (0, 0);
+    let (mut taken, mut full) = (Vec::new(), false);
+    for case in cases {
+        if case.aggregates.len() > SEGMENT_AGGREGATES_MAX {
+            let (case, most) = (case.case_id, SEGMENT_AGGREGATES_MAX);
+            tracing::warn!(%case, most, "A case stays in the streams: it has more requests, debates and deadlines than a segment may.");
+            candidates.insert(case, now.plus_millis(RETRY_MS_MAX));
+            continue;
+        }
+        let size = |message: &concord_archive::ArchivedMessage| message.payload.len();
+        bytes += case.messages.iter().map(size).sum::<usize>();
+        aggregates += case.aggregates.len();
+        full |= aggregates > SEGMENT_AGGREGATES_MAX || bytes > SEGMENT_BYTES_MAX;
+        if full && !taken.is_empty() {
+            candidates.insert(case.case_id, now);
+        } else {
+            taken.push(case);
+        }
+    }
+    taken
+}
+
+/// Forgets the cases of a segment that was sealed. One is refused where another replica was faster, whose segment may contain others:
+/// its cases wait as those do that were not finished.
+fn forget(candidates: &mut Candidates, cases: &[CaseContents], is_sealed: bool) {
+    if is_sealed {
+        for case in cases {
+            candidates.remove(&case.case_id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
