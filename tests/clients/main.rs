@@ -2,6 +2,7 @@
 //! of the libraries' READMEs decide a case.
 
 mod alerts;
+mod asking;
 mod cases;
 mod conformance;
 mod joining;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::{HeaderMap, jetstream};
 use concord_wire::payload::{
-    AgentStatus, Beat, Card, DEREGISTER_AGENT, ErrorReport, REGISTER_AGENT, Response,
+    AgentStatus, Beat, Card, DEREGISTER_AGENT, ErrorReport, REGISTER_AGENT, Request, Response,
     ResponseStatus, UPDATE_AGENT,
 };
 use concord_wire::subject::{Service, Subject, SubjectSpace};
@@ -30,6 +30,9 @@ use crate::{Error, Message};
 
 /// How long [`Agent::request`] waits for an answer.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The latest deadline that a time limit becomes: Concord refuses one that is more than thirty days away, by its own clock.
+const DEADLINE_MAX: Duration = Duration::from_secs(29 * 86_400);
 
 /// A connected agent. Cheap to clone.
 #[derive(Clone)]
@@ -307,9 +310,11 @@ impl Agent {
         self.ask(message, REQUEST_TIMEOUT).await
     }
 
-    /// The same as [`Self::request`] for a message that is made already, and another time limit.
+    /// The same as [`Self::request`] for a message that is made already, and another time limit. A request that may take longer than the
+    /// 30 seconds after which Concord ends it with `TIMEOUT`, and that states no deadline and no callback, is given the time limit as its
+    /// deadline.
     pub async fn ask(&self, message: Message, within: Duration) -> Result<Value, Error> {
-        self.ask_for_answer(message, within, AnswerOf::Anybody)
+        self.ask_for_answer(with_deadline(message, within), within, AnswerOf::Anybody)
             .await
     }
 
@@ -342,6 +347,31 @@ impl Agent {
                 within,
             }),
         }
+    }
+}
+
+/// The time that is so far away.
+pub(crate) fn after(time: Duration) -> Timestamp {
+    now().plus_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The message with the time limit of its asker as its deadline, where it is a request that Concord would end before that.
+fn with_deadline(message: Message, within: Duration) -> Message {
+    let is_stated = || {
+        let request = message.payload::<Request>();
+        // What is asked with a callback has an hour without being told.
+        request.is_ok_and(|it| it.deadline.is_some() || it.callback_url.is_some())
+    };
+    if within <= REQUEST_TIMEOUT
+        || message.message_type != MessageType::Request
+        || message.deadline.is_some()
+        || is_stated()
+    {
+        return message;
+    }
+    Envelope {
+        deadline: Some(after(within.min(DEADLINE_MAX))),
+        ..message
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use crate::agent::{REQUEST_TIMEOUT, now};
+use crate::agent::{REQUEST_TIMEOUT, after, now};
 use crate::builder::Handler;
 use crate::pending_requests::AnswerOf;
 use crate::{Agent, Error, Message};
@@ -113,11 +113,8 @@ impl Agent {
     ) -> Result<Vec<Result<Value, Error>>, Error> {
         let count = requests.len();
         let request = json!({ "action": BATCH, "parameters": Batch { requests } });
-        let until = |within: Duration| {
-            now().plus_millis(u64::try_from(within.as_millis()).unwrap_or(u64::MAX))
-        };
         let message = Message {
-            deadline: within.map(until),
+            deadline: within.map(after),
             ..self.message(to.into(), MessageType::Request, &request)?
         };
         let patience = within.unwrap_or(REQUEST_TIMEOUT) + GRACE;

@@ -7,7 +7,7 @@ use concord_wire::{CaseId, MessageType, Recipient};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-use crate::agent::now;
+use crate::agent::after;
 use crate::pending_requests::AnswerOf;
 use crate::waking::question_under_way;
 use crate::{Agent, Error, Message};
@@ -79,10 +79,9 @@ impl Agent {
             Some(_) => MessageType::PeerRequest,
             None => MessageType::GroupQuery,
         };
-        let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
         let message = Message {
             case_id: conversation.cloned(),
-            deadline: Some(now().plus_millis(within_ms)),
+            deadline: Some(after(within)),
             ..self.message(Recipient::Any, kind, question)?
         };
         let answered = self.ask_for_answer(message, within + GRACE, AnswerOf::Service);
