@@ -4,6 +4,7 @@
 mod alerts;
 mod asking;
 mod cases;
+mod closing;
 mod conformance;
 mod joining;
 mod large;

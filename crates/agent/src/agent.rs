@@ -1,4 +1,4 @@
-//! The agent: connecting and closing, publishing, registering, and requests.
+//! The agent: connecting, publishing, registering, and requests.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::{HeaderMap, jetstream};
 use concord_wire::payload::{
-    AgentStatus, Beat, Card, DEREGISTER_AGENT, ErrorReport, REGISTER_AGENT, Request, Response,
-    ResponseStatus, UPDATE_AGENT,
+    AgentStatus, Beat, Card, ErrorReport, REGISTER_AGENT, Request, Response, ResponseStatus,
+    UPDATE_AGENT,
 };
 use concord_wire::subject::{Service, Subject, SubjectSpace};
 use concord_wire::{
@@ -18,11 +18,11 @@ use concord_wire::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::batch::Batches;
 use crate::builder::{Builder, Handlers, Hears};
+use crate::closing::Closing;
 use crate::deduplication::Deduplication;
 use crate::memory_hold::MemoryHold;
 use crate::pending_requests::{AnswerOf, PendingRequests};
@@ -46,12 +46,12 @@ pub(crate) struct Inner {
     pub(crate) jetstream: jetstream::Context,
     pub(crate) subjects: SubjectSpace,
     pub(crate) handlers: Handlers,
-    pub(crate) stop: CancellationToken,
+    pub(crate) closing: Closing,
     /// The tasks that receive messages.
     pub(crate) listening: TaskTracker,
     /// The tasks that handle messages.
     pub(crate) working: TaskTracker,
-    card: Option<Card>,
+    pub(crate) card: Option<Card>,
     pub(crate) compress_over: Option<usize>,
     /// Agents whose cards say that they read gzip.
     pub(crate) reads_gzip: Mutex<HashSet<AgentId>>,
@@ -101,7 +101,7 @@ impl Agent {
                 client,
                 subjects,
                 handlers,
-                stop: CancellationToken::new(),
+                closing: Closing::default(),
                 listening: TaskTracker::new(),
                 working: TaskTracker::new(),
                 card: card.map(with_encodings),
@@ -149,41 +149,9 @@ impl Agent {
         }
     }
 
-    async fn disconnect(&self) {
-        self.inner.stop.cancel();
-        self.inner.listening.close();
-        self.inner.listening.wait().await;
-        if let Err(error) = self.inner.client.drain().await {
-            tracing::debug!(%error, "The connection was not closed in good order.");
-        }
-    }
-
     /// The id of the agent.
     pub fn id(&self) -> &AgentId {
         &self.inner.agent_id
-    }
-
-    /// Lets running handlers finish, deregisters where the agent has registered, and closes the connection.
-    pub async fn close(self) -> Result<(), Error> {
-        self.inner.stop.cancel();
-        for tracker in [&self.inner.listening, &self.inner.working] {
-            tracker.close();
-            tracker.wait().await;
-        }
-        if self.inner.card.is_some() {
-            self.status(AgentStatus::Unavailable).await?;
-            // The answer is not waited for: nothing is received any more.
-            let parameters = json!({ "agent_id": self.inner.agent_id });
-            let request = json!({ "action": DEREGISTER_AGENT, "parameters": parameters });
-            let to = Recipient::Agent(Service::Coordinator.agent_id());
-            self.publish(&self.message(to, MessageType::Request, &request)?)
-                .await?;
-        }
-        self.inner
-            .client
-            .drain()
-            .await
-            .map_err(|error| Error::broker("close the connection")(error.into()))
     }
 
     /// Announces that the agent is available, busy or unavailable: with a heartbeat now, and with every later one.
@@ -236,7 +204,7 @@ impl Agent {
             self.inner.listening.spawn(async move {
                 while tokio::time::timeout(
                     Duration::from_millis(every),
-                    agent.inner.stop.cancelled(),
+                    agent.inner.closing.begun.cancelled(),
                 )
                 .await
                 .is_err()

@@ -95,12 +95,15 @@ impl Agent {
             subscribed.map_err(|error| Error::broker("take a subscription")(error.into()))?;
         let agent = self.clone();
         self.inner.listening.spawn(async move {
-            while let Some(Some(message)) = agent.inner.stop.run_until_cancelled(inbox.next()).await
-            {
+            let closing = &agent.inner.closing;
+            while let Some(Some(message)) = closing.stop.run_until_cancelled(inbox.next()).await {
                 // A plain subscription does not say where a message is stored. The time tells equal messages apart.
                 let received_at = now();
                 let sequence = u64::try_from(received_at.unix_millis()).unwrap_or_default();
-                if let Some(message) = agent.read(&message, sequence, received_at) {
+                // An agent that closes takes nothing new, but what its handlers wait for.
+                if let Some(message) = agent.read(&message, sequence, received_at)
+                    && (!closing.begun.is_cancelled() || agent.inner.pending.is_awaited(&message))
+                {
                     agent.inner.working.spawn(receive(agent.clone(), message));
                 }
             }
@@ -116,8 +119,8 @@ impl Agent {
             heard.map_err(|error| Error::broker("take a subscription")(error.into()))?;
         let agent = self.clone();
         self.inner.listening.spawn(async move {
-            while let Some(Some(message)) = agent.inner.stop.run_until_cancelled(heard.next()).await
-            {
+            let begun = &agent.inner.closing.begun;
+            while let Some(Some(message)) = begun.run_until_cancelled(heard.next()).await {
                 let context = agent.inner.jetstream.clone();
                 let delivery = jetstream::Message { message, context };
                 agent.inner.working.spawn(agent.clone().process(delivery));
@@ -159,15 +162,15 @@ impl Agent {
         };
         let agent = self.clone();
         self.inner.listening.spawn(async move {
-            let stop = agent.inner.stop.clone();
+            let begun = agent.inner.closing.begun.clone();
             let permits = Arc::new(Semaphore::new(CONCURRENT_MAX));
-            while let Some(pulled) = stop
+            while let Some(pulled) = begun
                 .run_until_cancelled(agent.pull_batch(&consumer, &permits))
                 .await
             {
                 if let Err(error) = pulled {
                     tracing::warn!(%error, "No messages from the broker.");
-                    stop.run_until_cancelled(tokio::time::sleep(RETRY)).await;
+                    begun.run_until_cancelled(tokio::time::sleep(RETRY)).await;
                 }
             }
         });

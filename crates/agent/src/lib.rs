@@ -9,6 +9,7 @@ mod alert;
 mod batch;
 mod builder;
 mod case;
+mod closing;
 mod deduplication;
 mod encoding;
 mod error;

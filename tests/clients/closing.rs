@@ -1,0 +1,77 @@
+//! An agent of the Rust library closes while its handlers are under way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use concord_agent::{Agent, AgentId, Error, Message, MessageType, Recipient};
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use crate::stage::Stage;
+use crate::trouble::{ask, next_to};
+
+/// Longer than the close of an agent that waits for nobody takes.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Tells the observer something, in words of the test.
+async fn tell(agent: &Agent, what: &str) -> Result<(), Error> {
+    let observer = Recipient::Agent(AgentId::fixed("observer"));
+    let payload = json!({ "told": what });
+    agent
+        .publish(&agent.message(observer, MessageType::InfoUpdate, &payload)?)
+        .await
+}
+
+/// Connects ann with this handler of requests, whom the broker then hears: it has read her subscriptions when it has stored what
+/// she says after them.
+async fn connected<F, R>(stage: &mut Stage, builder: concord_agent::Builder, handler: F) -> Agent
+where
+    F: Fn(Agent, Message) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<(), Error>> + Send + 'static,
+{
+    let builder = builder.on(MessageType::Request, handler);
+    let agent = builder.connect(&stage.broker.url()).await;
+    let agent = agent.expect("it connects");
+    tell(&agent, "connected").await.expect("it is stored");
+    next_to(stage, "observer").await;
+    agent
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_under_way_has_its_answer_when_the_agent_closes_and_nothing_new_is_begun() {
+    for durable in [false, true] {
+        let mut stage = Stage::start().await;
+        let gate = Arc::new(Semaphore::new(0));
+        let held = Arc::clone(&gate);
+        let builder = Agent::builder("ann");
+        let builder = if durable { builder.durable() } else { builder };
+        let agent = connected(&mut stage, builder, move |agent, request| {
+            let held = Arc::clone(&held);
+            async move {
+                tell(&agent, request.message_id.as_str()).await?;
+                held.acquire().await.map_err(Error::handler)?.forget();
+                let ben = AgentId::fixed("ben");
+                let result = agent.request(ben, "help", &json!({})).await?;
+                agent.respond(&request, &result).await
+            }
+        })
+        .await;
+        ask(&stage, "r-1", "think").await;
+        next_to(&mut stage, "observer").await;
+        let closing = tokio::spawn(agent.close());
+        sleep(Duration::from_millis(300)).await;
+        ask(&stage, "r-2", "think").await;
+        sleep(Duration::from_millis(300)).await;
+        gate.add_permits(2);
+        let (_, message) = stage.next("a request").await;
+        assert_eq!(message["to_agent"], "ben", "r-2 is not begun: {message:#}");
+        let answer = json!({ "message_type": "response", "payload": { "status": "success", "result": { "x": 1 } } });
+        stage.answer(&message, &answer).await;
+        let (kind, answer) = next_to(&mut stage, "zoe").await;
+        assert_eq!(kind, "response", "{answer:#}");
+        assert_eq!(answer["payload"]["result"], json!({ "x": 1 }));
+        let closed = timeout(SOON, closing).await.expect("it ends in time");
+        closed.expect("it runs").expect("it is closed");
+    }
+}
