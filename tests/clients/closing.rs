@@ -75,3 +75,24 @@ async fn a_handler_under_way_has_its_answer_when_the_agent_closes_and_nothing_ne
         closed.expect("it runs").expect("it is closed");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_closes_its_agent_and_still_answers() {
+    for durable in [false, true] {
+        let mut stage = Stage::start().await;
+        let builder = Agent::builder("ann");
+        let builder = if durable { builder.durable() } else { builder };
+        let agent = connected(&mut stage, builder, |agent, request| async move {
+            let closed = timeout(SOON, agent.clone().close()).await;
+            closed.map_err(Error::handler)??;
+            agent.respond(&request, &json!({})).await
+        })
+        .await;
+        ask(&stage, "r-1", "go").await;
+        let (kind, answer) = next_to(&mut stage, "zoe").await;
+        assert_eq!(kind, "response", "{answer:#}");
+        // Whoever closes it as well waits until it is closed.
+        let closed = timeout(SOON, agent.close()).await;
+        closed.expect("it ends in time").expect("it is closed");
+    }
+}

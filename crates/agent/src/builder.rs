@@ -237,10 +237,11 @@ impl Builder {
         Agent::connect(self, servers).await
     }
 
-    /// Connects, and handles messages until the process is interrupted.
+    /// Connects, and handles messages until the process is interrupted or a handler closes the agent.
     pub async fn run(self, servers: &str) -> Result<(), Error> {
         let agent = self.connect(servers).await?;
-        if let Err(error) = tokio::signal::ctrl_c().await {
+        let begun = &agent.inner.closing.begun;
+        if let Some(Err(error)) = begun.run_until_cancelled(tokio::signal::ctrl_c()).await {
             tracing::warn!(%error, "Interruptions are not noticed.");
         }
         agent.close().await

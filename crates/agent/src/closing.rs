@@ -1,12 +1,20 @@
 //! Closing an agent: it takes nothing new, lets its handlers finish, and says goodbye.
 
+use std::sync::Arc;
+
 use concord_wire::payload::{AgentStatus, DEREGISTER_AGENT};
 use concord_wire::subject::Service;
 use concord_wire::{MessageType, Recipient};
 use serde_json::json;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Agent, Error};
+
+tokio::task_local! {
+    /// Where the agent is in memory whose handler runs on this task.
+    static HANDLER_OF: usize;
+}
 
 /// How far an agent is with closing.
 pub(crate) struct Closing {
@@ -14,6 +22,7 @@ pub(crate) struct Closing {
     pub(crate) begun: CancellationToken,
     /// Nothing is received any more, not even answers.
     pub(crate) stop: CancellationToken,
+    done: OnceCell<()>,
 }
 
 impl Default for Closing {
@@ -22,6 +31,7 @@ impl Default for Closing {
         Self {
             begun: stop.child_token(),
             stop,
+            done: OnceCell::new(),
         }
     }
 }
@@ -29,13 +39,33 @@ impl Default for Closing {
 impl Agent {
     /// Takes nothing new, lets running handlers finish, deregisters where the agent has registered, and closes the connection. Handlers
     /// have the answers to what they ask meanwhile.
+    ///
+    /// In a handler of the agent this returns at once, and the agent is closed when its handlers have ended, also the one that closes it.
+    /// (A task that the handler spawns is no handler: do not wait in the handler for one that closes the agent.) Whoever closes
+    /// an agent that is being closed waits until it is.
     pub async fn close(self) -> Result<(), Error> {
         self.inner.closing.begun.cancel();
-        self.end_work().await;
-        self.stop_listening().await;
-        // One may have been taken in the moment in which it was said that nothing is.
-        self.end_work().await;
-        self.say_goodbye().await
+        if !self.is_in_handler() {
+            return self.finish().await;
+        }
+        tokio::spawn(async move {
+            if let Err(error) = self.finish().await {
+                tracing::warn!(%error, "The agent was not closed in good order.");
+            }
+        });
+        Ok(())
+    }
+
+    async fn finish(&self) -> Result<(), Error> {
+        let closing = &self.inner.closing;
+        let finished = closing.done.get_or_try_init(|| async {
+            self.end_work().await;
+            self.stop_listening().await;
+            // One may have been taken in the moment in which it was said that nothing is.
+            self.end_work().await;
+            self.say_goodbye().await
+        });
+        finished.await.map(|_| ())
     }
 
     /// Waits until no handler runs.
@@ -70,5 +100,22 @@ impl Agent {
         if let Err(error) = self.inner.client.drain().await {
             tracing::debug!(%error, "The connection was not closed in good order.");
         }
+    }
+
+    /// Runs a handler of this agent.
+    pub(crate) fn in_handler<F: Future>(
+        &self,
+        handler: F,
+    ) -> impl Future<Output = F::Output> + use<F> {
+        HANDLER_OF.scope(self.address(), handler)
+    }
+
+    fn is_in_handler(&self) -> bool {
+        HANDLER_OF.try_with(|of| *of == self.address()) == Ok(true)
+    }
+
+    /// Tells agents of one name apart.
+    fn address(&self) -> usize {
+        Arc::as_ptr(&self.inner).addr()
     }
 }

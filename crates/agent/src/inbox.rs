@@ -303,7 +303,7 @@ impl Agent {
         let agent = self.clone();
         let handled = message.clone();
         let running = async move { handler(agent, handled).await };
-        let running = handling(self.id(), &message, running);
+        let running = self.in_handler(handling(self.id(), &message, running));
         let why = match self.inner.working.spawn(running).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.to_string(),

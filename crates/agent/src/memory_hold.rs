@@ -142,7 +142,7 @@ impl Agent {
         let until = Instant::now() + left.min(HOLD_MAX);
         let handlers = &self.inner.handlers;
         if let Some(handler) = handlers.own_handler_of(&memory_sync()).cloned() {
-            let written = handler(self.clone(), asked.clone());
+            let written = self.in_handler(handler(self.clone(), asked.clone()));
             if let Ok(Err(error)) = tokio::time::timeout_at(until, written).await {
                 tracing::warn!(%error, "Not everything was written before the snapshot.");
             }
