@@ -96,3 +96,28 @@ async fn a_handler_closes_its_agent_and_still_answers() {
         closed.expect("it ends in time").expect("it is closed");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_does_not_end_is_cut_off_and_its_sender_is_told() {
+    for durable in [false, true] {
+        let mut stage = Stage::start().await;
+        let builder = Agent::builder("ann").close_within(Duration::from_millis(200));
+        let builder = if durable { builder.durable() } else { builder };
+        let agent = connected(&mut stage, builder, |agent, request| async move {
+            tell(&agent, request.message_id.as_str()).await?;
+            std::future::pending().await
+        })
+        .await;
+        ask(&stage, "r-1", "hang").await;
+        next_to(&mut stage, "observer").await;
+        let closed = timeout(SOON, agent.close()).await;
+        closed.expect("it ends in time").expect("it is closed");
+        let (kind, error) = next_to(&mut stage, "zoe").await;
+        assert_eq!(
+            (kind.as_str(), &error["payload"]["error_code"]),
+            ("error", &json!("INTERNAL_ERROR")),
+            "{error:#}"
+        );
+        assert_eq!(error["reply_to"], "r-1");
+    }
+}

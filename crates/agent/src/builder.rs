@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_nats::ConnectOptions;
 use concord_wire::payload::notification::{EventData, NotificationData};
@@ -11,6 +12,7 @@ use concord_wire::subject::SubjectSpace;
 use concord_wire::{AgentId, Fault, MessageType, Token};
 use serde::de::DeserializeOwned;
 
+use crate::closing::CLOSE_WITHIN;
 use crate::{Agent, Error, Message};
 
 type HandlerFuture = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
@@ -68,6 +70,7 @@ pub struct Builder {
     pub(crate) prefix: String,
     pub(crate) hears: Hears,
     pub(crate) compress_over: Option<usize>,
+    pub(crate) close_within: Duration,
     pub(crate) card: Option<Card>,
     pub(crate) handlers: Handlers,
     pub(crate) options: ConnectOptions,
@@ -99,6 +102,7 @@ impl Builder {
             prefix: concord_wire::subject::DEFAULT_PREFIX.to_owned(),
             hears: Hears::WhileConnected,
             compress_over: None,
+            close_within: CLOSE_WITHIN,
             card: None,
             handlers: Handlers::default(),
         }
@@ -187,6 +191,13 @@ impl Builder {
     /// registered since this agent connected and whose card says so.
     pub fn compress_over(mut self, bytes: usize) -> Self {
         self.compress_over = Some(bytes);
+        self
+    }
+
+    /// Sets how long handlers may go on when the agent closes, 30 seconds by default. Those that go on for longer are cut off; who waits
+    /// for their answers is told that they failed, and the log says what kinds of messages they handled.
+    pub fn close_within(mut self, time: Duration) -> Self {
+        self.close_within = time;
         self
     }
 

@@ -1,15 +1,22 @@
 //! Closing an agent: it takes nothing new, lets its handlers finish, and says goodbye.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use concord_wire::payload::{AgentStatus, DEREGISTER_AGENT};
 use concord_wire::subject::Service;
 use concord_wire::{MessageType, Recipient};
 use serde_json::json;
 use tokio::sync::OnceCell;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Agent, Error};
+
+/// How long handlers may go on when their agent closes, where its builder says nothing of it.
+pub(crate) const CLOSE_WITHIN: Duration = Duration::from_secs(30);
+/// How long it may take to tell the senders of what is cut off. A handler that blocks its thread does not even notice.
+const CUT_OFF_WITHIN: Duration = Duration::from_secs(5);
 
 tokio::task_local! {
     /// Where the agent is in memory whose handler runs on this task.
@@ -20,17 +27,23 @@ tokio::task_local! {
 pub(crate) struct Closing {
     /// Nothing new is taken any more. Part of `stop`.
     pub(crate) begun: CancellationToken,
+    /// Handlers that are still under way are cut off.
+    pub(crate) cut_off: CancellationToken,
     /// Nothing is received any more, not even answers.
     pub(crate) stop: CancellationToken,
+    /// How long handlers may go on.
+    pub(crate) within: Duration,
     done: OnceCell<()>,
 }
 
-impl Default for Closing {
-    fn default() -> Self {
+impl Closing {
+    pub(crate) fn new(within: Duration) -> Self {
         let stop = CancellationToken::new();
         Self {
             begun: stop.child_token(),
+            cut_off: CancellationToken::new(),
             stop,
+            within,
             done: OnceCell::new(),
         }
     }
@@ -38,7 +51,8 @@ impl Default for Closing {
 
 impl Agent {
     /// Takes nothing new, lets running handlers finish, deregisters where the agent has registered, and closes the connection. Handlers
-    /// have the answers to what they ask meanwhile.
+    /// have the answers to what they ask meanwhile. One that goes on for longer than 30 seconds, or what
+    /// [`Builder::close_within`](crate::Builder::close_within) says, is cut off, and its sender is told that it failed.
     ///
     /// In a handler of the agent this returns at once, and the agent is closed when its handlers have ended, also the one that closes it.
     /// (A task that the handler spawns is no handler: do not wait in the handler for one that closes the agent.) Whoever closes
@@ -68,10 +82,18 @@ impl Agent {
         finished.await.map(|_| ())
     }
 
-    /// Waits until no handler runs.
+    /// Waits until no handler runs, or cuts off what runs for too long.
     async fn end_work(&self) {
-        self.inner.working.close();
-        self.inner.working.wait().await;
+        let (closing, working) = (&self.inner.closing, &self.inner.working);
+        working.close();
+        let has_ended = closing.cut_off.run_until_cancelled(working.wait());
+        if let Ok(Some(())) = timeout(closing.within, has_ended).await {
+            return;
+        }
+        closing.cut_off.cancel();
+        if timeout(CUT_OFF_WITHIN, working.wait()).await.is_err() {
+            tracing::warn!("Handlers go on although they are cut off: they block their threads.");
+        }
     }
 
     async fn stop_listening(&self) {

@@ -304,10 +304,16 @@ impl Agent {
         let handled = message.clone();
         let running = async move { handler(agent, handled).await };
         let running = self.in_handler(handling(self.id(), &message, running));
-        let why = match self.inner.working.spawn(running).await {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => error.to_string(),
-            Err(panicked) => panicked.to_string(),
+        let mut running = self.inner.working.spawn(running);
+        let cut_off = &self.inner.closing.cut_off;
+        let why = match cut_off.run_until_cancelled(&mut running).await {
+            Some(Ok(Ok(()))) => return,
+            Some(Ok(Err(error))) => error.to_string(),
+            Some(Err(panicked)) => panicked.to_string(),
+            None => {
+                running.abort();
+                "It was cut off, because the agent closes.".to_owned()
+            }
         };
         tracing::warn!(error = %why, kind = %message.message_type, "A handler failed.");
         if message.requires_response

@@ -131,9 +131,13 @@ impl Agent {
             self.inner.memory.release(&synced.debate_id);
         } else if let Some(sync) = told::<MemorySync>(message) {
             let (agent, asked) = (self.clone(), message.clone());
-            self.inner
-                .working
-                .spawn(async move { agent.flush_memory(&asked, sync).await });
+            self.inner.working.spawn(async move {
+                let cut_off = &agent.inner.closing.cut_off;
+                let flushing = agent.flush_memory(&asked, sync);
+                if cut_off.run_until_cancelled(flushing).await.is_none() {
+                    tracing::warn!("A `memory_sync` was cut off, because the agent closes.");
+                }
+            });
         }
     }
 
