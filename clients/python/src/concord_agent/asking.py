@@ -21,6 +21,8 @@ from .waiting import REQUEST_TIMEOUT, Waiting
 
 #: How much longer than a batch lasts its asker waits, in seconds: it is told by the coordinator that the time is over.
 BATCH_GRACE = 2.0
+#: The latest deadline of a request that is waited for longer, in seconds: one that is more than thirty days away is refused.
+LASTS_MAX = 29 * 86_400.0
 
 
 class Asker(Speaker):
@@ -49,7 +51,7 @@ class Asker(Speaker):
         """
         payload = {"action": action, "parameters": dict(parameters or {})}
         if timeout > REQUEST_TIMEOUT:
-            fields = {"deadline": later(timeout)} | fields
+            fields = {"deadline": later(min(timeout, LASTS_MAX))} | fields
         said = envelope(self.agent_id, to, "request", payload, requires_response=True, **fields)
         return await self._result_of(said, timeout)
 

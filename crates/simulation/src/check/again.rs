@@ -72,21 +72,8 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                     .collect()
             }
             Origin::Event => of_event(archive, record, |aggregate, bytes, sequence| {
-                if aggregate == Aggregate::Debate {
-                    return cancelled_before(archive, record, sequence);
-                }
-                let follow_ups =
-                    concord_debate_facilitator::route::follow_ups(aggregate, bytes, sequence)
-                        .ok()?;
-                follow_ups
-                    .into_iter()
-                    .find_map(|follow_up| match follow_up {
-                        FollowUp::Debate(id, input) if id == record.meta.id => {
-                            Some(Routed::Step { id, input })
-                        }
-                        FollowUp::CaseCancelled(_, cancelled) => Some(ended(record, &cancelled)),
-                        _ => None,
-                    })
+                let at = (aggregate, sequence);
+                followed(archive, record, at, bytes)
             })
             .into_iter()
             .map(|input| with_known(record, with_background(record, input)))
@@ -94,6 +81,27 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
         }
     });
     of_one_cause(archive, violations);
+}
+
+/// What follows for a debate from the event of another aggregate, or from its own opening.
+fn followed(
+    archive: &Archive,
+    record: &StoredEvent<DebateEvent>,
+    (aggregate, sequence): (Aggregate, u64),
+    bytes: &[u8],
+) -> Option<Routed<DebateInput>> {
+    if aggregate == Aggregate::Debate {
+        return cancelled_before(archive, record, sequence);
+    }
+    let follow_ups =
+        concord_debate_facilitator::route::follow_ups(aggregate, bytes, sequence).ok()?;
+    follow_ups
+        .into_iter()
+        .find_map(|follow_up| match follow_up {
+            FollowUp::Debate(id, input) if id == record.meta.id => Some(Routed::Step { id, input }),
+            FollowUp::CaseCancelled(_, cancelled) => Some(ended(record, &cancelled)),
+            _ => None,
+        })
 }
 
 /// A debate ends with its case.
