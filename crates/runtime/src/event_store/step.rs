@@ -279,18 +279,25 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
         }
         let all = (
             Since {
+                after: cached.head(),
                 form: None,
-                ..since
             },
             consistency,
         );
         let read = self.read(cached, id, all, own).await?;
         debug_assert!(read.is_some(), "nothing is left out of all events");
-        Ok(read.unwrap_or(Refreshed::Unchanged))
+        match read {
+            Some(Refreshed::FoundOwn(stored)) => Ok(Refreshed::FoundOwn(stored)),
+            Some(Refreshed::Changed) => Ok(Refreshed::Changed),
+            // What went back to nothing has changed, although nothing was read.
+            _ if cached.head() < since.after => Ok(Refreshed::Changed),
+            _ => Ok(Refreshed::Unchanged),
+        }
     }
 
-    /// Reads the events that are wanted, and takes each into account; none where one is left out and the state cannot be read that
-    /// stands for it.
+    /// Reads the events that are wanted, and takes each into account; none where all are to be read: one is left out and the state cannot
+    /// be read that stands for it, or the stream went back, as that of a broker that was restored from an older copy, and what is in
+    /// memory rests on events that do not exist.
     async fn read(
         &self,
         cached: &mut CachedAggregate<M>,
@@ -318,6 +325,12 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
                 }
             });
         let head = read.await.map_err(|source| failed::<M>(id, source))?;
+        // Of any other copy it only says that the copy lags.
+        if consistency == Consistency::Leader && head < since.after {
+            went_back::<M>(id, since.after, head);
+            *cached = CachedAggregate::default();
+            return Ok(None);
+        }
         // Of a copy that lags the head may be an earlier one. Where an event is left out, the aggregate is not known up to it.
         if is_complete && head > cached.versioned.sequence() {
             cached.non_event = cached.non_event.max(head);
@@ -351,6 +364,19 @@ fn archived<M: Machine>(id: &Token) -> Fault {
         ),
         "Open a case under another id; operators read archived cases with `concord case show`.",
     )
+}
+
+/// Says that events are gone that were known. An aggregate of which nothing is left may have been archived.
+fn went_back<M: Machine>(id: &Token, known: u64, head: u64) {
+    let aggregate = M::Event::AGGREGATE;
+    if head == 0 {
+        tracing::info!(%aggregate, %id, known, "Nothing is stored of this any more; what was known of it is forgotten.");
+    } else {
+        tracing::warn!(
+            %aggregate, %id, known, head,
+            "The stream of events went back: the last events that were known are not stored any more. What is stored is read again."
+        );
+    }
 }
 
 fn failed<M: Machine>(id: &Token, source: event_store::Error) -> Error {

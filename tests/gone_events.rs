@@ -1,0 +1,85 @@
+//! A stream that went back, as that of a broker that was restored from an older copy or has lost its last seconds: no process decides on
+//! events that do not exist any more, although it has them in memory. Real broker.
+
+use concord_domain::Context;
+use concord_domain::aggregates::opener::{OpenerInput, OpenerMachine};
+use concord_events::{Admitted, Quotas};
+use concord_runtime::broker::provision;
+use concord_runtime::event_store::cache::Cache;
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
+use concord_runtime::{Aggregates, Broker, Outcome};
+use concord_testkit::TestBroker;
+use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
+
+type Process = Aggregates<OpenerMachine, NatsEventStore>;
+
+async fn process(broker: &TestBroker) -> Process {
+    let settings = BrokerSettings {
+        servers: broker.url(),
+        ..BrokerSettings::default()
+    };
+    let broker = Broker::connect("test", &settings, &StorageSettings::default(), true).await;
+    let broker = broker.unwrap();
+    provision::streams(&broker).await.unwrap();
+    let store = NatsEventStore::new(broker).await.unwrap();
+    Aggregates::new(store, &Cache::new(1 << 20))
+}
+
+/// Asks for a place for a case of olga's, because of a message.
+async fn admit(process: &Process, message: &str, case: &str) -> String {
+    let now = Timestamp::parse("2026-11-21T20:00:00Z").unwrap();
+    let context = Context::of_message(now, MessageId::new(message).unwrap());
+    let input = OpenerInput::Admit(Admitted {
+        opener: AgentId::fixed("olga"),
+        case_id: CaseId::new(case).unwrap(),
+        gates: 0,
+        quotas: Quotas::default(),
+    });
+    match process.step(&olga(), &context, &input, None).await {
+        Ok(Outcome::Appended { .. }) => "stored".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn olga() -> Token {
+    Token::fixed("olga")
+}
+
+async fn cases(process: &Process) -> Vec<String> {
+    let known = process.load(&olga()).await.unwrap().state;
+    known.cases.keys().map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn events_that_are_gone_are_forgotten() {
+    let broker = TestBroker::start().await;
+    let process = process(&broker).await;
+    let jetstream = async_nats::jetstream::new(broker.client().await);
+    let stream = jetstream.get_stream("CONCORD_EVENTS").await.unwrap();
+    let lose = async |last: u64| {
+        let sequence = process.load(&olga()).await.unwrap().sequence();
+        for gone in sequence + 1 - last..=sequence {
+            stream.delete_message(gone).await.unwrap();
+        }
+    };
+    for (message, case) in [("m-1", "c-1"), ("m-2", "c-2")] {
+        assert_eq!(admit(&process, message, case).await, "stored");
+    }
+    // What a lost event had done is not done.
+    lose(1).await;
+    assert_eq!(admit(&process, "m-3", "c-2").await, "stored");
+    assert_eq!(cases(&process).await, ["c-1", "c-2"]);
+    // An event that does not exist does not keep others from being stored.
+    lose(1).await;
+    assert_eq!(admit(&process, "m-4", "c-4").await, "stored");
+    assert_eq!(cases(&process).await, ["c-1", "c-4"]);
+    // It is forgotten where it is only read.
+    lose(1).await;
+    assert_eq!(cases(&process).await, ["c-1"]);
+    // And all of them.
+    lose(1).await;
+    assert_eq!(cases(&process).await, Vec::<String>::new());
+    assert_eq!(admit(&process, "m-5", "c-1").await, "stored");
+    assert_eq!(cases(&process).await, ["c-1"]);
+}
