@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+mod asking;
 mod backlog;
 mod coordination;
 mod flood;

@@ -10,7 +10,7 @@ use concord_events::{Aggregate, MemoryEvent};
 use concord_runtime::delivery::{ErrorChain, HandleError};
 use concord_runtime::event_store::{Consistency, Error};
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
-use concord_runtime::service::reading::UnderWay;
+use concord_runtime::service::under_way::UnderWay;
 use concord_runtime::{Ports, Since};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{Checkpoint, MemoryEntry, MemoryListing, Reach, Snapshot};
@@ -90,7 +90,7 @@ struct Shown {
 /// Answers `memory`: `{"as_of": ..., "entries": [...], "more": ...}`, or `{"agents": [...]}` where neither an agent nor a case is named.
 /// No entry is no fault. An entry of a case is shown to whoever is in the case, every other to everybody.
 pub(crate) fn memory<P: Ports>(shared: &Shared<P>) -> Verb {
-    let (shared, under_way) = (shared.clone(), UnderWay::default());
+    let (shared, under_way) = (shared.clone(), UnderWay::of_pages());
     Arc::new(move |call: Call| {
         let (shared, under_way) = (shared.clone(), under_way.clone());
         let shown: Answer = Box::pin(async move {

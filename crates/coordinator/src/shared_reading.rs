@@ -9,7 +9,8 @@ use concord_runtime::Ports;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::event_store::step;
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
-use concord_runtime::service::reading::{UnderWay, no_case};
+use concord_runtime::service::reading::no_case;
+use concord_runtime::service::under_way::UnderWay;
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{BoardEntry, Lease};
 use concord_wire::{CaseId, ErrorCode, Fault};
@@ -50,7 +51,7 @@ struct CommitmentsAsked {
 /// Answers `board`: `{"case_id": ..., "entries": [...]}`, each with its value, by name. No entry of a name is no fault: whoever
 /// writes it first bases it on version 0.
 pub(crate) fn board<P: Ports>(shared: &Shared<P>) -> Verb {
-    let (shared, under_way) = (shared.clone(), UnderWay::default());
+    let (shared, under_way) = (shared.clone(), UnderWay::of_pages());
     Arc::new(move |call: Call| {
         let (shared, under_way) = (shared.clone(), under_way.clone());
         let shown: Answer = Box::pin(async move {
@@ -73,7 +74,7 @@ pub(crate) fn board<P: Ports>(shared: &Shared<P>) -> Verb {
 
 /// Answers `briefing`: what somebody must know who comes to the case late or comes back, as the payload of a `session_briefing`.
 pub(crate) fn briefing<P: Ports>(shared: &Shared<P>) -> Verb {
-    let (shared, under_way) = (shared.clone(), UnderWay::default());
+    let (shared, under_way) = (shared.clone(), UnderWay::of_pages());
     Arc::new(move |call: Call| {
         let (shared, under_way) = (shared.clone(), under_way.clone());
         let shown: Answer = Box::pin(async move {
@@ -98,7 +99,7 @@ pub(crate) fn briefing<P: Ports>(shared: &Shared<P>) -> Verb {
 
 /// Answers `commitments`: `{"leases": [...]}`, those that stand, by resource. Who has a resource outside cases everybody may ask.
 pub(crate) fn commitments<P: Ports>(shared: &Shared<P>) -> Verb {
-    let (shared, under_way) = (shared.clone(), UnderWay::default());
+    let (shared, under_way) = (shared.clone(), UnderWay::of_pages());
     Arc::new(move |call: Call| {
         let (shared, under_way) = (shared.clone(), under_way.clone());
         let shown: Answer = Box::pin(async move {

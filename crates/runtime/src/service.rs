@@ -18,6 +18,7 @@ mod redo;
 pub mod replicas;
 mod runner;
 pub mod shutdown;
+pub mod under_way;
 pub(crate) mod worker;
 
 // The names by which other crates know what the folders before this one define.

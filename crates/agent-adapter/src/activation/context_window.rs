@@ -7,7 +7,8 @@ use concord_runtime::Ports;
 use concord_runtime::delivery::HandleError;
 use concord_runtime::service::api::{Answer, Call, Caller, Verb, answer};
 use concord_runtime::service::operator_api::unprepared;
-use concord_runtime::service::reading::{UnderWay, no_case};
+use concord_runtime::service::reading::no_case;
+use concord_runtime::service::under_way::UnderWay;
 use concord_wire::envelope::from_json;
 use concord_wire::payload::Role;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault};
@@ -29,7 +30,7 @@ struct Asked {
 /// Answers `context`: `{"case_id": ..., "agent_id": ..., "messages": [...]}`, the oldest first, `max` at most. An agent asks for its
 /// own window, an operator and an auditor for any.
 pub(crate) fn verb<P: Ports>(adapter: &AdapterContext<P>, max: usize) -> Verb {
-    let (adapter, under_way) = (adapter.clone(), UnderWay::default());
+    let (adapter, under_way) = (adapter.clone(), UnderWay::of_pages());
     Arc::new(move |call: Call| {
         let (adapter, under_way) = (adapter.clone(), under_way.clone());
         let shown: Answer = Box::pin(async move {

@@ -23,6 +23,7 @@ use crate::ports::Ports;
 use crate::ports::nats::NatsPorts;
 use crate::service::ServiceRunner;
 use crate::service::people::People;
+use crate::service::under_way::{Place, UnderWay};
 use crate::service::{reading, redo};
 
 /// What a process notes why it cannot archive under.
@@ -105,10 +106,12 @@ pub(crate) async fn register(
         Box::pin(async move { answer(&readiness) })
     });
     let people = People::new(runner.context());
+    let under_way = UnderWay::of_requests();
     let asked = |verb, handler| Asked {
         verb,
         handler,
         people: people.clone(),
+        under_way: under_way.clone(),
         runner: runner.clone(),
     };
     let group = service.group(&root);
@@ -143,8 +146,13 @@ struct Asked {
     verb: &'static str,
     handler: Verb,
     people: People<NatsPorts>,
+    under_way: UnderWay,
     runner: ServiceRunner,
 }
+
+/// A request that may be looked at: of whom, and their place among those under way. An operator of the installation has no name and needs
+/// no place.
+type Admitted = Option<(AgentId, Place)>;
 
 /// Answers what the micro service itself counts, until the service stops.
 async fn serve_counted(asked: Asked, mut endpoint: service::endpoint::Endpoint) {
@@ -154,15 +162,17 @@ async fn serve_counted(asked: Asked, mut endpoint: service::endpoint::Endpoint) 
             () = asked.runner.stop.cancelled() => None,
         };
         let Some(request) = request else { return };
-        let one = asked.clone();
-        asked.runner.spawn(async move {
-            let Some(result) = one.result(&request.message).await else {
+        let admitted = asked.admit(&request.message);
+        let (one, is_admitted) = (asked.clone(), admitted.is_ok());
+        let answering = async move {
+            let Some(result) = one.result(&request.message, admitted).await else {
                 return;
             };
             if let Err(error) = request.respond(result).await {
                 unsent(&error);
             }
-        });
+        };
+        asked.begin(is_admitted, answering).await;
     }
 }
 
@@ -175,14 +185,14 @@ async fn serve(asked: Asked, mut requests: Subscriber) {
             () = stop.cancelled() => break,
         };
         let Some(request) = request else { return };
-        asked.spawn(request);
+        asked.take(request).await;
     }
     if requests.drain().await.is_err() {
         return;
     }
     let rest = async {
         while let Some(request) = requests.next().await {
-            asked.spawn(request);
+            asked.take(request).await;
         }
     };
     // A broker that is away says nothing more.
@@ -190,28 +200,41 @@ async fn serve(asked: Asked, mut requests: Subscriber) {
 }
 
 impl Asked {
-    fn spawn(&self, request: Message) {
-        let asked = self.clone();
-        self.runner
-            .spawn(async move { asked.respond(request).await });
+    async fn take(&self, request: Message) {
+        let admitted = self.admit(&request);
+        let (one, is_admitted) = (self.clone(), admitted.is_ok());
+        let answering = async move { one.respond(request, admitted).await };
+        self.begin(is_admitted, answering).await;
     }
 
-    async fn answer(&self, request: &Message) -> Result<Bytes, Fault> {
+    /// Answers beside other requests; what is refused at once is answered before the next one is read, so that a flood of it makes no tasks.
+    async fn begin(&self, is_admitted: bool, answering: impl Future<Output = ()> + Send + 'static) {
+        if is_admitted {
+            self.runner.spawn(answering);
+        } else {
+            answering.await;
+        }
+    }
+
+    /// Whether a request may be looked at. To be asked before anything is looked up for it, which costs the broker something.
+    fn admit(&self, request: &Message) -> Result<Admitted, Fault> {
         let subjects = self.runner.context().ports.subjects();
-        let subject = subjects.parse::<Subject>(&request.subject);
-        let caller = match subject {
-            Ok(Subject::Api { caller, .. }) => caller,
-            _ => {
-                return Err(Fault::invalid(
-                    "",
-                    "The last token of the subject is no name of a caller.",
-                    "See docs/subjects.md.",
-                ));
-            }
+        let Ok(Subject::Api { caller, .. }) = subjects.parse::<Subject>(&request.subject) else {
+            return Err(Fault::invalid(
+                "",
+                "The last token of the subject is no name of a caller.",
+                "See docs/subjects.md.",
+            ));
         };
-        let caller = match caller {
-            Some(name) => Some(self.caller(name).await?),
-            None => None,
+        let Some(name) = caller else { return Ok(None) };
+        let place = self.under_way.enter(&name)?;
+        Ok(Some((name, place)))
+    }
+
+    async fn answer(&self, request: &Message, admitted: Admitted) -> Result<Bytes, Fault> {
+        let (caller, _place) = match admitted {
+            Some((name, place)) => (Some(self.caller(name).await?), Some(place)),
+            None => (None, None),
         };
         let body = request.payload.clone();
         (self.handler)(Call { caller, body }).await
@@ -226,7 +249,11 @@ impl Asked {
     }
 
     /// What is to be answered; nothing where nobody may be answered there.
-    async fn result(&self, request: &Message) -> Option<Result<Bytes, service::error::Error>> {
+    async fn result(
+        &self,
+        request: &Message,
+        admitted: Result<Admitted, Fault>,
+    ) -> Option<Result<Bytes, service::error::Error>> {
         // The service may publish there, and whoever asks may not: what it answers would pass for its own word.
         let reply = request.reply.as_deref().unwrap_or_default();
         if is_of_installation(reply, self.runner.context().ports.subjects()) {
@@ -234,7 +261,10 @@ impl Asked {
             tracing::warn!(%subject, %reply, "Somebody wants an answer on a subject of the installation; there is none.");
             return None;
         }
-        let result = self.answer(request).await;
+        let result = match admitted {
+            Ok(admitted) => self.answer(request, admitted).await,
+            Err(fault) => Err(fault),
+        };
         Some(result.map_err(|fault| service::error::Error {
             status: error_body(&fault),
             code: status_code(fault.code),
@@ -242,8 +272,8 @@ impl Asked {
     }
 
     /// Answers as a micro service does.
-    async fn respond(&self, mut request: Message) {
-        let result = self.result(&request).await;
+    async fn respond(&self, mut request: Message, admitted: Result<Admitted, Fault>) {
+        let result = self.result(&request, admitted).await;
         let (Some(result), Some(reply)) = (result, request.reply.take()) else {
             return;
         };

@@ -24,7 +24,7 @@ use crate::error_chain::ErrorChain;
 use crate::ports::Clock;
 use crate::service::ServiceRunner;
 use crate::service::api::{Answer, Call, Verb, answer};
-use crate::service::reading::UnderWay;
+use crate::service::under_way::UnderWay;
 
 /// Most bytes of a part that is given: as base64 it fits into a message of the broker. Other clients may have stored larger ones.
 const GIVEN_BYTES_MAX: usize = 700 << 10;
@@ -32,7 +32,7 @@ const GIVEN_BYTES_MAX: usize = 700 << 10;
 /// Answers `put_payload`: takes one part of a payload.
 pub fn put(runner: &ServiceRunner) -> Verb {
     let (broker, ports) = (runner.broker.clone(), runner.context().ports.clone());
-    let under_way = UnderWay::default();
+    let under_way = UnderWay::of_pages();
     Arc::new(move |call: Call| {
         let (broker, now, under_way) = (broker.clone(), ports.now(), under_way.clone());
         let stored: Answer = Box::pin(async move {
@@ -53,7 +53,7 @@ pub fn put(runner: &ServiceRunner) -> Verb {
 
 /// Answers `payload`: gives the next part of a payload.
 pub fn get(runner: &ServiceRunner) -> Verb {
-    let (broker, under_way) = (runner.broker.clone(), UnderWay::default());
+    let (broker, under_way) = (runner.broker.clone(), UnderWay::of_pages());
     Arc::new(move |call: Call| {
         let (broker, under_way) = (broker.clone(), under_way.clone());
         let part: Answer = Box::pin(async move {

@@ -9,15 +9,14 @@ mod archived;
 mod matters;
 mod page;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use concord_domain::aggregates::person::Reading;
 use concord_events::Aggregate;
 use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::StreamKind;
 use concord_wire::subject::{Lane, Service, SubjectSpace};
-use concord_wire::{AgentId, CaseId, ErrorCode, Fault, Token};
+use concord_wire::{CaseId, ErrorCode, Fault, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::broker::{Broker, Unavailable};
@@ -26,14 +25,13 @@ use crate::event_store::EventStore;
 use crate::event_store::archived::ArchivedPart;
 use crate::service::ServiceRunner;
 use crate::service::api::{Answer, Call, Caller, Verb, answer};
+use crate::service::under_way::UnderWay;
 use archived::ArchivedCases;
 use matters::Matters;
 use page::{Only, Source};
 
 pub use page::{Page, PageItem};
 
-/// Requests of one caller that a process answers at once. Whoever asks for more is told to ask again.
-const AT_ONCE_MAX: usize = 4;
 /// Names of events in one request.
 const NAMES_MAX: usize = 16;
 
@@ -141,61 +139,6 @@ impl EventsRequest {
     }
 }
 
-/// The readings that are under way, by caller. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct UnderWay(Arc<Mutex<BTreeMap<AgentId, usize>>>);
-
-/// The place of one reading among those that are under way, given back when it is dropped.
-pub struct Place {
-    under_way: UnderWay,
-    caller: AgentId,
-}
-
-impl UnderWay {
-    /// A place for one more reading of whoever asks; the installation's own operator needs none.
-    pub fn place(&self, call: &Call) -> Result<Option<Place>, Fault> {
-        let caller = call.caller.as_ref();
-        caller.map(|caller| self.enter(&caller.name)).transpose()
-    }
-
-    /// A place for one more reading of a caller; refused where the caller has all that there are.
-    fn enter(&self, caller: &AgentId) -> Result<Place, Fault> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = all.entry(caller.clone()).or_default();
-        if *number >= AT_ONCE_MAX {
-            return Err(Fault::new(
-                ErrorCode::CapacityExceeded,
-                "",
-                format!(
-                    "{caller} reads {AT_ONCE_MAX} pages at this moment, and no more are given at once."
-                ),
-                "Ask again when one of them has come.",
-            ));
-        }
-        *number += 1;
-        Ok(Place {
-            under_way: self.clone(),
-            caller: caller.clone(),
-        })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut all = self
-            .under_way
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(number) = all.get_mut(&self.caller) {
-            *number -= 1;
-            if *number == 0 {
-                all.remove(&self.caller);
-            }
-        }
-    }
-}
-
 /// The fault for a case of which the streams hold nothing: it is archived, or was never opened.
 pub fn no_case(store: &impl EventStore, case: &CaseId) -> Fault {
     if store.is_archived(Aggregate::Case, &case.token()) {
@@ -231,7 +174,7 @@ impl Reader {
             matters: Matters::new(broker.clone(), archived.clone()),
             archived,
             broker,
-            under_way: UnderWay::default(),
+            under_way: UnderWay::of_pages(),
         }
     }
 

@@ -69,19 +69,3 @@ fn events_are_named_by_their_subjects() {
         );
     }
 }
-
-#[test]
-fn a_caller_has_a_few_places_and_gives_them_back() {
-    let (eva, ben) = (AgentId::fixed("eva"), AgentId::fixed("ben"));
-    let under_way = UnderWay::default();
-    let mut places: Vec<Place> = (0..AT_ONCE_MAX)
-        .map(|_| under_way.enter(&eva).ok().unwrap())
-        .collect();
-    let refused = under_way.enter(&eva).err().unwrap();
-    assert_eq!(refused.code, ErrorCode::CapacityExceeded);
-    assert!(under_way.enter(&ben).is_ok());
-    places.pop();
-    assert!(under_way.enter(&eva).is_ok());
-    places.clear();
-    assert!(under_way.0.lock().unwrap().is_empty());
-}
