@@ -5,7 +5,7 @@ use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
-use crate::stage::{ask, opening, register, to_coordinator};
+use crate::stage::{ask, nth_answer, opening, register, to_coordinator};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_has_all_the_tasks_of_the_quota_waits_until_one_ends() {
@@ -116,5 +116,78 @@ async fn a_panel_that_is_refused_keeps_no_place() {
     .await;
     let (kind, payload) = ask(client, &opening("broadcast", &terms)).await;
     assert_eq!(kind, "response", "{payload}");
+    audit(client).await.unwrap();
+}
+
+/// What is refused for the bytes that it would cause, which are known when it is known who fits, keeps no place.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_causes_too_many_bytes_keeps_no_place() {
+    const AGENTS: usize = 2;
+    let installation = TestInstallation::start_with(|plan| {
+        plan.with_service_setting(Service::Coordinator, "service.quota.open_tasks=1")
+            .with_service_setting(Service::Coordinator, "service.quota.open_cases=1")
+            .with_setting("work.agent_bytes_max=10000")
+            .with_setting("work.agent_bytes_burst_max=20000")
+    })
+    .await;
+    let client = installation.client();
+    for number in 0..AGENTS {
+        let card = json!({ "skills": [{ "name": "sum" }] });
+        register(client, &format!("ann-{number}"), card).await;
+    }
+    let all: Vec<String> = (0..AGENTS).map(|number| format!("ann-{number}")).collect();
+    let task = json!({ "type": "sum", "input": "x".repeat(30_000) });
+    for (opener, strategy) in [("olga", "broadcast"), ("otto", "panel")] {
+        let terms = json!({
+            "strategy": strategy, "task": task, "deadline_ms": 60_000, "criteria": { "agents": all },
+        });
+        let (kind, payload) = ask(client, &to_coordinator(opener, "open_task", terms)).await;
+        assert_eq!(kind, "error", "{strategy}: {payload}");
+        let why = payload["error_message"].as_str().unwrap();
+        assert!(why.contains("causes more than"), "{strategy}: {why}");
+        let url = installation.server_url();
+        let shown = concord(&["quota", opener, "--json", "--server", url]);
+        let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+        let held = &shown["openers"][0];
+        assert_eq!(held["open_tasks"], 0, "{strategy}: {shown}");
+        assert_eq!(held["open_cases"], 0, "{strategy}: {shown}");
+    }
+    audit(client).await.unwrap();
+}
+
+/// A panel whose task has ended before its case was opened keeps no place for the case.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panel_that_is_cancelled_at_once_keeps_no_place() {
+    const PANELS: usize = 40;
+    let installation = TestInstallation::start().await;
+    let client = installation.client();
+    register(client, "ann", json!({ "skills": [{ "name": "sum" }] })).await;
+    let mut cancelled = Vec::new();
+    for number in 0..PANELS {
+        let id = format!("t-{number}");
+        let terms = json!({ "task_id": id, "criteria": { "agents": ["ann"] } });
+        opening("panel", &terms).publish(client).await;
+        let cancel = json!({ "task_id": id, "why": "not needed" });
+        let cancel = to_coordinator("olga", "cancel_task", cancel);
+        cancel.publish(client).await;
+        cancelled.push((id, cancel));
+    }
+    for (id, first) in &cancelled {
+        // What came before its task is sent again.
+        let (kind, _) = nth_answer(client, first, 0).await;
+        if kind == "error" {
+            let cancel = json!({ "task_id": id, "why": "not needed" });
+            ask(client, &to_coordinator("olga", "cancel_task", cancel)).await;
+        }
+    }
+    wait_for("no places are left", PATIENCE, async || {
+        let url = installation.server_url();
+        let shown = concord(&["quota", "olga", "--json", "--server", url]);
+        let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+        let left = &shown["openers"][0];
+        let none = left["open_tasks"] == 0 && left["open_cases"] == 0;
+        none.then_some(()).ok_or_else(|| shown.to_string())
+    })
+    .await;
     audit(client).await.unwrap();
 }

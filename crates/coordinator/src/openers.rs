@@ -245,16 +245,15 @@ impl<P: Ports> Openers<P> {
 
     /// Gives back the place that was asked for, where it is not needed: somebody else was faster with the same id, an operator has no
     /// place, or another process has opened the case meanwhile and it has even ended.
-    pub(crate) async fn settle(&self, id: &Token, asked: &OpenRequest) -> Result<(), HandleError> {
+    pub(crate) async fn settle(&self, id: &Token, opener: &AgentId) -> Result<(), HandleError> {
         // As the step has just left it, which came after the place: an end that is still to come is heard, and finds the place.
         let case = self.cases.load_up_to(id, 1).await?.state;
-        let (false, Ok(case_id)) = (is_needed(&case, &asked.opened_by), CaseId::new(id.as_str()))
-        else {
+        let (false, Ok(case_id)) = (is_needed(&case, opener), CaseId::new(id.as_str())) else {
             return Ok(());
         };
         let context = self.ordered(&format!("settled/{id}"));
         let release = OpenerInput::Release(case_id);
-        self.step(&asked.opened_by, &context, &release).await?;
+        self.step(opener, &context, &release).await?;
         Ok(())
     }
 

@@ -179,7 +179,7 @@ impl<P: Ports> Prepare<CaseInput> for Names<P> {
 
     async fn decided(&self, id: &Token, input: &CaseInput) -> Result<(), HandleError> {
         match input {
-            CaseInput::Open(asked) => self.openers.settle(id, asked).await,
+            CaseInput::Open(asked) => self.openers.settle(id, &asked.opened_by).await,
             _ => Ok(()),
         }
     }

@@ -137,14 +137,19 @@ impl<P: Ports> Tasks<P> {
         };
         let context = self.service.of_message(envelope.message_id.clone());
         let input = self.prepare(&id, &context, input).await?;
-        delivery.spend(TaskMachine::fan_out_bytes(&input))?;
+        if let Err(fault) = delivery.spend(TaskMachine::fan_out_bytes(&input)) {
+            if let TaskInput::Open(asked) = &input {
+                self.settle(&id, asked).await?;
+            }
+            return Err(fault.into());
+        }
         let envelope = envelope.clone();
         let (service, tasks) = (&self.service, &self.tasks);
         let done =
             handlers::step_of_message(service, tasks, id.clone(), envelope, &input, delivery).await;
         // A step that is tried again needs the place.
         if let (TaskInput::Open(asked), Ok(_) | Err(HandleError::Refused(_))) = (&input, &done) {
-            self.settle(&id, &asked.opened_by).await?;
+            self.settle(&id, asked).await?;
         }
         done.map(Some)
     }
@@ -221,7 +226,7 @@ impl<P: Ports> Tasks<P> {
         let of_case = Box::pin(self.panels.admit(id, &asked, parameters)).await;
         if let Err(HandleError::Refused(_)) = &of_case {
             // What is refused keeps no place.
-            self.settle(id, &asked.opened_by).await?;
+            self.settle(id, &asked).await?;
         }
         of_case?;
         self.candidates.turn(id, context, asked).await

@@ -114,7 +114,7 @@ impl<P: Ports> Tasks<P> {
         if let TaskInput::Open(asked) = &input
             && !answered.as_ref().is_err_and(could_not)
         {
-            let settled = self.settle(&id, &asked.opened_by).await;
+            let settled = self.settle(&id, asked).await;
             settled.map_err(operator_api::unprepared)?;
         }
         answered

@@ -35,7 +35,7 @@ impl<P: Clone> Clone for Panels<P> {
 }
 
 /// Whether a strategy gives tasks to a case.
-fn opens_case(name: &str) -> bool {
+pub(super) fn opens_case(name: &str) -> bool {
     strategy::named(name).is_some_and(|one| one.opens_case())
 }
 
@@ -154,18 +154,23 @@ impl<P: Ports> Tasks<P> {
         };
         let EventMeta { id, event_id, .. } = &record.meta;
         let context = self.service.of_event(event_id.clone());
-        if let CaseInput::Cancel { .. } = &input {
-            if self.panels.is_undecided(id).await? {
-                self.panels.step(id, &context, input).await?;
+        let opener = match &input {
+            CaseInput::Open(asked) => asked.opened_by.clone(),
+            _ => {
+                if self.panels.is_undecided(id).await? {
+                    self.panels.step(id, &context, input).await?;
+                }
+                return Ok(());
             }
-            return Ok(());
-        }
+        };
         if self.tasks.load(id).await?.state.ended.is_some() {
-            return Ok(());
+            // Where it has ended before it got a case, there is no end of one that gives its place back.
+            return self.openers.settle(id, &opener).await;
         }
         let refused = self.panels.step(id, &context, input).await?;
         if let (Some(fault), Ok(case_id)) = (refused, CaseId::new(id.as_str())) {
             let outcome = panel::refused(&fault);
+            self.openers.settle(id, &opener).await?;
             return self.end_by_case(id, &context, case_id, outcome).await;
         }
         // It may have ended while its case was opened, and whoever heard of that found no case.

@@ -1,22 +1,29 @@
 //! The places of tasks in the quotas of those who open them: given back when a task has ended, or was not opened after all.
 
+use concord_domain::aggregates::task::OpenedTask;
 use concord_events::{EventMeta, OpenerEvent, StoredEvent, TaskEvent};
 use concord_runtime::Ports;
 use concord_runtime::delivery::HandleError;
-use concord_wire::{AgentId, Token};
+use concord_wire::Token;
 
 use super::Tasks;
+use super::panels::opens_case;
 use crate::openers::task_needs_place;
 
 impl<P: Ports> Tasks<P> {
-    /// Gives back the place of a task that was not opened after all, or has ended meanwhile.
-    pub(super) async fn settle(&self, id: &Token, opened_by: &AgentId) -> Result<(), HandleError> {
+    /// Gives back the place of a task that was not opened after all, or has ended meanwhile; and that of its case, if it was to have one.
+    pub(super) async fn settle(&self, id: &Token, asked: &OpenedTask) -> Result<(), HandleError> {
+        let opened_by = &asked.opened_by;
         // As the step has just left it, which came after the place: an end that is still to come is heard, and finds the place.
         let task = self.tasks.load_up_to(id, 1).await?.state;
         if task_needs_place(&task, opened_by) {
             return Ok(());
         }
-        self.openers.settle_task(id, opened_by).await
+        self.openers.settle_task(id, opened_by).await?;
+        if opens_case(&asked.terms.strategy) {
+            self.openers.settle(id, opened_by).await?;
+        }
+        Ok(())
     }
 
     /// Gives back a place that was taken too late, by a process that was slow.
