@@ -198,11 +198,7 @@ impl<P: Ports> Handler for OwnEvents<P> {
                 // Who registers is answered in the dialect that it has just declared.
                 let record =
                     StoredEvent::<AgentEvent>::decode(&delivery.payload, delivery.sequence)?;
-                // Only that: it says everything of an agent. Another event that comes before its registration would have the directory
-                // pass this over as old.
-                if let AgentEvent::Registered(_) = record.event {
-                    self.directory.apply(record.clone());
-                }
+                self.directory.apply_early(&record);
                 let done = self.agents.handle(delivery).await?;
                 self.tasks.heard_of_agent(&record).await?;
                 self.shared.heard_of_agent(&record).await?;

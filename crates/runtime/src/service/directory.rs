@@ -167,7 +167,15 @@ impl Directory {
         }
     }
 
-    /// Takes a stored event into account before it comes by itself, or again.
+    /// Takes a registration into account before it comes by itself. Only that: it says everything of an agent. Another event that came before
+    /// its registration would have this passed over as old.
+    pub fn apply_early(&self, record: &StoredEvent<AgentEvent>) {
+        if let AgentEvent::Registered(_) = record.event {
+            self.apply(record.clone());
+        }
+    }
+
+    /// Takes a stored event into account, as it comes or again.
     pub fn apply(&self, record: StoredEvent<AgentEvent>) {
         let Ok(agent) = AgentId::new(record.meta.id.as_str()) else {
             return;
@@ -284,3 +292,6 @@ impl Directory {
         self.changed.subscribe()
     }
 }
+
+#[cfg(test)]
+mod tests;
