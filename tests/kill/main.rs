@@ -11,6 +11,7 @@ mod deadlines;
 mod disk;
 mod drain;
 mod events;
+mod followers;
 mod ladder;
 mod large;
 mod parties;

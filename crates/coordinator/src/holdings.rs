@@ -12,6 +12,7 @@ use concord_domain::aggregates::commitment::id_of;
 use concord_events::subject::SystemFilters;
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, CommitmentEvent, StoredEvent};
+use concord_runtime::broker::followed;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
 use concord_wire::{AgentId, Token};
@@ -59,7 +60,7 @@ impl Holdings {
                 .subjects()
                 .events_of_kind(Aggregate::Commitment),
             deliver_policy: DeliverPolicy::ByStartTime { start_time },
-            ..pull::OrderedConfig::default()
+            ..followed()
         };
         let stream = runner.broker.stream(StreamKind::Events).await?;
         let mut messages = stream.create_consumer(config).await?.messages().await?;

@@ -3,6 +3,7 @@
 mod connection;
 pub(crate) mod delivery_info;
 mod denials;
+mod followed;
 mod headers;
 mod inbox;
 pub mod log_reader;
@@ -41,6 +42,7 @@ use wire_preferences::{CardLookup, WirePreferences};
 
 pub use connection::Error;
 pub use denials::Denials;
+pub use followed::followed;
 pub use headers::trace_of;
 pub(crate) use headers::{bytes_of, headers};
 pub use unavailable::{Operation, Unavailable};

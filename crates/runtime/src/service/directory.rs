@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use crate::broker::log_reader;
 use crate::broker::wire_preferences::WirePreference;
-use crate::broker::{Broker, Operation};
+use crate::broker::{Broker, Operation, followed};
 use crate::error_chain::ErrorChain;
 use crate::event_store::nats::NatsEventStore;
 use crate::event_store::{Consistency, Error};
@@ -104,7 +104,7 @@ impl Directory {
         let config = pull::OrderedConfig {
             filter_subject: filter,
             deliver_policy: DeliverPolicy::LastPerSubject,
-            ..pull::OrderedConfig::default()
+            ..followed()
         };
         let stream = broker.stream(StreamKind::Events).await?;
         let consumer = stream.create_consumer(config).await;
