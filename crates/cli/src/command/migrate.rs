@@ -3,6 +3,7 @@
 use clap::Args;
 use concord_runtime::Broker;
 use concord_runtime::broker::migration::{self, Change};
+use concord_runtime::broker::provision::Deviation;
 use concord_runtime::delivery::ErrorChain;
 use serde::Serialize;
 
@@ -19,7 +20,7 @@ Examples:
   concord migrate --config services.toml --apply
 
 Without --apply nothing is changed, and the exit code is 1 when something is to be. What streams should be follows from this version and from the settings storage.*: give
-the services' own with --config.")]
+the services' own with --config. Without them nothing is changed that follows from settings.")]
 pub(crate) struct MigrateArgs {
     /// Make the changes.
     #[arg(long)]
@@ -46,6 +47,9 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &MigrateArgs) -> Resu
         changes: planned,
         applied: false,
     };
+    if args.apply && !connection.has_storage_settings() {
+        check_settled(&report.changes)?;
+    }
     if args.apply && !report.changes.is_empty() {
         migration::apply(&broker).await.map_err(|error| {
             Failure::failed(format!(
@@ -62,6 +66,26 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &MigrateArgs) -> Resu
     } else {
         FOUND
     })
+}
+
+/// What follows from settings is changed by nobody who has not named them: the defaults in their place could remove what services keep.
+fn check_settled(changes: &[Change]) -> Result<(), Failure> {
+    let found = changes
+        .iter()
+        .map(|change| &change.deviation)
+        .find(|deviation| deviation.follows_from_settings());
+    match found {
+        None => Ok(()),
+        Some(Deviation {
+            stream,
+            property,
+            found,
+            expected,
+        }) => Err(Failure::usage(format!(
+            "{property} of {stream} is {found}, and would become {expected}, the default: give the services' settings with --config FILE, \
+             as they are started with; nothing was changed"
+        ))),
+    }
 }
 
 async fn plan(broker: &Broker) -> Result<Vec<Change>, Failure> {
@@ -89,7 +113,7 @@ fn text(report: &Report) -> String {
         ]);
     }
     let end = match (report.applied, report.remaining.is_empty()) {
-        (false, _) => "Nothing is changed yet: concord migrate --apply".to_owned(),
+        (false, _) => "Nothing is changed yet: concord migrate --config FILE --apply, with the services' settings".to_owned(),
         (true, true) => format!("{} Changed.", styled(GOOD, "ok")),
         (true, false) => format!(
             "{} What cannot be changed stays. A stream with it is made anew: stop the services, concord backup, and move what is in it.",

@@ -158,6 +158,12 @@ impl ConnectionArgs {
         Ok(settings)
     }
 
+    /// Whether somebody has said what the services' settings storage.* are: in a file, or in variables as the services have them.
+    pub(crate) fn has_storage_settings(&self) -> bool {
+        let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        self.config.is_some() || names.any(|name| name.starts_with("CONCORD_STORAGE__"))
+    }
+
     /// Connects to the broker.
     pub async fn connect(&self) -> Result<Broker, Failure> {
         let settings = self.settings()?;

@@ -29,7 +29,10 @@ async fn what_differs_is_shown_and_changed_on_demand() {
     // In an empty broker everything is missing, and made.
     let empty = migrate(&[]).await;
     assert_eq!(empty.code, 1, "{empty:?}");
-    assert!(empty.out.contains("concord migrate --apply"), "{empty:?}");
+    assert!(
+        empty.out.contains("concord migrate --config FILE --apply"),
+        "{empty:?}"
+    );
     migrate(&["--apply"]).await.good();
     assert!(
         migrate(&[])
@@ -57,7 +60,19 @@ async fn what_differs_is_shown_and_changed_on_demand() {
     let expected = expected.map(|(stream, property)| (stream.to_owned(), property.to_owned()));
     assert_eq!(rows(&planned, "changes"), expected);
     assert_eq!(planned["applied"], false);
-    let applied = migrate(&["--apply", "--json"]).await.json();
+    // The default would take the place of what somebody may have set, and older messages would go at once.
+    let unsaid = migrate(&["--apply"]).await;
+    assert_eq!(unsaid.code, 2, "{unsaid:?}");
+    for word in ["max_age", "CONCORD_MESSAGES", "3600s", "--config FILE"] {
+        assert!(unsaid.err.contains(word), "{unsaid:?}");
+    }
+    let now = messages.info().await.unwrap().config.clone();
+    assert!(!now.allow_direct, "nothing is changed");
+
+    let settings = tempfile::NamedTempFile::new().unwrap();
+    let config = ["--config", settings.path().to_str().unwrap()];
+    let stated = [&config[..], &["--apply", "--json"]].concat();
+    let applied = migrate(&stated).await.json();
     assert_eq!(
         (&applied["applied"], rows(&applied, "remaining")),
         (&Value::Bool(true), Vec::new())
@@ -83,7 +98,9 @@ async fn what_cannot_be_changed_is_said() {
         ..Config::default()
     };
     jetstream.create_stream(dead).await.unwrap();
-    let rest = migrate(&broker, &["--apply"]).await;
+    let settings = tempfile::NamedTempFile::new().unwrap();
+    let config = ["--config", settings.path().to_str().unwrap(), "--apply"];
+    let rest = migrate(&broker, &config).await;
     assert_eq!(rest.code, 1, "{rest:?}");
     assert!(
         rest.out

@@ -25,6 +25,13 @@ pub struct Deviation {
     pub expected: String,
 }
 
+impl Deviation {
+    /// Whether what it should be follows from the settings `storage.*` of who looks.
+    pub fn follows_from_settings(&self) -> bool {
+        ["replicas", "max_age", "max_bytes", "discard"].contains(&self.property)
+    }
+}
+
 /// Creates the streams that are missing and compares the others with their definitions.
 pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Unavailable> {
     let mut deviations = Vec::new();

@@ -79,8 +79,8 @@ fn differs(
         _ => "storage.replicas",
     };
     let advice = format!(
-        "it follows from the setting {setting} of who looks: give the services' settings with --config, or change the store \
-         with: concord migrate --apply"
+        "it follows from the setting {setting} of who looks: give the services' settings with --config; if it still differs, \
+         change the store with: concord migrate --config FILE --apply"
     );
     Check::fault(
         AREA,

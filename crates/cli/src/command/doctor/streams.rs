@@ -36,6 +36,7 @@ pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
         return vec![Check::good(STREAMS, found)];
     }
     let check = |deviation: provision::Deviation| {
+        let follows_from_settings = deviation.follows_from_settings();
         let provision::Deviation {
             stream,
             property,
@@ -46,11 +47,11 @@ pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
             "existence" => {
                 "start any service with the same --prefix: it creates what is missing".to_owned()
             }
-            "replicas" | "max_age" | "max_bytes" | "discard" =>
+            _ if follows_from_settings =>
                 "it follows from the settings storage.replicas, storage.message_days and storage.bytes_max of who looks: give the services' \
-                 settings with --config, or change the stream with: concord migrate --apply"
+                 settings with --config; if it still differs, change the stream with: concord migrate --config FILE --apply"
                 .to_owned(),
-            _ => "look with `concord migrate` and change it back with `concord migrate --apply`; nobody else may change Concord's \
+            _ => "look with `concord migrate --config FILE`, with the services' settings, and change it back with --apply; nobody else may change Concord's \
                   streams"
                 .to_owned(),
         };
