@@ -93,6 +93,33 @@ async fn check_readiness(installation: &TestInstallation) {
     );
 }
 
+/// Whoever is behind works all the same: an orchestrator that took it for useless would evict it, and wait for the next one in vain.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_is_noted_and_makes_no_replica_unready() {
+    let installation = TestInstallation::start_with(|plan| {
+        plan.with_replicas(Service::AgentAdapter, 0)
+            .with_setting("http.ready_lag_max=1")
+    })
+    .await;
+    let client = installation.client();
+    let stream = jetstream::new(client.clone());
+    let stream = stream.get_stream("CONCORD_MESSAGES").await.unwrap();
+    let later = time::OffsetDateTime::now_utc() + Duration::from_secs(600);
+    stream.pause_consumer(INBOX, later).await.unwrap();
+    for agent in names(["ann", "dan", "eve"]) {
+        post(client, &to_coordinator(&agent, "no_such_action", json!({}))).await;
+    }
+    client.flush().await.unwrap();
+    let coordinator = (Service::Coordinator, 1);
+    let ready = wait_for("the backlog to be noted", PATIENCE, async || {
+        let ready = http_answers(&installation, coordinator, "/readyz").await;
+        let noted = ready[0].contains(" messages wait in the consumer coordinator-inbox");
+        noted.then(|| ready[0].clone()).ok_or(ready[0].clone())
+    })
+    .await;
+    assert!(ready.contains("\"ready\":true"), "{ready}");
+}
+
 /// All these requests are answered while messages of the flood still wait.
 async fn check_answered_first(inbox: &Stream, errors: &mut Subscriber, sent: &BTreeSet<String>) {
     let mut waiting = sent.clone();

@@ -97,8 +97,8 @@ pub struct HttpSettings {
     pub enabled: bool,
     /// Where to listen; port 0 takes any free port, which is logged and published as service metadata.
     pub address: String,
-    /// `/readyz` fails while more messages than this wait in one of the service's consumers, unless they are a flood that others
-    /// are read past.
+    /// `/readyz` notes it while more messages than this wait in one of the service's consumers, unless they are a flood that others
+    /// are read past. The replica stays ready.
     pub ready_lag_max: u64,
 }
 

@@ -241,20 +241,21 @@ impl ServiceRunner {
                 .into_iter()
                 .map(|name| format!("the consumer {name} is not bound yet")),
         );
-        for consumer in expected {
-            let lag = self.metrics.lag_of(&consumer).get();
-            // Of a flood that is read past nobody waits for the end.
-            if u64::try_from(lag).unwrap_or(0) > self.ready_lag_max
-                && !self.restrictions.concern(&consumer)
-            {
-                reasons.push(format!("{lag} messages wait in the consumer {consumer}"));
-            }
-        }
+        let mut notes = self.restrictions.texts();
+        notes.extend(expected.iter().filter_map(|name| self.backlog_of(name)));
         Readiness {
             ready: reasons.is_empty(),
             reasons,
-            notes: self.restrictions.texts(),
+            notes,
         }
+    }
+
+    /// Says how much waits in a consumer, where that is much. A flood that is read past is noted by itself, and nobody waits for its end.
+    fn backlog_of(&self, consumer: &str) -> Option<String> {
+        let lag = self.metrics.lag_of(consumer).get();
+        let is_much = u64::try_from(lag).unwrap_or(0) > self.ready_lag_max;
+        (is_much && !self.restrictions.concern(consumer))
+            .then(|| format!("{lag} messages wait in the consumer {consumer}"))
     }
 
     /// Says in the readiness what is restricted of the service, or that nothing is any more; `about` is a consumer of it or
