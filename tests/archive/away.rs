@@ -6,7 +6,7 @@ use concord_testkit::{TestInstallation, event_data, unique, wait_for};
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
-use crate::stage::{concord, decide, installation, logged, removed, rounds_in_vain, views};
+use crate::stage::{concord, decide, installation, logged, removed, rounds_in_vain, said, views};
 
 /// The numbers of the segments that were sealed.
 async fn sealed(installation: &TestInstallation) -> Result<Vec<Value>, String> {
@@ -76,4 +76,19 @@ async fn a_folder_that_is_away_is_waited_for_and_no_other_takes_its_place() {
         ),
         (&json!(3), &json!([]), &json!([]))
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_is_not_there_is_named_before_anything_is_archived() {
+    let installation = TestInstallation::start_without_adapter().await;
+    for verb in ["status", "list", "verify"] {
+        let look = ["archive", verb, "--archive", "/nowhere/archive"];
+        let (code, _, complaint) = said(&installation, &look).await;
+        let is_named = complaint.contains("there is no folder /nowhere/archive");
+        assert!(code == 0 && is_named, "{verb}: {code} {complaint}");
+    }
+    // Nobody answers there.
+    let look = ["archive", "status", "--archive", "s3://nobody/here"];
+    let (code, _, complaint) = said(&installation, &look).await;
+    assert_ne!(code, 0, "{complaint}");
 }
