@@ -83,3 +83,28 @@ async fn events_that_are_gone_are_forgotten() {
     assert_eq!(admit(&process, "m-5", "c-1").await, "stored");
     assert_eq!(cases(&process).await, ["c-1"]);
 }
+
+#[tokio::test]
+async fn what_others_have_stored_in_the_place_of_what_is_gone_is_read_from_the_beginning() {
+    let broker = TestBroker::start().await;
+    let known = process(&broker).await;
+    let jetstream = async_nats::jetstream::new(broker.client().await);
+    let stream = jetstream.get_stream("CONCORD_EVENTS").await.unwrap();
+    for (message, case) in [("m-1", "c-1"), ("m-2", "c-2")] {
+        assert_eq!(admit(&known, message, case).await, "stored");
+    }
+    let last = known.load(&olga()).await.unwrap().sequence();
+    stream.delete_message(last).await.unwrap();
+    // Another process has not known what is gone.
+    let other = process(&broker).await;
+    assert_eq!(admit(&other, "m-3", "c-3").await, "stored");
+    assert_eq!(admit(&known, "m-4", "c-4").await, "stored");
+    for process in [&known, &other] {
+        assert_eq!(cases(process).await, ["c-1", "c-3", "c-4"]);
+    }
+    // Nothing is left, and another begins anew.
+    stream.purge().await.unwrap();
+    let other = process(&broker).await;
+    assert_eq!(admit(&other, "m-5", "c-5").await, "stored");
+    assert_eq!(cases(&known).await, ["c-5"]);
+}

@@ -83,6 +83,14 @@ impl<M: Machine> Versioned<M> {
         true
     }
 
+    /// The last event before this one, where it is an earlier one than the last that is `known`: this state rests on events that are not
+    /// stored any more. Only of the first event after those that are known; 0 where there is none before it.
+    pub fn replaced_by(&self, record: &StoredEvent<M::Event>, known: u64) -> Option<u64> {
+        let is_next = self.sequence() == known && record.sequence > known;
+        let follows = record.meta.earlier.last().copied().unwrap_or(0);
+        (is_next && follows < known).then_some(follows)
+    }
+
     fn read(carried: &CarriedState) -> Option<M::State> {
         M::CARRY.as_ref()?.read(carried)
     }

@@ -297,7 +297,7 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
 
     /// Reads the events that are wanted, and takes each into account; none where all are to be read: one is left out and the state cannot
     /// be read that stands for it, or the stream went back, as that of a broker that was restored from an older copy, and what is in
-    /// memory rests on events that do not exist.
+    /// memory rests on events that do not exist. Another process may have gone on from there.
     async fn read(
         &self,
         cached: &mut CachedAggregate<M>,
@@ -307,10 +307,16 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
     ) -> Result<Option<Refreshed>, Error> {
         let mut refreshed = Refreshed::Unchanged;
         let mut is_complete = true;
+        let known = cached.versioned.sequence();
+        let mut rests_on = None;
         let read = self
             .event_store
             .load_each::<M::Event>(id, since, consistency, |record| {
-                if !is_complete {
+                if !is_complete || rests_on.is_some() {
+                    return;
+                }
+                rests_on = cached.versioned.replaced_by(&record, known);
+                if rests_on.is_some() {
                     return;
                 }
                 let is_own = own.is_some_and(|own| {
@@ -326,8 +332,9 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
             });
         let head = read.await.map_err(|source| failed::<M>(id, source))?;
         // Of any other copy it only says that the copy lags.
-        if consistency == Consistency::Leader && head < since.after {
-            went_back::<M>(id, since.after, head);
+        let is_shorter = consistency == Consistency::Leader && head < since.after;
+        if let Some(left) = rests_on.or(is_shorter.then_some(head)) {
+            went_back::<M>(id, known.max(since.after), left);
             *cached = CachedAggregate::default();
             return Ok(None);
         }
@@ -367,13 +374,13 @@ fn archived<M: Machine>(id: &Token) -> Fault {
 }
 
 /// Says that events are gone that were known. An aggregate of which nothing is left may have been archived.
-fn went_back<M: Machine>(id: &Token, known: u64, head: u64) {
+fn went_back<M: Machine>(id: &Token, known: u64, left: u64) {
     let aggregate = M::Event::AGGREGATE;
-    if head == 0 {
+    if left == 0 {
         tracing::info!(%aggregate, %id, known, "Nothing is stored of this any more; what was known of it is forgotten.");
     } else {
         tracing::warn!(
-            %aggregate, %id, known, head,
+            %aggregate, %id, known, left,
             "The stream of events went back: the last events that were known are not stored any more. What is stored is read again."
         );
     }
