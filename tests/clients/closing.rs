@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concord_agent::{Agent, AgentId, Error, Message, MessageType, Recipient};
+use concord_testkit::{unique, wait_for};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -99,25 +100,94 @@ async fn a_handler_closes_its_agent_and_still_answers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_that_does_not_end_is_cut_off_and_its_sender_is_told() {
-    for durable in [false, true] {
-        let mut stage = Stage::start().await;
-        let builder = Agent::builder("ann").close_within(Duration::from_millis(200));
-        let builder = if durable { builder.durable() } else { builder };
-        let agent = connected(&mut stage, builder, |agent, request| async move {
-            tell(&agent, request.message_id.as_str()).await?;
-            std::future::pending().await
-        })
-        .await;
-        ask(&stage, "r-1", "hang").await;
-        next_to(&mut stage, "observer").await;
-        let closed = timeout(SOON, agent.close()).await;
-        closed.expect("it ends in time").expect("it is closed");
-        let (kind, error) = next_to(&mut stage, "zoe").await;
-        assert_eq!(
-            (kind.as_str(), &error["payload"]["error_code"]),
-            ("error", &json!("INTERNAL_ERROR")),
-            "{error:#}"
-        );
-        assert_eq!(error["reply_to"], "r-1");
-    }
+    let mut stage = Stage::start().await;
+    let agent = hanging(&mut stage, Agent::builder("ann")).await;
+    ask(&stage, "r-1", "hang").await;
+    next_to(&mut stage, "observer").await;
+    let closed = timeout(SOON, agent.close()).await;
+    closed.expect("it ends in time").expect("it is closed");
+    let (kind, error) = next_to(&mut stage, "zoe").await;
+    assert_eq!(
+        (kind.as_str(), &error["payload"]["error_code"]),
+        ("error", &json!("INTERNAL_ERROR")),
+        "{error:#}"
+    );
+    assert_eq!(error["reply_to"], "r-1");
+}
+
+/// An agent whose handlers never end, and who closes soon all the same.
+async fn hanging(stage: &mut Stage, builder: concord_agent::Builder) -> Agent {
+    let builder = builder.close_within(Duration::from_millis(200));
+    connected(stage, builder, |agent, request| async move {
+        tell(&agent, request.message_id.as_str()).await?;
+        std::future::pending().await
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_cut_off_comes_again_from_an_inbox_that_keeps_it() {
+    let mut stage = Stage::start().await;
+    let agent = hanging(&mut stage, Agent::builder("ann").durable()).await;
+    ask(&stage, "r-1", "think").await;
+    next_to(&mut stage, "observer").await;
+    let closed = timeout(SOON, agent.close()).await;
+    closed.expect("it ends in time").expect("it is closed");
+    let again = Agent::builder("ann").durable();
+    let again = again.on(
+        MessageType::Request,
+        |agent: Agent, request: Message| async move {
+            agent.respond(&request, &json!({ "x": 1 })).await
+        },
+    );
+    let again = again.connect(&stage.broker.url()).await;
+    let (kind, answer) = next_to(&mut stage, "zoe").await;
+    assert_eq!(
+        kind, "response",
+        "nobody is told that it failed: {answer:#}"
+    );
+    assert_eq!(answer["reply_to"], "r-1");
+    again
+        .expect("it connects")
+        .close()
+        .await
+        .expect("it is closed");
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_runs_closes_in_good_order_when_it_is_told_to_stop() {
+    use rustix::process::{Signal, getpid, kill_process};
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut stage = Stage::start().await;
+    // The process of this test goes on.
+    let _heard = signal(SignalKind::terminate()).expect("signals are noticed");
+    let builder = Agent::builder("ann").on(
+        MessageType::Request,
+        |agent: Agent, request: Message| async move {
+            tell(&agent, "begun").await?;
+            sleep(Duration::from_millis(500)).await;
+            agent.respond(&request, &json!({ "x": 1 })).await
+        },
+    );
+    let url = stage.broker.url();
+    let running = tokio::spawn(async move { builder.run(&url).await });
+    wait_for("ann to hear", SOON, async || {
+        ask(&stage, &unique("r"), "think").await;
+        let begun = timeout(Duration::from_secs(1), next_to(&mut stage, "observer")).await;
+        begun.map_err(|_| "nothing is begun".to_owned())
+    })
+    .await;
+    wait_for("ann to stop", SOON, async || {
+        kill_process(getpid(), Signal::TERM).expect("it is sent");
+        running
+            .is_finished()
+            .then_some(())
+            .ok_or("she goes on".to_owned())
+    })
+    .await;
+    running.await.expect("it runs").expect("it is closed");
+    let (kind, answer) = next_to(&mut stage, "zoe").await;
+    assert_eq!(kind, "response", "{answer:#}");
 }

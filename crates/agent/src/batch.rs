@@ -12,6 +12,7 @@ use concord_wire::{ErrorCode, Fault, MessageId, MessageType, Recipient};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::agent::{REQUEST_TIMEOUT, after, now};
 use crate::builder::Handler;
@@ -186,7 +187,7 @@ impl Agent {
             .into_iter()
             .map(|part| {
                 let handled = self.clone().run_handler(handler.clone(), part);
-                self.inner.working.spawn(handled)
+                AbortOnDropHandle::new(self.inner.working.spawn(handled))
             })
             .collect();
         let mut responses = Vec::new();

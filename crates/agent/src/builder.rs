@@ -248,12 +248,13 @@ impl Builder {
         Agent::connect(self, servers).await
     }
 
-    /// Connects, and handles messages until the process is interrupted or a handler closes the agent.
+    /// Connects, and handles messages until the process is asked to stop (SIGTERM, Ctrl-C) or a handler closes the agent.
     pub async fn run(self, servers: &str) -> Result<(), Error> {
         let agent = self.connect(servers).await?;
         let begun = &agent.inner.closing.begun;
-        if let Some(Err(error)) = begun.run_until_cancelled(tokio::signal::ctrl_c()).await {
-            tracing::warn!(%error, "Interruptions are not noticed.");
+        if let Some(Err(error)) = begun.run_until_cancelled(asked_to_stop()).await {
+            tracing::warn!(%error, "Signals are not noticed.");
+            begun.cancelled().await;
         }
         agent.close().await
     }
@@ -265,4 +266,19 @@ impl Builder {
         })?;
         Ok(SubjectSpace::new(&prefix))
     }
+}
+
+/// Returns when the process is asked to stop.
+async fn asked_to_stop() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted,
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
 }

@@ -52,7 +52,8 @@ impl Closing {
 impl Agent {
     /// Takes nothing new, lets running handlers finish, deregisters where the agent has registered, and closes the connection. Handlers
     /// have the answers to what they ask meanwhile. One that goes on for longer than 30 seconds, or what
-    /// [`Builder::close_within`](crate::Builder::close_within) says, is cut off, and its sender is told that it failed.
+    /// [`Builder::close_within`](crate::Builder::close_within) says, is cut off, and its sender is told that it failed; what came from an
+    /// inbox that keeps it comes again instead.
     ///
     /// In a handler of the agent this returns at once, and the agent is closed when its handlers have ended, also the one that closes it.
     /// (A task that the handler spawns is no handler: do not wait in the handler for one that closes the agent.) Whoever closes

@@ -15,6 +15,7 @@ use concord_wire::{
 use futures::StreamExt;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::agent::now;
 use crate::builder::{Handler, Hears};
@@ -214,16 +215,31 @@ impl Agent {
                 i64::try_from(millis).map_or_else(|_| now(), Timestamp::from_unix_millis),
             )
         });
+        let mut end = AckKind::Ack;
         if let Some(message) = self.read(&delivery.message, stored.0, stored.1) {
-            let mut handling = std::pin::pin!(self.clone().receive(message));
-            while timeout(ACK_WAIT / 3, &mut handling).await.is_err() {
-                if let Err(error) = delivery.ack_with(AckKind::Progress).await {
-                    tracing::warn!(%error, "The broker may deliver a message again that is worked on.");
+            let handled = self.clone().receive_meanwhile(message, &delivery);
+            tokio::select! {
+                // First: a handler that is cut off would tell the sender that it failed.
+                biased;
+                () = self.inner.closing.cut_off.cancelled() => {
+                    tracing::warn!(subject = %delivery.subject, "The agent closes before a handler has ended; what it was given comes again.");
+                    end = AckKind::Nak(None);
                 }
+                () = handled => {}
             }
         }
-        if let Err(error) = delivery.ack().await {
+        if let Err(error) = delivery.ack_with(end).await {
             tracing::warn!(%error, "A message was not acknowledged and will come again.");
+        }
+    }
+
+    /// Tells the broker from time to time that a delivery is worked on.
+    async fn receive_meanwhile(self, message: Message, delivery: &jetstream::Message) {
+        let mut handling = std::pin::pin!(self.receive(message));
+        while timeout(ACK_WAIT / 3, &mut handling).await.is_err() {
+            if let Err(error) = delivery.ack_with(AckKind::Progress).await {
+                tracing::warn!(%error, "The broker may deliver a message again that is worked on.");
+            }
         }
     }
 
@@ -297,14 +313,14 @@ impl Agent {
         }
     }
 
-    /// Has a handler handle a message. Where it fails, the sender is told.
+    /// Has a handler handle a message. Where it fails, the sender is told. When this is dropped, the handler ends.
     pub(crate) async fn run_handler(self, handler: Handler, message: Message) {
         // On a task of its own: a handler that panics or blocks must not stop the inbox.
         let agent = self.clone();
         let handled = message.clone();
         let running = async move { handler(agent, handled).await };
         let running = self.in_handler(handling(self.id(), &message, running));
-        let mut running = self.inner.working.spawn(running);
+        let mut running = AbortOnDropHandle::new(self.inner.working.spawn(running));
         let cut_off = &self.inner.closing.cut_off;
         let why = match cut_off.run_until_cancelled(&mut running).await {
             Some(Ok(Ok(()))) => return,
