@@ -1,6 +1,7 @@
 //! What could not be processed: listed, shown, sent again.
 
 use async_nats::jetstream::stream::Stream;
+use concord_events::dead_letter::header;
 use concord_testkit::{COMMAND_MAX, Message, TestInstallation, settled};
 use serde_json::{Value, json};
 
@@ -96,10 +97,24 @@ async fn sent_again(session: &Session, good: u64) {
     assert_eq!(again.code, 1, "a letter is sent again once");
 }
 
-/// What is still wrong is refused again, under a new number.
+/// What was refused would be refused again, and its sender told twice: it is left, unless its reason is named. Then it has a new number.
 async fn refused_again(session: &Session, bad: u64) {
-    let retried = session.json("dead retry --all").await;
-    assert_eq!(length(&retried), 1, "{retried}");
+    let before = session.json("dead list --all").await;
+    let left = json!([{ "sequence": bad, "subject": HOPELESS, "left": "invalid" }]);
+    assert_eq!(session.json("dead retry --all").await, left);
+    assert_eq!(session.json("dead list --all").await, before);
+    let text = session.good("dead retry --all").await;
+    for part in [
+        "1 left: 1 invalid",
+        "concord dead retry --all --reason invalid",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let one = format!("dead retry {bad} --reason invalid");
+    session.run(&one).await.refused(2);
+
+    let retried = session.json("dead retry --all --reason invalid").await;
+    assert_eq!(retried, json!([{ "sequence": bad, "subject": HOPELESS }]));
     let refused = session
         .until("dead list", |letters| length(letters) == 1)
         .await;
@@ -108,6 +123,63 @@ async fn refused_again(session: &Session, bad: u64) {
     let letters = all.as_array().unwrap().iter();
     let marked = letters.filter(|letter| letter["retried"].is_string());
     assert_eq!((length(&all), marked.count()), (3, 2), "{all}");
+}
+
+/// Only what services failed to process is sent again by `--all`; other reasons are named.
+#[tokio::test]
+async fn all_are_those_whose_message_was_not_at_fault() {
+    let installation = TestInstallation::start().await;
+    let session = Session::new(installation.server_url());
+    // What agents say to each other no service refuses.
+    let note = Message::new("_", "ann", "ben", "note", json!({}));
+    let kept = [
+        ("invalid", "INVALID_REQUEST"),
+        ("unauthorized", "UNAUTHORIZED"),
+        ("capacity", "CAPACITY_EXCEEDED"),
+        ("exhausted", "TIMEOUT"),
+        ("exhausted", "INTERNAL_ERROR"),
+        ("undeliverable", "INTERNAL_ERROR"),
+        ("capacity", "CAPACITY_EXCEEDED"),
+    ];
+    for (reason, code) in kept {
+        keep(installation.client(), &note, reason, code).await;
+    }
+    let outcome = |letters: &Value| -> Vec<String> {
+        let letters = letters.as_array().unwrap().iter();
+        let left = letters.map(|letter| letter["left"].as_str().unwrap_or("sent").to_owned());
+        left.collect()
+    };
+    let retried = session.json("dead retry --all").await;
+    let refused = ["invalid", "unauthorized", "capacity", "late"];
+    let expected = [&refused[..], &["sent", "sent", "capacity"]].concat();
+    assert_eq!(outcome(&retried), expected, "{retried}");
+    let text = session.good("dead retry --all").await;
+    for part in [
+        "There are no dead letters to send again.",
+        "5 left: 2 capacity, 1 invalid, 1 late, 1 unauthorized",
+        "concord dead retry --all --reason capacity,invalid,late,unauthorized",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let named = "dead retry --all --reason late --reason capacity";
+    let retried = session.json(named).await;
+    let expected = ["invalid", "unauthorized", "sent", "sent", "sent"];
+    assert_eq!(outcome(&retried), expected, "{retried}");
+    let typo = session.run("dead retry --all --reason exausted");
+    let typo = typo.await.refused(2);
+    assert!(typo.contains("exhausted"), "{typo}");
+}
+
+/// Keeps a message as a service would that has given it up for this reason.
+async fn keep(client: &async_nats::Client, original: &Message, reason: &str, code: &str) {
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert(header::SUBJECT, original.subject());
+    headers.insert(header::STREAM, "CONCORD_MESSAGES");
+    headers.insert(header::CODE, code);
+    let subject = format!("concord.v1.dead.coordinator.{reason}");
+    let stream = async_nats::jetstream::new(client.clone());
+    let sent = stream.publish_with_headers(subject, headers, original.bytes().into());
+    sent.await.unwrap().await.unwrap();
 }
 
 /// A letter has room for a description besides the original, and an original at the broker's limit leaves none.

@@ -15,6 +15,15 @@ use concord_wire::{ErrorCode, Timestamp};
 use crate::shared::failure::Failure;
 use crate::shared::stream_reader::{self, Scope};
 
+/// The reason of what came too late, which its sender was told.
+const LATE: &str = "late";
+
+/// All words for why a message is a dead letter.
+pub(super) fn reasons() -> Vec<&'static str> {
+    let reasons = DeadReason::ALL.into_iter().map(DeadReason::as_str);
+    reasons.chain([LATE]).collect()
+}
+
 /// A dead letter with its original.
 pub(crate) struct Letter {
     /// The description of the letter.
@@ -132,12 +141,21 @@ impl Letter {
         Some((consumer.service, self.about.original_sequence?))
     }
 
+    /// Why the message could not be processed. What came too late has a word of its own, by which it is counted, too: its letter has the
+    /// reason of what failed again and again.
+    pub(crate) fn reason(&self) -> &str {
+        let is_late = self.about.reason == DeadReason::Exhausted.as_str()
+            && self.about.code == ErrorCode::Timeout.as_str();
+        if is_late { LATE } else { &self.about.reason }
+    }
+
     /// Whether a service failed to process the message. Other letters were refused for their contents, or because they came too
-    /// late: those have the same reason as what failed again and again, and sending them again makes none of them earlier.
+    /// late: sending those again makes none of them earlier.
     pub(crate) fn is_failure(&self) -> bool {
-        let is_late = self.about.code == ErrorCode::Timeout.as_str();
-        let of = |reason: DeadReason| reason.as_str() == self.about.reason;
-        of(DeadReason::Undeliverable) || (of(DeadReason::Exhausted) && !is_late)
+        let failures = [DeadReason::Exhausted, DeadReason::Undeliverable];
+        failures
+            .iter()
+            .any(|reason| reason.as_str() == self.reason())
     }
 }
 

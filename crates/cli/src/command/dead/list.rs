@@ -44,7 +44,7 @@ fn table(letters: &[Letter]) -> String {
         let reason = Cell::text(if about.retried.is_some() {
             "sent again"
         } else {
-            &about.reason
+            letter.reason()
         });
         table.row([
             Cell::number(about.sequence).with(NAMED),

@@ -1,5 +1,6 @@
 //! `concord dead`: messages that could not be processed.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
 use crate::shared::args::JsonArg;
@@ -55,6 +56,10 @@ pub(crate) struct ShowArgs {
 Examples:
   concord dead retry 7
   concord dead retry --all
+  concord dead retry --all --reason invalid,late
+
+`--all` leaves what was refused for what it is: it would be refused again, and its sender told twice. Whoever knows that it
+is good now, as after an upgrade or with more rights, names the reason.
 
 The original is published again on its own subject, with a header that says so. Of a notification the agent-adapter tries
 again to deliver it, and answers whether it could. The letter stays, marked, so that the
@@ -62,9 +67,12 @@ record of what was refused is complete; `concord dead list` leaves it out.")]
 pub(crate) struct RetryArgs {
     /// Its number in the list.
     sequence: Option<u64>,
-    /// Every letter that was not sent again yet.
+    /// Every letter that was not sent again yet and whose message was not at fault: `exhausted` and `undeliverable`.
     #[arg(long)]
     all: bool,
+    /// With --all: the letters with these reasons instead; can be given several times.
+    #[arg(long = "reason", value_name = "REASON", value_delimiter = ',', conflicts_with = "sequence", value_parser = PossibleValuesParser::new(letter::reasons()))]
+    reasons: Vec<String>,
     #[command(flatten)]
     json: JsonArg,
 }

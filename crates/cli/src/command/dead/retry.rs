@@ -1,5 +1,7 @@
 //! `concord dead retry`: sending originals again.
 
+use std::collections::BTreeMap;
+
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use concord_events::dead_letter::header;
@@ -16,7 +18,7 @@ use super::letter::letter;
 use super::{Letter, RetryArgs, letters};
 use crate::shared::connection::ask;
 use crate::shared::failure::{FOUND, Failure};
-use crate::shared::output::{self, NAMED, styled};
+use crate::shared::output::{self, FAINT, NAMED, styled};
 
 /// The result for one letter.
 #[derive(Debug, Serialize)]
@@ -25,41 +27,36 @@ struct Retried {
     subject: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Its reason, where that is none of those that are sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<String>,
 }
 
 pub(super) async fn run(broker: &Broker, args: &RetryArgs) -> Result<u8, Failure> {
-    let numbers = match args.sequence {
-        Some(sequence) => vec![sequence],
-        None => {
-            let open = letters(broker)
-                .await?
-                .into_iter()
-                .filter(|letter| letter.about.retried.is_none());
-            open.map(|letter| letter.about.sequence).collect()
-        }
-    };
     let mut report = Vec::new();
-    for number in numbers {
-        let letter = letter(broker, number).await?;
-        if let Some(at) = letter.about.retried {
-            return Err(Failure::failed(format!(
-                "dead letter {number} was sent again at {at}"
-            )));
+    match args.sequence {
+        Some(sequence) => report.push(retried(broker, sequence).await?),
+        None => {
+            for letter in letters(broker).await? {
+                if letter.about.retried.is_some() {
+                    continue;
+                }
+                let is_meant = match args.reasons.as_slice() {
+                    [] => letter.is_failure(),
+                    named => named.iter().any(|reason| reason == letter.reason()),
+                };
+                report.push(if is_meant {
+                    retried(broker, letter.about.sequence).await?
+                } else {
+                    left(letter)
+                });
+            }
         }
-        let error = retry(broker, &letter)
-            .await
-            .err()
-            .map(|failure| failure.to_string());
-        report.push(Retried {
-            sequence: number,
-            subject: letter.about.subject,
-            error,
-        });
     }
     if args.json.json {
         output::json(&report)?;
     } else {
-        output::print(&text(&report))?;
+        output::print(&text(&report, args.reasons.is_empty()))?;
     }
     Ok(if report.iter().any(|retried| retried.error.is_some()) {
         FOUND
@@ -68,21 +65,75 @@ pub(super) async fn run(broker: &Broker, args: &RetryArgs) -> Result<u8, Failure
     })
 }
 
-fn text(report: &[Retried]) -> String {
-    if report.is_empty() {
-        return "There are no dead letters to send again.\n".to_owned();
+/// Sends an original again that was not yet.
+async fn retried(broker: &Broker, number: u64) -> Result<Retried, Failure> {
+    let letter = letter(broker, number).await?;
+    if let Some(at) = letter.about.retried {
+        return Err(Failure::failed(format!(
+            "dead letter {number} was sent again at {at}"
+        )));
     }
-    let lines = report.iter().map(
-        |Retried {
-             sequence,
-             subject,
-             error,
-         }| match error {
-            None => format!("{} sent again on {subject}\n", styled(NAMED, sequence)),
-            Some(error) => format!("{} not sent again: {error}\n", styled(NAMED, sequence)),
-        },
+    let error = retry(broker, &letter)
+        .await
+        .err()
+        .map(|failure| failure.to_string());
+    Ok(Retried {
+        sequence: number,
+        subject: letter.about.subject,
+        error,
+        left: None,
+    })
+}
+
+fn left(letter: Letter) -> Retried {
+    let left = Some(letter.reason().to_owned());
+    Retried {
+        sequence: letter.about.sequence,
+        subject: letter.about.subject,
+        error: None,
+        left,
+    }
+}
+
+fn text(report: &[Retried], only_failures: bool) -> String {
+    let mut text = String::new();
+    let mut left: BTreeMap<&str, u64> = BTreeMap::new();
+    for retried in report {
+        let number = styled(NAMED, retried.sequence);
+        match (&retried.left, &retried.error) {
+            (Some(reason), _) => *left.entry(reason).or_default() += 1,
+            (None, None) => text.push_str(&format!("{number} sent again on {}\n", retried.subject)),
+            (None, Some(error)) => text.push_str(&format!("{number} not sent again: {error}\n")),
+        }
+    }
+    if text.is_empty() {
+        text.push_str("There are no dead letters to send again.\n");
+    }
+    text + &left_out(&left, only_failures)
+}
+
+/// How many letters were left for which reasons, and how they are sent again all the same.
+fn left_out(left: &BTreeMap<&str, u64>, only_failures: bool) -> String {
+    if left.is_empty() {
+        return String::new();
+    }
+    let counted = left
+        .iter()
+        .map(|(reason, count)| format!("{count} {reason}"));
+    let counted: Vec<String> = counted.collect();
+    let why = if only_failures {
+        "They were refused for what they are, which their senders were told; most would be refused again. "
+    } else {
+        ""
+    };
+    let reasons: Vec<&str> = left.keys().copied().collect();
+    let note = format!(
+        "{} left: {}. {why}`concord dead retry --all --reason {}` sends them all the same.",
+        left.values().sum::<u64>(),
+        counted.join(", "),
+        reasons.join(",")
     );
-    lines.collect()
+    format!("{}\n", styled(FAINT, note))
 }
 
 /// Sends an original again and marks its letter. Each part can be repeated, so an interruption leaves nothing half done:
