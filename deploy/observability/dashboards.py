@@ -59,6 +59,7 @@ DASHBOARDS = {
     "hosted-agents": ("Concord: hosted agents", [
         ("Calls a second, by result", "ops", "timeseries", [(rate("concord_hosted_calls_total", "agent, result"), "{{agent}} {{result}}")]),
         ("Circuit breakers (0 closed, 1 trying, 2 open)", "short", "timeseries", [("max by (agent) (concord_breaker_standing)", "{{agent}}")]),
+        ("Messages that wait for an agent", "short", "timeseries", [("sum by (agent) (concord_hosted_waiting)", "{{agent}}")]),
         # The label with the agent's name is called so.
         ("Programs started", "short", "stat", [("sum by (reason) (concord_program_starts_total)", "{{reason}}")]),
         ("Budgets, requests a second", "ops", "timeseries", [(rate("concord_budgets_total", "provider, result") + " or vector(0)", "{{provider}} {{result}}")]),

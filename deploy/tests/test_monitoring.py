@@ -87,9 +87,10 @@ class Installation(unittest.TestCase):
                                               f'jetstream {{ store_dir: "{self.stage.folder}/data" }}\n')
         until("the broker is healthy", lambda: get(f"http://127.0.0.1:{monitoring}/healthz")[0] == 200)
         self.server = f"nats://127.0.0.1:{port}"
-        # An agent that ends instead of answering.
+        # An agent that ends instead of answering, and one that answers nothing for long.
         hosted = self.stage.folder / "adapter.toml"
-        hosted.write_text('[[service.agents]]\nagent_id = "broken"\ncommand = ["false"]\nbreaker = { failures_max = 1, open_ms = 60000 }\ntries_max = 1\n')
+        hosted.write_text('[[service.agents]]\nagent_id = "broken"\ncommand = ["false"]\nbreaker = { failures_max = 1, open_ms = 60000 }\ntries_max = 1\n'
+                          '[[service.agents]]\nagent_id = "slow"\ncommand = ["sleep", "1000"]\ninstances = 1\nqueue_max = 1\ntimeout_ms = 600000\n')
         self.processes, targets = {}, {}
         for service in SERVICES:
             settings = {"broker.servers": self.server, "work.agent_rate_max": "50", "work.agent_burst_max": "200",
@@ -157,6 +158,11 @@ class Installation(unittest.TestCase):
         self.assertEqual(firing("ConcordSenderLimited"), [])
 
         until("the hosted agent is not asked any more", lambda: firing("ConcordHostedAgentDown", agent="broken"))
+
+        # One is worked on, one waits, and for one there is no place.
+        self.assertEqual(firing("ConcordHostedAgentBehind"), [])
+        asyncio.run(self.send(*[self.request("asker", "slow", number) for number in range(3, 6)]))
+        until("the hosted agent is behind", lambda: firing("ConcordHostedAgentBehind", agent="slow"))
 
         # Nothing is read while the flood comes, and then all of it.
         pause = "CONSUMER.PAUSE.CONCORD_MESSAGES.coordinator-inbox"

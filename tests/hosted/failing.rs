@@ -1,10 +1,10 @@
 //! Hosted agents that fail: each asker is told once, and other agents are not affected.
 
 use concord_installation::{Instance, instances};
-use concord_testkit::{free_address, http_get, unique, wait_for};
+use concord_testkit::{Message, free_address, http_get, unique, wait_for};
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Server, Stage, completion};
+use crate::stage::{PATIENCE, Server, Stage, callback_settings, completion};
 
 /// The code of an error.
 fn code(answer: &Value) -> &str {
@@ -146,6 +146,12 @@ async fn each_failure_is_told_to_the_asker_and_concerns_nobody_else() {
 
 /// What the adapter's metrics say of the breaker of an agent.
 async fn standing(stage: &Stage, agent: &str) -> Result<String, String> {
+    let name = format!("concord_breaker_standing{{agent=\"{agent}\"}} ");
+    shown(stage, &name).await
+}
+
+/// The number behind `name` in the adapter's metrics.
+async fn shown(stage: &Stage, name: &str) -> Result<String, String> {
     let is_adapter = |one: &Instance| one.name == "concord-agent-adapter";
     let client = stage.installation.client();
     let found = instances(client, PATIENCE, |found| found.iter().any(is_adapter)).await;
@@ -153,9 +159,8 @@ async fn standing(stage: &Stage, agent: &str) -> Result<String, String> {
     let adapter = found.iter().find(|one| is_adapter(one)).ok_or("none")?;
     let address = adapter.http().ok_or("no HTTP")?;
     let metrics = http_get(address, "/metrics").await;
-    let name = format!("concord_breaker_standing{{agent=\"{agent}\"}} ");
     let metrics = metrics.map_err(|error| error.to_string())?;
-    let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name));
     line.map(str::to_owned)
         .ok_or_else(|| "not shown".to_owned())
 }
@@ -184,6 +189,86 @@ async fn a_breaker_whose_time_is_over_is_not_shown_as_open_though_nobody_calls()
     })
     .await;
     assert_eq!(standing(&stage, &for_long).await.as_deref(), Ok("2"));
+}
+
+/// Waits until the adapter's metrics say so of an agent: how many messages wait, and how many were not given to it, by result.
+async fn until_shown(stage: &Stage, agent: &str, waiting: u32, dropped: &[(&str, u32)]) {
+    let wanted = dropped.iter().map(|(result, count)| {
+        let labels = format!("agent=\"{agent}\",result=\"{result}\"");
+        (format!("concord_hosted_calls_total{{{labels}}} "), *count)
+    });
+    let waits = format!("concord_hosted_waiting{{agent=\"{agent}\"}} ");
+    for (name, count) in wanted.chain([(waits, waiting)]) {
+        wait_for(format!("{name}{count}"), PATIENCE, async || {
+            let found = shown(stage, &name).await?;
+            let is_it = found == count.to_string();
+            is_it.then_some(()).ok_or(found)
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn what_waits_for_a_slow_agent_is_shown_and_what_is_dropped_is_counted() {
+    let slow = Server::silent().await;
+    let agent = unique("slow");
+    let settings = format!(
+        "[[service.agents]]\nagent_id = \"{agent}\"\ninstances = 1\nqueue_max = 2\ntimeout_ms = 120000\n\
+         wait_max_ms = 120000\nhttp = {{ url = \"{}/x\" }}\n",
+        slow.url
+    );
+    let stage = Stage::start(1, &settings).await;
+    let name = format!("concord_hosted_waiting{{agent=\"{agent}\"}} ");
+    let none = shown(&stage, &name).await;
+    assert_eq!(none.as_deref(), Ok("0"), "nobody has asked yet");
+    stage.ask(&agent, Some(120_000), "normal").await;
+    wait_for("the first to be worked on", PATIENCE, async || {
+        let calls = slow.received().len();
+        (calls == 1).then_some(()).ok_or_else(|| calls.to_string())
+    })
+    .await;
+    // One waits for long, one until its deadline.
+    stage.ask(&agent, Some(120_000), "normal").await;
+    until_shown(&stage, &agent, 1, &[]).await;
+    let late = stage.ask(&agent, Some(8_000), "normal").await;
+    until_shown(&stage, &agent, 2, &[]).await;
+    let refused = stage.ask(&agent, None, "normal").await;
+    assert_eq!(code(&stage.answer(&refused).await), "CAPACITY_EXCEEDED");
+    // Nobody is told of this one.
+    let told = Message::new(
+        "_",
+        &stage.asker,
+        &agent,
+        "info_update",
+        json!({ "read": 1 }),
+    );
+    told.publish(stage.installation.client()).await;
+    until_shown(&stage, &agent, 2, &[("queue_full", 2)]).await;
+    assert_eq!(code(&stage.answer(&late).await), "TIMEOUT");
+    until_shown(&stage, &agent, 1, &[("queue_full", 2), ("expired", 1)]).await;
+}
+
+#[tokio::test]
+async fn answers_that_are_promised_and_not_given_are_counted() {
+    let later = Server::start(|_| async { (202, String::new()) }).await;
+    let agent = unique("later");
+    let settings = format!(
+        "{}[[service.agents]]\nagent_id = \"{agent}\"\nqueue_max = 1\nhttp = {{ url = \"{}/x\" }}\n",
+        callback_settings(),
+        later.url
+    );
+    let stage = Stage::start(1, &settings).await;
+    let promised = stage.ask(&agent, Some(8_000), "normal").await;
+    wait_for("the first to be promised", PATIENCE, async || {
+        let calls = later.received().len();
+        (calls == 1).then_some(()).ok_or_else(|| calls.to_string())
+    })
+    .await;
+    let refused = stage.ask(&agent, None, "normal").await;
+    assert_eq!(code(&stage.answer(&refused).await), "CAPACITY_EXCEEDED");
+    assert_eq!(code(&stage.answer(&promised).await), "TIMEOUT");
+    let counted = [("answered", 2), ("later_full", 1), ("later_missing", 1)];
+    until_shown(&stage, &agent, 0, &counted).await;
 }
 
 #[tokio::test]

@@ -27,61 +27,67 @@ pub(crate) struct AgentLabel {
     pub(crate) agent: String,
 }
 
-/// Reads the state of a breaker as it is now.
-type ReadState = Box<dyn Fn() -> BreakerState + Send + Sync>;
+/// Reads a number of an agent as it is now.
+type Read = Box<dyn Fn() -> i64 + Send + Sync>;
 
-/// The circuit breakers of hosted agents, which are looked at when the metrics are read: an open one becomes half-open when its time is
-/// over, though nobody calls the agent.
-#[derive(Clone, Default)]
-pub(crate) struct Breakers(Arc<Mutex<BTreeMap<AgentId, ReadState>>>);
+/// A gauge of hosted agents that is looked at when the metrics are read: an open breaker becomes half-open when its time is over, though
+/// nobody calls the agent, and whoever waits for it gives up by itself.
+#[derive(Clone)]
+pub(crate) struct Gauges {
+    name: &'static str,
+    help: &'static str,
+    agents: Arc<Mutex<BTreeMap<AgentId, Read>>>,
+}
 
-impl Breakers {
-    /// Shows the breaker of an agent, in place of an earlier one.
-    pub(crate) fn show(
-        &self,
-        agent: AgentId,
-        read: impl Fn() -> BreakerState + Send + Sync + 'static,
-    ) {
-        let mut breakers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        breakers.insert(agent, Box::new(read));
+impl Gauges {
+    fn new(name: &'static str, help: &'static str) -> Self {
+        let agents = Arc::default();
+        Self { name, help, agents }
+    }
+
+    /// Shows the number of an agent, in place of an earlier one.
+    pub(crate) fn show(&self, agent: AgentId, read: impl Fn() -> i64 + Send + Sync + 'static) {
+        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        agents.insert(agent, Box::new(read));
     }
 }
 
-impl fmt::Debug for Breakers {
+impl fmt::Debug for Gauges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Breakers")
+        f.write_str(self.name)
     }
 }
 
-impl Collector for Breakers {
+impl Collector for Gauges {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut described = encoder.encode_descriptor(
-            "breaker_standing",
-            "Circuit breakers of hosted agents: 0 closed, 1 half-open, 2 open.",
-            None,
-            MetricType::Gauge,
-        )?;
-        let breakers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (agent, read) in breakers.iter() {
+        let kind = MetricType::Gauge;
+        let mut described = encoder.encode_descriptor(self.name, self.help, None, kind)?;
+        let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        for (agent, read) in agents.iter() {
             let label = AgentLabel {
                 agent: agent.to_string(),
             };
-            let standing: i64 = match read() {
-                BreakerState::Closed => 0,
-                BreakerState::HalfOpen => 1,
-                BreakerState::Open => 2,
-            };
-            ConstGauge::new(standing).encode(described.encode_family(&label)?)?;
+            ConstGauge::new(read()).encode(described.encode_family(&label)?)?;
         }
         Ok(())
     }
 }
 
-/// The labels of one call of a hosted agent.
+/// The number by which a breaker is shown.
+pub(crate) fn standing(breaker: BreakerState) -> i64 {
+    match breaker {
+        BreakerState::Closed => 0,
+        BreakerState::HalfOpen => 1,
+        BreakerState::Open => 2,
+    }
+}
+
+/// The labels of one call of a hosted agent, or of a message for which it was not called.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct CallLabels {
     pub(crate) agent: String,
-    /// `answered`, or why not, such as `unavailable`, `timeout`, `capacity`, `breaker_open`.
+    /// `answered`, or why not, such as `unavailable`, `timeout`, `capacity`; or why it was not called: `breaker_open`, and where it is
+    /// behind `queue_full` and `expired`.
     pub(crate) result: &'static str,
 }
 
@@ -119,11 +125,13 @@ pub(crate) struct MatchingLabel {
 }
 
 /// The metrics of hosted agents, activation and notifications. Cheap to clone.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct AdapterMetrics {
     pub(crate) program_starts: Family<ProgramLabel, Counter>,
     pub(crate) hosted_calls: Family<CallLabels, Counter>,
-    pub(crate) breakers: Breakers,
+    pub(crate) breakers: Gauges,
+    /// How many messages wait for each agent in this process.
+    pub(crate) waiting: Gauges,
     pub(crate) budgets: Family<BudgetLabels, Counter>,
     pub(crate) wakes: Family<WakeLabels, Counter>,
     /// 1 for the way in which messages are matched with skills, 0 for the others.
@@ -131,7 +139,35 @@ pub struct AdapterMetrics {
     pub(crate) notifications: Family<NoticeLabels, Counter>,
 }
 
+impl Default for AdapterMetrics {
+    fn default() -> Self {
+        Self {
+            program_starts: Family::default(),
+            hosted_calls: Family::default(),
+            breakers: Gauges::new(
+                "breaker_standing",
+                "Circuit breakers of hosted agents: 0 closed, 1 half-open, 2 open.",
+            ),
+            waiting: Gauges::new(
+                "hosted_waiting",
+                "Messages that wait for a hosted agent, because it works on others.",
+            ),
+            budgets: Family::default(),
+            wakes: Family::default(),
+            wake_matching: Family::default(),
+            notifications: Family::default(),
+        }
+    }
+}
+
 impl AdapterMetrics {
+    /// Counts what became of a call of a hosted agent, or why it was not called.
+    pub(crate) fn count_call(&self, agent: &AgentId, result: &'static str) {
+        let agent = agent.to_string();
+        let labels = CallLabels { agent, result };
+        self.hosted_calls.get_or_create(&labels).inc();
+    }
+
     /// New metrics, which `/metrics` shows beside those of all services.
     pub(crate) fn registered(service: &Metrics) -> Self {
         let metrics = Self::default();
@@ -143,10 +179,11 @@ impl AdapterMetrics {
             );
             registry.register(
                 "hosted_calls",
-                "Tries of hosted agents, by agent and result.",
+                "Tries of hosted agents, and messages for which they were not tried, by agent and result.",
                 metrics.hosted_calls.clone(),
             );
             registry.register_collector(Box::new(metrics.breakers.clone()));
+            registry.register_collector(Box::new(metrics.waiting.clone()));
             registry.register(
                 "budgets",
                 "What was asked of providers' budgets, by result.",

@@ -13,7 +13,7 @@ use crate::hosted_agent::budget::Budget;
 use crate::hosted_agent::failure::Failure;
 use crate::hosted_agent::spans::AnswerSpan;
 use crate::hosted_agent::timing::Jitter;
-use crate::metrics::{AdapterMetrics, CallLabels};
+use crate::metrics::{AdapterMetrics, standing};
 use crate::settings::HostedAgent;
 
 /// One call of an agent, which can be made several times.
@@ -106,7 +106,7 @@ impl<C: Clock> CallPolicy<C> {
         let breaker = Arc::new(Mutex::new(Breaker::new(rules)));
         let (shown, now) = (Arc::clone(&breaker), clock.clone());
         metrics.breakers.show(agent.agent_id.clone(), move || {
-            locked(&shown).state(now.now())
+            standing(locked(&shown).state(now.now()))
         });
         Self {
             clock,
@@ -200,8 +200,9 @@ impl<C: Clock> CallPolicy<C> {
         };
         let within = self.timeout.min(self.left_until(until));
         if within.is_zero() {
+            self.count(EXPIRED);
             let why = "its time was over before it was asked";
-            return Err(Failure::local(ErrorCode::Timeout, why));
+            return Err(Failure::local(ErrorCode::Timeout, why).with_outcome(EXPIRED));
         }
         debug_assert!(within <= self.timeout, "a try takes longer than timeout_ms");
         let call_span = span.call(tried);
@@ -253,14 +254,13 @@ impl<C: Clock> CallPolicy<C> {
         }
     }
 
-    fn count(&self, result: &'static str) {
-        let labels = CallLabels {
-            agent: self.agent_id.to_string(),
-            result,
-        };
-        self.metrics.hosted_calls.get_or_create(&labels).inc();
+    /// Counts what became of a call, or why there was none.
+    pub(crate) fn count(&self, result: &'static str) {
+        self.metrics.count_call(&self.agent_id, result);
     }
 }
 
 /// The outcome of a call that the breaker refuses, in metrics and traces.
 const BREAKER_OPEN: &str = "breaker_open";
+/// The outcome of a message whose time was over before the agent was called for it.
+pub(crate) const EXPIRED: &str = "expired";

@@ -22,6 +22,7 @@ pub(crate) enum AdmissionError {
 type WaitQueue = Queue<oneshot::Sender<Permit>>;
 
 /// The concurrency limit of one agent in this replica.
+#[derive(Clone)]
 pub(crate) struct ConcurrencyLimit(Arc<Mutex<WaitQueue>>);
 
 /// The right to have the agent work on one message. Given back when dropped.

@@ -135,9 +135,16 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         let jitter = Jitter::new(adapter.service.ports.unique_id());
         let ports = adapter.service.ports.clone();
         let metrics = adapter.metrics.clone();
+        let limit = ConcurrencyLimit::new(agent.instances, agent.queue_max);
+        let alerts = ConcurrencyLimit::new(1, agent.queue_max);
+        let queues = [limit.clone(), alerts.clone()];
+        metrics.waiting.show(agent.agent_id.clone(), move || {
+            let waiting: usize = queues.iter().map(|queue| queue.load().1).sum();
+            i64::try_from(waiting).unwrap_or(i64::MAX)
+        });
         Self {
-            limit: ConcurrencyLimit::new(agent.instances, agent.queue_max),
-            alerts: ConcurrencyLimit::new(1, agent.queue_max),
+            limit,
+            alerts,
             policy: CallPolicy::new(ports, &agent, breaker, budget, metrics, jitter),
             // A slow agent keeps its large messages, and only its own.
             context: adapter.service.clone().with_own_room(),

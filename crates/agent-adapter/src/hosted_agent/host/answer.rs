@@ -12,7 +12,7 @@ use concord_wire::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType, 
 
 use super::{Host, Runner};
 use crate::hosted_agent::agent_caller::{AgentCall, AgentCaller};
-use crate::hosted_agent::call_policy::Call;
+use crate::hosted_agent::call_policy::{Call, EXPIRED};
 use crate::hosted_agent::callback::AnswerWait;
 use crate::hosted_agent::callback::token::AnswerTarget;
 use crate::hosted_agent::concurrency_limit::{AdmissionError, Permit};
@@ -170,6 +170,10 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         let queue = span.queue();
         let permit = self.admitted(incoming, within).await;
         let permit = permit.map_err(|error| self.not_admitted(error));
+        // Whoever waits for no answer learns of it nowhere else.
+        if let Err(failure) = &permit {
+            self.policy.count(failure.outcome);
+        }
         let _permit = queue.finish("let_in", permit)?;
         debug_assert!(
             self.limit.load().0 <= self.agent.instances,
@@ -225,7 +229,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
             }
             AdmissionError::TimedOut => {
                 let why = "its time was over before its turn came";
-                Failure::local(ErrorCode::Timeout, why)
+                Failure::local(ErrorCode::Timeout, why).with_outcome(EXPIRED)
             }
         }
     }

@@ -59,7 +59,8 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
                 "{} answers that come later are waited for already",
                 self.agent.queue_max
             );
-            return Err(Failure::local(ErrorCode::CapacityExceeded, why).into());
+            let failure = Failure::local(ErrorCode::CapacityExceeded, why);
+            return Err(self.not_posted(failure, "later_full"));
         };
         let ports = &self.context.ports;
         let now = ports.now();
@@ -71,7 +72,14 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
             return Ok(());
         }
         let why = "the answer that it promised (status 202) did not come";
-        Err(Failure::local(ErrorCode::Timeout, why).into())
+        let failure = Failure::local(ErrorCode::Timeout, why);
+        Err(self.not_posted(failure, "later_missing"))
+    }
+
+    /// The failure of an agent that has taken a message and will not have answered it. The call itself is counted as `answered`.
+    fn not_posted(&self, failure: Failure, outcome: &'static str) -> AnswerError {
+        self.policy.count(outcome);
+        failure.with_outcome(outcome).into()
     }
 
     /// Whether the agent's answer to a message is stored, whichever replica published it.

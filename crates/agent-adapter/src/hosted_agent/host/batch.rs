@@ -13,6 +13,7 @@ use futures::stream::iter;
 use super::Host;
 use super::answer::{ANSWER_BYTES_MAX, AnswerError, Asked, Reply};
 use crate::hosted_agent::agent_caller::AgentCaller;
+use crate::hosted_agent::call_policy::EXPIRED;
 use crate::hosted_agent::callback::token::AnswerTarget;
 use crate::hosted_agent::decode;
 use crate::hosted_agent::failure::Failure;
@@ -49,7 +50,10 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
                 *slot = Some(response?);
             }
         }
-        let late = || PartResponse::late(agent);
+        let late = || {
+            self.policy.count(EXPIRED);
+            PartResponse::late(agent)
+        };
         let responses = responses.into_iter();
         let whole = BatchResult {
             responses: responses.map(|one| one.unwrap_or_else(late)).collect(),
