@@ -167,6 +167,26 @@ class Rendering(unittest.TestCase):
             self.assertEqual(scalers, [kind] * len(SERVICES) if kind else [])
             self.assertEqual(faults(made), [])
 
+    def test_replicas_of_the_adapter_come_with_the_backlog_of_each_hosted_agent(self):
+        # Their names differ in nothing that a name of a trigger may have.
+        agents = [{"agent_id": name, "command": ["/opt/agents/convert"]} for name in ("a-b", "a_b")]
+
+        def triggers(lag):
+            keda = {} if lag is None else {"hostedAgentLag": lag}
+            manifest, _ = self.engine.render(CHART, {"scaling": {"mode": "keda", "keda": keda}, "agents": agents})
+            made = [one for one in yaml.safe_load_all(manifest) if one]
+            self.assertEqual(faults(made), [])
+            return {one["metadata"]["name"].removeprefix("concord-"): one["spec"]["triggers"] for one in made if one["kind"] == "ScaledObject"}
+
+        made = triggers(None)
+        inbox, *hosted = made.pop("agent-adapter")
+        self.assertEqual(inbox["metadata"]["consumer"], "agent-adapter-inbox")
+        expected = [{"type": "nats-jetstream", "metadata": inbox["metadata"] | {"consumer": f"agent-{name}", "lagThreshold": "50"}} for name in ("a-b", "a_b")]
+        self.assertEqual(hosted, expected)
+        self.assertNotIn("agent-a-b", str(made), "nobody else hosts it")
+        self.assertEqual([one["metadata"]["lagThreshold"] for one in triggers(7)["agent-adapter"]], ["500", "7", "7"])
+        self.assertEqual([one["metadata"]["consumer"] for one in triggers(0)["agent-adapter"]], ["agent-adapter-inbox"])
+
     def test_who_asks_and_who_is_asked_is_let_through(self):
         def policy(change):
             manifest, notes = self.engine.render(CHART, change)

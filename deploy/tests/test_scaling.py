@@ -102,9 +102,13 @@ class Scaling(unittest.TestCase):
         self.stage = self.enterContext(Stage())
 
     def check_triggers(self, cluster):
+        hosted = self.stage.folder / "adapter.toml"
+        hosted.write_text('[[service.agents]]\nagent_id = "slow_one"\ncommand = ["sleep", "1000"]\n')
         for service in SERVICES:
-            self.stage.service(service, cluster.settings)
+            self.stage.service(service, cluster.settings, config=hosted if service == "agent-adapter" else None)
         asked = list(triggers())
+        # As the chart has it for a hosted agent.
+        asked.append({**next(one for one in asked if one["consumer"] == "agent-adapter-inbox"), "consumer": "agent-slow_one"})
         self.assertGreater(len(asked), 5)
         for metadata in asked:
             until(f"{metadata['consumer']} is empty", lambda: cluster.lag_now(metadata) == 0)

@@ -271,6 +271,27 @@ async fn answers_that_are_promised_and_not_given_are_counted() {
     until_shown(&stage, &agent, 0, &counted).await;
 }
 
+/// The consumer of a hosted agent belongs to all replicas: by its backlog the chart scales the adapter.
+#[tokio::test]
+async fn replicas_share_what_is_sent_to_an_agent() {
+    let slow = Server::silent().await;
+    let agent = unique("slow");
+    let settings = format!(
+        "[[service.agents]]\nagent_id = \"{agent}\"\ninstances = 1\ntimeout_ms = 120000\nhttp = {{ url = \"{}/x\" }}\n",
+        slow.url
+    );
+    let stage = Stage::start(2, &settings).await;
+    for _ in 0..20 {
+        stage.ask(&agent, Some(120_000), "normal").await;
+    }
+    // Each has the server work on one.
+    wait_for("both replicas to work", PATIENCE, async || {
+        let calls = slow.received().len();
+        (calls == 2).then_some(()).ok_or_else(|| calls.to_string())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn over_the_bound_the_rest_is_told_so_at_once_and_urgent_messages_go_first() {
     let (release, released) = tokio::sync::watch::channel(false);
