@@ -191,8 +191,8 @@ fn moved(verb: &str) -> Failure {
 
 /// Runs the verb; the exit code. What the broker does not let the command do ends it.
 pub(crate) async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
-    // It lets the services go on before it ends, and looks itself.
-    let ends_itself = matches!(verb, Verb::Backup(_));
+    // They undo what they have begun before they end, and look themselves.
+    let ends_itself = matches!(verb, Verb::Backup(_) | Verb::Restore(_));
     tokio::select! {
         done = run_verb(&connection, verb) => done,
         denied = connection.denied(), if !ends_itself => Err(denied),

@@ -13,14 +13,18 @@ const ANSWER_MAX: Duration = Duration::from_secs(120);
 /// The code of an error: there is no such stream.
 const NO_STREAM: u64 = 10_059;
 
-/// Asks JetStream; `None` where there is no such stream.
+/// Asks JetStream, where the body is null with an empty request; `None` where there is no such stream.
 pub(crate) async fn ask(
     broker: &Broker,
     subject: String,
     body: &Value,
 ) -> Result<Option<Value>, Failure> {
+    let body = match body {
+        Value::Null => String::new(),
+        body => body.to_string(),
+    };
     let request = async_nats::Request::new()
-        .payload(body.to_string().into())
+        .payload(body.into())
         .timeout(Some(ANSWER_MAX));
     let answer = broker.client.send_request(subject.clone(), request).await;
     let answer = answer.map_err(|error| {

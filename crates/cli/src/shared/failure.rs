@@ -45,6 +45,9 @@ impl Failure {
     /// The exit code of input that is empty or malformed.
     pub const DATA: u8 = 65;
 
+    /// The exit code where no broker or service answers.
+    pub const UNAVAILABLE: u8 = 69;
+
     /// The exit code.
     pub fn code(&self) -> u8 {
         self.code
@@ -93,9 +96,16 @@ impl Failure {
         }
     }
 
+    /// The same failure with more to say about it.
+    #[must_use]
+    pub fn and(self, more: impl std::fmt::Display) -> Self {
+        let message = self.message.map(|message| format!("{message}; {more}"));
+        Self { message, ..self }
+    }
+
     /// No broker or service answers, or the broker does not let the command do this: exit code 69.
     pub fn unavailable(message: impl Into<String>) -> Self {
-        Self::new(69, message)
+        Self::new(Self::UNAVAILABLE, message)
     }
 
     /// The reader of the output has closed it: the work ends without an error.

@@ -15,6 +15,7 @@ use concord_runtime::Broker;
 use concord_runtime::clock;
 use concord_runtime::service::shutdown;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use crate::command::audit;
 use crate::shared::args::JsonArg;
@@ -85,8 +86,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &BackupArgs) -> Resul
     };
     directory::prepare(&target)?;
     // Asked before anything is paused, so that whatever is paused goes on.
-    let asked = shutdown::on_signal()
-        .map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))?;
+    let asked = asked_to_end()?;
     let paused = tokio::select! {
         paused = pause::Paused::of(&broker, Duration::from_secs(args.pause_max)) => paused?,
         denied = connection.denied() => return Err(denied),
@@ -111,6 +111,12 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &BackupArgs) -> Resul
     };
     args.json.print(&made, text)?;
     Ok(0)
+}
+
+/// Cancelled by SIGTERM and Ctrl-C.
+fn asked_to_end() -> Result<CancellationToken, Failure> {
+    shutdown::on_signal()
+        .map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))
 }
 
 async fn copy(

@@ -10,6 +10,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::shared::args::JsonArg;
 use crate::shared::broker_api;
@@ -18,12 +20,15 @@ use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, NAMED, Table, styled};
 
 use super::directory::{self, Manifest, StreamCopy, cannot};
-use super::pause;
+use super::{asked_to_end, pause};
 
 /// How many bytes are sent in a message.
 const CHUNK_BYTES: usize = 128 * 1_024;
 /// How long the broker may take to take a piece, or to read the whole at the end.
 const ANSWER_MAX: Duration = Duration::from_secs(120);
+
+/// How long the broker may take to remove a stream.
+const REMOVAL_MAX: Duration = Duration::from_secs(10);
 
 /// Arguments of `concord restore`.
 #[derive(Debug, Args)]
@@ -53,13 +58,15 @@ struct Restored {
 pub(crate) async fn run(connection: &ConnectionArgs, args: &RestoreArgs) -> Result<u8, Failure> {
     let manifest = directory::read_manifest(&args.directory)?;
     let broker = connection.connect().await?;
-    check(&broker, &manifest, &args.directory).await?;
-    for copy in &manifest.streams {
-        output::complain(&format!("restoring {}", copy.stream));
-        restore(&broker, copy, args).await?;
-    }
-    for copy in &manifest.streams {
-        resume(&broker, &copy.stream).await?;
+    // Asked before anything is made, so that whatever is made is taken back.
+    let asked = asked_to_end()?;
+    let mut made = Vec::new();
+    let done = tokio::select! {
+        done = restore_all(&broker, &manifest, args, &asked, &mut made) => done,
+        denied = connection.denied() => Err(denied),
+    };
+    if let Err(failure) = done {
+        return Err(take_back(&broker, made, failure).await);
     }
     let restored = Restored {
         directory: args.directory.clone(),
@@ -67,6 +74,60 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &RestoreArgs) -> Resu
     };
     args.json.print(&restored, text)?;
     Ok(0)
+}
+
+/// Restores everything; `made` are the streams that exist by it, also where it fails.
+async fn restore_all(
+    broker: &Broker,
+    manifest: &Manifest,
+    args: &RestoreArgs,
+    asked: &CancellationToken,
+    made: &mut Vec<String>,
+) -> Result<(), Failure> {
+    tokio::select! {
+        checked = check(broker, manifest, &args.directory) => checked?,
+        () = asked.cancelled() => return Err(interrupted()),
+    }
+    for copy in &manifest.streams {
+        output::complain(&format!("restoring {}", copy.stream));
+        restore(broker, copy, args, asked, made).await?;
+    }
+    for copy in &manifest.streams {
+        resume(broker, &copy.stream).await?;
+    }
+    Ok(())
+}
+
+fn interrupted() -> Failure {
+    Failure::failed("interrupted; not everything is restored")
+}
+
+/// Removes the streams of a restore that has failed, so that it can be repeated. Nobody else knows which of those in the broker are its.
+async fn take_back(broker: &Broker, made: Vec<String>, failure: Failure) -> Failure {
+    if made.is_empty() {
+        return failure;
+    }
+    for (number, stream) in made.iter().enumerate() {
+        let subject = format!("$JS.API.STREAM.DELETE.{stream}");
+        let removed = timeout(REMOVAL_MAX, broker_api::ask(broker, subject, &Value::Null));
+        let why = match removed.await {
+            Ok(Ok(_)) => continue,
+            Ok(Err(refused)) => refused.to_string(),
+            Err(_) => "the broker does not answer".to_owned(),
+        };
+        let left = made.iter().skip(number);
+        let commands: Vec<String> = left.map(|stream| removal(stream)).collect();
+        return failure.and(format!(
+            "what it had restored could not be removed ({why}): before it is repeated, {}",
+            commands.join(", ")
+        ));
+    }
+    failure.and("what it had restored is removed again, and it can be repeated")
+}
+
+/// The command that removes a stream.
+fn removal(stream: &str) -> String {
+    format!("nats stream rm {stream}")
 }
 
 /// Looks at everything before anything is written.
@@ -78,18 +139,21 @@ async fn check(broker: &Broker, manifest: &Manifest, from: &Path) -> Result<(), 
             manifest.installation, manifest.installation
         )));
     }
+    let mut existing = Vec::new();
     for copy in &manifest.streams {
         let subject = format!("$JS.API.STREAM.INFO.{}", copy.stream);
-        if broker_api::ask(broker, subject, &json!({}))
-            .await?
-            .is_some()
-        {
-            return Err(Failure::usage(format!(
-                "the stream {} exists already; a backup is restored into a broker that has none of its streams, before the services are \
-                 started",
-                copy.stream
-            )));
-        }
+        let found = broker_api::ask(broker, subject, &json!({})).await?;
+        existing.extend(found.map(|_| removal(&copy.stream)));
+    }
+    if !existing.is_empty() {
+        return Err(Failure::usage(format!(
+            "streams of the backup exist already, and a backup is restored into a broker that has none of them, before the services are \
+             started. Where nothing in them is needed any more (`nats stream info NAME` says what they hold), stop the services and remove \
+             them, for ever: {}",
+            existing.join(", ")
+        )));
+    }
+    for copy in &manifest.streams {
         let path = directory::contents(from, &copy.stream);
         let sum = digest(&path).await?;
         if sum != copy.sha256 {
@@ -131,7 +195,13 @@ async fn each_piece(
     }
 }
 
-async fn restore(broker: &Broker, copy: &StreamCopy, args: &RestoreArgs) -> Result<(), Failure> {
+async fn restore(
+    broker: &Broker,
+    copy: &StreamCopy,
+    args: &RestoreArgs,
+    asked: &CancellationToken,
+    made: &mut Vec<String>,
+) -> Result<(), Failure> {
     let stream = &copy.stream;
     let mut described = directory::read_description(&args.directory, stream)?;
     if let Some(config) = described.get_mut("config") {
@@ -149,11 +219,27 @@ async fn restore(broker: &Broker, copy: &StreamCopy, args: &RestoreArgs) -> Resu
         .ok_or_else(|| Failure::failed(format!("the broker does not say where it takes {stream}")))?
         .to_owned();
     let path = directory::contents(&args.directory, stream);
-    each_piece(&path, async |piece| {
+    let pieces = each_piece(&path, async |piece| {
         send(broker, &deliver, piece.to_vec()).await.map(drop)
-    })
-    .await?;
-    let done = send(broker, &deliver, Vec::new()).await?;
+    });
+    let sent = tokio::select! {
+        sent = pieces => sent,
+        () = asked.cancelled() => Err(interrupted()),
+    };
+    if let Err(failure) = sent {
+        // The broker forgets a stream that is not complete at once when a piece asks for no answer, else when it has waited for a while.
+        let _ = broker.client.publish(deliver, "".into()).await;
+        return Err(failure);
+    }
+    // From here on it is waited for, also by who is interrupted: only the answer says whether there is a stream.
+    let done = send(broker, &deliver, Vec::new()).await;
+    let is_refused = done
+        .as_ref()
+        .is_err_and(|failure| failure.code() != Failure::UNAVAILABLE);
+    if !is_refused {
+        made.push(stream.clone());
+    }
+    let done = done?;
     let number = |name: &str| {
         done.pointer(&format!("/state/{name}"))
             .and_then(Value::as_u64)

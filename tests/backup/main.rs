@@ -14,6 +14,8 @@ use concord_wire::subject::Service;
 use futures::TryStreamExt;
 use serde_json::{Value, json};
 
+mod repeated;
+
 const PATIENCE: Duration = Duration::from_secs(90);
 
 async fn concord(server: &str, arguments: &[&str]) -> CommandOutput {
@@ -80,7 +82,7 @@ async fn a_system_at_work_is_copied_and_goes_on_in_an_empty_broker() {
     let checked = concord(&broker.url(), &["check", "--against", &head]).await;
     checked.good();
     let twice = concord(&broker.url(), &["restore", &text(&copy)]).await;
-    assert!(twice.refused(2).contains("exists already"));
+    assert!(twice.refused(2).contains("exist already"));
 
     let known = std::fs::read(copy.with_extension("memory")).unwrap();
     let in_the_second = gone_on(&broker, serde_json::from_slice(&known).unwrap()).await;
@@ -93,7 +95,6 @@ async fn a_system_at_work_is_copied_and_goes_on_in_an_empty_broker() {
     }
 }
 
-/// The configuration of the stream of events.
 /// How many consumers hand nothing over at present.
 async fn paused(client: &async_nats::Client) -> usize {
     let context = async_nats::jetstream::new(client.clone());
@@ -137,6 +138,7 @@ async fn a_backup_that_is_ended_leaves_nothing_paused() {
     panic!("it was never ended while anything was paused");
 }
 
+/// The configuration of the stream of events.
 async fn events(client: &async_nats::Client) -> Config {
     let context = async_nats::jetstream::new(client.clone());
     let stream = context.get_stream("CONCORD_EVENTS").await.unwrap();
