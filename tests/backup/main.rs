@@ -14,6 +14,7 @@ use concord_wire::subject::Service;
 use futures::TryStreamExt;
 use serde_json::{Value, json};
 
+mod ended;
 mod repeated;
 
 const PATIENCE: Duration = Duration::from_secs(90);

@@ -55,8 +55,8 @@ pub(crate) struct BackupArgs {
     /// How long to wait until nothing is being worked on, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     wait: u64,
-    /// After how many seconds the services go on at the latest, whatever becomes of this command. It is renewed for each stream.
-    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    /// After how many seconds the services go on at the latest when this command has died. While it runs, the pause is renewed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pause_max: u64,
     #[command(flatten)]
     json: JsonArg,
@@ -93,12 +93,16 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &BackupArgs) -> Resul
     };
     let copied = tokio::select! {
         copied = copy(&broker, &paused, &target, Duration::from_secs(args.wait)) => copied,
+        failure = paused.keep() => Err(failure),
         denied = connection.denied() => Err(denied),
         () = asked.cancelled() => Err(Failure::failed("interrupted; the copy is not complete, and the services go on")),
     };
     // Whatever has happened, and before anything is said.
     let resumed = paused.end().await;
-    let manifest = copied?;
+    let manifest = match (copied, &resumed) {
+        (Err(failure), Err(stand_still)) => return Err(failure.and(stand_still)),
+        (copied, _) => copied?,
+    };
     resumed?;
     let removed = match args.keep {
         Some(keep) => dated::remove_older(&args.directory, usize::from(keep))?,
@@ -134,12 +138,13 @@ async fn copy(
     paused.quiet(wait).await?;
     let mut copies: Vec<StreamCopy> = Vec::new();
     for name in streams(&broker.layout) {
-        paused.renew().await?;
         output::complain(&format!("copying {name}"));
         if let Some(copy) = snapshot::copy(broker, &name, target).await? {
             copies.push(copy);
         }
     }
+    // Whatever was handed over since the first one ends it here at the latest.
+    paused.renew().await?;
     let manifest = Manifest::new(broker, copies, head.is_some());
     directory::write_manifest(target, &manifest)?;
     Ok(manifest)
