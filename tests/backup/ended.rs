@@ -11,10 +11,10 @@ use tokio::process::Child;
 use crate::{PATIENCE, open, paused, text};
 
 /// An event that is being worked on, for which every backup waits.
-struct UnderWay(jetstream::Message);
+pub(crate) struct UnderWay(jetstream::Message);
 
 impl UnderWay {
-    async fn at(installation: &TestInstallation) -> Self {
+    pub(crate) async fn at(installation: &TestInstallation) -> Self {
         open(installation, "under-way", false).await;
         let context = jetstream::new(installation.client().clone());
         let stream = context.get_stream("CONCORD_EVENTS").await.unwrap();
@@ -28,13 +28,13 @@ impl UnderWay {
         Self(messages.next().await.unwrap().unwrap())
     }
 
-    async fn done(self) {
+    pub(crate) async fn done(self) {
         self.0.double_ack().await.unwrap();
     }
 }
 
 /// A backup that has paused everything, and waits.
-async fn waiting(installation: &TestInstallation, arguments: &[&str]) -> Child {
+pub(crate) async fn waiting(installation: &TestInstallation, arguments: &[&str]) -> Child {
     let program = programs_of(&["concord-cli"]).join("concord");
     let mut backup = command(program);
     backup.args(["--server", installation.server_url(), "backup"]);

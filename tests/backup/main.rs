@@ -15,6 +15,7 @@ use futures::TryStreamExt;
 use serde_json::{Value, json};
 
 mod ended;
+mod left;
 mod repeated;
 
 const PATIENCE: Duration = Duration::from_secs(90);

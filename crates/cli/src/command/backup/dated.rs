@@ -6,6 +6,10 @@ use concord_wire::Timestamp;
 
 use super::directory::{self, cannot};
 use crate::shared::failure::Failure;
+use crate::shared::output;
+
+/// No backup of an earlier version takes longer.
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The name of a backup that is begun at this time: digits alone, so that names in their order are times in their order.
 pub(super) fn name(at: Timestamp) -> String {
@@ -22,24 +26,52 @@ fn is_name(text: &str) -> bool {
     parts.is_some_and(|(day, time)| digits(day, 8) && digits(time, 6))
 }
 
-/// Removes the oldest of the complete backups of a directory until so many are left. Whatever else is there stays: also what is not
-/// complete, for another command may be at it.
+/// Removes the oldest of the complete backups of a directory until so many are left. Whatever else is there stays.
 pub(super) fn remove_older(parent: &Path, keep: usize) -> Result<Vec<PathBuf>, Failure> {
-    let entries = std::fs::read_dir(parent).map_err(|error| cannot("read", parent, &error))?;
-    let mut complete = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| cannot("read", parent, &error))?;
-        let is_backup = entry.file_name().to_str().is_some_and(is_name);
-        if is_backup && directory::is_complete(&entry.path()) {
-            complete.push(entry.path());
-        }
-    }
-    complete.sort();
+    let mut complete = backups(parent)?;
+    complete.retain(|path| directory::is_complete(path));
     complete.truncate(complete.len().saturating_sub(keep));
     for old in &complete {
         std::fs::remove_dir_all(old).map_err(|error| cannot("removed", old, &error))?;
     }
     Ok(complete)
+}
+
+/// Removes what backups have left that were killed, but for the one that is made now. That something cannot be removed is no reason to
+/// make no backup.
+pub(super) fn remove_left(parent: &Path, own: &Path, now: Timestamp) {
+    let day_ago = Timestamp::from_unix_millis(now.unix_millis().saturating_sub(DAY_MS));
+    let old = parent.join(name(day_ago));
+    let found = backups(parent).unwrap_or_else(|failure| {
+        output::complain(&failure.to_string());
+        Vec::new()
+    });
+    for path in found {
+        if path == own || !directory::is_left(&path, path < old) {
+            continue;
+        }
+        match std::fs::remove_dir_all(&path) {
+            Ok(()) => output::complain(&format!(
+                "{} is removed: it was never complete",
+                path.display()
+            )),
+            Err(error) => output::complain(&cannot("removed", &path, &error).to_string()),
+        }
+    }
+}
+
+/// What is named like a backup, the oldest first.
+fn backups(parent: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let entries = std::fs::read_dir(parent).map_err(|error| cannot("read", parent, &error))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| cannot("read", parent, &error))?;
+        if entry.file_name().to_str().is_some_and(is_name) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 #[cfg(test)]

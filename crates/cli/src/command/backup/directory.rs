@@ -2,6 +2,8 @@
 //!
 //! A stream's folder holds what the broker made of it: `backup.json`, its configuration and state, and `stream.tar.s2`.
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use concord_runtime::Broker;
@@ -16,6 +18,8 @@ use crate::shared::failure::Failure;
 const FORM: u32 = 1;
 const MANIFEST: &str = "manifest.json";
 const HEAD: &str = "head.json";
+/// Locked by the command that writes the directory; not there when it is complete.
+const LOCK: &str = ".lock";
 
 /// What a backup holds. Written last: a directory without it is not complete.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -66,18 +70,74 @@ impl Manifest {
     }
 }
 
+/// A directory into which this process copies, and nobody else.
+pub(super) struct Begun {
+    path: PathBuf,
+    /// Whether it was made for this.
+    is_new: bool,
+    /// Held until the process ends, however it does.
+    _lock: File,
+}
+
 /// Makes the directory. Nothing is written over.
-pub(super) fn prepare(directory: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(directory).map_err(|error| cannot("made", directory, &error))?;
-    let mut entries =
-        std::fs::read_dir(directory).map_err(|error| cannot("read", directory, &error))?;
-    match entries.next() {
-        None => Ok(()),
-        Some(_) => Err(Failure::usage(format!(
+pub(super) fn prepare(directory: &Path) -> Result<Begun, Failure> {
+    let made = |made: std::io::Result<()>| made.map_err(|error| cannot("made", directory, &error));
+    if let Some(parent) = directory.parent() {
+        made(std::fs::create_dir_all(parent))?;
+    }
+    let is_new = match std::fs::create_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+        other => made(other).map(|()| true)?,
+    };
+    let entries = std::fs::read_dir(directory);
+    let mut entries = entries.map_err(|error| cannot("read", directory, &error))?;
+    if entries.next().is_some() {
+        return Err(Failure::usage(format!(
             "{} is not empty; name a directory that does not exist yet, or say --dated to have one made in it",
             directory.display()
-        ))),
+        )));
     }
+    let path = directory.join(LOCK);
+    let lock = File::options().write(true).create_new(true).open(&path);
+    let lock = lock.map_err(|error| cannot("made", &path, &error))?;
+    // Where the file system knows no locks nobody gets it, and what is left of a backup stays.
+    let _ = lock.try_lock();
+    Ok(Begun {
+        path: directory.to_owned(),
+        is_new,
+        _lock: lock,
+    })
+}
+
+impl Begun {
+    /// The backup is complete.
+    pub(super) fn complete(self) {
+        // Of what is complete nobody asks whether it is being written.
+        let _ = std::fs::remove_file(self.path.join(LOCK));
+    }
+
+    /// Removes what was copied before it failed, where the directory was made for it: the failure, with what is left.
+    pub(super) fn discard(self, failure: Failure) -> Failure {
+        let shown = self.path.display();
+        if !self.is_new {
+            return failure.and(format!("what was copied stays there: {shown}"));
+        }
+        match std::fs::remove_dir_all(&self.path) {
+            Ok(()) => failure.and(format!("{shown} is removed")),
+            Err(error) => failure.and(cannot("removed", &self.path, &error)),
+        }
+    }
+}
+
+/// Whether a directory is what is left of a backup that was ended before it was complete, and that nobody writes any more. One without
+/// a lock counts where `is_old`: it is of an earlier version, or has begun in this moment.
+pub(super) fn is_left(directory: &Path, is_old: bool) -> bool {
+    let is_given_up = match File::options().write(true).open(directory.join(LOCK)) {
+        Ok(lock) => lock.try_lock().is_ok(),
+        Err(error) => is_old && error.kind() == ErrorKind::NotFound,
+    };
+    // Asked last: nobody completes it any more.
+    is_given_up && !is_complete(directory)
 }
 
 /// Whether there is a backup that was made to its end.

@@ -80,29 +80,23 @@ fn streams(layout: &Layout) -> Vec<String> {
 
 pub(crate) async fn run(connection: &ConnectionArgs, args: &BackupArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
+    // Asked before anything is written or paused, so that nothing is left and whatever is paused goes on.
+    let asked = asked_to_end()?;
+    let now = clock::now();
     let target = match args.dated {
-        true => args.directory.join(dated::name(clock::now())),
+        true => args.directory.join(dated::name(now)),
         false => args.directory.clone(),
     };
-    directory::prepare(&target)?;
-    // Asked before anything is paused, so that whatever is paused goes on.
-    let asked = asked_to_end()?;
-    let paused = tokio::select! {
-        paused = pause::Paused::of(&broker, Duration::from_secs(args.pause_max)) => paused?,
-        denied = connection.denied() => return Err(denied),
+    let begun = directory::prepare(&target)?;
+    if args.dated {
+        dated::remove_left(&args.directory, &target, now);
+    }
+    let copied = copy_paused(connection, &broker, args, &target, &asked).await;
+    let (manifest, resumed) = match copied {
+        Ok(copied) => copied,
+        Err(failure) => return Err(begun.discard(failure)),
     };
-    let copied = tokio::select! {
-        copied = copy(&broker, &paused, &target, Duration::from_secs(args.wait)) => copied,
-        failure = paused.keep() => Err(failure),
-        denied = connection.denied() => Err(denied),
-        () = asked.cancelled() => Err(Failure::failed("interrupted; the copy is not complete, and the services go on")),
-    };
-    // Whatever has happened, and before anything is said.
-    let resumed = paused.end().await;
-    let manifest = match (copied, &resumed) {
-        (Err(failure), Err(stand_still)) => return Err(failure.and(stand_still)),
-        (copied, _) => copied?,
-    };
+    begun.complete();
     resumed?;
     let removed = match args.keep {
         Some(keep) => dated::remove_older(&args.directory, usize::from(keep))?,
@@ -121,6 +115,35 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &BackupArgs) -> Resul
 fn asked_to_end() -> Result<CancellationToken, Failure> {
     shutdown::on_signal()
         .map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))
+}
+
+/// Copies everything while nothing is handed over. Of a copy that is complete, also what came of telling the services to go on.
+async fn copy_paused(
+    connection: &ConnectionArgs,
+    broker: &Broker,
+    args: &BackupArgs,
+    target: &Path,
+    asked: &CancellationToken,
+) -> Result<(Manifest, Result<(), Failure>), Failure> {
+    let interrupted =
+        || Failure::failed("interrupted; the copy is not complete, and the services go on");
+    let paused = tokio::select! {
+        paused = pause::Paused::of(broker, Duration::from_secs(args.pause_max)) => paused?,
+        denied = connection.denied() => return Err(denied),
+        () = asked.cancelled() => return Err(interrupted()),
+    };
+    let copied = tokio::select! {
+        copied = copy(broker, &paused, target, Duration::from_secs(args.wait)) => copied,
+        failure = paused.keep() => Err(failure),
+        denied = connection.denied() => Err(denied),
+        () = asked.cancelled() => Err(interrupted()),
+    };
+    // Whatever has happened, and before anything is said.
+    match (copied, paused.end().await) {
+        (Ok(manifest), resumed) => Ok((manifest, resumed)),
+        (Err(failure), Ok(())) => Err(failure),
+        (Err(failure), Err(stand_still)) => Err(failure.and(stand_still)),
+    }
 }
 
 async fn copy(

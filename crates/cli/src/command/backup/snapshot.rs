@@ -44,9 +44,9 @@ pub(super) async fn copy(
     let described = json!({ "config": begun.get("config"), "state": begun.get("state") });
     directory::write(&directory::description(into, stream), &described)?;
     let path = directory::contents(into, stream);
-    let mut file = tokio::fs::File::create(&path)
-        .await
-        .map_err(|error| cannot("made", &path, &error))?;
+    // Not by another thread, which could make it when the directory of a copy that failed is being removed.
+    let file = std::fs::File::create(&path).map_err(|error| cannot("made", &path, &error))?;
+    let mut file = tokio::fs::File::from_std(file);
     let (mut sum, mut bytes) = (Sha256::new(), 0);
     loop {
         let chunk = timeout(SILENCE_MAX, chunks.next()).await.ok().flatten();

@@ -1,0 +1,73 @@
+//! What backups leave on the disk that were not made to their end.
+
+use std::path::Path;
+
+use concord_testkit::{TestInstallation, wait_for};
+
+use crate::ended::{UnderWay, waiting};
+use crate::{PATIENCE, concord, text};
+
+/// The names of what is in a directory, in their order.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_that_fails_leaves_nothing() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let folder = tempfile::tempdir().unwrap();
+    let _under_way = UnderWay::at(&installation).await;
+    let (parent, new) = (text(folder.path()), text(&folder.path().join("new")));
+    for arguments in [vec![parent.as_str(), "--dated"], vec![new.as_str()]] {
+        let arguments = [vec!["backup", "--wait", "0"], arguments].concat();
+        let failed = concord(installation.server_url(), &arguments).await;
+        let left = names(folder.path());
+        assert!(left.is_empty(), "{failed:?} {left:?}");
+        let said = failed.refused(1);
+        assert!(said.contains("is still being worked on") && said.contains("is removed"));
+    }
+    let there = folder.path().join("there");
+    std::fs::create_dir(&there).unwrap();
+    let into = ["backup", "--wait", "0", &text(&there)];
+    let failed = concord(installation.server_url(), &into).await.refused(1);
+    assert!(failed.contains("stays there"), "{failed}");
+    assert!(there.is_dir());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_backup_left_is_removed_and_what_is_written_stays() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let server = installation.server_url();
+    let folder = tempfile::tempdir().unwrap();
+    let parent = text(folder.path());
+    let under_way = UnderWay::at(&installation).await;
+    let mut running = waiting(&installation, &[&parent, "--dated"]).await;
+    let written = names(folder.path());
+    assert_eq!(written.len(), 1);
+    // Within the same second it would have the same name.
+    let beside = concord(server, &["backup", &parent, "--dated", "--wait", "0"]).await;
+    assert_ne!(beside.code, 0, "{beside:?}");
+    assert_eq!(names(folder.path()), written, "{beside:?}");
+    running.kill().await.unwrap();
+
+    // As earlier versions have left it, and what nobody has said is a backup of this kind.
+    for other in ["20251101T030000Z", "by-hand"] {
+        std::fs::create_dir_all(folder.path().join(other).join("CONCORD_MESSAGES")).unwrap();
+    }
+    under_way.done().await;
+    let next = ["backup", &parent, "--dated", "--json"];
+    let made = wait_for("a backup in another second", PATIENCE, async || {
+        let made = concord(server, &next).await;
+        let is_made = made.code != 2;
+        is_made.then(|| made.clone().json()).ok_or(made.err)
+    })
+    .await;
+    let made = Path::new(made["directory"].as_str().unwrap());
+    let name = made.file_name().unwrap().to_str().unwrap();
+    assert_eq!(names(folder.path()), [name, "by-hand"]);
+    assert!(!names(made).contains(&".lock".to_owned()));
+}
