@@ -1,5 +1,6 @@
 //! What backups leave on the disk that were not made to their end.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use concord_testkit::{TestInstallation, wait_for};
@@ -70,4 +71,25 @@ async fn what_a_killed_backup_left_is_removed_and_what_is_written_stays() {
     let name = made.file_name().unwrap().to_str().unwrap();
     assert_eq!(names(folder.path()), [name, "by-hand"]);
     assert!(!names(made).contains(&".lock".to_owned()));
+}
+
+/// It holds everything that agents and people have said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_is_read_by_its_owner_alone() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("backups").join("copy");
+    let backup = ["backup", &text(&copy)];
+    concord(installation.server_url(), &backup).await.good();
+    let (mut open, mut looked_at) = (Vec::new(), vec![folder.path().join("backups")]);
+    while let Some(path) = looked_at.pop() {
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        if mode & 0o077 != 0 {
+            open.push(format!("{} {mode:o}", path.display()));
+        }
+        if path.is_dir() {
+            looked_at.extend(names(&path).iter().map(|name| path.join(name)));
+        }
+    }
+    assert!(open.is_empty(), "{open:#?}");
 }

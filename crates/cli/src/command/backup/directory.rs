@@ -2,8 +2,9 @@
 //!
 //! A stream's folder holds what the broker made of it: `backup.json`, its configuration and state, and `stream.tar.s2`.
 
-use std::fs::File;
-use std::io::ErrorKind;
+use std::fs::{DirBuilder, File};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use concord_runtime::Broker;
@@ -83,9 +84,9 @@ pub(super) struct Begun {
 pub(super) fn prepare(directory: &Path) -> Result<Begun, Failure> {
     let made = |made: std::io::Result<()>| made.map_err(|error| cannot("made", directory, &error));
     if let Some(parent) = directory.parent() {
-        made(std::fs::create_dir_all(parent))?;
+        made(own_folders().recursive(true).create(parent))?;
     }
-    let is_new = match std::fs::create_dir(directory) {
+    let is_new = match own_folders().create(directory) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
         other => made(other).map(|()| true)?,
     };
@@ -98,8 +99,7 @@ pub(super) fn prepare(directory: &Path) -> Result<Begun, Failure> {
         )));
     }
     let path = directory.join(LOCK);
-    let lock = File::options().write(true).create_new(true).open(&path);
-    let lock = lock.map_err(|error| cannot("made", &path, &error))?;
+    let lock = new_file(&path)?;
     // Where the file system knows no locks nobody gets it, and what is left of a backup stays.
     let _ = lock.try_lock();
     Ok(Begun {
@@ -176,7 +176,28 @@ pub(super) fn head_path(directory: &Path) -> PathBuf {
 pub(super) fn write(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_vec_pretty(value)
         .map_err(|error| Failure::failed(format!("{} has no JSON: {error}", path.display())))?;
-    std::fs::write(path, text).map_err(|error| cannot("written", path, &error))
+    let written = new_file(path)?.write_all(&text);
+    written.map_err(|error| cannot("written", path, &error))
+}
+
+/// How folders are made that their owner alone may enter: a backup holds all that was said.
+fn own_folders() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
+}
+
+/// Makes a folder that its owner alone may enter.
+pub(super) fn new_folder(path: &Path) -> Result<(), Failure> {
+    let made = own_folders().create(path);
+    made.map_err(|error| cannot("made", path, &error))
+}
+
+/// Makes a file that its owner alone may read.
+pub(super) fn new_file(path: &Path) -> Result<File, Failure> {
+    let mut options = File::options();
+    let opened = options.write(true).create_new(true).mode(0o600).open(path);
+    opened.map_err(|error| cannot("made", path, &error))
 }
 
 pub(super) fn read_manifest(directory: &Path) -> Result<Manifest, Failure> {

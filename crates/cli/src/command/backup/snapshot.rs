@@ -40,13 +40,12 @@ pub(super) async fn copy(
         return Ok(None);
     };
     let folder = directory::folder(into, stream);
-    std::fs::create_dir_all(&folder).map_err(|error| cannot("made", &folder, &error))?;
+    directory::new_folder(&folder)?;
     let described = json!({ "config": begun.get("config"), "state": begun.get("state") });
     directory::write(&directory::description(into, stream), &described)?;
     let path = directory::contents(into, stream);
     // Not by another thread, which could make it when the directory of a copy that failed is being removed.
-    let file = std::fs::File::create(&path).map_err(|error| cannot("made", &path, &error))?;
-    let mut file = tokio::fs::File::from_std(file);
+    let mut file = tokio::fs::File::from_std(directory::new_file(&path)?);
     let (mut sum, mut bytes) = (Sha256::new(), 0);
     loop {
         let chunk = timeout(SILENCE_MAX, chunks.next()).await.ok().flatten();
