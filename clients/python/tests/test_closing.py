@@ -11,6 +11,7 @@ from typing import Any
 
 import nats
 from broker import Broker
+from nats.aio.msg import Msg
 
 from concord_agent import Agent, Message, RequestError
 
@@ -156,6 +157,47 @@ class Closing(unittest.IsolatedAsyncioTestCase):
             program.send_signal(name)
             out, _ = await asyncio.to_thread(program.communicate, timeout=PATIENCE)
             self.assertEqual((out, program.returncode), ("closed\n", 0), name)
+
+    async def outsider(self) -> nats.NATS:
+        client = await nats.connect(self.broker.url)
+        self.addAsyncCleanup(client.close)
+        return client
+
+    async def coordinator(self) -> "asyncio.Queue[str]":
+        """Somebody who registers whoever asks for it; the answer is what ann says to it, and of herself."""
+        client, said = await self.outsider(), asyncio.Queue[str]()
+
+        async def register(request: Msg) -> None:
+            asked = json.loads(request.data)
+            said.put_nowait(asked["payload"]["action"])
+            named = {"from_agent": "coordinator", "to_agent": "ann", "reply_to": asked["message_id"], "message_type": "response"}
+            answer = {"message_id": f"a-{asked['message_id']}", "timestamp": asked["timestamp"], "payload": {"status": "success", "result": {}}}
+            await client.publish("concord.v1.msg._.coordinator.ann.response", json.dumps(named | answer).encode())
+
+        async def make_inbox(request: Msg) -> None:
+            await request.respond(b"{}")
+
+        async def beat(told: Msg) -> None:
+            said.put_nowait(json.loads(told.data)["status"])
+
+        await client.subscribe("concord.v1.msg.*.ann.coordinator.request", cb=register)
+        await client.subscribe("concord.v1.api.coordinator.inbox.ann", cb=make_inbox)
+        await client.subscribe("concord.v1.beat.ann", cb=beat)
+        await client.flush()
+        return said
+
+    async def hears(self, said: "asyncio.Queue[str]", *words: str) -> None:
+        for word in words:
+            self.assertEqual(await asyncio.wait_for(said.get(), PATIENCE), word)
+
+    async def test_an_agent_with_a_registered_inbox_says_goodbye(self) -> None:
+        said = await self.coordinator()
+        self.ann = Agent("ann", registered_inbox=True, description="Thinks.")
+        await self.connect()
+        await self.hears(said, "register_agent", "available")
+        with self.assertNoLogs("concord_agent", "WARNING"):
+            await asyncio.wait_for(self.ann.close(), PATIENCE)
+        await self.hears(said, "unavailable", "deregister_agent")
 
     async def test_an_envelope_with_a_field_of_another_kind_is_not_handled(self) -> None:
         heard: list[str] = []

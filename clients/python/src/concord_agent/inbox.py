@@ -90,7 +90,9 @@ class Inbox:
     async def pause(self) -> None:
         """Takes nothing more but answers that are waited for. What is under way goes on; what was not acknowledged is delivered again."""
         self._closed = True
-        for subscription in self._pushed:
+        # `close` comes here again, and nats-py takes back no subscription twice.
+        pushed, self._pushed = self._pushed, []
+        for subscription in pushed:
             await subscription.unsubscribe()
         for pull in self._pulls:
             pull.cancel()
