@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import unittest
 from typing import Any
 
@@ -198,6 +199,30 @@ class Closing(unittest.IsolatedAsyncioTestCase):
         with self.assertNoLogs("concord_agent", "WARNING"):
             await asyncio.wait_for(self.ann.close(), PATIENCE)
         await self.hears(said, "unavailable", "deregister_agent")
+
+    async def test_an_agent_runs_in_any_thread(self) -> None:
+        @self.ann.on("request")
+        async def stop(request: Message) -> None:
+            await self.ann.respond(request, {"last": True})
+            await self.ann.close()
+
+        client, registered = await self.outsider(), asyncio.Event()
+
+        async def beat(_: Msg) -> None:
+            registered.set()
+
+        await client.subscribe("concord.v1.beat.ann", cb=beat)
+        await client.flush()
+        await self.coordinator()
+        await self.ben.connect(self.broker.url)
+        self.addAsyncCleanup(self.ben.close, 0.1)
+        self.ann._card = {"description": "Thinks."}
+        running = threading.Thread(target=self.ann.run, args=(self.broker.url,), daemon=True)
+        running.start()
+        await asyncio.wait_for(registered.wait(), PATIENCE)
+        self.assertEqual(await self.ben.request("ann", "stop", timeout=PATIENCE), {"last": True})
+        await asyncio.to_thread(running.join, PATIENCE)
+        self.assertFalse(running.is_alive())
 
     async def test_an_envelope_with_a_field_of_another_kind_is_not_handled(self) -> None:
         heard: list[str] = []

@@ -211,8 +211,8 @@ class Agent(GroupMember, CaseMember, Hearer):
         async def serve() -> None:
             serving = asyncio.current_task()
             assert serving is not None
-            # Where there are no such signals, as on Windows, the process ends by itself.
-            with suppress(NotImplementedError):
+            # Where there are no such signals, as on Windows and beside the main thread, the process ends by itself.
+            with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
             async with await self.connect(servers, **options):
                 await self._ended.wait()
