@@ -224,6 +224,27 @@ class Closing(unittest.IsolatedAsyncioTestCase):
         await asyncio.to_thread(running.join, PATIENCE)
         self.assertFalse(running.is_alive())
 
+    async def test_the_requests_of_a_batch_end_with_their_agent(self) -> None:
+        ended: list[str] = []
+
+        @self.ann.on("request")
+        async def hang(request: Message) -> None:
+            try:
+                self.begun.set()
+                await asyncio.Event().wait()
+            finally:
+                ended.append(request.payload["action"])
+
+        await self.connect()
+        requests: list[Any] = [{"action": action, "parameters": {}} for action in ("first", "second")]
+        asked = asyncio.create_task(self.ben.request_batch("ann", requests))
+        await asyncio.wait_for(self.begun.wait(), PATIENCE)
+        with self.assertLogs("concord_agent", "WARNING"):
+            await asyncio.wait_for(self.ann.close(0.1), PATIENCE)
+        self.assertEqual(ended, ["first", "second"])
+        with self.assertRaisesRegex(RequestError, "ann was closed"):
+            await asyncio.wait_for(asked, PATIENCE)
+
     async def test_an_envelope_with_a_field_of_another_kind_is_not_handled(self) -> None:
         heard: list[str] = []
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from .ending import end
 from .errors import RequestError, sentences
 from .message import ANSWERS, Json, Message, part_id
 
@@ -73,9 +74,13 @@ class Batches:
             # What comes later has its place in no answer.
             await asyncio.gather(*handling, return_exceptions=True)
         finally:
-            self._under_way.discard(batch.message_id)
-            for part in parts:
-                self._parts.pop(part.message_id, None)
+            try:
+                # Where this one is ended, as when its agent closes, they would go on.
+                await end(handling)
+            finally:
+                self._under_way.discard(batch.message_id)
+                for part in parts:
+                    self._parts.pop(part.message_id, None)
 
 
 def outcomes(payload: Mapping[str, Any], count: int) -> list[Any]:
