@@ -245,6 +245,27 @@ class Closing(unittest.IsolatedAsyncioTestCase):
         with self.assertRaisesRegex(RequestError, "ann was closed"):
             await asyncio.wait_for(asked, PATIENCE)
 
+    async def test_an_agent_closes_though_somebody_does_not_wait_for_it_any_more(self) -> None:
+        @self.ann.on("request")
+        async def think(request: Message) -> None:
+            self.begun.set()
+            await self.go_on.wait()
+            await self.ann.respond(request, {"thought": True})
+
+        await self.connect()
+        asked = asyncio.create_task(self.ben.request("ann", "think", timeout=PATIENCE))
+        await asyncio.wait_for(self.begun.wait(), PATIENCE)
+        hasty = asyncio.create_task(self.ann.close())
+        await asyncio.sleep(0)
+        patient = asyncio.create_task(self.ann.close())
+        await asyncio.sleep(0)
+        hasty.cancel()
+        await asyncio.wait([hasty])
+        self.go_on.set()
+        self.assertEqual(await asked, {"thought": True})
+        await asyncio.wait_for(patient, PATIENCE)
+        self.assertIsNone(self.ann._client)
+
     async def test_an_envelope_with_a_field_of_another_kind_is_not_handled(self) -> None:
         heard: list[str] = []
 

@@ -134,7 +134,8 @@ class Agent(GroupMember, CaseMember, Hearer):
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(within))
         if HANDLING.get() is not self:
-            await self._closing
+            # Whoever does not wait any more ends nothing for the others.
+            await asyncio.shield(self._closing)
 
     async def _close(self, within: float) -> None:
         assert self._client is not None
