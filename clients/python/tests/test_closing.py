@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import unittest
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import nats
@@ -265,6 +266,27 @@ class Closing(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(await asked, {"thought": True})
         await asyncio.wait_for(patient, PATIENCE)
         self.assertIsNone(self.ann._client)
+
+    async def test_a_handler_that_writes_before_a_debate_may_close_its_agent(self) -> None:
+        @self.ann.on("memory_sync")
+        async def stop(_: Message) -> None:
+            await self.ann.close()
+
+        await self.connect()
+        until = datetime.now(UTC) + timedelta(minutes=1)
+        await self.say("debate-facilitator", "notification", {"event": "memory_sync", "data": {"debate_id": "d-1", "until": until.isoformat()}})
+        await asyncio.wait_for(self.ann._ended.wait(), PATIENCE)
+        self.assertIsNone(self.ann._client)
+
+    async def say(self, sender: str, message_type: str, payload: dict[str, Any]) -> None:
+        """Somebody says something to ann that wants an answer."""
+        said = {
+            "message_id": f"m-{sender}", "timestamp": "2026-01-01T00:00:00Z", "from_agent": sender, "to_agent": "ann",
+            "message_type": message_type, "payload": payload, "requires_response": True,
+        }
+        client = await self.outsider()
+        await client.publish(f"concord.v1.msg._.{sender}.ann.{message_type}", json.dumps(said).encode())
+        await client.flush()
 
     async def test_an_envelope_with_a_field_of_another_kind_is_not_handled(self) -> None:
         heard: list[str] = []

@@ -72,7 +72,7 @@ class Hearer(Asker):
     def _begin(self, message: Message | None) -> asyncio.Task[None] | None:
         if message is None or self._waiting.hand_over(message):
             return None
-        syncing = self.memory.heard(message, self._handlers.get(MEMORY_SYNC))
+        syncing = self.memory.heard(message, self._sync if MEMORY_SYNC in self._handlers else None)
         if syncing is not None:
             self._keep(syncing, None)
         message = awake(message, self.agent_id, self._handlers, self._hears_all)
@@ -146,6 +146,11 @@ class Hearer(Asker):
         except ConcordError as why:
             log.warning("%s: the answer to a batch could not be given: %s", self.agent_id, why)
             await self.refuse(message, "INTERNAL_ERROR", f"{self.agent_id} failed.", ["Ask each request by itself."])
+
+    async def _sync(self, message: Message) -> None:
+        # It has a task of its own. Without this its handler would wait for itself when it closes its agent.
+        HANDLING.set(self)
+        await self._handlers[MEMORY_SYNC](message)
 
     async def _handle(self, handler: Handler, message: Message) -> None:
         begin(self.agent_id, message)
