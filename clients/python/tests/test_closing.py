@@ -8,14 +8,16 @@ import subprocess
 import sys
 import threading
 import unittest
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 
 import nats
 from broker import Broker
 from nats.aio.msg import Msg
 
-from concord_agent import Agent, Message, RequestError
+from concord_agent import Agent, Message, RequestError, ending
 
 #: Longer than anything here takes.
 PATIENCE = 20.0
@@ -287,6 +289,27 @@ class Closing(unittest.IsolatedAsyncioTestCase):
         client = await self.outsider()
         await client.publish(f"concord.v1.msg._.{sender}.ann.{message_type}", json.dumps(said).encode())
         await client.flush()
+
+    async def test_a_handler_that_will_not_end_keeps_no_agent_open(self) -> None:
+        async def stubborn(_: Message) -> None:
+            self.begun.set()
+            while True:
+                with suppress(asyncio.CancelledError):
+                    await self.go_on.wait()
+                    return
+
+        self.enterContext(patch.object(ending, "ENDS_WITHIN", 0.1))
+        for ann in (self.ann, Agent("ann", durable=True)):
+            self.begun.clear()
+            ann.on("request")(stubborn)
+            await ann.connect(self.broker.url)
+            await self.say(f"cat-{ann._durable}", "request", {"action": "go", "parameters": {}})
+            await asyncio.wait_for(self.begun.wait(), PATIENCE)
+            with self.assertLogs("concord_agent", "WARNING"):
+                closed, _ = await asyncio.wait([asyncio.create_task(ann.close(0.1))], timeout=PATIENCE)
+            self.go_on.set()
+            self.assertTrue(closed, ann._durable)
+            self.go_on.clear()
 
     async def test_an_envelope_with_a_field_of_another_kind_is_not_handled(self) -> None:
         heard: list[str] = []

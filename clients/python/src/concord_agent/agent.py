@@ -15,6 +15,7 @@ from nats.errors import Error as NatsError
 from .case import CaseMember
 from .connecting import CONNECT_WITHIN, connected
 from .encoding import READ
+from .ending import end
 from .errors import ConcordError, RequestError, RequestTimeout
 from .group import GroupMember
 from .hearing import HANDLING, Hearer
@@ -127,7 +128,7 @@ class Agent(GroupMember, CaseMember, Hearer):
 
         Args:
             within: how long handlers have, in seconds. What is not done by then is ended: whoever waits for it is told, and what came by
-                a durable inbox comes again.
+                a durable inbox comes again. A handler that does not let itself be ended is left behind some seconds later.
         """
         if self._client is None:
             return
@@ -165,9 +166,7 @@ class Agent(GroupMember, CaseMember, Hearer):
         except TimeoutError:
             pass
         late = dict(self._tasks)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+        await end(late)
         for message in filter(None, late.values()):
             log.warning("%s: the handler of a %s was ended: it has not finished in %g s", self.agent_id, message.message_type, within)
             if message.requires_response and not (self._durable or self._registered_inbox):

@@ -15,6 +15,7 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from .checks import ALL
+from .ending import end, settle
 from .waiting import ENDS
 
 LANES = ("msg", "urgent")
@@ -94,9 +95,7 @@ class Inbox:
         pushed, self._pushed = self._pushed, []
         for subscription in pushed:
             await subscription.unsubscribe()
-        for pull in self._pulls:
-            pull.cancel()
-        await asyncio.gather(*self._pulls, return_exceptions=True)
+        await end(self._pulls)
         # What was taken just before has begun after this.
         await asyncio.sleep(0)
 
@@ -105,7 +104,7 @@ class Inbox:
         await self.pause()
         for subscription in self._subscriptions:
             await subscription.unsubscribe()
-        await asyncio.gather(*self._working, return_exceptions=True)
+        await settle(self._working)
 
     async def _take_pushed(self, subject: str) -> None:
         """Takes what the broker pushes from a consumer that was made for the agent; it bounds how much is under way."""
