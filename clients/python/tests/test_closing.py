@@ -311,6 +311,30 @@ class Closing(unittest.IsolatedAsyncioTestCase):
             self.assertTrue(closed, ann._durable)
             self.go_on.clear()
 
+    async def test_one_who_cannot_be_told_keeps_nobody_else_from_being_told(self) -> None:
+        @self.ann.on("request")
+        async def hang(_: Message) -> None:
+            begun.release()
+            await asyncio.Event().wait()
+
+        said, begun = await self.coordinator(), asyncio.Semaphore(0)
+        self.ann._card = {"description": "Thinks."}
+        await self.connect()
+        await self.hears(said, "register_agent", "available")
+        # Nothing stores what is said to cat.
+        kept = [f"concord.v1.msg.*.*.{name}.>" for name in ("ann", "ben", "coordinator")]
+        assert self.ben._client is not None
+        await self.ben._client.jetstream().update_stream(name="CONCORD_MESSAGES", subjects=kept)
+        await self.say("cat", "request", {"action": "hang", "parameters": {}})
+        await asyncio.wait_for(begun.acquire(), PATIENCE)
+        asked = asyncio.create_task(self.ben.request("ann", "hang", timeout=PATIENCE))
+        await asyncio.wait_for(begun.acquire(), PATIENCE)
+        with self.assertLogs("concord_agent", "WARNING"):
+            await asyncio.wait_for(self.ann.close(0.1), PATIENCE)
+        with self.assertRaisesRegex(RequestError, "ann was closed"):
+            await asked
+        await self.hears(said, "unavailable", "deregister_agent")
+
     async def test_an_envelope_with_a_field_of_another_kind_is_not_handled(self) -> None:
         heard: list[str] = []
 

@@ -20,6 +20,7 @@ from .errors import ConcordError, RequestError, RequestTimeout
 from .group import GroupMember
 from .hearing import HANDLING, Hearer
 from .inbox import Inbox
+from .message import Message
 from .waiting import REQUEST_TIMEOUT
 
 #: How long running handlers have when an agent closes, in seconds.
@@ -169,8 +170,16 @@ class Agent(GroupMember, CaseMember, Hearer):
         await end(late)
         for message in filter(None, late.values()):
             log.warning("%s: the handler of a %s was ended: it has not finished in %g s", self.agent_id, message.message_type, within)
-            if message.requires_response and not (self._durable or self._registered_inbox):
-                await self.refuse(message, "INTERNAL_ERROR", f"{self.agent_id} was closed before it had finished.", ["Ask again."])
+        if not (self._durable or self._registered_inbox):
+            await self._tell_askers([message for message in late.values() if message is not None and message.requires_response])
+
+    async def _tell_askers(self, ended: list[Message]) -> None:
+        """Tells all of them at once: one who cannot be told keeps nobody waiting."""
+        why = f"{self.agent_id} was closed before it had finished."
+        telling = [self.refuse(message, "INTERNAL_ERROR", why, ["Ask again."]) for message in ended]
+        for message, told in zip(ended, await asyncio.gather(*telling, return_exceptions=True), strict=True):
+            if isinstance(told, BaseException):
+                log.warning("%s: %s was not told that its %s was ended: %s", self.agent_id, message.from_agent, message.message_type, told)
 
     def _stop_beating(self) -> None:
         if self._beat is not None:
