@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use async_nats::RequestErrorKind;
 use clap::Args;
-use concord_events::subject::matches;
 use concord_runtime::Broker;
 use concord_runtime::broker::Denials;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::settings::{
     self, BrokerSettings, Settings, Sources, StorageSettings,
 };
-use concord_wire::payload::{ErrorReport, Role};
+use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
 use concord_wire::{AgentId, Token};
 use serde::de::DeserializeOwned;
@@ -22,7 +21,7 @@ use serde_json::json;
 use crate::shared::args::{ByArgs, agent_id};
 use crate::shared::failure::Failure;
 use crate::shared::output::{NAMED, styled};
-use crate::shared::speaker::Speaker;
+use crate::shared::rights::{rights_of, roles_for};
 
 /// How long a service may take to answer a request.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -204,52 +203,6 @@ impl ConnectionArgs {
     }
 }
 
-/// Who gives somebody rights, for advice; where it is known which roles do, they are named.
-fn rights_of(caller: &AgentId, roles: &[Role]) -> String {
-    let (first, further) = match roles {
-        [] => ("ROLE", String::new()),
-        [first, others @ ..] => {
-            let others: Vec<&str> = others.iter().map(|role| role.as_str()).collect();
-            let further = match others.as_slice() {
-                [] => String::new(),
-                others => format!("; other roles that do: {}", others.join(", ")),
-            };
-            (first.as_str(), further)
-        }
-    };
-    format!(
-        "operators register people (concord person register {caller} --role {first}) and print what their user may do (concord \
-         permissions --role {first} {caller}){further}; registering replaces the roles that they have"
-    )
-}
-
-/// The roles whose user the broker lets do what it has not let the caller do. An operator may do everything, and is named only where
-/// nobody else may.
-fn roles_for(caller: &AgentId, said: &str, space: &SubjectSpace) -> Vec<Role> {
-    let quoted = said
-        .split_once("Publish to \"")
-        .and_then(|(_, rest)| rest.split_once('"'));
-    let Some((subject, _)) = quoted else {
-        return Vec::new();
-    };
-    let lets = |role: &Role| {
-        let speaker = Speaker {
-            name: caller.clone(),
-            roles: vec![*role],
-        };
-        let mut subjects = speaker.publish(space).into_iter();
-        subjects.any(|filter| matches(&filter, subject))
-    };
-    let (operators, mut roles): (Vec<Role>, Vec<Role>) = Role::ALL
-        .into_iter()
-        .filter(lets)
-        .partition(|role| *role == Role::Operator);
-    if roles.is_empty() {
-        roles = operators;
-    }
-    roles
-}
-
 /// Sends a request to a verb of a service's API and reads the answer. A refusal becomes a failure of one line, with exit code 1.
 pub async fn ask<T: DeserializeOwned>(
     broker: &Broker,
@@ -393,40 +346,4 @@ pub(crate) async fn cancel<T: Serialize + std::fmt::Display>(
         |_| format!("{what} {} {text}\n", styled(NAMED, id)),
     )?;
     Ok(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_role_that_would_do_is_named_where_it_is_known() {
-        let eva = AgentId::new("eva").unwrap();
-        let space = SubjectSpace::new(&Token::fixed("concord"));
-        let advice = |subject: &str| {
-            let said = format!("Permissions Violation for Publish to \"{subject}\"");
-            rights_of(&eva, &roles_for(&eva, &said, &space))
-        };
-        for (subject, expected) in [
-            (
-                "concord.v1.msg.c-1.eva.coordinator.review",
-                "concord person register eva --role reviewer)",
-            ),
-            (
-                "concord.v1.msg.c-1.eva.debate-facilitator.ruling",
-                "concord person register eva --role arbiter)",
-            ),
-            (
-                "concord.v1.api.coordinator.register_person.eva",
-                "concord person register eva --role operator)",
-            ),
-            (
-                "concord.v1.elsewhere",
-                "concord person register eva --role ROLE)",
-            ),
-        ] {
-            let advice = advice(subject);
-            assert!(advice.contains(expected), "{subject}: {advice}");
-        }
-    }
 }

@@ -17,6 +17,7 @@ pub(crate) mod input;
 pub mod output;
 pub mod program;
 pub(crate) mod put;
+pub(crate) mod rights;
 pub mod send;
 pub mod sign;
 pub(crate) mod since;
