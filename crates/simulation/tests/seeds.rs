@@ -8,9 +8,9 @@ use concord_simulation::{Counts, Faults, InjectedBug, Options, run};
 const FOUND_WITHIN: u64 = 300;
 
 #[test]
-fn two_hundred_seeds_hold_and_everything_that_can_go_wrong_did() {
+fn a_hundred_seeds_hold_and_everything_that_can_go_wrong_did() {
     let mut counts = Counts::default();
-    for seed in 1..=200 {
+    for seed in 1..=100 {
         let report = run(seed, &Options::default());
         assert!(
             report.violations.is_empty(),
@@ -34,13 +34,13 @@ fn two_hundred_seeds_hold_and_everything_that_can_go_wrong_did() {
 }
 
 #[test]
-fn two_hundred_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_did() {
+fn a_hundred_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_did() {
     let options = Options {
         ladder: true,
         ..Options::default()
     };
     let mut counts = Counts::default();
-    for seed in 1..=200 {
+    for seed in 1..=100 {
         let report = run(seed, &options);
         assert!(
             report.violations.is_empty(),
@@ -52,22 +52,22 @@ fn two_hundred_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_d
     for (name, count, _) in counts.ladder.rows() {
         assert!(count > 0, "there were no {name}");
     }
-    assert!(counts.alerts > 20, "{counts:?}");
-    assert!(counts.alerts_by_rules > 50, "{counts:?}");
+    assert!(counts.alerts > 10, "{counts:?}");
+    assert!(counts.alerts_by_rules > 25, "{counts:?}");
     assert!(
-        counts.redone > 30 && counts.override_reruns > 1,
+        counts.redone > 15 && counts.override_reruns > 0,
         "{counts:?}"
     );
 }
 
 #[test]
-fn two_hundred_seeds_with_tasks_hold_and_tasks_were_done() {
+fn a_hundred_seeds_with_tasks_hold_and_tasks_were_done() {
     let options = Options {
         tasks: true,
         ..Options::default()
     };
     let mut counts = Counts::default();
-    for seed in 1..=200 {
+    for seed in 1..=100 {
         let report = run(seed, &options);
         assert!(
             report.violations.is_empty(),
@@ -76,19 +76,19 @@ fn two_hundred_seeds_with_tasks_hold_and_tasks_were_done() {
         );
         counts.add(&report.counts);
     }
-    assert!(counts.tasks > 200 && counts.tasks_done > 100, "{counts:?}");
-    assert!(counts.silences > 20 && counts.joined > 10, "{counts:?}");
-    assert!(counts.asked > 100, "{counts:?}");
+    assert!(counts.tasks > 100 && counts.tasks_done > 50, "{counts:?}");
+    assert!(counts.silences > 10 && counts.joined > 5, "{counts:?}");
+    assert!(counts.asked > 50, "{counts:?}");
 }
 
 #[test]
-fn three_hundred_seeds_of_a_hosted_agent_hold_and_everything_that_can_happen_to_it_did() {
+fn a_hundred_and_fifty_seeds_of_a_hosted_agent_hold_and_everything_that_can_happen_to_it_did() {
     let options = Options {
         hosted: true,
         ..Options::default()
     };
     let mut counts = Counts::default();
-    for seed in 1..=300 {
+    for seed in 1..=150 {
         let report = run(seed, &options);
         assert!(
             report.violations.is_empty(),
