@@ -3,8 +3,12 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The time between two looks at a condition.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// The shortest and the longest time between two looks at a condition.
+///
+/// In between it is a tenth of what was waited so far: a look may read a whole stream, and what it takes from the processors is missed by
+/// what is waited for.
+const LOOK_INTERVALS: (Duration, Duration) =
+    (Duration::from_millis(20), Duration::from_millis(200));
 
 /// A condition that did not come about in time.
 #[derive(Debug, Clone)]
@@ -55,7 +59,8 @@ where
                 status,
             });
         }
-        tokio::time::sleep(LOOK_INTERVAL).await;
+        let (shortest, longest) = LOOK_INTERVALS;
+        tokio::time::sleep((begun.elapsed() / 10).clamp(shortest, longest)).await;
     }
 }
 
