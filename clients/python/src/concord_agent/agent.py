@@ -181,6 +181,13 @@ class Agent(GroupMember, CaseMember, Hearer):
             if isinstance(told, BaseException):
                 log.warning("%s: %s was not told that its %s was ended: %s", self.agent_id, message.from_agent, message.message_type, told)
 
+    async def _begin_beating(self) -> None:
+        """Says that it is there, now and as often as its card says."""
+        self._stop_beating()
+        if every := self._card.get("heartbeat_ms"):
+            self._beat = asyncio.create_task(self._beats(every / 1000))
+        await self.status(self._status)
+
     def _stop_beating(self) -> None:
         if self._beat is not None:
             self._beat.cancel()
@@ -233,10 +240,7 @@ class Agent(GroupMember, CaseMember, Hearer):
         """Tells the coordinator who this agent is; from then on heartbeats are sent, where `heartbeat_ms` is given."""
         await self.request("coordinator", "register_agent", {"agent_id": self.agent_id, **self._card}, timeout=timeout)
         self._registered = True
-        every = self._card.get("heartbeat_ms")
-        if every and self._beat is None:
-            self._beat = asyncio.create_task(self._beats(every / 1000))
-        await self.status(self._status)
+        await self._begin_beating()
 
     async def _make_inbox(self) -> None:
         """Has the coordinator make the inbox; where nobody answers, the agent takes the one that operators have made."""
@@ -250,11 +254,13 @@ class Agent(GroupMember, CaseMember, Hearer):
             log.warning("%s: nobody makes an inbox: %s", self.agent_id, why)
 
     async def update(self, **card: Any) -> None:
-        """Changes what the coordinator knows of this agent."""
+        """Changes what the coordinator knows of this agent. A new `heartbeat_ms` counts from then on."""
         changed = {"encodings": list(READ)} | self._card | card
         await self.request("coordinator", "update_agent", {"agent_id": self.agent_id, **changed})
         # What is refused would be said again with every later change.
         self._card = {"encodings": list(READ)} | self._card | card
+        if self._registered:
+            await self._begin_beating()
 
     async def status(self, status: str) -> None:
         """Says that this agent is `available`, `busy` or `unavailable`, now and in every heartbeat."""

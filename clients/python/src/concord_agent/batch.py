@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from .checks import encoded
 from .ending import end
 from .errors import RequestError, sentences
 from .message import ANSWERS, Json, Message, part_id
@@ -24,6 +25,10 @@ BATCH_MAX = 100
 USUAL, WITH_CALLBACK = 30.0, 3_600.0
 #: How long before its deadline it is answered at the latest, in seconds, and as a part of the time that there is.
 MARGIN, MARGIN_PART = 1.0, 0.1
+#: Characters of each failure that are repeated for the whole.
+WORDS_MAX = 200
+#: The largest answer to a batch, in bytes: a payload in the object store has 8 MiB, of which the rest of the answer has some.
+ANSWER_BYTES_MAX = 8 * 1_048_576 - 131_072
 
 
 def is_batch(message: Message) -> bool:
@@ -172,11 +177,36 @@ def _failed(report: Json) -> Json:
     return {"status": "failure", "errors": [RequestError.of(report).message], "error": report}
 
 
-def _whole(responses: list[Json]) -> Json:
+#: In place of a result.
+NO_ROOM = _failed(
+    {
+        "error_code": "CAPACITY_EXCEEDED",
+        "error_message": "The result has no room in the answer to the batch.",
+        "details": {},
+        "recovery_suggestions": ["Ask this request by itself."],
+    }
+)
+
+
+def _size(response: Json) -> int:
+    return len(encoded(response)) + 1
+
+
+def _whole(responses: list[Json], bytes_max: int = ANSWER_BYTES_MAX) -> Json:
+    """The answer to all. Results for which there is no room any more become errors, the last first."""
+    # What stands in place of a result must have room itself.
+    reserve = _size(NO_ROOM)
+    left = bytes_max - reserve * len(responses)
+    for place, response in enumerate(responses):
+        more = max(0, _size(response) - reserve)
+        if more > left:
+            responses[place] = NO_ROOM
+        else:
+            left -= more
     said = {one["status"] for one in responses}
     status = said.pop() if len(said) == 1 else "partial"
     errors = [
-        f"requests/{place}: {sentences(one.get('errors'), 'It failed.')}"
+        f"requests/{place}: {sentences(one.get('errors'), 'It failed.')[:WORDS_MAX]}"
         for place, one in enumerate(responses)
         if one["status"] == "failure"
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 #: The longest name, in characters: crates/wire/src/id.rs has the same.
@@ -73,7 +73,7 @@ def listed(what: str, given: Iterable[str]) -> list[str]:
     return list(given)
 
 
-def encoded(said: Mapping[str, Any]) -> bytes:
+def encoded(said: Mapping[str, Any] | Sequence[Any]) -> bytes:
     """What is said, as JSON.
 
     Raises:

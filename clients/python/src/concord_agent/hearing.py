@@ -17,6 +17,7 @@ from .errors import ConcordError
 from .memory import MEMORY_SYNC, Memory
 from .message import Message, is_unconfirmed
 from .payload import PayloadError, fetch, is_reference
+from .types import NOTIFICATIONS
 from .waiting import ENDS
 from .waking import awake, begin, event_of
 
@@ -79,7 +80,9 @@ class Hearer(Asker):
         if message is None:
             return None
         told = self._handlers.get(event_of(message) or "")
-        handler = told or self._handlers.get(message.message_type) or self._handlers.get("*")
+        # A type that is called like an event is not Concord's: anybody may say it.
+        by_type = None if message.message_type in NOTIFICATIONS else self._handlers.get(message.message_type)
+        handler = told or by_type or self._handlers.get("*")
         return self._under_way(self._work_on(handler, message), message) if handler is not None else None
 
     def _under_way(self, work: Coroutine[None, None, None], message: Message) -> asyncio.Task[None]:

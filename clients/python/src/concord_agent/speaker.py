@@ -109,10 +109,12 @@ class Speaker:
         needed = f"`concord permissions {self.agent_id}` says what {self.agent_id} needs."
         return f"The broker has refused this connection something: {broken}. Are these credentials its own? {needed}"
 
-    def _deduplication_id(self, message_id: str) -> str:
+    def _deduplication_id(self, said: Json) -> str:
         """By what the broker recognises a message that is said again. It keeps the first message with such an id, whoever has published
-        it, and the `message_id` of an answer can be foreseen: so a hash is added that only this agent can make."""
-        return f"{message_id}-{hashlib.blake2b(message_id.encode(), key=self._secret, digest_size=8).hexdigest()}"
+        it, and the `message_id` of an answer can be foreseen: so a hash is added that only this agent can make. Whoever is answered first
+        under that id takes it from nobody else, because the hash is that of whom it is for and of the case, too."""
+        whole = encoded([said["to_agent"], said.get("case_id"), said["message_id"]])
+        return f"{said['message_id']}-{hashlib.blake2b(whole, key=self._secret, digest_size=8).hexdigest()}"
 
     async def _publish(self, said: Json) -> None:
         # First of all: what cannot be written is an error of who says it, also in a batch and without a broker.
@@ -125,7 +127,7 @@ class Speaker:
                 self._connected(), self._prefix, self.agent_id, said["message_id"], said["payload"]
             )
             data = encoded(said | {"payload": referring})
-        headers = {"Nats-Msg-Id": self._deduplication_id(said["message_id"])}
+        headers = {"Nats-Msg-Id": self._deduplication_id(said)}
         is_large = self._compress_over is not None and len(data) > self._compress_over
         if is_large and said["to_agent"] in self._reads_gzip:
             data, headers[CONTENT_ENCODING] = compressed(data), "gzip"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from .errors import ConcordError
 from .message import Message
 
 #: How long a request waits for its answer when nothing else is said, in seconds.
@@ -26,7 +27,13 @@ class Waiting:
         self._ahead: dict[str, None] = {}
 
     def begin(self, request: str, only_from: frozenset[str] | None = None) -> asyncio.Future[Message]:
-        """Waits for the answer to a request, until :meth:`end`; with `only_from` for an answer of one of these."""
+        """Waits for the answer to a request, until :meth:`end`; with `only_from` for an answer of one of these.
+
+        Raises:
+            ConcordError: the answer to this request is waited for already.
+        """
+        if request in self._answers:
+            raise ConcordError(f"the answer to {request} is waited for already; wait for that one, or ask under another message_id")
         if only_from is not None:
             self._only[request] = only_from
         answer = self._answers[request] = asyncio.get_running_loop().create_future()

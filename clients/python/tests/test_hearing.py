@@ -1,0 +1,116 @@
+"""What strangers can make an agent do, and what it says again and again, with a real broker."""
+
+import asyncio
+import json
+import unittest
+from typing import Any
+
+import nats
+from broker import Broker
+from nats.aio.msg import Msg
+
+from concord_agent import Agent, ConcordError, Message, RequestError, RequestTimeout
+
+#: Longer than anything here takes.
+PATIENCE = 20.0
+
+
+class Hearing(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        self.broker = self.enterContext(Broker())
+        self.client = await nats.connect(self.broker.url)
+        self.addAsyncCleanup(self.client.close)
+        for name, lane in (("CONCORD_MESSAGES", "msg"), ("CONCORD_URGENT", "urgent")):
+            await self.client.jetstream().add_stream(name=name, subjects=[f"concord.v1.{lane}.>"])
+
+    async def connected(self, name: str, **card: Any) -> Agent:
+        agent = await Agent(name, **card).connect(self.broker.url)
+        self.addAsyncCleanup(agent.close, 0.1)
+        return agent
+
+    async def test_whoever_is_answered_first_under_an_id_takes_that_answer_from_nobody_else(self) -> None:
+        ann, mallory, zoe = [await self.connected(name) for name in ("ann", "mallory", "zoe")]
+
+        @ann.on("request")
+        async def help_out(request: Message) -> None:
+            await ann.respond(request, {"for": request.from_agent})
+
+        for asker in (mallory, zoe):
+            await asker.request("ann", "help", message_id="r-9")
+            subject = f"concord.v1.msg._.ann.{asker.agent_id}.response"
+            stored = await self.client.jetstream().get_last_msg("CONCORD_MESSAGES", subject)
+            self.assertEqual(stored.subject, subject)
+
+    async def test_nobody_runs_the_handler_of_an_event_by_a_type_that_is_called_like_it(self) -> None:
+        ann, mallory = [await self.connected(name) for name in ("ann", "mallory")]
+        handled: list[str] = []
+        ended = asyncio.Event()
+
+        @ann.on("stand_down")
+        async def stand_down(message: Message) -> None:
+            handled.append(message.message_type)
+
+        @ann.on("info_update")
+        async def end(_: Message) -> None:
+            ended.set()
+
+        for message_type in ("stand_down", "info_update"):
+            await mallory.send("ann", message_type, {"event": "stand_down", "data": {"question": "m-1"}})
+        await asyncio.wait_for(ended.wait(), PATIENCE)
+        self.assertEqual(handled, [])
+
+    async def test_one_result_that_is_too_large_spoils_no_other_of_its_batch(self) -> None:
+        ann, ben = [await self.connected(name) for name in ("ann", "ben")]
+
+        @ben.on("request")
+        async def answer(request: Message) -> None:
+            parameters = request.payload["parameters"]
+            await ben.respond(request, {"text": "a" * parameters["length"]})
+
+        requests = [{"action": "write", "parameters": {"length": length}} for length in (1, 9 << 20, 2)]
+        first, second, third = await ann.request_batch("ben", requests)  # type: ignore[arg-type]
+        self.assertEqual((first, third), ({"text": "a"}, {"text": "aa"}))
+        assert isinstance(second, RequestError)
+        self.assertEqual(second.code, "CAPACITY_EXCEEDED")
+
+    async def test_an_answer_is_waited_for_by_one(self) -> None:
+        ann = await self.connected("ann")
+        twice = [ann.alert({}, message_id="a-1", timeout=0.2) for _ in range(2)]  # type: ignore[typeddict-item]
+        first, second = await asyncio.gather(*twice, return_exceptions=True)
+        self.assertIsInstance(first, RequestTimeout)
+        self.assertIsInstance(second, ConcordError)
+        self.assertIn("waited for already", str(second))
+
+    async def test_heartbeats_follow_a_change_of_their_interval(self) -> None:
+        beats: asyncio.Queue[float] = asyncio.Queue()
+
+        async def heard(_: Msg) -> None:
+            beats.put_nowait(asyncio.get_running_loop().time())
+
+        async def agrees(request: Msg) -> None:
+            """In the coordinator's place."""
+            asked = json.loads(request.data)
+            answer = asked | {
+                "message_id": f"{asked['message_id']}-coordinator",
+                "from_agent": "coordinator",
+                "to_agent": "ann",
+                "message_type": "response",
+                "payload": {"status": "success", "result": {}},
+                "reply_to": asked["message_id"],
+            }
+            await self.client.publish("concord.v1.msg._.coordinator.ann.response", json.dumps(answer).encode())
+
+        await self.client.subscribe("concord.v1.beat.ann", cb=heard)
+        await self.client.subscribe("concord.v1.msg.*.ann.coordinator.request", cb=agrees)
+        await self.client.flush()
+        ann = await self.connected("ann", skills=[{"name": "tax"}])
+        for every in (50, 3_600_000, 60):
+            await ann.update(heartbeat_ms=every)
+            times = [await asyncio.wait_for(beats.get(), PATIENCE) for _ in range(1 if every > 1_000 else 4)]
+            while not beats.empty():
+                beats.get_nowait()
+            self.assertTrue(times)
+
+
+if __name__ == "__main__":
+    unittest.main()
