@@ -140,6 +140,12 @@ class Rendering(unittest.TestCase):
             self.assertEqual((labels["team"], annotations["kept"]), ("x", "1"))
             self.assertEqual(annotations["linkerd.io/inject"], "enabled" if one["kind"] == "Deployment" else "disabled")
 
+    def test_what_doctor_says_can_be_read_after_the_test(self):
+        """Helm 3 deletes a test's pod that succeeded before `helm test --logs` reads what it printed, and then fails."""
+        manifest, _ = self.engine.render(CHART, {})
+        tests = [one["metadata"]["annotations"] for one in yaml.safe_load_all(manifest) if one and one["kind"] == "Pod"]
+        self.assertEqual([one["helm.sh/hook-delete-policy"] for one in tests], ["before-hook-creation"])
+
     def test_a_revision_keeps_its_settings(self):
         """No object outside a pod's template holds settings, so what one revision reads no other can change."""
         settings = []

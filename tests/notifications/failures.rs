@@ -121,6 +121,27 @@ async fn what_is_refused_for_good_is_kept_and_can_be_sent_again_and_the_ladder_g
     stage.holds().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_could_not_be_told_by_any_try_is_counted() {
+    // Nobody listens there.
+    let stage = Stage::start(&Channels {
+        smtp: Some(free_port()),
+        notify: "tries_max = 2",
+        ..Channels::default()
+    })
+    .await;
+    stage.register(json!({ "email": "eve@example.org" })).await;
+    stage.challenge("Margin", HOUR, HOUR).await;
+    stage.dead("exhausted", EMAIL_ASSIGNED).await;
+    wait_for("a notice counted as lost", PATIENCE, async || {
+        match stage.counted("email", "undeliverable").await {
+            1 => Ok(()),
+            other => Err(format!("{other} are counted")),
+        }
+    })
+    .await;
+}
+
 /// Runs `concord`: whether it succeeds, and its output.
 fn command(stage: &Stage, arguments: &[&str]) -> (bool, String) {
     let output = concord(&[&["--server", stage.installation.server_url()], arguments].concat());

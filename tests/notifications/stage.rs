@@ -27,6 +27,8 @@ pub(crate) struct Channels {
     pub(crate) webhook: Option<u16>,
     /// Both channels use TLS with this certificate, and mails a user name with the password in this file.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// More of the adapter's section `service.notify`.
+    pub(crate) notify: &'static str,
     /// The adapter's section `work`.
     pub(crate) work: &'static str,
     /// The configuration of the broker's users, besides its own.
@@ -74,8 +76,8 @@ impl Servers {
 impl Channels {
     fn toml(&self) -> String {
         let mut text = format!(
-            "[work]\n{}\n[service.notify]\nwait_first_ms = 100\nwait_max_ms = 500\n",
-            self.work
+            "[work]\n{}\n[service.notify]\nwait_first_ms = 100\nwait_max_ms = 500\n{}\n",
+            self.work, self.notify
         );
         let mut login = "tls = \"none\"\n".to_owned();
         let mut scheme = "http://";

@@ -189,6 +189,7 @@ impl<P> Notifier<P> {
         };
         let failures: Vec<String> = recipients.iter().filter_map(failed).collect();
         if !failures.is_empty() {
+            self.count("undeliverable");
             let why = format!("{why}; before, {}", failures.join("; "));
             return Err(HandleError::DeadLetter(why));
         }
@@ -328,5 +329,9 @@ impl<P: Ports> Handler for NoticeHandler<P> {
 
     fn patience(&self, _: &WorkSettings) -> RetryPolicy {
         retry_policy(&self.0.settings)
+    }
+
+    fn exhausted(&self) {
+        self.0.count("undeliverable");
     }
 }

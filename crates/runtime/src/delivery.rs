@@ -78,6 +78,9 @@ pub trait Handler: Send + Sync + 'static {
         let (first, max) = (Duration::from_millis(50), Duration::from_millis(6_400));
         RetryPolicy::spread(work.deliveries_max, first, max)
     }
+
+    /// Hears that a delivery was given up after all its tries, and is kept as a dead letter.
+    fn exhausted(&self) {}
 }
 
 /// How long a delivery that fails is tried again. It is given up when both are over, the tries and the age: the broker

@@ -30,8 +30,10 @@ pub enum Error {
         /// Why it cannot be read.
         source: std::io::Error,
     },
-    /// Others than its owner may read a secret key.
-    #[error("the key file {path} can be read by others than its owner; say `chmod 600 {path}`")]
+    /// Everybody may read a secret key, or others than its owner may write it.
+    #[error(
+        "the key file {path} can be read by everybody or written by others than its owner; say `chmod 600 {path}`"
+    )]
     Open {
         /// The path of the file.
         path: String,
@@ -64,7 +66,8 @@ impl SigningKey {
         Ok((Self::parse(&text, "the new key")?, text))
     }
 
-    /// Reads a key from its file, which only its owner may read.
+    /// Reads a key from its file, which only its owner and its group may read. A group may: a Secret of Kubernetes is mounted as root's, so
+    /// that a service under another user reads it by its group only, and nobody can change its mode there.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let shown = path.display().to_string();
         let read = |source| Error::Read {
@@ -76,7 +79,7 @@ impl SigningKey {
         {
             use std::os::unix::fs::PermissionsExt;
             let mode = std::fs::metadata(path).map_err(read)?.permissions().mode();
-            if mode & 0o077 != 0 {
+            if mode & 0o027 != 0 {
                 return Err(Error::Open { path: shown });
             }
         }
@@ -239,6 +242,26 @@ mod tests {
             ..signature
         };
         assert!(!fits(&cut, "p1"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_group_may_read_a_secret_key_and_others_may_not() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("head.key");
+        std::fs::write(&path, SigningKey::generate().unwrap().1).unwrap();
+        for (mode, good) in [
+            (0o600, true),
+            (0o440, true), // as Kubernetes mounts a Secret
+            (0o444, false),
+            (0o460, false),
+            (0o602, false),
+        ] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let read = SigningKey::read(&path);
+            assert_eq!(read.is_ok(), good, "{mode:o}: {read:?}");
+        }
     }
 
     #[test]

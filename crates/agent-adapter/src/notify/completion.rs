@@ -106,4 +106,8 @@ impl Handler for CompletionHandler {
     fn patience(&self, _: &WorkSettings) -> RetryPolicy {
         super::retry_policy(&self.settings)
     }
+
+    fn exhausted(&self) {
+        self.count("undeliverable");
+    }
 }

@@ -32,7 +32,7 @@ pub async fn settle<P: Ports, H: Handler>(
     // Counted here and not by the broker, so that what crashes a process again and again is recorded too.
     if policy.is_over(delivery.deliveries.saturating_sub(1), age) {
         let why = "it was delivered again and again without an end";
-        return give_up(context, delivery, why, DeadReason::Exhausted, policy).await;
+        return exhausted(context, handler, delivery, why, policy).await;
     }
     if non_event::is_copy(context, delivery) {
         return pass_over(context, delivery);
@@ -58,9 +58,23 @@ pub async fn settle<P: Ports, H: Handler>(
                 return retry(delivery, &failure, policy);
             }
             let why = ErrorChain(&failure).to_string();
-            give_up(context, delivery, &why, DeadReason::Exhausted, policy).await
+            exhausted(context, handler, delivery, &why, policy).await
         }
     }
+}
+
+async fn exhausted<P: Ports, H: Handler>(
+    context: &ServiceContext<P>,
+    handler: &H,
+    delivery: &Delivery,
+    why: &str,
+    policy: RetryPolicy,
+) -> (Settlement, &'static str) {
+    let settled = give_up(context, delivery, why, DeadReason::Exhausted, policy).await;
+    if settled.0 == Settlement::Terminate {
+        handler.exhausted();
+    }
+    settled
 }
 
 fn pass_over<P: Ports>(
