@@ -3,7 +3,8 @@
 //! | trigger             | fulfilled where                                                                            |
 //! |---------------------|--------------------------------------------------------------------------------------------|
 //! | `changed`           | the value is another than in the version before                                            |
-//! | `confidence_above`  | so it is, and the entry's confidence is above the rule's                                    |
+//! | `confidence_above`  | the entry's confidence is above the rule's, and the value is another than the last one that was so  |
+//! |                     | sure, or than in the version before where none was                                          |
 //! | `moved_by`          | the number differs by at least so much from the one before, or from any within the time     |
 //! | `beyond_percentile` | the number has been beyond the percentile for longer than the time, and was not at the      |
 //! |                     | version before                                                                              |
@@ -115,7 +116,15 @@ fn because<'a>(
 ) -> Option<(String, Option<&'a Value>, &'a Value)> {
     let looked_at = |value| looked_at(rule, value);
     let new = looked_at(&entry.value)?;
-    let old = known.old.and_then(looked_at);
+    let before = known.old.and_then(looked_at);
+    let old = match &rule.when {
+        // A change that nobody is sure of at first is told once somebody is: the versions between do not hide it.
+        AlertTrigger::ConfidenceAbove { confidence } if before.is_some() => {
+            let surely = known.history.stated_above(*confidence);
+            surely.and_then(looked_at).or(before)
+        }
+        _ => before,
+    };
     let is_changed = old.is_some_and(|old| canonical(old, None) != canonical(new, None));
     let because = match &rule.when {
         AlertTrigger::Changed {} if is_changed => "it has changed".to_owned(),

@@ -191,6 +191,49 @@ fn a_regime_change_is_told_above_its_confidence_and_in_the_printed_form() {
 }
 
 #[test]
+fn a_change_that_nobody_was_sure_of_at_first_is_told_once_somebody_is() {
+    let rule = rule(json!({ "confidence_above": { "confidence": 0.8 } }));
+    let watched = rules(json!([rule]));
+    for story in [
+        [
+            ("BULL", 0.9, 0),
+            ("BEAR", 0.75, 0),
+            ("BEAR", 0.9, 1),
+            ("BEAR", 0.95, 0),
+        ],
+        // What is back, everybody knows still.
+        [
+            ("BULL", 0.9, 0),
+            ("BEAR", 0.75, 0),
+            ("BULL", 0.9, 0),
+            ("BEAR", 0.9, 1),
+        ],
+        // Where nobody was sure before, it is held against the version before.
+        [
+            ("BULL", 0.5, 0),
+            ("BEAR", 0.5, 0),
+            ("BEAR", 0.9, 0),
+            ("BULL", 0.9, 1),
+        ],
+        // Less and less sure, but sure enough.
+        [
+            ("BULL", 0.9, 0),
+            ("BEAR", 0.85, 1),
+            ("BULL", 0.82, 1),
+            ("BULL", 0.9, 0),
+        ],
+    ] {
+        let mut topic = Topic::default();
+        let told = story.map(|(regime, confidence, _)| {
+            topic
+                .write_surely(&watched, 1_000, (json!(regime), Some(confidence)))
+                .len()
+        });
+        assert_eq!(told, story.map(|(.., expected)| expected), "{story:?}");
+    }
+}
+
+#[test]
 fn an_extreme_is_told_once_when_it_has_lasted_for_longer_than_three_days() {
     let when = json!({ "beyond_percentile": {} });
     let watched = rules(json!([rule(when)]));
