@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use concord_wire::AgentId;
 use concord_wire::payload::SuccessRate;
 use concord_wire::payload::track_record::Interval;
+use concord_wire::policy::{NameKind, Policy};
 use serde::Serialize;
 
 use super::Dispute;
 use super::calibration::CalibratedFinding;
 use super::history::{EarlierDecision, all};
 use crate::aggregates::case::DecisionPackage;
-use crate::rules::canonical::normalise;
+use crate::rules::conflict_type::recommendation_word;
 use crate::rules::credibility::{Z, wilson};
 use crate::rules::precedent::rate;
 
@@ -36,10 +37,11 @@ pub struct Recommendation {
 }
 
 impl Recommendation {
-    /// Whether the weighing leads to another result than the decision of the case.
-    pub fn differs(&self) -> bool {
+    /// Whether the weighing leads to another result than the decision of the case, which has this policy.
+    pub fn differs(&self, policy: &Policy) -> bool {
         let both = self.decided.as_ref().zip(self.risk_adjusted.as_ref());
-        both.is_some_and(|(decided, ours)| normalise(decided) != normalise(ours))
+        let word = |words| recommendation_word(policy, words);
+        both.is_some_and(|(decided, ours)| word(decided) != word(ours))
     }
 }
 
@@ -106,31 +108,37 @@ pub(super) fn recommendation(
     }
 }
 
-/// The options in the order of their names, with weights and without shares.
+/// The options in the order of their names, with weights and without shares. Names that the policy's vocabulary takes for one word are one
+/// option, under that word.
 fn options(
     case: &DecisionPackage,
     findings: &[CalibratedFinding],
     earlier: &[&EarlierDecision],
 ) -> Vec<SupportedOption> {
+    let policy = &case.policy;
     let mut held: BTreeMap<String, Vec<&CalibratedFinding>> = BTreeMap::new();
     for finding in findings {
         if let Some(recommended) = &finding.recommendation {
-            held.entry(normalise(recommended))
+            held.entry(recommendation_word(policy, recommended))
                 .or_default()
                 .push(finding);
         }
     }
-    let distances = distances(&case.policy.caution_order, held.keys());
+    let distances = distances(policy, held.keys());
     let option = |(name, holders): (String, Vec<&CalibratedFinding>)| {
         let calibrated: f64 = holders.iter().map(|finding| finding.calibrated).sum();
-        let precedents = proved(&name, earlier);
+        let precedents = proved(policy, &name, earlier);
         let factor = match precedents.known {
             0 => 1.0,
             _ => 2.0 * precedents.interval.centre(),
         };
-        let written = holders.first().and_then(|one| one.recommendation.clone());
+        let written = holders
+            .first()
+            .and_then(|one| one.recommendation.as_deref());
+        let written = written.unwrap_or_default();
+        let known = policy.vocabulary.word(NameKind::Recommendation, written);
         SupportedOption {
-            recommendation: written.unwrap_or_default(),
+            recommendation: known.unwrap_or(written).to_owned(),
             held_by: holders.iter().map(|one| one.agent_id.clone()).collect(),
             calibrated,
             precedents,
@@ -146,10 +154,11 @@ fn options(
 }
 
 /// How often an option proved right, of the decisions that chose it or in which it proved right.
-fn proved(option: &str, earlier: &[&EarlierDecision]) -> SuccessRate {
+fn proved(policy: &Policy, option: &str, earlier: &[&EarlierDecision]) -> SuccessRate {
+    let word = |words: &str| recommendation_word(policy, words);
     let of_option = |one: &&EarlierDecision| {
-        let proved = one.proved.as_deref().map(normalise)?;
-        let was_chosen = normalise(&one.position) == option;
+        let proved = one.proved.as_deref().map(word)?;
+        let was_chosen = word(&one.position) == option;
         let was_right = proved == option || was_chosen && one.was_right == Some(true);
         (was_chosen || was_right).then_some(was_right)
     };
@@ -158,11 +167,16 @@ fn proved(option: &str, earlier: &[&EarlierDecision]) -> SuccessRate {
 
 /// How far each option is from the most cautious one, by the policy's order; options that it does not name are the least cautious.
 fn distances<'a>(
-    order: &[String],
+    policy: &Policy,
     options: impl Iterator<Item = &'a String>,
 ) -> BTreeMap<String, f64> {
+    let order: Vec<String> = policy
+        .caution_order
+        .iter()
+        .map(|named| recommendation_word(policy, named))
+        .collect();
     let place = |option: &String| {
-        let named = order.iter().position(|other| normalise(other) == *option);
+        let named = order.iter().position(|other| other == option);
         named.unwrap_or(order.len())
     };
     let mut places: Vec<(usize, &String)> = options.map(|option| (place(option), option)).collect();

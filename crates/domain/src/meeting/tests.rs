@@ -130,7 +130,7 @@ fn without_a_record_a_confidence_is_what_the_agent_says() {
     assert_eq!((ann.calibrated, ben.calibrated), (0.6, 0.9));
     assert_eq!((ann.interval.low, ann.interval.high), (0.0, 1.0));
     assert_eq!(package.recommendation.weighted.as_deref(), Some("Reject"));
-    assert!(!package.recommendation.differs());
+    assert!(!package.recommendation.differs(&policy()));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn records_of_the_domain_correct_what_agents_say_of_themselves() {
     );
     let ours = &package.recommendation;
     assert_eq!(ours.risk_adjusted.as_deref(), Some("sign"));
-    assert!(ours.differs());
+    assert!(ours.differs(&policy()));
     assert!(
         package
             .uncertainty
@@ -223,6 +223,34 @@ fn risk_speaks_against_the_less_cautious_option() {
         (weighted.as_deref(), adjusted.as_deref()),
         (Some("sign"), Some("reject"))
     );
+}
+
+#[test]
+fn options_are_the_words_of_the_policy_s_vocabulary() {
+    let findings = [
+        ("ann", 0.9, "do not sign"),
+        ("ben", 0.9, "Do not sign."),
+        ("cyd", 0.95, "sign"),
+    ];
+    let mut case = case(&findings, Some(80.0), "do not sign");
+    let aliases = vec!["do not sign".to_owned()];
+    let words = &mut case.policy.vocabulary.recommendations;
+    words.insert("reject".to_owned(), aliases);
+    let rules = case.policy.clone();
+    let past = vec![
+        earlier("d-9", "Do not sign", Some("reject"), 900),
+        earlier("d-8", "sign", Some("do not sign"), 800),
+    ];
+    let ours = meeting_package(case, sources(past)).recommendation;
+    assert_eq!(ours.risk_adjusted.as_deref(), Some("reject"), "{ours:?}");
+    assert!(!ours.differs(&rules));
+    let [reject, sign] = &ours.options[..] else {
+        panic!("{:?}", ours.options)
+    };
+    assert_eq!((reject.distance, sign.distance), (0.0, 1.0));
+    assert_eq!(reject.held_by, [agent("ann"), agent("ben")]);
+    let of = |option: &SupportedOption| (option.precedents.right, option.precedents.known);
+    assert_eq!((of(reject), of(sign)), ((2, 2), (0, 1)));
 }
 
 #[test]

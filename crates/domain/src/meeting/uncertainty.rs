@@ -42,7 +42,7 @@ fn decision(package: &MeetingPackage, lines: &mut Vec<String>) {
         let missing: Vec<&str> = decision.missing.iter().map(|one| one.as_str()).collect();
         lines.push(format!("No finding came from {}.", missing.join(", ")));
     }
-    if package.recommendation.differs() {
+    if package.recommendation.differs(&case.policy) {
         lines.push(
             "The decision of the case recommends something else than the weighing of all findings."
                 .to_owned(),

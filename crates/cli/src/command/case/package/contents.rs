@@ -129,7 +129,7 @@ fn weighed(package: &MeetingPackage) -> Option<String> {
             percent(heaviest.risk_adjusted)
         )
     };
-    let agrees = match (&ours.decided, ours.differs()) {
+    let agrees = match (&ours.decided, ours.differs(&package.case.policy)) {
         (None, _) => "",
         (Some(_), true) => " This is not what the decision says.",
         (Some(_), false) => " The decision says the same.",
