@@ -307,6 +307,7 @@ pub(crate) fn outcome(
         ruled_by: None,
         provisional: None,
         debated_again_as: None,
+        dependants: Vec::new(),
     }
 }
 

@@ -605,6 +605,7 @@ class ConflictOutcome(TypedDict):
 
     conflict_id: DebateId
     debated_again_as: NotRequired[DebateId | None]
+    dependants: NotRequired[list[str]]
     level: NotRequired[Level | None]
     mediation: NotRequired[Mediation | None]
     positions: list[Position]

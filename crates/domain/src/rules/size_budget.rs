@@ -173,15 +173,19 @@ fn without_positions(conflict: &Conflict) -> Conflict {
 }
 
 /// The outcomes as a decision repeats them: in full where there is room for all, else each with
-/// less evidence, else without positions, tally and rounds.
+/// less evidence, else without positions, tally, rounds, and what rests on it.
 pub(crate) fn decided_outcomes(outcomes: &[ConflictOutcome]) -> Vec<ConflictOutcome> {
     let make = |place: usize, room| {
         outcomes
             .get(place)
             .map(|outcome| outcome_with_room(outcome, room))
     };
+    let bare = |outcome| ConflictOutcome {
+        dependants: Vec::new(),
+        ..outcome_without_positions(outcome)
+    };
     fitting(outcomes.len(), OUTCOMES_BYTES_MAX, make)
-        .unwrap_or_else(|| outcomes.iter().map(outcome_without_positions).collect())
+        .unwrap_or_else(|| outcomes.iter().map(bare).collect())
 }
 
 fn outcome_with_room(outcome: &ConflictOutcome, room: Room) -> ConflictOutcome {

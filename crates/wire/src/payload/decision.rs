@@ -182,6 +182,10 @@ pub struct ConflictOutcome {
     /// The debate that takes it up again, where a gate had it debated again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debated_again_as: Option<DebateId>,
+    /// The analyses of the case that rest on what was disputed, as far as that was known when the debate was opened; absent in outcomes
+    /// of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependants: Vec<String>,
 }
 
 /// The reason why a message was not used.

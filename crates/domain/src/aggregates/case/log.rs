@@ -20,10 +20,6 @@ pub(super) fn entry(
 ) -> Box<LogEntry> {
     let (count, previous) = &state.log;
     let number = count + 1;
-    let terms = state
-        .asked
-        .get(&outcome.conflict_id)
-        .map(|asked| &asked.terms);
     let (evidence, evidence_omitted) = evidence(outcome);
     let ruled_by = outcome.ruled_by.as_ref();
     let entry = LogEntry {
@@ -38,9 +34,7 @@ pub(super) fn entry(
         confidence: confidence(outcome),
         evidence,
         evidence_omitted,
-        impact: terms
-            .map(|terms| terms.dependants.clone())
-            .unwrap_or_default(),
+        impact: impact(state, outcome),
         by: ruled_by.map(|ruled| ruled.expert.clone()),
         key: ruled_by.and_then(|ruled| ruled.key.clone()),
         rationale: ruled_by.map(|ruled| ruled.rationale.clone()),
@@ -67,6 +61,18 @@ pub(super) fn topic(state: &CaseState, debate_id: &DebateId) -> String {
     conflict
         .map(|conflict| truncate::words(&conflict.topic))
         .unwrap_or_default()
+}
+
+/// The analyses that rest on what was disputed: those that whoever asked for the debate has named, then those that the facilitator found.
+fn impact(state: &CaseState, outcome: &ConflictOutcome) -> Vec<String> {
+    let asked = state.asked.get(&outcome.conflict_id);
+    let mut impact = asked.map_or_else(Vec::new, |asked| asked.terms.dependants.clone());
+    for found in &outcome.dependants {
+        if !impact.contains(found) {
+            impact.push(found.clone());
+        }
+    }
+    impact
 }
 
 /// The evidence of all positions, each item once, and how many items were left out.

@@ -2,12 +2,17 @@
 
 use concord_events::{DebateEvent, DebateOpened, DebateResolved, Heard};
 use concord_wire::DebateId;
+use concord_wire::id::TOKEN_BYTES_MAX;
 use concord_wire::payload::{
     ConflictOutcome, Level, Mediation, Provisional, Resolution, RuledBy, Ruling, Status,
 };
 
 use super::state::DebateState;
 use crate::machine::Context;
+use crate::rules::impact::resting::NAMED_MAX;
+
+/// Most of them in an outcome: as many as are named of those that were found, and how many more there are.
+const DEPENDANTS_MAX: usize = NAMED_MAX + 1;
 
 /// The parts of an outcome that depend on how the debate ends.
 pub(super) struct OutcomeBuilder<'a> {
@@ -21,6 +26,17 @@ pub(super) struct OutcomeBuilder<'a> {
     message: Option<Heard>,
     ruling: Option<Box<Ruling>>,
     again: Option<DebateId>,
+}
+
+/// What an outcome says of what rests on it: the names of analyses. What a challenger has called so in longer words the case knows itself,
+/// and it would take the room of the positions.
+pub(super) fn dependants(opened: &DebateOpened) -> Vec<String> {
+    let all = opened.terms.dependants.iter();
+    let named = all.filter(|one| one.len() <= TOKEN_BYTES_MAX);
+    // Those that were found when the debate was opened stand behind those that a challenger has named.
+    let mut carried: Vec<String> = named.rev().take(DEPENDANTS_MAX).cloned().collect();
+    carried.reverse();
+    carried
 }
 
 impl<'a> OutcomeBuilder<'a> {
@@ -110,6 +126,7 @@ impl<'a> OutcomeBuilder<'a> {
             ruled_by: self.ruled_by,
             provisional: self.provisional.map(Box::new),
             debated_again_as: self.again,
+            dependants: dependants(self.opened),
         }
     }
 

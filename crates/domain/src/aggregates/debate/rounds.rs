@@ -10,6 +10,7 @@ use concord_wire::payload::{
 
 use super::discussion::Discussion;
 use super::escalation::{self, Escalation};
+use super::outcome_builder;
 use super::state::DebateState;
 use super::strategy::{self, Conclusion, Ending};
 use crate::machine::Context;
@@ -128,6 +129,7 @@ fn outcome(
         ruled_by: None,
         provisional: None,
         debated_again_as: None,
+        dependants: outcome_builder::dependants(opened),
     }
 }
 

@@ -11,7 +11,7 @@ use super::graph::{Graph, Source, name_of};
 pub const PARTS: [&str; 3] = ["risk_score", "recommendation", "clauses/"];
 
 /// Most analyses that are named.
-const NAMED_MAX: usize = 32;
+pub(crate) const NAMED_MAX: usize = 32;
 
 /// The analyses of a case that rest on what this conflict is about: those that use it first, by id, then whatever rests on them, none
 /// before one that it uses. An analysis uses it as an assumption with the name of the conflict's subject or of its metric, as the debate itself, or as the

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::aggregates::case::{CaseInput, CaseMachine, Phase};
-use crate::aggregates::debate::{AnswerMessage, DebateMachine};
+use crate::aggregates::debate::{AnswerMessage, DebateInput, DebateMachine};
 use crate::aggregates::detection::DetectionMachine;
 use crate::assurance::replay;
 use crate::fixtures::*;
@@ -184,11 +184,15 @@ impl Hostile {
     fn debate(&self, conflict: &Conflict) -> ConflictOutcome {
         let mut debate = Story::<DebateMachine>::of("d-1");
         debate.sequence = 10_u64.pow(18);
+        let DebateInput::Open(mut opening) = open_debate(conflict.clone(), self.policy.clone())
+        else {
+            panic!("a request to open a debate")
+        };
+        // As many analyses rest on it as are named.
+        let analyses = (0..33).map(|n| long_id("x", n, 64)).collect();
+        opening.prior_knowledge.dependants = analyses;
         assert_eq!(
-            debate.hears(
-                &said("m-open", 0),
-                &open_debate(conflict.clone(), self.policy.clone())
-            ),
+            debate.hears(&said("m-open", 0), &DebateInput::Open(opening)),
             "opened"
         );
         assert_eq!(

@@ -1,9 +1,11 @@
 //! Levels 3 to 5: who rules, on what, until when; what nobody rules on, and what a gate makes of
 //! it.
 
-use concord_events::RulingRefusal;
+use concord_events::{CaseEvent, RulingRefusal};
 
 use super::*;
+use crate::aggregates::case::{CaseInput, CaseMachine};
+use crate::fixtures::{detected, finding, open_case};
 
 #[test]
 fn only_the_expert_rules_and_only_on_what_the_debate_is_now() {
@@ -59,6 +61,52 @@ fn only_the_expert_rules_and_only_on_what_the_debate_is_now() {
         panic!()
     };
     assert_eq!(aside.reason, RulingRefusal::Second);
+}
+
+#[test]
+fn the_log_of_the_case_says_what_rests_on_what_was_settled() {
+    let held = [("ann", json!(30), 0.9), ("ben", json!(60), 0.8)];
+    let kind = ConflictType::RiskScoreDisagreement;
+    let disputed = conflict("d-1", kind, "risk_score", &held);
+    for handling in [ConflictHandling::Vote, ConflictHandling::Ladder] {
+        let policy = Policy {
+            rounds_max: 1,
+            conflict_handling: handling,
+            ..policy()
+        };
+        let DebateInput::Open(mut opening) = open_debate(disputed.clone(), policy.clone()) else {
+            panic!("a request to open a debate")
+        };
+        opening.prior_knowledge.dependants = vec!["dcf".into()];
+        let mut debate = Story::<DebateMachine>::of("d-1");
+        debate.hears(&happened("e-det", 0), &DebateInput::Open(opening));
+        debate.hears(&said("m-1", 1), &keeps("ann", "m-1"));
+        debate.hears(&said("m-2", 2), &keeps("ben", "m-2"));
+        if handling == ConflictHandling::Ladder {
+            passes(&mut debate, "compare", after(2));
+            debate.hears(&happened("q-1", 3), &assigned_to("eve"));
+            let digest = ladder(&debate).digest.clone().unwrap();
+            debate.hears(&said("r-1", 4), &rules("eve", "r-1", &digest, "p2"));
+        }
+        let outcome = debate.state().outcome.clone().unwrap();
+        let mut case = Story::<CaseMachine>::of("c-1");
+        case.hears(&said("m-open", 0), &open_case(&["ann", "ben"], policy));
+        for (name, score) in [("ann", 30), ("ben", 60)] {
+            let found = finding(name, name, json!({ "risk_score": score }));
+            case.hears(&said(name, 1), &found);
+        }
+        case.hears(
+            &happened("e-det", 2),
+            &detected(vec![disputed.clone()], vec![]),
+        );
+        let ended = CaseInput::Resolved(Box::new(outcome));
+        assert_eq!(case.hears(&happened("e-end", 5), &ended), "decided");
+        let CaseEvent::Decided(decided) = &case.last().event else {
+            panic!("{:?}", case.last().event)
+        };
+        let entry = decided.entry.as_ref().unwrap();
+        assert_eq!(entry.impact, ["dcf"], "{:?}", entry.method);
+    }
 }
 
 #[test]
