@@ -340,6 +340,7 @@ class Finding(TypedDict):
     evidence: NotRequired[list[str]]
     facts: NotRequired[list[FactClaim]]
     historical_context: NotRequired[HistoricalContext | None]
+    impact: NotRequired[str | None]
     recommendation: NotRequired[str | None]
     risk_score: NotRequired[float | None]
     severity: NotRequired[Severity | None]

@@ -33,6 +33,9 @@ pub struct CalibratedFinding {
     pub agent_id: AgentId,
     /// What was concluded.
     pub summary: String,
+    /// What follows from it for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub impact: Option<String>,
     /// What is recommended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recommendation: Option<String>,
@@ -126,6 +129,7 @@ pub(super) fn findings(
         CalibratedFinding {
             agent_id: received.agent_id.clone(),
             summary: received.finding.summary.clone(),
+            impact: received.finding.impact.clone(),
             recommendation: received.finding.recommendation.clone(),
             stated: received.confidence,
             calibrated: value,

@@ -226,6 +226,22 @@ fn risk_speaks_against_the_less_cautious_option() {
 }
 
 #[test]
+fn what_a_finding_says_of_its_impact_is_in_the_package() {
+    let printed = include_str!("../../../wire/src/dialect/examples/analyst_finding.json");
+    let printed: serde_json::Value = serde_json::from_str(printed).unwrap();
+    let finding = printed["canonical"]["payload"].clone();
+    let mut case = case(&[], None, "sign");
+    case.findings = vec![received("ann", "m-1", 0.85, finding)];
+    let package = serde_json::to_value(meeting_package(case, Sources::default())).unwrap();
+    for finding in [
+        &package["case"]["findings"][0]["finding"],
+        &package["findings"][0],
+    ] {
+        assert_eq!(finding["impact"], "Adjust FCF projections", "{finding}");
+    }
+}
+
+#[test]
 fn options_are_the_words_of_the_policy_s_vocabulary() {
     let findings = [
         ("ann", 0.9, "do not sign"),

@@ -75,6 +75,9 @@ pub struct BriefedFinding {
     pub confidence: f64,
     /// The conclusion.
     pub summary: String,
+    /// What follows from it for others, in a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impact: Option<String>,
     /// The recommended action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommendation: Option<String>,

@@ -62,6 +62,9 @@ pub struct Finding {
     /// The recommended action, for example `sign`, `negotiate`, `escalate`, `reject`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recommendation: Option<String>,
+    /// What follows from it for others, in words, for example `Adjust FCF projections`. It is told, and never compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub impact: Option<String>,
     /// Single problems, each about a topic.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = COMPARED_MAX))]

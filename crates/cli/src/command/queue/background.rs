@@ -104,6 +104,9 @@ fn write_finding(out: &mut String, finding: &BriefedFinding) -> Result {
         styled(FAINT, figures.join(", ")),
         one_line(&finding.summary, TEXT)
     )?;
+    if let Some(impact) = &finding.impact {
+        writeln!(out, "      impact: {}", one_line(impact, TEXT))?;
+    }
     for line in &finding.about {
         writeln!(out, "      {}", one_line(line, TEXT))?;
     }

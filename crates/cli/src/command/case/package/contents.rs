@@ -260,7 +260,7 @@ fn findings(package: &MeetingPackage) -> Vec<Block> {
             format!("{:.2}", one.calibrated),
             interval(one.interval),
             number(one.data_points),
-            one_line(&one.summary, SENTENCE),
+            one_line(&one.summary, SENTENCE) + &impact(one),
         ]
     };
     vec![Block::Table {
@@ -275,6 +275,14 @@ fn findings(package: &MeetingPackage) -> Vec<Block> {
         ],
         rows: package.findings.iter().map(row).collect(),
     }]
+}
+
+/// What follows from a finding for others, behind its summary.
+fn impact(finding: &CalibratedFinding) -> String {
+    let words = finding.impact.as_deref();
+    words.map_or_else(String::new, |impact| {
+        format!(" Impact: {}", one_line(impact, SENTENCE))
+    })
 }
 
 fn evidence(package: &MeetingPackage) -> Vec<Block> {

@@ -148,6 +148,10 @@ fn briefed_finding(received: &ReceivedFinding, subject: &str, room: Room) -> Bri
         message_id: received.message_id.clone(),
         confidence: received.confidence,
         summary: support.reasoning.unwrap_or_default(),
+        impact: finding
+            .impact
+            .as_deref()
+            .map(|impact| truncate::line(impact, LINE_BYTES_MAX)),
         recommendation: finding.recommendation.clone(),
         risk_score: finding.risk_score,
         severity: finding.severity,
