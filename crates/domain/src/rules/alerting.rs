@@ -12,7 +12,8 @@
 //! Values are compared as everywhere: numbers by their unit, texts without regard to case and spacing. `null`, a blank text and a member
 //! that is not there are no value: nothing is fulfilled by them, and what is written next is a first version.
 //!
-//! **Bounds.** Of a topic the last 512 numbers are looked at, of each of its first eight members that are numbers. One version
+//! **Bounds.** Of a topic the last 512 numbers are looked at, of each of its first eight members that are numbers; for percentiles 128
+//! older ones, too, the fewer the older they are. One version
 //! fulfils at most 8 rules. Above `per_hour_max` alerts within an hour, of one agent, a rule that is fulfilled is noted with the entry and
 //! tells nobody; so agents that write in reaction to an alert cannot keep each other awake without end.
 
@@ -150,8 +151,9 @@ fn because<'a>(
                 longer_than_ms: *longer_than_ms,
                 observations_min: *observations_min as usize,
             };
-            let (series, number) = series_of(rule, new, known)?;
-            percentile::newly_beyond(&series, &number, &terms)?
+            let (older, last, number) = series_of(rule, new, known)?;
+            let told = known.history.fired_at(&rule.name);
+            percentile::newly_beyond(&[older, last].concat(), &number, &terms, told)?
         }
     };
     Some((because, old, new))
@@ -167,18 +169,18 @@ fn looked_at<'a>(rule: &AlertRule, value: &'a Value) -> Option<&'a Value> {
     (!value.is_null() && !is_blank).then_some(value)
 }
 
-/// The numbers before in the dimension of the new one, and the new one.
-fn series_of(rule: &AlertRule, new: &Value, known: &Known<'_>) -> Option<(Vec<Number>, Number)> {
+/// The older and the last numbers before in the dimension of the new one, and the new one.
+fn series_of(
+    rule: &AlertRule,
+    new: &Value,
+    known: &Known<'_>,
+) -> Option<(Vec<Number>, Vec<Number>, Number)> {
     let Canonical::Number { value, dimension } = canonical(new, None) else {
         return None;
     };
-    let series = known.history.series(rule.field.as_deref(), &dimension);
-    let number = Number {
-        version: known.history.versions().saturating_add(1),
-        at: known.now,
-        value,
-    };
-    Some((series.copied().collect(), number))
+    let (older, last) = known.history.series(rule.field.as_deref(), &dimension);
+    let version = known.history.versions().saturating_add(1);
+    Some((older, last, Number::of(version, known.now, value)))
 }
 
 fn moved(
@@ -209,7 +211,7 @@ fn moved(
     if of_new != dimension {
         return None;
     }
-    let (series, number) = series_of(rule, new, known)?;
+    let (_, series, number) = series_of(rule, new, known)?;
     let since = known.history.fired_at(&rule.name);
     let before: Vec<&Number> = match within_ms {
         None => series.last().into_iter().collect(),

@@ -17,6 +17,9 @@ const STATED_MAX: usize = 16;
 /// Most bytes of the name of a member that is followed.
 const NAME_BYTES_MAX: usize = 256;
 
+/// Most older numbers of a series, besides the last ones.
+const OLDER_MAX: usize = 128;
+
 /// A number that a version of a topic stated, in the base unit of its dimension.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Number {
@@ -26,13 +29,71 @@ pub struct Number {
     pub at: Timestamp,
     /// The number.
     pub value: f64,
+    /// The least of the numbers for which it stands: itself, and those after it that are not kept.
+    pub least: f64,
+    /// The greatest of them.
+    pub greatest: f64,
+}
+
+impl Number {
+    /// A number that stands for itself.
+    pub fn of(version: u64, at: Timestamp, value: f64) -> Self {
+        Self {
+            version,
+            at,
+            value,
+            least: value,
+            greatest: value,
+        }
+    }
+}
+
+/// The numbers of a member in one dimension, the oldest first.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Series {
+    /// Before the last ones, the fewer the older they are, so that what is written every few minutes has a past of many days, too.
+    older: Vec<Number>,
+    /// The last ones, every one of them.
+    last: VecDeque<Number>,
+}
+
+impl Series {
+    fn push(&mut self, number: Number) {
+        self.last.push_back(number);
+        if self.last.len() > ALERT_HISTORY_MAX {
+            self.older.extend(self.last.pop_front());
+        }
+        if self.older.len() > OLDER_MAX {
+            self.thin(number.at);
+        }
+    }
+
+    /// Lets one number stand for the one after it, too: where both together last the shortest time, compared with their age.
+    fn thin(&mut self, now: Timestamp) {
+        let share = |lasting: &[Number]| match lasting {
+            [first, _, next] => {
+                let age = now.millis_since(first.at).max(1);
+                next.at.millis_since(first.at) as f64 / age as f64
+            }
+            _ => f64::INFINITY,
+        };
+        let shares = self.older.windows(3).map(share).enumerate();
+        let Some((place, _)) = shares.min_by(|(_, a), (_, b)| a.total_cmp(b)) else {
+            return;
+        };
+        let gone = self.older.remove(place + 1);
+        if let Some(kept) = self.older.get_mut(place) {
+            kept.least = kept.least.min(gone.least);
+            kept.greatest = kept.greatest.max(gone.greatest);
+        }
+    }
 }
 
 /// What rules know of a topic beside its last version.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TopicHistory {
-    /// The last numbers, the oldest first, by member (blank for the value itself) and dimension.
-    series: BTreeMap<(String, String), VecDeque<Number>>,
+    /// The numbers by member (blank for the value itself) and dimension.
+    series: BTreeMap<(String, String), Series>,
     /// The last values, the oldest first, each stated with less confidence than the one before it: what comes later and is as sure
     /// takes the place of what is not surer. Shared, because a history is copied whenever it is written.
     stated: VecDeque<(f64, Arc<Value>)>,
@@ -47,14 +108,17 @@ impl TopicHistory {
         self.versions
     }
 
-    /// The numbers that a member, or the value itself, has had in a dimension; the oldest first.
+    /// The older and the last numbers that a member, or the value itself, has had in a dimension; the oldest first.
     pub(super) fn series(
         &self,
         field: Option<&str>,
         dimension: &str,
-    ) -> impl Iterator<Item = &Number> {
+    ) -> (Vec<Number>, Vec<Number>) {
         let key = (field.unwrap_or_default().to_owned(), dimension.to_owned());
-        self.series.get(&key).into_iter().flatten()
+        let known = self.series.get(&key);
+        known.map_or_else(Default::default, |series| {
+            (series.older.clone(), series.last.iter().copied().collect())
+        })
     }
 
     /// The last value that was stated with more confidence than this. Of a topic that has become less sure more than
@@ -113,9 +177,6 @@ impl TopicHistory {
             return;
         }
         let series = self.series.entry(key).or_default();
-        if series.len() >= ALERT_HISTORY_MAX {
-            series.pop_front();
-        }
-        series.push_back(Number { version, at, value });
+        series.push(Number::of(version, at, value));
     }
 }

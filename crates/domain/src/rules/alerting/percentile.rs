@@ -11,22 +11,30 @@ pub(super) struct Terms {
     pub(super) observations_min: usize,
 }
 
-/// On which side, the percentile itself, and of how many numbers it is.
+/// On which side, the percentile itself, of how many numbers it is, and the version since which every number is beyond it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Beyond {
     is_above: bool,
     bound: f64,
     of: usize,
+    since: u64,
 }
 
 /// In words, what makes the number one that has been beyond the percentile for longer than the time, and was not yet at the number
-/// before. `series` are the numbers before, the oldest first.
-pub(super) fn newly_beyond(series: &[Number], number: &Number, terms: &Terms) -> Option<String> {
+/// before. `series` are the numbers before, the oldest first; `told` is the version that was last told of. It is not told of twice while it
+/// lasts, wherever older numbers have been thinned since.
+pub(super) fn newly_beyond(
+    series: &[Number],
+    number: &Number,
+    terms: &Terms,
+    told: u64,
+) -> Option<String> {
     let found = beyond(series, number, terms)?;
     let before = series
         .split_last()
         .and_then(|(last, earlier)| beyond(earlier, last, terms));
-    if before.is_some_and(|before| before.is_above == found.is_above) {
+    let was_before = before.is_some_and(|before| before.is_above == found.is_above);
+    if was_before || told >= found.since {
         return None;
     }
     let (side, share) = match found.is_above {
@@ -58,18 +66,20 @@ fn beyond(series: &[Number], number: &Number, terms: &Terms) -> Option<Beyond> {
         nearest_rank(&sorted, terms.above)?,
         nearest_rank(&sorted, terms.below)?,
     );
-    let mut values = since.iter().chain([number]).map(|one| one.value);
+    let mut all = since.iter().chain([number]);
     let of = usual.len();
+    let since = since.first().map_or(number.version, |first| first.version);
     let beyond = |is_above, bound| {
         Some(Beyond {
             is_above,
             bound,
             of,
+            since,
         })
     };
-    if values.clone().all(|value| value > high) {
+    if all.clone().all(|one| one.least > high) {
         beyond(true, high)
-    } else if values.all(|value| value < low) {
+    } else if all.all(|one| one.greatest < low) {
         beyond(false, low)
     } else {
         None
@@ -79,7 +89,7 @@ fn beyond(series: &[Number], number: &Number, terms: &Terms) -> Option<Beyond> {
 /// The smallest of the numbers that at least this share of them does not exceed.
 fn nearest_rank(sorted: &[f64], share: f64) -> Option<f64> {
     let rank = (share * sorted.len() as f64 - 1e-9).ceil().max(1.0);
-    // At most 512 numbers.
+    // At most 640 numbers.
     let place = (rank as usize).min(sorted.len()).checked_sub(1)?;
     sorted.get(place).copied()
 }

@@ -264,6 +264,38 @@ fn an_extreme_is_told_once_when_it_has_lasted_for_longer_than_three_days() {
 }
 
 #[test]
+fn an_extreme_is_told_of_what_is_written_every_five_minutes_and_no_dip_is_forgotten() {
+    const STEP_MS: u64 = 300_000;
+    let watched = rules(json!([rule(json!({ "beyond_percentile": {} }))]));
+    let steps_of_a_day = usize::try_from(DAY_MS / STEP_MS).unwrap();
+    // Thirty quiet days, and five far above, with or without one number as before.
+    for (dip, expected) in [
+        (None, 3 * steps_of_a_day + 1),
+        (Some(1), 3 * steps_of_a_day + 3),
+    ] {
+        let mut topic = Topic::default();
+        for day in 0..30 {
+            let quiet = topic.write(&watched, day * DAY_MS, json!(15 + day % 7));
+            assert!(quiet.is_empty());
+        }
+        let mut told = Vec::new();
+        for step in 0..5 * steps_of_a_day {
+            let at = 30 * DAY_MS + step as u64 * STEP_MS;
+            let value = if dip == Some(step) { 16 } else { 40 };
+            if !topic.write(&watched, at, json!(value)).is_empty() {
+                told.push(step);
+            }
+        }
+        // Not too early, and later by no more than a few hours: older numbers are fewer.
+        let [step] = told[..] else {
+            panic!("{dip:?}: {told:?}");
+        };
+        let late = step.checked_sub(expected);
+        assert!(late.is_some_and(|late| late <= 48), "{dip:?}: {step}");
+    }
+}
+
+#[test]
 fn whoever_may_not_alert_raises_none_unless_the_rule_names_them() {
     let named = json!({ "name": "n", "topic": "*", "event_type": "e", "agents": ["ann"], "when": { "changed": {} } });
     let rules: AlertRules =
