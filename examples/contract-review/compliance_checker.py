@@ -109,10 +109,12 @@ def envelope(incoming: Json, kind: str, payload: Json, confidence: float, starte
     return answer | copied
 
 
-def deduplication_id(message_id: str) -> str:
+def deduplication_id(answer: Json) -> str:
     """By what the broker recognises an answer that is published again. It keeps the first message with such an id, whoever
-    published it, and an id that is derived can be foreseen: so a hash is added that only this process can make."""
-    return f"{message_id}-{hashlib.blake2b(message_id.encode(), key=SECRET, digest_size=8).hexdigest()}"
+    published it, and an id that is derived can be foreseen: so a hash is added that only this process can make. It is of
+    recipient and case, too: others may ask under the id of a question that somebody else will ask."""
+    answered = "/".join((answer["to_agent"], answer.get("case_id") or "_", answer["message_id"]))
+    return f"{answer['message_id']}-{hashlib.blake2b(answered.encode(), key=SECRET, digest_size=8).hexdigest()}"
 
 
 class Agent:
@@ -204,7 +206,7 @@ class Agent:
             if response is not None:
                 kind, payload, confidence = response
                 answer = envelope(incoming, kind, payload, confidence, started)
-                headers = {"Nats-Msg-Id": deduplication_id(answer["message_id"])}
+                headers = {"Nats-Msg-Id": deduplication_id(answer)}
                 if trace := (message.headers or {}).get("traceparent"):
                     headers["traceparent"] = trace
                 subject = f"{self.prefix}.v1.msg.{case}.{AGENT_ID}.{sender}.{kind}"

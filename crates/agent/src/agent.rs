@@ -242,7 +242,7 @@ impl Agent {
             return Ok(());
         }
         let mut headers = HeaderMap::new();
-        let id = self.inner.deduplication.id_of(&message.message_id);
+        let id = self.inner.deduplication.id_of(message);
         headers.insert(header::MESSAGE_ID, id);
         let subject = self.inner.subjects.build(&message.subject());
         let (body, encoding) = match serde_json::to_vec(message)? {
