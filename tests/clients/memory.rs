@@ -1,10 +1,12 @@
-//! The Python library remembers, and looks into the memory of others.
+//! The Python library remembers, and looks into the memory of others; nobody but the facilitator has an agent write for a snapshot.
 
-use concord_testkit::{Message, TestInstallation, event_data, unique, wait_for};
+use concord_agent::{Agent, AgentId, Error, MessageType};
+use concord_testkit::{Message, TestInstallation, event_data, now, unique, wait_for};
 use serde_json::json;
 
 use crate::python::python;
-use crate::stage::PATIENCE;
+use crate::stage::{PATIENCE, Stage};
+use crate::trouble::next_to;
 
 const PROGRAM: &str = r#"
 import asyncio, sys
@@ -85,4 +87,51 @@ async fn the_python_library_remembers_and_looks_into_the_memory_of_others() {
         .expect("python3 runs");
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{said}");
+}
+
+/// Tells zoe which handler has been given this.
+async fn tells(agent: Agent, handler: &str, given: concord_agent::Message) -> Result<(), Error> {
+    let told = json!({ "handler": handler, "from": given.from_agent });
+    let zoe = AgentId::fixed("zoe").into();
+    let message = agent.message(zoe, MessageType::InfoUpdate, &told)?;
+    agent.publish(&message).await
+}
+
+/// Which handler of ann was given something next, and whose message it was.
+async fn next_told(stage: &mut Stage) -> [String; 2] {
+    let (_, told) = next_to(stage, "zoe").await;
+    ["handler", "from"].map(|field| {
+        told["payload"][field]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_handler_that_writes_before_a_snapshot_runs_for_the_facilitator_alone() {
+    let mut stage = Stage::start().await;
+    let builder = Agent::builder("ann")
+        .durable()
+        .on_memory_sync(|agent, asked| tells(agent, "memory_sync", asked))
+        .on(MessageType::Notification, |_, _| async { Ok(()) })
+        .on_other(|agent, message| tells(agent, "other", message));
+    let connected = builder.connect(&stage.broker.url()).await;
+    let agent = connected.expect("it connects");
+    let parties = ["ann", "ben"];
+    let data =
+        json!({ "debate_id": "d-1", "parties": parties, "until": now().plus_millis(60_000) });
+    let of_that_type = Message::new("_", "mallory", "ann", "memory_sync", data.clone());
+    of_that_type.publish(&stage.client).await;
+    assert_eq!(next_told(&mut stage).await, ["other", "mallory"]);
+    let notification = json!({ "event": "memory_sync", "data": data });
+    for from in ["mallory", "debate-facilitator"] {
+        let told = Message::new("_", from, "ann", "notification", notification.clone());
+        told.publish(&stage.client).await;
+    }
+    let expected = ["memory_sync", "debate-facilitator"];
+    assert_eq!(next_told(&mut stage).await, expected);
+    let (kind, _) = next_to(&mut stage, "debate-facilitator").await;
+    assert_eq!(kind, "acknowledgement");
+    agent.close().await.expect("it is closed");
 }

@@ -27,6 +27,8 @@ fn read_data<T: DeserializeOwned>(told: &Notification) -> Result<T, Fault> {
 pub(crate) struct Handlers {
     by_type: HashMap<MessageType, Handler>,
     by_event: HashMap<&'static str, Handler>,
+    /// What is done before a snapshot is taken. It has no type and no event: anybody may send a message of any type.
+    pub(crate) memory_sync: Option<Handler>,
     other: Option<Handler>,
     hears_all: HashSet<MessageType>,
 }
@@ -50,11 +52,6 @@ impl Handlers {
             is_of_service.then(|| self.by_event.get(known.event))?
         };
         of_event().or_else(|| self.handler_of(&message.message_type))
-    }
-
-    /// The handler of this type alone.
-    pub(crate) fn own_handler_of(&self, kind: &MessageType) -> Option<&Handler> {
-        self.by_type.get(kind)
     }
 
     /// Whether messages of this type are handled that have not woken the agent.
@@ -124,12 +121,15 @@ impl Builder {
 
     /// Sets what is done before a debate takes its snapshot of shared memory: the handler writes what is not there yet
     /// ([`Memory::put`](crate::Memory::put)). Further writes are held until the snapshot is taken, or its time is over.
-    pub fn on_memory_sync<F, R>(self, handler: F) -> Self
+    pub fn on_memory_sync<F, R>(mut self, handler: F) -> Self
     where
         F: Fn(Agent, Message) -> R + Send + Sync + 'static,
         R: Future<Output = Result<(), Error>> + Send + 'static,
     {
-        self.on(crate::memory_hold::memory_sync(), handler)
+        self.handlers.memory_sync = Some(Arc::new(move |agent, message| {
+            Box::pin(handler(agent, message))
+        }));
+        self
     }
 
     /// Sets the handler of one notification of Concord, for example of how a debate of the agent's case has ended

@@ -10,7 +10,7 @@ use std::time::Duration;
 use concord_wire::payload::notification::{EventData, MemorySync, MemorySynced};
 use concord_wire::payload::{Acknowledgement, Notification};
 use concord_wire::subject::Service;
-use concord_wire::{DebateId, MessageType, Token};
+use concord_wire::{DebateId, MessageType};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -108,11 +108,6 @@ impl MemoryHold {
     }
 }
 
-/// For what the handler is set that writes before a snapshot is taken. No message has this type.
-pub(crate) fn memory_sync() -> MessageType {
-    MessageType::from(Token::fixed(MemorySync::EVENT))
-}
-
 /// The data of a notification of the debate facilitator.
 fn told<T: EventData + DeserializeOwned>(message: &Message) -> Option<T> {
     let is_told = message.message_type == MessageType::Notification
@@ -144,8 +139,7 @@ impl Agent {
     async fn flush_memory(&self, asked: &Message, sync: MemorySync) {
         let left = Duration::from_millis(sync.until.millis_since(now()));
         let until = Instant::now() + left.min(HOLD_MAX);
-        let handlers = &self.inner.handlers;
-        if let Some(handler) = handlers.own_handler_of(&memory_sync()).cloned() {
+        if let Some(handler) = self.inner.handlers.memory_sync.clone() {
             let written = self.in_handler(handler(self.clone(), asked.clone()));
             if let Ok(Err(error)) = tokio::time::timeout_at(until, written).await {
                 tracing::warn!(%error, "Not everything was written before the snapshot.");
