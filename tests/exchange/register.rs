@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use async_nats::Client;
-use concord_testkit::{Message, TestInstallation, event_data, message_bodies, settled, wait_for};
+use concord_agent::{Agent, AgentId, Card};
+use concord_testkit::{
+    Message, TestInstallation, event_data, message_bodies, round_trip, settled, wait_for,
+};
 use concord_wire::subject::Service;
+use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::interval;
 
@@ -150,6 +154,41 @@ async fn a_coordinator_that_was_frozen_takes_nobody_for_gone_who_was_there() {
     .await;
     let gone: Vec<&Value> = told.iter().map(|one| &one["payload"]["agent_id"]).collect();
     assert_eq!(gone, [&json!(zoe)], "{told:#?}");
+}
+
+/// Agents of the Rust library say that their hearts beat more often than when they came, or that they beat at all, and then do so.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_says_that_its_heart_beats_more_often_is_not_taken_for_gone() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    for (before, agent) in [None, Some(60_000)].into_iter().zip(names(["ann", "ben"])) {
+        let mut card = Card::new(AgentId::new(agent.as_str()).unwrap());
+        card.heartbeat_ms = before;
+        let builder = Agent::builder(&agent).card(card.clone());
+        let connected = builder.connect(installation.server_url()).await.unwrap();
+        let beats = client.subscribe(format!("concord.v1.beat.{agent}")).await;
+        let mut beats = beats.unwrap();
+        round_trip(client).await;
+        // Whoever misses three is gone: this process may be slow as well.
+        card.heartbeat_ms = Some(1_000);
+        connected.update(&card).await.unwrap();
+        // The first two may come at once; the last comes much later than a silent agent is missed.
+        let beating = async {
+            for _ in 0..8 {
+                beats.next().await;
+            }
+        };
+        tokio::select! {
+            () = beating => {}
+            () = wait_for_status(&installation, &agent, Some("unavailable")) => {
+                panic!("{agent} is taken for gone, with {before:?} before")
+            }
+        }
+        let filter = format!("agent.{agent}.status_changed");
+        let changes = event_data(client, &filter).await.unwrap();
+        assert!(changes.is_empty(), "with {before:?} before: {changes:?}");
+        connected.close().await.unwrap();
+    }
 }
 
 /// Messages of eve that the register refuses, each with the code of the error and the place that it names.

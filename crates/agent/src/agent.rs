@@ -2,16 +2,14 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::{HeaderMap, jetstream};
 use concord_wire::payload::{
-    AgentStatus, Beat, Card, ErrorReport, REGISTER_AGENT, Request, Response, ResponseStatus,
-    UPDATE_AGENT,
+    Card, ErrorReport, REGISTER_AGENT, Request, Response, ResponseStatus, UPDATE_AGENT,
 };
-use concord_wire::subject::{Service, Subject, SubjectSpace};
+use concord_wire::subject::{Service, SubjectSpace};
 use concord_wire::{
     AgentId, Encoding, Envelope, ErrorCode, Fault, MessageId, MessageType, Recipient, Timestamp,
     header,
@@ -24,6 +22,7 @@ use crate::batch::Batches;
 use crate::builder::{Builder, Handlers, Hears};
 use crate::closing::Closing;
 use crate::deduplication::Deduplication;
+use crate::heartbeat::Heartbeat;
 use crate::memory_hold::MemoryHold;
 use crate::pending_requests::{AnswerOf, PendingRequests};
 use crate::{Error, Message};
@@ -55,8 +54,7 @@ pub(crate) struct Inner {
     pub(crate) compress_over: Option<usize>,
     /// Agents whose cards say that they read gzip.
     pub(crate) reads_gzip: Mutex<HashSet<AgentId>>,
-    /// The index of the status in [`AgentStatus::ALL`].
-    status: AtomicU8,
+    pub(crate) heartbeat: Heartbeat,
     pub(crate) pending: PendingRequests,
     pub(crate) memory: MemoryHold,
     /// What is answered to the requests of a batch is not published by itself.
@@ -108,7 +106,7 @@ impl Agent {
                 card: card.map(with_encodings),
                 compress_over,
                 reads_gzip: Mutex::default(),
-                status: AtomicU8::new(0),
+                heartbeat: Heartbeat::default(),
                 pending: PendingRequests::default(),
                 memory: MemoryHold::default(),
                 batches: Batches::default(),
@@ -127,6 +125,7 @@ impl Agent {
 
     async fn start(&self, hears: Hears) -> Result<(), Error> {
         self.listen(hears).await?;
+        self.inner.listening.spawn(self.clone().keep_beating());
         if self.inner.card.is_some() {
             self.register().await?;
         }
@@ -155,41 +154,23 @@ impl Agent {
         &self.inner.agent_id
     }
 
-    /// Announces that the agent is available, busy or unavailable: with a heartbeat now, and with every later one.
-    pub async fn status(&self, status: AgentStatus) -> Result<(), Error> {
-        let index = AgentStatus::ALL
-            .iter()
-            .position(|other| *other == status)
-            .unwrap_or_default();
-        self.inner
-            .status
-            .store(u8::try_from(index).unwrap_or_default(), Ordering::Relaxed);
-        self.beat().await
-    }
-
-    async fn beat(&self) -> Result<(), Error> {
-        let index = usize::from(self.inner.status.load(Ordering::Relaxed));
-        let status = AgentStatus::ALL.get(index).copied().unwrap_or_default();
-        let subject = self.inner.subjects.build(&Subject::Beat {
-            agent: self.inner.agent_id.clone(),
-        });
-        let sent = self
-            .inner
-            .client
-            .publish(subject, serde_json::to_vec(&Beat { status })?.into())
-            .await;
-        sent.map_err(|error| Error::broker("take a heartbeat")(error.into()))
-    }
-
-    /// Replaces the card with which the agent is registered.
+    /// Replaces the card with which the agent is registered. Its heart beats as often as the new card says.
     pub async fn update(&self, card: &Card) -> Result<(), Error> {
-        self.request(
-            Service::Coordinator.agent_id(),
-            UPDATE_AGENT,
-            &with_encodings(card.clone()),
-        )
-        .await
-        .map(|_| ())
+        let before = self.inner.heartbeat.every();
+        let after = card.heartbeat_ms;
+        // The coordinator goes by the new card before its answer is here.
+        self.beat_every(before.into_iter().chain(after).min())
+            .await?;
+        let card = with_encodings(card.clone());
+        let to = Service::Coordinator.agent_id();
+        let updated = self.request(to, UPDATE_AGENT, &card).await;
+        match &updated {
+            Ok(_) => self.beat_every(after).await?,
+            Err(Error::Refused(_)) => self.beat_every(before).await?,
+            // It may have either card.
+            Err(_) => {}
+        }
+        updated.map(|_| ())
     }
 
     async fn register(&self) -> Result<(), Error> {
@@ -199,24 +180,9 @@ impl Agent {
             &self.inner.card,
         )
         .await?;
-        self.beat().await?;
-        if let Some(every) = self.inner.card.as_ref().and_then(|card| card.heartbeat_ms) {
-            let agent = self.clone();
-            self.inner.listening.spawn(async move {
-                while tokio::time::timeout(
-                    Duration::from_millis(every),
-                    agent.inner.closing.begun.cancelled(),
-                )
-                .await
-                .is_err()
-                {
-                    if let Err(error) = agent.beat().await {
-                        tracing::warn!(%error, "No heartbeat.");
-                    }
-                }
-            });
-        }
-        Ok(())
+        let card = self.inner.card.as_ref();
+        self.beat_every(card.and_then(|card| card.heartbeat_ms))
+            .await
     }
 
     /// A new message of this agent. Change it as needed and give it to [`Self::publish`].

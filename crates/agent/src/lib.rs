@@ -14,6 +14,7 @@ mod deduplication;
 mod encoding;
 mod error;
 mod group;
+mod heartbeat;
 mod inbox;
 mod large_payload;
 mod memory;
