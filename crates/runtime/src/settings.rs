@@ -283,6 +283,12 @@ pub fn read<T: DeserializeOwned + Serialize + Default + JsonSchema>(
     })
 }
 
+/// Whether a file, a variable or a flag states the setting with this key, such as `storage.replicas`; what nobody states is the default.
+pub fn is_stated(sources: &Sources, key: &str) -> Result<bool, Error> {
+    let place = format!("/{}", key.replace('.', "/"));
+    Ok(merge(sources)?.pointer(&place).is_some())
+}
+
 /// Settings as a TOML file that [`read`] takes. Secrets stay hidden in it, so its first lines say to fill them in.
 pub fn to_toml<T: Serialize>(settings: &T) -> Result<String, toml::ser::Error> {
     let text = toml::to_string(settings)?;

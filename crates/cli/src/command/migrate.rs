@@ -1,5 +1,7 @@
 //! `concord migrate`: streams that are not as this version and its settings define them.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use concord_runtime::Broker;
 use concord_runtime::broker::migration::{self, Change};
@@ -20,7 +22,7 @@ Examples:
   concord migrate --config services.toml --apply
 
 Without --apply nothing is changed, and the exit code is 1 when something is to be. What streams should be follows from this version and from the settings storage.*: give
-the services' own with --config. Without them nothing is changed that follows from settings.")]
+the services' own with --config. Where a change follows from a setting that neither the file nor the environment states, nothing is changed, and it is named.")]
 pub(crate) struct MigrateArgs {
     /// Make the changes.
     #[arg(long)]
@@ -47,8 +49,8 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &MigrateArgs) -> Resu
         changes: planned,
         applied: false,
     };
-    if args.apply && !connection.has_storage_settings() {
-        check_settled(&report.changes)?;
+    if args.apply {
+        check_stated(connection, &report.changes)?;
     }
     if args.apply && !report.changes.is_empty() {
         migration::apply(&broker).await.map_err(|error| {
@@ -68,24 +70,36 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &MigrateArgs) -> Resu
     })
 }
 
-/// What follows from settings is changed by nobody who has not named them: the defaults in their place could remove what services keep.
-fn check_settled(changes: &[Change]) -> Result<(), Failure> {
-    let found = changes
-        .iter()
-        .map(|change| &change.deviation)
-        .find(|deviation| deviation.follows_from_settings());
-    match found {
-        None => Ok(()),
-        Some(Deviation {
-            stream,
-            property,
-            found,
-            expected,
-        }) => Err(Failure::usage(format!(
-            "{property} of {stream} is {found}, and would become {expected}, the default: give the services' settings with --config FILE, \
-             as they are started with; nothing was changed"
-        ))),
+/// What follows from a setting is changed by nobody who has not stated that very one: the default in its place could remove what services
+/// keep.
+fn check_stated(connection: &ConnectionArgs, changes: &[Change]) -> Result<(), Failure> {
+    let mut unstated = Vec::new();
+    let mut settings = BTreeSet::new();
+    for Change { deviation, .. } in changes {
+        let Some(setting) = deviation.setting else {
+            continue;
+        };
+        if !connection.states(setting)? {
+            unstated.push(deviation);
+            settings.insert(setting);
+        }
     }
+    let Some(Deviation {
+        stream,
+        property,
+        found,
+        expected,
+        ..
+    }) = unstated.first()
+    else {
+        return Ok(());
+    };
+    let settings: Vec<&str> = settings.into_iter().collect();
+    Err(Failure::usage(format!(
+        "{property} of {stream} is {found}, and would become {expected}, the default: state as the services have it what nobody has stated, \
+         with --config FILE or in the environment: {}; nothing was changed",
+        settings.join(", ")
+    )))
 }
 
 async fn plan(broker: &Broker) -> Result<Vec<Change>, Failure> {

@@ -130,9 +130,8 @@ impl ConnectionArgs {
                 missing.display()
             )));
         }
-        let mut settings: Settings<serde_json::Value> =
-            settings::read(&Sources::of_process(self.config.clone(), Vec::new()))
-                .map_err(|error| Failure::settings(ErrorChain(&error).to_string()))?;
+        let mut settings: Settings<serde_json::Value> = settings::read(&self.sources())
+            .map_err(|error| Failure::settings(ErrorChain(&error).to_string()))?;
         self.tls.apply(&mut settings.broker);
         let checked = settings.broker.check();
         checked.map_err(|error| Failure::settings(ErrorChain(&error).to_string()))?;
@@ -157,10 +156,14 @@ impl ConnectionArgs {
         Ok(settings)
     }
 
-    /// Whether somebody has said what the services' settings storage.* are: in a file, or in variables as the services have them.
-    pub(crate) fn has_storage_settings(&self) -> bool {
-        let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        self.config.is_some() || names.any(|name| name.starts_with("CONCORD_STORAGE__"))
+    /// Whether a file or a variable says what this setting of the services is.
+    pub(crate) fn states(&self, key: &str) -> Result<bool, Failure> {
+        settings::is_stated(&self.sources(), key)
+            .map_err(|error| Failure::settings(ErrorChain(&error).to_string()))
+    }
+
+    fn sources(&self) -> Sources {
+        Sources::of_process(self.config.clone(), Vec::new())
     }
 
     /// Connects to the broker.

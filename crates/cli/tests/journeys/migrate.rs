@@ -2,17 +2,30 @@
 
 use std::time::Duration;
 
+use async_nats::jetstream::object_store;
 use async_nats::jetstream::stream::{Config, RetentionPolicy};
-use concord_testkit::{CommandOutput, TestBroker};
+use concord_testkit::{CommandOutput, TestBroker, finish};
 use serde_json::Value;
+use tempfile::NamedTempFile;
 
-use crate::command::run;
+use crate::command::{concord, run};
 
 fn rows(report: &Value, list: &str) -> Vec<(String, String)> {
     let rows = report[list].as_array().unwrap().iter();
     let text = |row: &Value, field: &str| row[field].as_str().unwrap().to_owned();
     rows.map(|row| (text(row, "stream"), text(row, "property")))
         .collect()
+}
+
+/// A file with these settings.
+fn settings(text: &str) -> NamedTempFile {
+    let file = NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    file
+}
+
+fn path(file: &NamedTempFile) -> &str {
+    file.path().to_str().unwrap()
 }
 
 async fn migrate(broker: &TestBroker, more: &[&str]) -> CommandOutput {
@@ -69,8 +82,8 @@ async fn what_differs_is_shown_and_changed_on_demand() {
     let now = messages.info().await.unwrap().config.clone();
     assert!(!now.allow_direct, "nothing is changed");
 
-    let settings = tempfile::NamedTempFile::new().unwrap();
-    let config = ["--config", settings.path().to_str().unwrap()];
+    let settings = settings("[storage]\nmessage_days = 90\n");
+    let config = ["--config", path(&settings)];
     let stated = [&config[..], &["--apply", "--json"]].concat();
     let applied = migrate(&stated).await.json();
     assert_eq!(
@@ -98,8 +111,8 @@ async fn what_cannot_be_changed_is_said() {
         ..Config::default()
     };
     jetstream.create_stream(dead).await.unwrap();
-    let settings = tempfile::NamedTempFile::new().unwrap();
-    let config = ["--config", settings.path().to_str().unwrap(), "--apply"];
+    let settings = settings("[storage]\nmessage_days = 90\n");
+    let config = ["--config", path(&settings), "--apply"];
     let rest = migrate(&broker, &config).await;
     assert_eq!(rest.code, 1, "{rest:?}");
     assert!(
@@ -113,4 +126,62 @@ async fn what_cannot_be_changed_is_said() {
         rows(&left, "changes"),
         [("CONCORD_DEAD".to_owned(), "retention".to_owned())]
     );
+}
+
+/// Of each setting it counts whether that one is stated: whoever connects by a file has not said how long messages are kept.
+#[tokio::test]
+async fn a_default_takes_the_place_of_nothing_that_was_set() {
+    let broker = TestBroker::start().await;
+    let jetstream = async_nats::jetstream::new(broker.client().await);
+    migrate(&broker, &["--apply"]).await.good();
+    let mut messages = jetstream.get_stream("CONCORD_MESSAGES").await.unwrap();
+    let year = Duration::from_secs(365 * 86_400);
+    let kept_longer = Config {
+        max_age: year,
+        allow_direct: false,
+        ..messages.info().await.unwrap().config.clone()
+    };
+    jetstream.update_stream(kept_longer).await.unwrap();
+
+    for text in ["[broker]\n", "[storage]\nreplicas = 1\nbytes_max = 0\n"] {
+        let file = settings(text);
+        let config = ["--config", path(&file), "--apply"];
+        let unsaid = migrate(&broker, &config).await;
+        let now = messages.info().await.unwrap().config.clone();
+        assert_eq!((now.max_age, now.allow_direct), (year, false), "{unsaid:?}");
+        let said = unsaid.refused(2);
+        for word in ["max_age", "CONCORD_MESSAGES", "storage.message_days"] {
+            assert!(said.contains(word), "{said}");
+        }
+        assert!(!said.contains("storage.replicas"), "{said}");
+    }
+    let mut stated = concord();
+    stated.args(["migrate", "--server", &broker.url(), "--apply"]);
+    let stated = stated.env("CONCORD_STORAGE__MESSAGE_DAYS", "90");
+    finish(stated).await.good();
+    let now = messages.info().await.unwrap().config.clone();
+    assert_eq!(now.max_age, year * 90 / 365);
+}
+
+#[tokio::test]
+async fn an_archive_in_the_broker_has_as_many_copies_as_the_events_that_went_there() {
+    let broker = TestBroker::start().await;
+    let jetstream = async_nats::jetstream::new(broker.client().await);
+    migrate(&broker, &["--apply"]).await.good();
+    let archive = object_store::Config {
+        bucket: "CONCORD_ARCHIVE".to_owned(),
+        ..Default::default()
+    };
+    jetstream.create_object_store(archive).await.unwrap();
+    migrate(&broker, &[]).await.good();
+    let three = settings("[storage]\nreplicas = 3\n");
+    let config = ["--config", path(&three)];
+    let planned = migrate(&broker, &[&config[..], &["--json"]].concat()).await;
+    let planned: Value = serde_json::from_str(&planned.out).unwrap();
+    let archive = ("OBJ_CONCORD_ARCHIVE".to_owned(), "replicas".to_owned());
+    assert!(rows(&planned, "changes").contains(&archive), "{planned}");
+    let url = broker.url();
+    let doctor = run(&[&["doctor", "--server", &url], &config[..]].concat()).await;
+    let told = "OBJ_CONCORD_ARCHIVE: replicas is 1 and should be 3";
+    assert!(doctor.out.contains(told), "{doctor:?}");
 }

@@ -73,10 +73,16 @@ pub async fn apply(broker: &Broker) -> Result<(), Unavailable> {
             num_replicas: expected.num_replicas,
             ..found.clone()
         };
-        if config != *found {
-            let updated = broker.jetstream.update_stream(config).await;
-            updated.map_err(|error| Operation::ChangeStream.failed(error))?;
-        }
+        set(broker, found, config).await?;
+    }
+    let bucket = format!("OBJ_{}", broker.layout.archive_bucket());
+    if let Ok(stream) = broker.jetstream.get_stream(&bucket).await {
+        let found = &stream.cached_info().config;
+        let config = Config {
+            num_replicas: provision::archive_replicas(broker),
+            ..found.clone()
+        };
+        set(broker, found, config).await?;
     }
     // What is missing is made as when a service starts.
     provision::streams(broker).await?;
@@ -103,6 +109,11 @@ async fn update(broker: &Broker, found: &Config, expected: &Config) -> Result<()
         allow_message_ttl: found.allow_message_ttl || expected.allow_message_ttl,
         ..found.clone()
     };
+    set(broker, found, config).await
+}
+
+/// Changes a stream, where it is not so already.
+async fn set(broker: &Broker, found: &Config, config: Config) -> Result<(), Unavailable> {
     if config == *found {
         return Ok(());
     }

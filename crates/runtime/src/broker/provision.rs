@@ -12,6 +12,9 @@ use concord_events::topology::{StreamDefinition, StreamKind};
 
 use crate::broker::{Broker, Operation, Unavailable};
 
+const REPLICAS: &str = "storage.replicas";
+const MESSAGE_DAYS: &str = "storage.message_days";
+
 /// A stream that is not as it is defined.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Deviation {
@@ -23,13 +26,9 @@ pub struct Deviation {
     pub found: String,
     /// What it should be.
     pub expected: String,
-}
-
-impl Deviation {
-    /// Whether what it should be follows from the settings `storage.*` of who looks.
-    pub fn follows_from_settings(&self) -> bool {
-        ["replicas", "max_age", "max_bytes", "discard"].contains(&self.property)
-    }
+    /// The setting of who looks that this follows from; none where it is the same for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setting: Option<&'static str>,
 }
 
 /// Creates the streams that are missing and compares the others with their definitions.
@@ -53,6 +52,7 @@ pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Unavailable> {
         property,
         found,
         expected,
+        ..
     } in &deviations
     {
         tracing::warn!(%stream, property, %found, %expected, "A stream differs from its definition.");
@@ -90,9 +90,9 @@ fn setting_of(error: &jetstream::Error) -> Option<&'static str> {
     if speaks_of(&["storage", "resource", "max bytes", "maximum bytes"]) {
         Some("storage.bytes_max")
     } else if speaks_of(&["replica", "peers", "placement"]) {
-        Some("storage.replicas")
+        Some(REPLICAS)
     } else if speaks_of(&["max age", "duplicates window"]) {
-        Some("storage.message_days")
+        Some(MESSAGE_DAYS)
     } else {
         None
     }
@@ -136,7 +136,7 @@ pub(super) fn payload_config(broker: &Broker) -> jetstream::object_store::Config
     }
 }
 
-/// Compares the streams with their definitions; a missing one is a deviation too.
+/// Compares the streams with their definitions, that of an archive in the broker, too; a missing one that services need is a deviation.
 pub async fn inspect(broker: &Broker) -> Result<Vec<Deviation>, Unavailable> {
     let mut deviations = Vec::new();
     for kind in StreamKind::ALL {
@@ -148,11 +148,27 @@ pub async fn inspect(broker: &Broker) -> Result<Vec<Deviation>, Unavailable> {
                 property: "existence",
                 found: "missing".into(),
                 expected: "created by the first service that starts".into(),
+                setting: None,
             }),
             Err(error) => return Err(Operation::DescribeStream.failed(error)),
         }
     }
+    let bucket = format!("OBJ_{}", broker.layout.archive_bucket());
+    match broker.jetstream.get_stream(&bucket).await {
+        Ok(stream) => {
+            let found = stream.cached_info().config.num_replicas;
+            let copies = row("replicas", found, archive_replicas(broker));
+            deviations.extend(differing(&bucket, [copies], |_| Some(REPLICAS)));
+        }
+        Err(error) if is_missing(&error) => {}
+        Err(error) => return Err(Operation::DescribeStream.failed(error)),
+    }
     Ok(deviations)
+}
+
+/// How many copies there are of an archive in the broker: as many as of the events that went there.
+pub(super) fn archive_replicas(broker: &Broker) -> usize {
+    broker.layout.stream(StreamKind::Events).replicas
 }
 
 /// How full the object store of large payloads is.
@@ -199,17 +215,12 @@ pub async fn inspect_payloads(
             expected.num_replicas.to_string(),
         ),
     ];
-    let differing = rows
-        .into_iter()
-        .filter(|(_, found, expected)| found != expected);
-    let deviations = differing
-        .map(|(property, found, expected)| Deviation {
-            stream: format!("OBJ_{bucket}"),
-            property,
-            found,
-            expected,
-        })
-        .collect();
+    let setting = |property: &str| match property {
+        "max_bytes" => Some("storage.payload_store_bytes"),
+        "max_age" => Some(MESSAGE_DAYS),
+        _ => Some(REPLICAS),
+    };
+    let deviations = differing(&format!("OBJ_{bucket}"), rows, setting);
     let bytes_max = u64::try_from(info.config.max_bytes)
         .ok()
         .filter(|bytes| *bytes > 0);
@@ -299,15 +310,28 @@ pub(super) fn compare(definition: &StreamDefinition, found: &Config) -> Vec<Devi
             expected.allow_message_schedules,
         ),
     ];
-    let differing = rows
-        .into_iter()
-        .filter(|(_, found, expected)| found != expected);
-    differing
+    differing(&definition.name, rows, |property| match property {
+        "replicas" => Some(REPLICAS),
+        "max_age" => definition.max_age.map(|_| MESSAGE_DAYS),
+        "max_bytes" | "discard" => Some("storage.bytes_max"),
+        _ => None,
+    })
+}
+
+/// The properties of a stream that are not as they should be, each with its setting.
+fn differing(
+    stream: &str,
+    rows: impl IntoIterator<Item = (&'static str, String, String)>,
+    setting: impl Fn(&str) -> Option<&'static str>,
+) -> Vec<Deviation> {
+    let rows = rows.into_iter();
+    rows.filter(|(_, found, expected)| found != expected)
         .map(|(property, found, expected)| Deviation {
-            stream: definition.name.clone(),
+            stream: stream.to_owned(),
             property,
             found,
             expected,
+            setting: setting(property),
         })
         .collect()
 }

@@ -71,13 +71,10 @@ fn differs(
         property,
         found,
         expected,
+        setting,
     }: Deviation,
 ) -> Check {
-    let setting = match property {
-        "max_bytes" => "storage.payload_store_bytes",
-        "max_age" => "storage.message_days",
-        _ => "storage.replicas",
-    };
+    let setting = setting.unwrap_or_default();
     let advice = format!(
         "it follows from the setting {setting} of who looks: give the services' settings with --config; if it still differs, \
          change the store with: concord migrate --config FILE --apply"

@@ -36,21 +36,21 @@ pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
         return vec![Check::good(STREAMS, found)];
     }
     let check = |deviation: provision::Deviation| {
-        let follows_from_settings = deviation.follows_from_settings();
         let provision::Deviation {
             stream,
             property,
             found,
             expected,
+            setting,
         } = deviation;
-        let advice = match property {
-            "existence" => {
+        let advice = match (property, setting) {
+            ("existence", _) => {
                 "start any service with the same --prefix: it creates what is missing".to_owned()
             }
-            _ if follows_from_settings =>
-                "it follows from the settings storage.replicas, storage.message_days and storage.bytes_max of who looks: give the services' \
-                 settings with --config; if it still differs, change the stream with: concord migrate --config FILE --apply"
-                .to_owned(),
+            (_, Some(setting)) => format!(
+                "it follows from the setting {setting} of who looks: give the services' settings with --config; if it still differs, change the \
+                 stream with: concord migrate --config FILE --apply"
+            ),
             _ => "look with `concord migrate --config FILE`, with the services' settings, and change it back with --apply; nobody else may change Concord's \
                   streams"
                 .to_owned(),
