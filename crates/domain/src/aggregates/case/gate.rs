@@ -226,6 +226,7 @@ fn redebate(
             opened_by: opened.opener_of_debates(),
             priority: opened.policy.ladder.priority,
             domain: opened.policy.ladder.domain.clone(),
+            circumstances: opened.circumstances.clone(),
             ..DebateTerms::default()
         })
     };

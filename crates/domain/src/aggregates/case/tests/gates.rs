@@ -19,6 +19,7 @@ use crate::fixtures::{
 
 pub(crate) mod figures;
 mod passing;
+mod redebating;
 mod roles;
 mod shown;
 mod two_reviewers;
@@ -203,55 +204,6 @@ fn no_more_challenges_than_the_policy_allows() {
     assert_eq!(
         story.hears(&said("m-3", 3), &challenges("zoe", "m-3", "finance")),
         "refused: "
-    );
-}
-
-#[test]
-fn a_debate_can_be_had_again_as_often_as_the_policy_says() {
-    let mut rules = policy();
-    rules.ladder.redebates_max = 1;
-    let (mut story, first) = at_gate(rules);
-    let again = reviews(
-        "gail",
-        "g-1",
-        "valuation",
-        ReviewAction::Redebate,
-        Some(&first),
-    );
-    assert_eq!(story.hears(&said("g-1", 60), &again), "gate_reviewed");
-    let second = story.state().debated[1].conflict_id.clone();
-    let asked = story.state().asked[&second].clone();
-    assert_eq!(
-        (
-            asked.terms.refers_to.as_ref(),
-            asked.terms.added_context.as_deref()
-        ),
-        (Some(&first), Some("The new filing."))
-    );
-    let pass = reviews("gail", "g-2", "valuation", ReviewAction::Pass, None);
-    assert_eq!(
-        story.hears(&said("g-2", 61), &pass),
-        "refused: /payload/action",
-        "the new debate is under way"
-    );
-    assert_eq!(
-        ends(&mut story, "e-2", &first, Status::Redebated),
-        "decision_changed"
-    );
-    assert_eq!(
-        ends(&mut story, "e-3", &second, Status::Provisional),
-        "decision_changed"
-    );
-    let third = reviews(
-        "gail",
-        "g-3",
-        "valuation",
-        ReviewAction::Redebate,
-        Some(&second),
-    );
-    assert_eq!(
-        story.hears(&said("g-3", 62), &third),
-        "refused: /payload/action"
     );
 }
 
