@@ -7,12 +7,9 @@ use concord_wire::payload::{Conflict, ConflictOutcome, ConflictType};
 use concord_wire::policy::Policy;
 use serde_json::Value;
 
-use super::state::CaseState;
+use super::state::{CHAIN_MAX, CaseState};
 use crate::rules::canonical::normalise;
 use crate::rules::conservative;
-
-/// Most debates that can follow each other about one disagreement; the policy allows no more.
-const CHAIN_MAX: usize = 16;
 
 /// A detected conflict with the outcomes that say something about its subject.
 pub(super) struct Dispute<'a> {

@@ -188,13 +188,7 @@ fn redebate(
         .find(|conflict| conflict.conflict_id == outcome.conflict_id);
     let earlier = earlier
         .ok_or_else(|| Fault::invalid("/payload/debate_id", "The debate is not known.", "Pass."))?;
-    let before = std::iter::successors(Some(&outcome.conflict_id), |id| {
-        state
-            .asked
-            .get(*id)
-            .and_then(|asked| asked.terms.refers_to.as_ref())
-    });
-    let times = before.take(16).count();
+    let times = state.taken_up(&outcome.conflict_id).count();
     let limit = opened.policy.ladder.redebates_max;
     if times > limit as usize {
         return Err(Fault::new(

@@ -45,7 +45,11 @@ fn check_part(
         ));
     }
     let decided = match &review.debate_id {
-        Some(debate_id) => lineage(state, debate_id).any(|outcome| decided(outcome, by)),
+        Some(debate_id) => {
+            let taken_up = state.taken_up(debate_id);
+            let mut outcomes = taken_up.filter_map(|id| state.outcomes.get(id));
+            outcomes.any(|outcome| decided(outcome, by))
+        }
         None => state.outcomes.values().any(|outcome| ruled(outcome, by)),
     };
     if decided {
@@ -91,18 +95,6 @@ fn has_said_something(state: &CaseState, by: &AgentId) -> bool {
     found.any(|received| received.agent_id == *by)
         || confirmed.any(|of| of.contains_key(by))
         || debated.any(|position| position.agent_id == *by)
-}
-
-/// The outcomes of a debate and of those that it takes up again.
-fn lineage<'a>(
-    state: &'a CaseState,
-    debate_id: &'a DebateId,
-) -> impl Iterator<Item = &'a ConflictOutcome> {
-    let earlier = std::iter::successors(Some(debate_id), |id| {
-        state.asked.get(*id)?.terms.refers_to.as_ref()
-    });
-    // A debate is taken up again eight times at most.
-    earlier.take(16).filter_map(|id| state.outcomes.get(id))
 }
 
 /// Whether somebody ruled in a debate, or had it for a ruling when its time was over.

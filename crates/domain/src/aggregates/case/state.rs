@@ -19,6 +19,9 @@ use crate::machine::Machine;
 /// The name of the gate that a case without gates of its own has for what is provisional.
 pub const FINAL_GATE: &str = "final review";
 
+/// Most debates that can follow each other about one disagreement; the policy allows no more.
+pub(super) const CHAIN_MAX: usize = 16;
+
 /// The phase of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -318,6 +321,28 @@ impl CaseState {
                     && !self.outcomes.contains_key(*id)
                     && !self.never_debated.contains(*id)
             })
+    }
+
+    /// This debate and those that it takes up again, the latest first.
+    pub fn taken_up<'a>(&'a self, debate: &'a DebateId) -> impl Iterator<Item = &'a DebateId> {
+        let earlier = std::iter::successors(Some(debate), |id| {
+            self.asked.get(*id)?.terms.refers_to.as_ref()
+        });
+        earlier.take(CHAIN_MAX)
+    }
+
+    /// The outcomes about what this debate was about, the latest first: of the debates that take it up again, of itself, and of those that it
+    /// takes up. None before it has ended.
+    pub(crate) fn outcomes_of_same(
+        &self,
+        debate: &DebateId,
+    ) -> impl Iterator<Item = &ConflictOutcome> {
+        let again = std::iter::successors(self.outcomes.get(debate), |outcome| {
+            self.outcomes.get(outcome.debated_again_as.as_ref()?)
+        });
+        let last = again.take(CHAIN_MAX).last().into_iter();
+        let debates = last.flat_map(move |outcome| self.taken_up(&outcome.conflict_id));
+        debates.filter_map(move |id| self.outcomes.get(id))
     }
 
     /// Provisional decisions that were not reviewed yet, in the order in which they were debated.

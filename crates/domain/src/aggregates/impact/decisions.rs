@@ -24,37 +24,32 @@ pub fn with_decisions(
     mut analysis: PublishAnalysis,
 ) -> Result<PublishAnalysis, Fault> {
     check_asked(case, &analysis)?;
+    let assumptions = assumption_standings(case, None);
     for (place, used) in analysis.depends_on.iter_mut().enumerate() {
         match used.kind {
             DependencyKind::Decision => {
                 let pointer = format!("{PARAMETERS}/depends_on/{place}");
                 fill_in(case, used, &pointer)?;
             }
-            DependencyKind::Assumption => fill_in_assumption(case, used),
+            DependencyKind::Assumption => {
+                // It may be about what no debate has decided; then nothing stands.
+                let standing = assumptions.get(&Source::assumption(&used.id));
+                fill_in_standing(used, standing);
+            }
             DependencyKind::Analysis => {}
         }
     }
     Ok(analysis)
 }
 
-/// An assumption may be about what no debate has decided; then nothing stands.
-fn fill_in_assumption(case: &CaseState, used: &mut Dependency) {
-    let named = Source::assumption(&used.id);
-    let mut decided = case.debated.iter().rev().filter_map(|conflict| {
-        let outcome = case.outcomes.get(&conflict.conflict_id)?;
-        let mut about = Source::decided(conflict, &case.debated);
-        about.any(|one| one == named).then_some(outcome)
-    });
-    if let Some(outcome) = decided.next() {
-        fill_in_outcome(case, used, outcome);
-    }
-}
-
-fn fill_in_outcome(case: &CaseState, used: &mut Dependency, outcome: &ConflictOutcome) {
+fn fill_in_standing(used: &mut Dependency, standing: Option<&Standing>) {
+    let Some(standing) = standing else {
+        return;
+    };
     if used.value.is_none() {
-        used.value = value_of(case, outcome);
+        used.value = standing.values.get("").cloned();
     }
-    used.confidence = used.confidence.or_else(|| confidence_of(outcome));
+    used.confidence = used.confidence.or(standing.confidence);
 }
 
 /// Whoever is asked for estimates is in the case: nobody gives work to strangers.
@@ -98,10 +93,9 @@ fn fill_in(case: &CaseState, used: &mut Dependency, pointer: &str) -> Result<(),
             ),
         ));
     }
-    let outcome = DebateId::new(used.id.as_str()).ok();
-    let outcome = outcome.and_then(|id| case.outcomes.get(&id));
-    if let Some(outcome) = outcome {
-        fill_in_outcome(case, used, outcome);
+    if let Ok(debate) = DebateId::new(used.id.as_str()) {
+        let standings = debate_standings(case, &debate);
+        fill_in_standing(used, standings.get(&Source::Decision(debate.token())));
     }
     Ok(())
 }
@@ -188,9 +182,26 @@ fn text(words: &str) -> Figure {
     Figure::Text(truncate::words(words))
 }
 
+/// The result that stands of what a debate was about. One that ended without a result leaves standing what was before it.
+fn standing<'a>(case: &'a CaseState, debate: &DebateId) -> Option<&'a ConflictOutcome> {
+    let mut outcomes = case.outcomes_of_same(debate);
+    let found = outcomes.find(|outcome| outcome.resolution.is_some());
+    found.or_else(|| case.outcomes.get(debate))
+}
+
+/// The debates that have ended, in the order in which they say what stands: the one with the latest result comes last, however its id sorts.
+fn ended(case: &CaseState) -> Vec<&DebateId> {
+    let mut ended: Vec<&DebateId> = case.outcomes.keys().collect();
+    ended.sort_by_cached_key(|debate| {
+        let outcome = standing(case, debate);
+        outcome.map(|outcome| (outcome.resolution.is_some(), outcome.resolved_at))
+    });
+    ended
+}
+
 /// What stands because a debate has ended: of the debate itself, and of the assumptions that it decides about.
 pub fn debate_standings(case: &CaseState, debate: &DebateId) -> BTreeMap<Source, Standing> {
-    let Some(outcome) = case.outcomes.get(debate) else {
+    let Some(outcome) = standing(case, debate) else {
         return BTreeMap::new();
     };
     let standing = Standing::of(value_of(case, outcome), confidence_of(outcome));
@@ -276,8 +287,8 @@ pub fn assumption_standings(
     case: &CaseState,
     told_apart: Option<&DebateId>,
 ) -> BTreeMap<Source, Standing> {
-    let debates = case.outcomes.keys();
-    let mut standings: BTreeMap<Source, Standing> = debates
+    let mut standings: BTreeMap<Source, Standing> = ended(case)
+        .into_iter()
         .flat_map(|debate| debate_standings(case, debate))
         .filter(|(source, _)| matches!(source, Source::Assumption(_)))
         .collect();
@@ -290,7 +301,7 @@ pub fn assumption_standings(
 
 /// What stands in the case of whatever its analyses use.
 pub fn all_standings(case: &CaseState, graph: &Graph) -> BTreeMap<Source, Standing> {
-    let debates = case.outcomes.keys();
+    let debates = ended(case).into_iter();
     let of_debates = debates.flat_map(|debate| debate_standings(case, debate));
     let all = of_debates.chain(part_standings(case));
     all.filter(|(source, _)| graph.dependants(source).next().is_some())

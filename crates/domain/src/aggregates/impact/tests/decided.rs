@@ -1,6 +1,10 @@
 //! What stands for the analyses of a case because a debate has ended.
 
-use concord_wire::payload::ConflictType;
+use std::sync::Arc;
+
+use concord_events::DebateAsked;
+use concord_wire::payload::{Conflict, ConflictType, DebateTerms, Status};
+use concord_wire::{DebateId, Timestamp};
 
 use super::*;
 use crate::rules::impact::graph::Source;
@@ -102,4 +106,86 @@ fn an_estimate_of_a_subject_decides_about_its_metric_where_it_is_the_only_one() 
     case.debated.push(other);
     assert_eq!(sources(&case), [id.as_str(), whole]);
     assert!(used(&case, "ACME/operating_margin") && !used(&case, "operating_margin"));
+}
+
+/// A case with a conflict about the margin that stands at 25 provisionally.
+fn provisional(id: &str) -> (CaseState, DebateId) {
+    let mut case = case();
+    let margin = conflict(id, ConflictType::FactualDisagreement, MARGIN, &[]);
+    let first = margin.conflict_id.clone();
+    case.debated.push(margin);
+    ends(&mut case, &first, Some(25), 0);
+    (case, first)
+}
+
+const MARGIN: &str = "operating margin";
+
+/// A debate of the case ends at this minute, with this value or without a result.
+fn ends(case: &mut CaseState, id: &DebateId, value: Option<u32>, minute: u32) {
+    let CaseInput::Resolved(mut outcome) = resolved(id, json!(value)) else {
+        panic!("it is an outcome");
+    };
+    outcome.resolved_at = Timestamp::parse(&format!("2026-11-21T21:{minute:02}:00Z")).unwrap();
+    outcome.resolution = outcome.resolution.filter(|_| value.is_some());
+    case.outcomes.insert(id.clone(), *outcome);
+}
+
+/// A reviewer has the debate `first` held again, under this id.
+fn debated_again(case: &mut CaseState, first: &DebateId, id: &str) -> DebateId {
+    let found = |one: &&Conflict| one.conflict_id == *first;
+    let again = Conflict {
+        conflict_id: DebateId::new(id).unwrap(),
+        ..case.debated.iter().find(found).unwrap().clone()
+    };
+    let second = again.conflict_id.clone();
+    let outcome = case.outcomes.get_mut(first).unwrap();
+    outcome.status = Status::Redebated;
+    outcome.debated_again_as = Some(second.clone());
+    let asked = DebateAsked {
+        conflict: again.clone(),
+        policy: policy(),
+        terms: DebateTerms {
+            refers_to: Some(first.clone()),
+            ..DebateTerms::default()
+        },
+    };
+    case.asked.insert(second.clone(), Arc::new(asked));
+    case.debated.push(again);
+    second
+}
+
+/// What stands of the margin for the analyses that there are, which is what a new one gets.
+fn margin_of(case: &CaseState) -> String {
+    let graph = Arc::clone(&published().state().graph);
+    let standings = all_standings(case, &graph);
+    let stands = standings[&Source::assumption(MARGIN)].values.get("");
+    let used = json!([{ "kind": "assumption", "id": MARGIN }]);
+    let fields = json!({ "analysis_id": "new", "depends_on": used });
+    let filled_in = with_decisions(case, analysis(fields)).unwrap();
+    assert_eq!(filled_in.depends_on[0].value.as_ref(), stands);
+    stands.map(ToString::to_string).unwrap_or_default()
+}
+
+#[test]
+fn the_latest_result_about_an_assumption_stands_whatever_the_ids_of_its_debates() {
+    for (first, second) in [("d-b", "d-a"), ("d-a", "d-b")] {
+        let (mut case, first) = provisional(first);
+        let again = debated_again(&mut case, &first, second);
+        assert_eq!(margin_of(&case), "25", "the new debate is under way");
+        ends(&mut case, &again, Some(28), 9);
+        assert_eq!(margin_of(&case), "28");
+        // Its review was handled late.
+        case.outcomes.get_mut(&first).unwrap().resolved_at =
+            Timestamp::parse("2026-11-21T22:00:00Z").unwrap();
+        assert_eq!(margin_of(&case), "28");
+        let challenge = conflict("d-0", ConflictType::Challenge, MARGIN, &[]);
+        let challenged = challenge.conflict_id.clone();
+        case.debated.insert(0, challenge);
+        ends(&mut case, &challenged, None, 20);
+        assert_eq!(margin_of(&case), "28", "a challenge without a result");
+        ends(&mut case, &challenged, Some(30), 20);
+        assert_eq!(margin_of(&case), "30", "a later challenge");
+        ends(&mut case, &challenged, Some(30), 8);
+        assert_eq!(margin_of(&case), "28", "an earlier challenge");
+    }
 }
