@@ -199,7 +199,7 @@ fn ended(case: &CaseState) -> Vec<&DebateId> {
     ended
 }
 
-/// What stands because a debate has ended: of the debate itself, and of the assumptions that it decides about.
+/// What stands because a debate has ended: of the debate itself and of those about the same, and of the assumptions that it decides about.
 pub fn debate_standings(case: &CaseState, debate: &DebateId) -> BTreeMap<Source, Standing> {
     let Some(outcome) = standing(case, debate) else {
         return BTreeMap::new();
@@ -207,8 +207,9 @@ pub fn debate_standings(case: &CaseState, debate: &DebateId) -> BTreeMap<Source,
     let standing = Standing::of(value_of(case, outcome), confidence_of(outcome));
     let conflict = case.debated.iter().find(|one| one.conflict_id == *debate);
     let about = conflict.map(|one| Source::decided(one, &case.debated));
-    let decided = std::iter::once(Source::Decision(debate.token()));
-    decided
+    // Analyses may have used the debate that this one takes up again.
+    let same = case.outcomes_of_same(debate);
+    same.map(|one| Source::Decision(one.conflict_id.token()))
         .chain(about.into_iter().flatten())
         .map(|source| (source, standing.clone()))
         .collect()

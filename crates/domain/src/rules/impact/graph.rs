@@ -37,14 +37,15 @@ impl Source {
     }
 
     /// The assumptions that a debate decides about: that of the name of its subject, and where it is about estimates of one of several
-    /// subjects, the metric alone, unless another of the conflicts has that metric too.
+    /// subjects, the metric alone, unless another of the conflicts has that metric too. One of the same subject is the same that is debated again.
     pub fn decided<'a>(
         conflict: &Conflict,
         others: impl IntoIterator<Item = &'a Conflict>,
     ) -> impl Iterator<Item = Self> {
         let metric = |of: &Conflict| Self::assumption(&rule_of(of.kind).metric(&of.subject));
         let (whole, alone) = (Self::assumption(&conflict.subject), metric(conflict));
-        let is_another = |one: &&Conflict| one.conflict_id != conflict.conflict_id;
+        let is_another =
+            |one: &&Conflict| (one.kind, &one.subject) != (conflict.kind, &conflict.subject);
         let mut others = others.into_iter().filter(is_another);
         let is_it = alone == whole || others.any(|other| metric(other) == alone);
         let alone = (!is_it).then_some(alone);

@@ -189,3 +189,49 @@ fn the_latest_result_about_an_assumption_stands_whatever_the_ids_of_its_debates(
         assert_eq!(margin_of(&case), "28", "an earlier challenge");
     }
 }
+
+#[test]
+fn a_new_debate_decides_about_what_rests_on_the_one_that_it_takes_up() {
+    let (mut case, first) = provisional("d-b");
+    let again = debated_again(&mut case, &first, "d-a");
+    let used = |case: &CaseState, id: &DebateId| {
+        let used = json!([{ "kind": "decision", "id": id }]);
+        let fields = json!({ "analysis_id": "new", "depends_on": used });
+        let filled_in = with_decisions(case, analysis(fields)).unwrap();
+        let value = filled_in.depends_on[0].value.as_ref();
+        value.map(ToString::to_string)
+    };
+    let value = |text: &str| Some(text.to_owned());
+    assert_eq!(used(&case, &first), value("25"));
+    assert_eq!(used(&case, &again), None, "it has not ended");
+    ends(&mut case, &again, None, 9);
+    assert_eq!(
+        used(&case, &first),
+        value("25"),
+        "it ended without a result"
+    );
+    ends(&mut case, &again, Some(28), 9);
+    let standings = debate_standings(&case, &again);
+    let sources: Vec<&str> = standings.keys().map(Source::name).collect();
+    assert_eq!(sources, [again.as_str(), first.as_str(), MARGIN]);
+    let mut stands = standings.values().map(|one| json!(one.values[""]));
+    assert!(stands.all(|one| one == json!(28.0)));
+    assert_eq!(debate_standings(&case, &first), standings);
+    assert_eq!(used(&case, &first), value("28"));
+}
+
+#[test]
+fn a_new_debate_about_an_estimate_decides_about_its_metric_too() {
+    let mut case = case();
+    let kind = ConflictType::EstimateDisagreement;
+    let acme = conflict("d-b", kind, "acme/operating margin", &[]);
+    let first = acme.conflict_id.clone();
+    case.debated.push(acme);
+    ends(&mut case, &first, Some(25), 0);
+    let again = debated_again(&mut case, &first, "d-a");
+    ends(&mut case, &again, Some(28), 9);
+    let standings = debate_standings(&case, &again);
+    let sources: Vec<&str> = standings.keys().map(Source::name).collect();
+    let whole = "acme operating margin";
+    assert_eq!(sources, [again.as_str(), first.as_str(), whole, MARGIN]);
+}
