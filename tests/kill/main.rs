@@ -14,6 +14,7 @@ mod events;
 mod followers;
 mod ladder;
 mod large;
+mod migrated;
 mod parties;
 mod reconnect;
 mod replicas;
