@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 mod ended;
 mod left;
 mod repeated;
+mod tried_again;
 
 const PATIENCE: Duration = Duration::from_secs(90);
 

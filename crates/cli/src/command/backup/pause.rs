@@ -1,9 +1,10 @@
 //! Services that are given nothing new.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_nats::jetstream::consumer;
-use concord_events::topology::StreamKind;
+use concord_events::topology::{ConsumerKind, StreamKind};
 use concord_runtime::{Broker, clock};
 use futures::TryStreamExt;
 use futures::future::join_all;
@@ -19,6 +20,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How often the pause is renewed before it would be over.
 const RENEWALS: u32 = 4;
+
+/// For how long everything goes on that waits for a further try, beyond the time for an acknowledgement: whoever asks for messages has to ask
+/// anew, which services do within four seconds.
+const GOES_ON: Duration = Duration::from_secs(1);
 
 /// The consumers of an installation, which hand nothing over until [`Paused::end`] or until the time is over.
 pub(super) struct Paused<'b> {
@@ -122,32 +127,76 @@ impl<'b> Paused<'b> {
     }
 
     /// Waits until no event and no deadline is being worked on. Messages may be: they are copied before the events that follow from them.
+    ///
+    /// The broker counts alike what is worked on, what waits for a further try, and what a process had that is gone. Who works says so within
+    /// the time that a consumer waits; what is left after twice that would stay for as long as nothing is handed over.
     pub(super) async fn quiet(&self, within: Duration) -> Result<(), Failure> {
         let until = Instant::now() + within;
+        let (mut since, mut is_asked) = (Instant::now(), false);
         loop {
-            let mut busy = Vec::new();
-            for kind in [StreamKind::Events, StreamKind::Timers] {
-                let stream = self.broker.layout.stream_name(kind);
-                let infos = infos(self.broker, &stream).await?.into_iter();
-                let pending = infos.filter(|info| info.num_ack_pending > 0);
-                busy.extend(
-                    pending.map(|info| format!("{} of {}", info.num_ack_pending, info.name)),
-                );
-            }
-            if busy.is_empty() {
+            let infos = self.waited_for().await?;
+            let busy = infos.iter().filter(|info| info.num_ack_pending > 0);
+            let Some(patience) = busy.clone().map(|info| info.config.ack_wait).max() else {
+                return Ok(());
+            };
+            is_asked |= infos.iter().any(|info| info.num_waiting > 0);
+            let is_stuck = since.elapsed() > patience.saturating_mul(2);
+            if is_stuck && !is_asked {
+                // No service runs. What is left is given to those that are started, here and where the copy is restored.
                 return Ok(());
             }
             if Instant::now() > until {
-                return Err(Failure::failed(format!(
-                    "after {} s something is still being worked on, or waits for a further try: {}; give it more time with \
-                     --wait, or stop the services first",
-                    within.as_secs(),
-                    busy.join(", ")
-                )));
+                return Err(still_busy(within, busy));
+            }
+            if is_stuck {
+                self.let_go_on(patience).await?;
+                (since, is_asked) = (Instant::now(), false);
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
     }
+
+    /// The consumers of events and deadlines that a backup waits for. It does not for those by which people and callbacks are told: these may
+    /// wait long for a further try, and told again after a restore is a repetition.
+    async fn waited_for(&self) -> Result<Vec<consumer::Info>, Failure> {
+        let layout = &self.broker.layout;
+        let telling = layout.adapter_consumers().into_iter().filter(|one| {
+            matches!(
+                one.kind,
+                ConsumerKind::Notices(_) | ConsumerKind::Completions
+            )
+        });
+        let telling: BTreeSet<String> = telling.map(|one| one.name).collect();
+        let mut all = Vec::new();
+        for kind in [StreamKind::Events, StreamKind::Timers] {
+            all.extend(infos(self.broker, &layout.stream_name(kind)).await?);
+        }
+        all.retain(|info| info.config.durable_name.is_some() && !telling.contains(&info.name));
+        Ok(all)
+    }
+
+    /// Has everything handed over for a moment, so that what waits is tried again, or by another process, and pauses all anew.
+    async fn let_go_on(&self, patience: Duration) -> Result<(), Failure> {
+        {
+            // Whoever renews the pause waits meanwhile, and begins it anew.
+            let mut until = self.until.lock().await;
+            self.end().await?;
+            tokio::time::sleep(patience + GOES_ON).await;
+            *until = None;
+        }
+        self.renew().await
+    }
+}
+
+fn still_busy<'i>(within: Duration, busy: impl Iterator<Item = &'i consumer::Info>) -> Failure {
+    let busy = busy.map(|info| format!("{} of {}", info.num_ack_pending, info.name));
+    let busy: Vec<String> = busy.collect();
+    Failure::failed(format!(
+        "after {} s something is still being worked on, or waits for a further try: {}; give it more time with --wait, or mend what the logs of \
+         these services say fails again and again, or stop all services first",
+        within.as_secs(),
+        busy.join(", ")
+    ))
 }
 
 /// The consumers of a stream; none where there is no such stream.
