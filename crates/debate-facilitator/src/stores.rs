@@ -21,7 +21,7 @@ use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, People, Ports, event_store::step};
 use concord_wire::payload::track_record::{Credibility, Query};
 use concord_wire::payload::{OpenDebate, Precedent, PrecedentMatter};
-use concord_wire::{AgentId, Timestamp, Token};
+use concord_wire::{AgentId, DebateId, Timestamp, Token};
 use futures::future::try_join;
 
 /// Earlier debates that are shown to those who decide.
@@ -169,8 +169,18 @@ impl<P: Ports> Stores<P> {
         let OpenDebate {
             case_id, conflict, ..
         } = request;
+        let taken_up = self.taken_up(request).await?;
         let graph = self.analyses.peek(&case_id.token()).await?.state.graph;
-        Ok(named(&resting_on(&graph, case_id, conflict)))
+        Ok(named(&resting_on(&graph, case_id, conflict, &taken_up)))
+    }
+
+    /// The debates that this one takes up again; an analysis may have used their results.
+    async fn taken_up(&self, request: &OpenDebate) -> Result<Vec<DebateId>, step::Error> {
+        let Some(earlier) = &request.terms.refers_to else {
+            return Ok(Vec::new());
+        };
+        let case = self.cases.load(&request.case_id.token()).await?.state;
+        Ok(case.taken_up(earlier).cloned().collect())
     }
 
     /// Whether the sender of an outcome has opened the case.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use concord_wire::payload::{Conflict, ConflictType, Dependency, DependencyKind};
-use concord_wire::{CaseId, Token};
+use concord_wire::{CaseId, DebateId, Token};
 
 use super::graph::{Graph, Source, name_of};
 
@@ -14,12 +14,19 @@ pub const PARTS: [&str; 3] = ["risk_score", "recommendation", "clauses/"];
 pub(crate) const NAMED_MAX: usize = 32;
 
 /// The analyses of a case that rest on what this conflict is about: those that use it first, by id, then whatever rests on them, none
-/// before one that it uses. An analysis uses it as an assumption with the name of the conflict's subject or of its metric, as the debate itself, or as the
-/// part of the case's decision that the conflict decides.
-pub fn resting_on(graph: &Graph, case_id: &CaseId, conflict: &Conflict) -> Vec<Token> {
+/// before one that it uses. An analysis uses it as an assumption with the name of the conflict's subject or of its metric, as the debate itself or one of
+/// those that it takes up again, or as the part of the case's decision that the conflict decides.
+pub fn resting_on(
+    graph: &Graph,
+    case_id: &CaseId,
+    conflict: &Conflict,
+    taken_up: &[DebateId],
+) -> Vec<Token> {
     // Whether the case has another estimate of that metric is known when it is detected; what may rest on it is named.
-    let assumptions: Vec<Source> = Source::decided(conflict, []).collect();
-    let debate = Source::Decision(conflict.conflict_id.token());
+    let assumptions = Source::decided(conflict, []);
+    let debates = taken_up.iter().chain([&conflict.conflict_id]);
+    let debates = debates.map(|debate| Source::Decision(debate.token()));
+    let named: Vec<Source> = assumptions.chain(debates).collect();
     let decision = Source::Decision(case_id.token());
     let uses_part = |id: &&Token| {
         let uses = graph
@@ -29,8 +36,7 @@ pub fn resting_on(graph: &Graph, case_id: &CaseId, conflict: &Conflict) -> Vec<T
         uses.into_iter()
             .any(|used| Source::of(used).as_ref() == Some(&decision) && is_of_part(used, conflict))
     };
-    let named = assumptions.iter().chain([&debate]);
-    let named = named.map(|source| graph.dependants(source));
+    let named = named.iter().map(|source| graph.dependants(source));
     let parts = graph.dependants(&decision).filter(uses_part);
     let direct: BTreeSet<Token> = named.flatten().chain(parts).cloned().collect();
     let sources: Vec<Source> = direct.iter().cloned().map(Source::Analysis).collect();

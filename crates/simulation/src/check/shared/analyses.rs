@@ -12,7 +12,7 @@ use concord_domain::rules::impact::graph::Source;
 use concord_domain::rules::impact::report::assess;
 use concord_domain::rules::impact::resting::{named, resting_on};
 use concord_events::{CaseEvent, DebateEvent, ImpactEvent, StoredEvent};
-use concord_wire::Token;
+use concord_wire::{DebateId, Token};
 
 use super::{Archive, in_case, reruns, said};
 use crate::check::again::decided_again;
@@ -50,12 +50,23 @@ fn resting(archive: &Archive, violations: &mut Vec<String>) {
         _ => None,
     }) {
         let (case_id, conflict) = (&opened.case_id, &opened.conflict);
+        let of_case = archive.cases.get(&case_id.token());
+        let taken_up = opened.terms.refers_to.as_ref().zip(of_case);
+        let taken_up: Vec<DebateId> = taken_up.map_or_else(Vec::new, |(earlier, of_case)| {
+            let case = replay::rebuild::<CaseMachine>(of_case).0.state;
+            case.taken_up(earlier).cloned().collect()
+        });
         let mut known = Versioned::<ImpactMachine>::default();
         let analyses = archive.analyses.get(&case_id.token()).into_iter().flatten();
         let mut rested = vec![Vec::new()];
         for analysis in analyses.take_while(|one| one.sequence < record.sequence) {
             known.apply(analysis.clone());
-            rested.push(named(&resting_on(&known.state.graph, case_id, conflict)));
+            rested.push(named(&resting_on(
+                &known.state.graph,
+                case_id,
+                conflict,
+                &taken_up,
+            )));
         }
         if !rested.contains(&opened.terms.dependants) {
             violations.push(format!(

@@ -89,11 +89,19 @@ fn the_table_of_what_rests_on_a_conflict() {
     ];
     for (kind, id, subject, expected) in rows {
         let conflict = conflict(id, kind, subject, &[]);
-        let resting = resting_on(&known(), &case_id(), &conflict);
+        let resting = resting_on(&known(), &case_id(), &conflict, &[]);
         let resting: Vec<&str> = resting.iter().map(Token::as_str).collect();
         // What rests on the whole decision rests on whatever decides a part of it.
         assert_eq!(resting, expected, "{subject}");
     }
+}
+
+#[test]
+fn what_rests_on_a_debate_rests_on_the_one_that_takes_it_up_again() {
+    let again = conflict("d-3", FactualDisagreement, "term", &[]);
+    let taken_up = ["d-2", "d-1"].map(|id| DebateId::new(id).unwrap());
+    let resting = resting_on(&known(), &case_id(), &again, &taken_up);
+    assert_eq!(named(&resting), ["follow-up"]);
 }
 
 #[test]
@@ -128,7 +136,7 @@ proptest! {
             reaches[place] = uses[place].iter().filter(|one| **one <= place).any(|one| *one == 0 || reaches[one - 1]);
         }
         let mut expected: Vec<String> = (0..uses.len()).filter(|place| reaches[*place]).map(name).collect();
-        let resting = resting_on(&graph(&rows), &case_id(), &conflict("d-1", FactualDisagreement, "Margin", &[]));
+        let resting = resting_on(&graph(&rows), &case_id(), &conflict("d-1", FactualDisagreement, "Margin", &[]), &[]);
         let mut found: Vec<String> = resting.iter().map(ToString::to_string).collect();
         found.sort();
         expected.sort();
