@@ -81,15 +81,17 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
         self.assertIsInstance(second, ConcordError)
         self.assertIn("waited for already", str(second))
 
-    async def test_heartbeats_follow_a_change_of_their_interval(self) -> None:
-        beats: asyncio.Queue[float] = asyncio.Queue()
+    async def coordinator(self, *agrees_to: str) -> asyncio.Queue[None]:
+        """In the coordinator's place: agrees to these actions, and answers nothing else. What it gives are the heartbeats."""
+        beats: asyncio.Queue[None] = asyncio.Queue()
 
         async def heard(_: Msg) -> None:
-            beats.put_nowait(asyncio.get_running_loop().time())
+            beats.put_nowait(None)
 
         async def agrees(request: Msg) -> None:
-            """In the coordinator's place."""
             asked = json.loads(request.data)
+            if asked["payload"]["action"] not in agrees_to:
+                return
             answer = asked | {
                 "message_id": f"{asked['message_id']}-coordinator",
                 "from_agent": "coordinator",
@@ -103,13 +105,48 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
         await self.client.subscribe("concord.v1.beat.ann", cb=heard)
         await self.client.subscribe("concord.v1.msg.*.ann.coordinator.request", cb=agrees)
         await self.client.flush()
-        ann = await self.connected("ann", skills=[{"name": "tax"}])
-        for every in (50, 3_600_000, 60):
-            await ann.update(heartbeat_ms=every)
-            times = [await asyncio.wait_for(beats.get(), PATIENCE) for _ in range(1 if every > 1_000 else 4)]
-            while not beats.empty():
-                beats.get_nowait()
-            self.assertTrue(times)
+        return beats
+
+    async def test_heartbeats_follow_a_change_of_their_interval(self) -> None:
+        beats = await self.coordinator("register_agent", "update_agent")
+        # An operator has registered the second.
+        for card in ({"skills": [{"name": "tax"}]}, {}):
+            async with await Agent("ann", **card).connect(self.broker.url) as ann:
+                for every, count in ((50, 4), (3_600_000, 1), (60, 4)):
+                    await ann.update(heartbeat_ms=every)
+                    for _ in range(count):
+                        await asyncio.wait_for(beats.get(), PATIENCE)
+                    while not beats.empty():
+                        beats.get_nowait()
+
+    async def test_a_shorter_interval_counts_before_it_is_answered(self) -> None:
+        beats = await self.coordinator("register_agent")
+        ann = await self.connected("ann", skills=[{"name": "tax"}], heartbeat_ms=3_600_000)
+        updating = asyncio.create_task(ann.update(heartbeat_ms=50))
+        for _ in range(5):
+            await asyncio.wait_for(beats.get(), PATIENCE)
+        self.assertFalse(updating.done())
+        updating.cancel()
+
+    async def test_nothing_beats_on_after_its_agent_has_closed(self) -> None:
+        await self.coordinator("register_agent", "update_agent")
+        ann = await self.connected("ann", skills=[{"name": "tax"}], heartbeat_ms=3_600_000)
+        ben = await self.connected("ben")
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        @ann.on("info_update")
+        async def change(_: Message) -> None:
+            begun.set()
+            await go_on.wait()
+            await ann.update(heartbeat_ms=50)
+
+        await ben.send("ann", "info_update", {})
+        await asyncio.wait_for(begun.wait(), PATIENCE)
+        closing = asyncio.create_task(ann.close())
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.wait_for(closing, PATIENCE)
+        self.assertIsNone(ann._beat)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,12 @@ CLOSE_WITHIN = 30.0
 log = logging.getLogger("concord_agent")
 
 
+def _interval(card: dict[str, Any]) -> float | None:
+    """How often a card says that heartbeats are sent, in milliseconds; none where it does not, or says what is refused."""
+    every = card.get("heartbeat_ms")
+    return every if isinstance(every, (int, float)) and every >= 1 else None
+
+
 class _RandomIds:
     """The ids of inboxes and requests. Those of nats-py are counted up: whoever has seen one could answer the next request in a service's place."""
 
@@ -181,12 +187,12 @@ class Agent(GroupMember, CaseMember, Hearer):
             if isinstance(told, BaseException):
                 log.warning("%s: %s was not told that its %s was ended: %s", self.agent_id, message.from_agent, message.message_type, told)
 
-    async def _begin_beating(self) -> None:
-        """Says that it is there, now and as often as its card says."""
+    async def _beat_every(self, milliseconds: float | None) -> None:
+        """Says that it is there, now and then so often; no more where there is no such time, or while it closes."""
         self._stop_beating()
-        if every := self._card.get("heartbeat_ms"):
-            self._beat = asyncio.create_task(self._beats(every / 1000))
-        await self.status(self._status)
+        if milliseconds and self._closing is None:
+            self._beat = asyncio.create_task(self._beats(milliseconds / 1000))
+            await self.status(self._status)
 
     def _stop_beating(self) -> None:
         if self._beat is not None:
@@ -240,7 +246,10 @@ class Agent(GroupMember, CaseMember, Hearer):
         """Tells the coordinator who this agent is; from then on heartbeats are sent, where `heartbeat_ms` is given."""
         await self.request("coordinator", "register_agent", {"agent_id": self.agent_id, **self._card}, timeout=timeout)
         self._registered = True
-        await self._begin_beating()
+        every = _interval(self._card)
+        await self._beat_every(every)
+        if every is None:
+            await self.status(self._status)
 
     async def _make_inbox(self) -> None:
         """Has the coordinator make the inbox; where nobody answers, the agent takes the one that operators have made."""
@@ -256,11 +265,19 @@ class Agent(GroupMember, CaseMember, Hearer):
     async def update(self, **card: Any) -> None:
         """Changes what the coordinator knows of this agent. A new `heartbeat_ms` counts from then on."""
         changed = {"encodings": list(READ)} | self._card | card
-        await self.request("coordinator", "update_agent", {"agent_id": self.agent_id, **changed})
-        # What is refused would be said again with every later change.
-        self._card = {"encodings": list(READ)} | self._card | card
-        if self._registered:
-            await self._begin_beating()
+        before, after = (_interval(one) for one in (self._card, changed))
+        # The coordinator goes by the new card before its answer is there, and where the answer does not come nobody knows by which.
+        await self._beat_every(min(filter(None, (before, after)), default=None))
+        try:
+            await self.request("coordinator", "update_agent", {"agent_id": self.agent_id, **changed})
+        except RequestTimeout:
+            raise
+        except RequestError:
+            # What is refused would be said again with every later change.
+            await self._beat_every(before)
+            raise
+        self._card = changed
+        await self._beat_every(after)
 
     async def status(self, status: str) -> None:
         """Says that this agent is `available`, `busy` or `unavailable`, now and in every heartbeat."""
