@@ -43,11 +43,20 @@ fn violated(check: &Value) -> Vec<&str> {
 /// Changes the value at a JSON pointer of the first message that has one there and whose subject ends like this; where
 /// the message is stored.
 fn tamper(recording: &mut Recording, subject: &str, pointer: &str, value: Value) -> u64 {
+    change(recording, subject, pointer, |found| *found = value)
+}
+
+fn change(
+    recording: &mut Recording,
+    subject: &str,
+    pointer: &str,
+    change: impl FnOnce(&mut Value),
+) -> u64 {
     let messages = recording.messages.iter_mut();
     for message in messages.filter(|one| one.subject.ends_with(subject)) {
         let mut body: Value = serde_json::from_str(&message.body).expect("a message is JSON");
         if let Some(found) = body.pointer_mut(pointer) {
-            *found = value;
+            change(found);
             message.body = body.to_string();
             return message.sequence;
         }
@@ -88,6 +97,29 @@ async fn a_weight_that_was_changed_afterwards_is_found() {
         let (code, check) = said(&broker, CHECK);
         assert_eq!((code, &check["holds"]), (Some(1), &json!(false)));
         assert_eq!(violated(&check), ["replay"], "{check:#}");
+    }
+}
+
+/// While two versions run at once, one stores with an outcome what rests on it, and the other repeats the outcome without.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_that_an_earlier_version_has_repeated_is_no_difference() {
+    let changed = ".decision_changed";
+    let has_one = |one: &Recording| one.messages.iter().any(|m| m.subject.ends_with(changed));
+    let mut recordings = Recording::all();
+    recordings.retain(has_one);
+    assert!(!recordings.is_empty());
+    for mut recording in recordings {
+        // As its challenger has named them, so that the entry in the decision log is the same.
+        change(&mut recording, changed, "/data/outcome", |outcome| {
+            outcome["dependants"] = json!(["dcf"]);
+        });
+        let broker = recording.restore().await;
+        let (code, replay) = said(&broker, REPLAY);
+        assert_eq!(
+            (code, &replay["differences"]),
+            (Some(0), &json!([])),
+            "{replay:#}"
+        );
     }
 }
 

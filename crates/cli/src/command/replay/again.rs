@@ -80,11 +80,11 @@ pub(super) fn decide(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Res
         ..before.clone()
     };
     match CaseMachine::decide(&before, &context, &input) {
-        Decision::Append(event) if event == stored.event => Ok(true),
-        Decision::Append(event) if before_versions(untold(event.clone()), &stored.event) => {
+        Decision::Append(event)
+            if is_same(unnamed(event.clone()), &unnamed(stored.event.clone())) =>
+        {
             Ok(true)
         }
-        Decision::Append(event) if untold(event.clone()) == stored.event => Ok(true),
         Decision::Append(event) => {
             let stored = stored.event.name();
             let again = event.name();
@@ -97,6 +97,14 @@ pub(super) fn decide(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Res
             why.as_str()
         )),
         Decision::Reject(fault) => Err(format!("decided again it would be refused: {fault}")),
+    }
+}
+
+/// Whether this version or one before would have stored the event as `stored`.
+fn is_same(again: CaseEvent, stored: &CaseEvent) -> bool {
+    again == *stored || {
+        let again = untold(again);
+        again == *stored || before_versions(again, stored)
     }
 }
 
@@ -117,6 +125,20 @@ fn untold(mut event: CaseEvent) -> CaseEvent {
         CaseEvent::DecisionChanged(changed) => changed.concluded_for.clear(),
         CaseEvent::Decided(decided) => decided.concluded_for.clear(),
         _ => {}
+    }
+    event
+}
+
+/// The event without what rests on the outcomes that it repeats from earlier events. Builds that know nothing of that leave it out, also where
+/// the outcomes were stored with it by another process.
+fn unnamed(mut event: CaseEvent) -> CaseEvent {
+    let decision = match &mut event {
+        CaseEvent::DecisionChanged(changed) => &mut changed.decision,
+        CaseEvent::Decided(decided) => &mut decided.decision,
+        _ => return event,
+    };
+    for outcome in &mut decision.outcomes {
+        outcome.dependants.clear();
     }
     event
 }
