@@ -87,7 +87,7 @@ pub struct Known<'a> {
 /// The rules that an entry fulfils, in their order.
 pub fn fired(watched: &Watched, entry: &Remember, known: &Known<'_>) -> Vec<FiredRule> {
     let fulfilled = watched.rules.iter().filter_map(|rule| {
-        let (because, old, new) = because(rule, entry, known)?;
+        let (because, old, new) = because((rule, watched.version), entry, known)?;
         Some((rule, because, old, new))
     });
     let most = watched.per_hour_max as usize;
@@ -109,9 +109,9 @@ pub fn fired(watched: &Watched, entry: &Remember, known: &Known<'_>) -> Vec<Fire
         .collect()
 }
 
-/// What of an entry fulfils the rule, in words, with what the rule looks at before and now.
+/// What of an entry fulfils the rule of this version of the rules, in words, with what the rule looks at before and now.
 fn because<'a>(
-    rule: &AlertRule,
+    (rule, version): (&AlertRule, u32),
     entry: &'a Remember,
     known: &Known<'a>,
 ) -> Option<(String, Option<&'a Value>, &'a Value)> {
@@ -152,7 +152,11 @@ fn because<'a>(
                 observations_min: *observations_min as usize,
             };
             let (older, last, number) = series_of(rule, new, known)?;
-            let told = known.history.fired_at(&rule.name);
+            // What was told by a rule that is another now is not this extreme.
+            let told = match known.history.fired_at(&rule.name) {
+                (told, by) if by == version => told,
+                _ => 0,
+            };
             percentile::newly_beyond(&[older, last].concat(), &number, &terms, told)?
         }
     };
@@ -212,7 +216,7 @@ fn moved(
         return None;
     }
     let (_, series, number) = series_of(rule, new, known)?;
-    let since = known.history.fired_at(&rule.name);
+    let (since, _) = known.history.fired_at(&rule.name);
     let before: Vec<&Number> = match within_ms {
         None => series.last().into_iter().collect(),
         Some(within_ms) => {

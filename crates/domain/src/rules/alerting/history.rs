@@ -97,8 +97,8 @@ pub struct TopicHistory {
     /// The last values, the oldest first, each stated with less confidence than the one before it: what comes later and is as sure
     /// takes the place of what is not surer. Shared, because a history is copied whenever it is written.
     stated: VecDeque<(f64, Arc<Value>)>,
-    /// The last version by which each rule was fulfilled.
-    fired: BTreeMap<Token, u64>,
+    /// The last version by which each rule was fulfilled, and the version of the rules then.
+    fired: BTreeMap<Token, (u64, u32)>,
     versions: u64,
 }
 
@@ -129,8 +129,8 @@ impl TopicHistory {
         Some(value)
     }
 
-    /// The last version by which a rule was fulfilled; 0 where there is none.
-    pub(super) fn fired_at(&self, rule: &Token) -> u64 {
+    /// The last version by which a rule was fulfilled, and the version of the rules then; 0 where there is none.
+    pub(super) fn fired_at(&self, rule: &Token) -> (u64, u32) {
         self.fired.get(rule).copied().unwrap_or_default()
     }
 
@@ -147,7 +147,8 @@ impl TopicHistory {
             }
         }
         for fired in put.fired.iter().filter(|fired| !fired.withheld) {
-            self.fired.insert(fired.rule.clone(), put.version);
+            let at = (put.version, fired.rules_version);
+            self.fired.insert(fired.rule.clone(), at);
         }
     }
 

@@ -264,6 +264,21 @@ fn an_extreme_is_told_once_when_it_has_lasted_for_longer_than_three_days() {
 }
 
 #[test]
+fn an_extreme_is_told_though_its_rule_was_another_when_it_began() {
+    let moved = rules(json!([rule(json!({ "moved_by": { "by": 20 } }))]));
+    let beyond = Watched {
+        version: moved.version + 1,
+        ..rules(json!([rule(json!({ "beyond_percentile": {} }))]))
+    };
+    let mut topic = Topic::default();
+    let mut write = |day: u64, watched| topic.write(watched, day * DAY_MS, json!(40 * (day / 30)));
+    assert!((0..30).all(|day| write(day, &moved).is_empty()));
+    assert_eq!(write(30, &moved).len(), 1, "it jumps");
+    let told = (31..40).filter(|day| !write(*day, &beyond).is_empty());
+    assert_eq!(told.collect::<Vec<_>>(), [34]);
+}
+
+#[test]
 fn an_extreme_is_told_of_what_is_written_every_five_minutes_and_no_dip_is_forgotten() {
     const STEP_MS: u64 = 300_000;
     let watched = rules(json!([rule(json!({ "beyond_percentile": {} }))]));
