@@ -13,20 +13,22 @@ use serde_json::json;
 use crate::ended::waiting;
 use crate::{PATIENCE, concord, open, text};
 
+const SECOND: Duration = Duration::from_secs(1);
 /// The consumer of answered requests, whose callbacks the agent adapter calls.
 const ANSWERED: &str = "agent-adapter-completions-request-answered";
 
-/// A consumer of events that has missed a process when it has not acknowledged for a second.
+/// A consumer of events that has missed a process when it has not acknowledged for so long.
 async fn consumer(
     client: &async_nats::Client,
     name: &str,
     filter: String,
+    ack_wait: Duration,
 ) -> Consumer<pull::Config> {
     let context = jetstream::new(client.clone());
     let stream = context.get_stream("CONCORD_EVENTS").await.unwrap();
     let config = pull::Config {
         durable_name: Some(name.to_owned()),
-        ack_wait: Duration::from_secs(1),
+        ack_wait,
         filter_subject: filter,
         ..Default::default()
     };
@@ -52,7 +54,7 @@ async fn a_callback_that_waits_for_a_further_try_holds_up_no_backup() {
     let client = installation.client();
     let mut defined = layout().adapter_consumers().into_iter();
     let answered = defined.find(|one| one.name == ANSWERED).unwrap();
-    let answered = consumer(client, ANSWERED, answered.filter).await;
+    let answered = consumer(client, ANSWERED, answered.filter, SECOND).await;
     let [ann, bob] = ["ann", "bob"].map(unique);
     let payload = json!({ "action": "train", "parameters": {} });
     let asked = Message::new("_", &ann, &bob, "request", payload);
@@ -76,7 +78,9 @@ async fn a_callback_that_waits_for_a_further_try_holds_up_no_backup() {
 async fn what_a_process_had_that_is_gone_is_done_by_another_before_the_copy() {
     let installation = TestInstallation::start_without_adapter().await;
     let opened = layout().subjects.event_of_kind(Aggregate::Case, "opened");
-    let slow = consumer(installation.client(), "slow", opened).await;
+    // Longer than half of the time that the backup has.
+    let ack_wait = Duration::from_secs(11);
+    let slow = consumer(installation.client(), "slow", opened, ack_wait).await;
     open(&installation, "under-way", false).await;
     let by_the_first = next(&slow).await;
 
@@ -103,7 +107,7 @@ async fn what_stopped_services_had_taken_is_copied_as_it_waits() {
     let context = jetstream::new(client.clone());
     let stored = context.publish("concord.v1.event.case.c-1.opened", "{}".into());
     stored.await.unwrap().await.unwrap();
-    let taken = next(&consumer(&client, "slow", String::new()).await).await;
+    let taken = next(&consumer(&client, "slow", String::new(), SECOND).await).await;
 
     let folder = tempfile::tempdir().unwrap();
     let copy = text(&folder.path().join("copy"));

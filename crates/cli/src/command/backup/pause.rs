@@ -131,7 +131,7 @@ impl<'b> Paused<'b> {
     /// The broker counts alike what is worked on, what waits for a further try, and what a process had that is gone. Who works says so within
     /// the time that a consumer waits; what is left after twice that would stay for as long as nothing is handed over.
     pub(super) async fn quiet(&self, within: Duration) -> Result<(), Failure> {
-        let until = Instant::now() + within;
+        let mut until = Instant::now() + within;
         let (mut since, mut is_asked) = (Instant::now(), false);
         loop {
             let infos = self.waited_for().await?;
@@ -139,6 +139,8 @@ impl<'b> Paused<'b> {
             let Some(patience) = busy.clone().map(|info| info.config.ack_wait).max() else {
                 return Ok(());
             };
+            // Some of the time is for letting go on, however long a consumer waits.
+            let patience = patience.min(within / 4);
             is_asked |= infos.iter().any(|info| info.num_waiting > 0);
             let is_stuck = since.elapsed() > patience.saturating_mul(2);
             if is_stuck && !is_asked {
@@ -151,6 +153,8 @@ impl<'b> Paused<'b> {
             if is_stuck {
                 self.let_go_on(patience).await?;
                 (since, is_asked) = (Instant::now(), false);
+                // What was handed over last has time to be done.
+                until = until.max(since + patience);
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
