@@ -128,6 +128,12 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
         self.assertFalse(updating.done())
         updating.cancel()
 
+    async def test_of_two_changes_at_once_neither_is_lost(self) -> None:
+        await self.coordinator("register_agent", "update_agent")
+        ann = await self.connected("ann", skills=[{"name": "tax"}])
+        await asyncio.gather(ann.update(description="Tax"), ann.update(heartbeat_ms=3_600_000))
+        self.assertEqual(["Tax", 3_600_000], [ann._card.get(each) for each in ("description", "heartbeat_ms")])
+
     async def test_nothing_beats_on_after_its_agent_has_closed(self) -> None:
         await self.coordinator("register_agent", "update_agent")
         ann = await self.connected("ann", skills=[{"name": "tax"}], heartbeat_ms=3_600_000)

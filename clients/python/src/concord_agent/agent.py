@@ -84,6 +84,7 @@ class Agent(GroupMember, CaseMember, Hearer):
         self._status = "available"
         self._registered = False
         self._beat: asyncio.Task[None] | None = None
+        self._updating = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
 
@@ -264,6 +265,11 @@ class Agent(GroupMember, CaseMember, Hearer):
 
     async def update(self, **card: Any) -> None:
         """Changes what the coordinator knows of this agent. A new `heartbeat_ms` counts from then on."""
+        # The next change is one of the card that this one leaves.
+        async with self._updating:
+            await self._update(card)
+
+    async def _update(self, card: dict[str, Any]) -> None:
         changed = {"encodings": list(READ)} | self._card | card
         before, after = (_interval(one) for one in (self._card, changed))
         # The coordinator goes by the new card before its answer is there, and where the answer does not come nobody knows by which.
