@@ -81,8 +81,9 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
         self.assertIsInstance(second, ConcordError)
         self.assertIn("waited for already", str(second))
 
-    async def coordinator(self, *agrees_to: str) -> asyncio.Queue[None]:
-        """In the coordinator's place: agrees to these actions, and answers nothing else. What it gives are the heartbeats."""
+    async def coordinator(self, *agrees_to: str, refuses: str = "") -> asyncio.Queue[None]:
+        """In the coordinator's place: agrees to these actions, refuses one unless it is to be silent, and answers nothing else. What it gives are
+        the heartbeats."""
         beats: asyncio.Queue[None] = asyncio.Queue()
 
         async def heard(_: Msg) -> None:
@@ -90,14 +91,19 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
 
         async def agrees(request: Msg) -> None:
             asked = json.loads(request.data)
-            if asked["payload"]["action"] not in agrees_to:
+            action, parameters = asked["payload"]["action"], asked["payload"]["parameters"]
+            if action in agrees_to:
+                payload: dict[str, Any] = {"status": "success", "result": {}}
+            elif action == refuses and parameters.get("description") != "silent":
+                payload = {"status": "failure", "errors": ["no"]}
+            else:
                 return
             answer = asked | {
                 "message_id": f"{asked['message_id']}-coordinator",
                 "from_agent": "coordinator",
                 "to_agent": "ann",
                 "message_type": "response",
-                "payload": {"status": "success", "result": {}},
+                "payload": payload,
                 "reply_to": asked["message_id"],
             }
             await self.client.publish("concord.v1.msg._.coordinator.ann.response", json.dumps(answer).encode())
@@ -112,7 +118,7 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
         # An operator has registered the second.
         for card in ({"skills": [{"name": "tax"}]}, {}):
             async with await Agent("ann", **card).connect(self.broker.url) as ann:
-                for every, count in ((50, 4), (3_600_000, 1), (60, 4)):
+                for every, count in ((100, 4), (3_600_000, 1), (120, 4)):
                     await ann.update(heartbeat_ms=every)
                     for _ in range(count):
                         await asyncio.wait_for(beats.get(), PATIENCE)
@@ -122,11 +128,32 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
     async def test_a_shorter_interval_counts_before_it_is_answered(self) -> None:
         beats = await self.coordinator("register_agent")
         ann = await self.connected("ann", skills=[{"name": "tax"}], heartbeat_ms=3_600_000)
-        updating = asyncio.create_task(ann.update(heartbeat_ms=50))
+        updating = asyncio.create_task(ann.update(heartbeat_ms=100))
         for _ in range(5):
             await asyncio.wait_for(beats.get(), PATIENCE)
         self.assertFalse(updating.done())
         updating.cancel()
+
+    async def test_what_is_refused_changes_no_heartbeats(self) -> None:
+        beats = await self.coordinator("register_agent", refuses="update_agent")
+        ann = await self.connected("ann", skills=[{"name": "tax"}], heartbeat_ms=3_600_000)
+        # Nobody knows whether this change counts.
+        with self.assertRaises(asyncio.TimeoutError):
+            await asyncio.wait_for(ann.update(heartbeat_ms=100, description="silent"), 0.2)
+        for refused in ({"actions": ["x y"]}, {"heartbeat_ms": 5}, {"heartbeat_ms": True}):
+            with self.assertRaises(RequestError):
+                await ann.update(**refused)
+            while not beats.empty():
+                beats.get_nowait()
+            # One that was on its way, and then of its own accord.
+            for _ in range(3):
+                await asyncio.wait_for(beats.get(), PATIENCE)
+
+    async def test_nobody_beats_who_is_not_connected(self) -> None:
+        ann = Agent("ann", heartbeat_ms=100)
+        with self.assertRaises(ConcordError):
+            await ann.update(description="Tax")
+        self.assertIsNone(ann._beat)
 
     async def test_of_two_changes_at_once_neither_is_lost(self) -> None:
         await self.coordinator("register_agent", "update_agent")
@@ -144,7 +171,7 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
         async def change(_: Message) -> None:
             begun.set()
             await go_on.wait()
-            await ann.update(heartbeat_ms=50)
+            await ann.update(heartbeat_ms=100)
 
         await ben.send("ann", "info_update", {})
         await asyncio.wait_for(begun.wait(), PATIENCE)

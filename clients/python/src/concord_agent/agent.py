@@ -31,7 +31,7 @@ log = logging.getLogger("concord_agent")
 def _interval(card: dict[str, Any]) -> float | None:
     """How often a card says that heartbeats are sent, in milliseconds; none where it does not, or says what is refused."""
     every = card.get("heartbeat_ms")
-    return every if isinstance(every, (int, float)) and every >= 1 else None
+    return every if type(every) in (int, float) and 100 <= every <= 3_600_000 else None
 
 
 class _RandomIds:
@@ -84,6 +84,7 @@ class Agent(GroupMember, CaseMember, Hearer):
         self._status = "available"
         self._registered = False
         self._beat: asyncio.Task[None] | None = None
+        self._every: float | None = None
         self._updating = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
@@ -191,7 +192,8 @@ class Agent(GroupMember, CaseMember, Hearer):
     async def _beat_every(self, milliseconds: float | None) -> None:
         """Says that it is there, now and then so often; no more where there is no such time, or while it closes."""
         self._stop_beating()
-        if milliseconds and self._closing is None:
+        self._every = milliseconds
+        if milliseconds and self._client is not None and self._closing is None:
             self._beat = asyncio.create_task(self._beats(milliseconds / 1000))
             await self.status(self._status)
 
@@ -271,7 +273,7 @@ class Agent(GroupMember, CaseMember, Hearer):
 
     async def _update(self, card: dict[str, Any]) -> None:
         changed = {"encodings": list(READ)} | self._card | card
-        before, after = (_interval(one) for one in (self._card, changed))
+        before, after = self._every, _interval(changed)
         # The coordinator goes by the new card before its answer is there, and where the answer does not come nobody knows by which.
         await self._beat_every(min(filter(None, (before, after)), default=None))
         try:
