@@ -89,6 +89,7 @@ async fn what_a_process_had_that_is_gone_is_done_by_another_before_the_copy() {
     let backup = waiting(&installation, &[&copy, "--wait", "20"]).await;
     let by_another = async {
         let by_another = next(&slow).await;
+        assert!(!folder.path().join("copy/CONCORD_EVENTS").exists());
         by_another.double_ack().await.unwrap();
         by_another.subject.clone()
     };

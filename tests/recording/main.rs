@@ -124,6 +124,22 @@ async fn an_outcome_that_an_earlier_version_has_repeated_is_no_difference() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_afterwards_to_rest_on_an_outcome_is_found() {
+    let changed = ".decision_changed";
+    let has_one = |one: &Recording| one.messages.iter().any(|m| m.subject.ends_with(changed));
+    for mut recording in Recording::all().into_iter().filter(has_one) {
+        let outcome = "/data/decision/outcomes/0";
+        let changed = change(&mut recording, changed, outcome, |outcome| {
+            outcome["dependants"] = json!(["dcf"]);
+        });
+        let broker = recording.restore().await;
+        let (code, replay) = said(&broker, REPLAY);
+        assert_eq!(code, Some(1), "{replay:#}");
+        assert_eq!(replay["differences"][0]["sequence"], changed, "{replay:#}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_finding_that_no_case_has_is_found() {
     for mut recording in Recording::all() {
         let finding = ".coordinator.finding";

@@ -81,7 +81,7 @@ pub(super) fn decide(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Res
     };
     match CaseMachine::decide(&before, &context, &input) {
         Decision::Append(event)
-            if is_same(unnamed(event.clone()), &unnamed(stored.event.clone())) =>
+            if is_same(unnamed(event.clone(), &stored.event), &stored.event) =>
         {
             Ok(true)
         }
@@ -110,10 +110,15 @@ fn is_same(again: CaseEvent, stored: &CaseEvent) -> bool {
 
 /// The rules by which the decision in an event was made.
 fn rules_of(event: &CaseEvent) -> Option<u32> {
+    decided(event).map(|decision| decision.rules)
+}
+
+/// The decision that an event states.
+fn decided(event: &CaseEvent) -> Option<&concord_wire::payload::Decision> {
     match event {
-        CaseEvent::Decided(decided) => Some(decided.decision.rules),
-        CaseEvent::DecisionChanged(changed) => Some(changed.decision.rules),
-        CaseEvent::FiguresRecorded(recorded) => Some(recorded.decision.rules),
+        CaseEvent::Decided(decided) => Some(&decided.decision),
+        CaseEvent::DecisionChanged(changed) => Some(&changed.decision),
+        CaseEvent::FiguresRecorded(recorded) => Some(&recorded.decision),
         _ => None,
     }
 }
@@ -129,16 +134,20 @@ fn untold(mut event: CaseEvent) -> CaseEvent {
     event
 }
 
-/// The event without what rests on the outcomes that it repeats from earlier events. Builds that know nothing of that leave it out, also where
-/// the outcomes were stored with it by another process.
-fn unnamed(mut event: CaseEvent) -> CaseEvent {
+/// The event without what rests on the outcomes that `stored` has without. Builds that know nothing of that leave it out, also where the outcomes
+/// were stored with it by another process.
+fn unnamed(mut event: CaseEvent, stored: &CaseEvent) -> CaseEvent {
     let decision = match &mut event {
-        CaseEvent::DecisionChanged(changed) => &mut changed.decision,
         CaseEvent::Decided(decided) => &mut decided.decision,
+        CaseEvent::DecisionChanged(changed) => &mut changed.decision,
+        CaseEvent::FiguresRecorded(recorded) => &mut recorded.decision,
         _ => return event,
     };
-    for outcome in &mut decision.outcomes {
-        outcome.dependants.clear();
+    let stored = decided(stored).map_or(&[][..], |decision| &decision.outcomes);
+    for (outcome, stored) in decision.outcomes.iter_mut().zip(stored) {
+        if stored.dependants.is_empty() {
+            outcome.dependants.clear();
+        }
     }
     event
 }
