@@ -3,14 +3,16 @@
 use std::fmt::{Result, Write};
 
 use concord_wire::AgentId;
-use concord_wire::payload::{ConflictOutcome, Decision, Status};
+use concord_wire::payload::{ConflictOutcome, Decision, RuledBy, Status};
 
 use super::decision_versions;
 use crate::shared::debate_file::signed_text;
-use crate::shared::output::{BAD, DOUBTFUL, GOOD, STRONG, one_line, styled};
+use crate::shared::output::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line, styled};
 
 /// At most so many characters of a sentence are shown.
 const SENTENCE: usize = 100;
+/// At most so many characters of a reason: as many as it may have, for who lets it pass must be able to read all of it.
+const REASON: usize = 4_096;
 
 /// The result of a decision.
 pub(crate) fn write_decision(out: &mut String, decision: &Decision) -> Result {
@@ -88,10 +90,20 @@ pub(crate) fn write_ended(out: &mut String, outcome: &ConflictOutcome) -> Result
                     .ruled_by
                     .as_ref()
                     .map_or_else(String::new, signed_text)
-            )
+            )?;
         }
-        None => writeln!(out, "     {how}"),
+        None => writeln!(out, "     {how}")?,
     }
+    match &outcome.ruled_by {
+        Some(ruled) => writeln!(out, "     {}", reason(ruled)),
+        None => Ok(()),
+    }
+}
+
+/// Who ruled or reviewed, and why.
+pub(crate) fn reason(ruled: &RuledBy) -> String {
+    let why = one_line(&ruled.rationale, REASON);
+    styled(FAINT, format!("{}: {why}", ruled.expert)).to_string()
 }
 
 pub(super) fn number(value: f64) -> String {

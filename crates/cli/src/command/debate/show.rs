@@ -13,6 +13,7 @@ use concord_wire::payload::{ConflictOutcome, DebateTerms, Level, Position};
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 use serde::Serialize;
 
+use crate::command::case::decided::reason;
 use crate::shared::args::{JsonArg, debate_id};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::debate_file::{
@@ -202,6 +203,9 @@ fn write_result(out: &mut String, shown: &Shown<'_>) -> Written {
         let signed = outcome.ruled_by.as_ref().map(signed_text);
         if let Some(signed) = signed.filter(|text| !text.is_empty()) {
             writeln!(out, "{signed}")?;
+        }
+        if let Some(ruled) = &outcome.ruled_by {
+            writeln!(out, "  {}", reason(ruled))?;
         }
     }
     Ok(())

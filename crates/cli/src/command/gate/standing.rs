@@ -7,12 +7,10 @@ use concord_wire::payload::{ConflictOutcome, Decision, Outcome};
 use serde::Serialize;
 
 use crate::command::case::decided::{write_decision, write_ended};
-use crate::shared::output::{FAINT, NAMED, STRONG, one_line, styled};
+use crate::shared::output::{NAMED, STRONG, one_line, styled};
 
 /// At most so many characters of a title or a topic.
 const TITLE: usize = 200;
-/// At most so many characters of a reason: as many as it may have, for who lets it pass must be able to read all of it.
-const REASON: usize = 4_096;
 
 /// The decision of a case.
 #[derive(Debug, Serialize)]
@@ -69,11 +67,6 @@ impl<'a> Standing<'a> {
             let topic = styled(STRONG, one_line(debate.topic, TITLE));
             writeln!(out, "  {id}  {topic}")?;
             write_ended(out, debate.outcome)?;
-            if let Some(ruled) = &debate.outcome.ruled_by {
-                let why = one_line(&ruled.rationale, REASON);
-                let why = styled(FAINT, format!("{}: {why}", ruled.expert));
-                writeln!(out, "     {why}")?;
-            }
         }
         Ok(())
     }

@@ -39,15 +39,15 @@ pub(crate) fn latest(state: &DebateState, events: &[StoredEvent<DebateEvent>]) -
     Some(briefed)
 }
 
-/// A brief as text.
-pub(crate) fn text(briefed: &Briefed) -> String {
+/// A brief as text; `is_held` while an operator holds the deadlines.
+pub(crate) fn text(briefed: &Briefed, is_held: bool) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = write_brief(&mut text, briefed);
+    let _ = write_brief(&mut text, briefed, is_held);
     text
 }
 
-fn write_brief(out: &mut String, briefed: &Briefed) -> Result {
+fn write_brief(out: &mut String, briefed: &Briefed, is_held: bool) -> Result {
     let Briefed {
         expert,
         digest,
@@ -64,6 +64,7 @@ fn write_brief(out: &mut String, briefed: &Briefed) -> Result {
     writeln!(out, "  expert    {expert}")?;
     writeln!(out, "  priority  {}", brief.priority.as_str())?;
     let left = match due.millis_since(clock::now()) {
+        _ if is_held => styled(DOUBTFUL, "and later: an operator holds it"),
         0 => styled(BAD, "the time is over"),
         left => styled(FAINT, format!("{} left", span(left))),
     };
@@ -301,7 +302,7 @@ pub(crate) mod tests {
 
     #[test]
     fn everything_that_an_expert_must_know_is_shown() {
-        let text = anstream::adapter::strip_str(&text(&example())).to_string();
+        let text = anstream::adapter::strip_str(&text(&example(), false)).to_string();
         for seen in [
             "debate d-1  Price target",
             "priority  critical-path",

@@ -47,16 +47,14 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &NextArgs) -> Result<
     let held = queue.held_by(expert).into_iter();
     let held: Vec<&DebateId> = held.map(|debate| &debate.entry.debate_id).collect();
     let asked: Vec<&DebateId> = args.debate.as_ref().map_or(held, |debate| vec![debate]);
-    let mut next: Option<Briefed> = None;
+    let (mut next, mut is_held): (Option<Briefed>, bool) = (None, false);
     for debate in &asked {
         let id = debate.token();
         let (state, events) = source.aggregate::<DebateMachine>(&id).await?;
         // The queue learns of the events of a debate a moment later.
-        let waits = state.outcome.is_none()
-            && state
-                .ladder
-                .as_ref()
-                .is_some_and(|one| one.level == Level::Person);
+        let ladder = state.ladder.as_ref();
+        let waits = state.outcome.is_none() && ladder.is_some_and(|one| one.level == Level::Person);
+        is_held = ladder.is_some_and(|one| one.held.is_some());
         next = brief::latest(&state, &events).filter(|briefed| waits && briefed.expert == *expert);
         if next.is_some() {
             break;
@@ -67,7 +65,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &NextArgs) -> Result<
         return Ok(0);
     }
     match (&next, &args.debate) {
-        (Some(next), _) => output::print(&brief::text(next))?,
+        (Some(next), _) => output::print(&brief::text(next, is_held))?,
         (None, Some(debate)) => output::print(&format!(
             "{expert} has no brief of {debate} now; `concord queue` shows who has what, `concord debate show {debate}` where it is\n"
         ))?,

@@ -156,7 +156,20 @@ async fn given(stage: &Stage, debate: &str) -> Value {
     assert_eq!(queue["assigned"][0]["due"], next["due"]);
     assert!(stage.good("queue").await.contains("critical-path"));
     assert_eq!(stage.json("expert list").await[0]["has"], json!([debate]));
+    held(stage, debate).await;
     next["digest"].clone()
+}
+
+/// While an operator holds the time, it is not over for whoever has the debate.
+async fn held(stage: &Stage, debate: &str) {
+    let control = async |verb: &str| {
+        let line = format!("debate {verb} {debate} --by olga --why 'a window'");
+        stage.good(&line).await
+    };
+    control("hold").await;
+    let text = stage.good("queue next --expert eva").await;
+    assert!(text.contains("and later: an operator holds it"), "{text}");
+    control("resume").await;
 }
 
 /// What an operator can do to the deadlines of a debate.

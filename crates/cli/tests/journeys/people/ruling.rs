@@ -49,11 +49,13 @@ pub(super) async fn rulings(stage: &Stage, debate: &str, digest: &Value) {
     assert_eq!(ruled["data"]["outcome"]["resolution"]["value"], 30);
     let again = rule(stage, debate, "fay", "p1", "").await.refused(1);
     assert!(again.contains("The debate is resolved (ruling)"), "{again}");
+    let why = "fay: The filing says so.";
     let shown = stage.good(&format!("debate show {debate}")).await;
-    assert!(
-        shown.contains("resolved (ruling): 30 %") && shown.contains("ruling_set_aside"),
-        "{shown}"
-    );
+    for seen in ["resolved (ruling): 30 %", why, "ruling_set_aside"] {
+        assert!(shown.contains(seen), "{seen:?} is missing:\n{shown}");
+    }
+    let shown = stage.good("case show c-1").await;
+    assert!(shown.contains(why), "{shown}");
 }
 
 /// `eva` had it before `fay` was given it.

@@ -204,10 +204,16 @@ fn refusal(on: &OnLadder<'_>, ruling: &Ruling) -> Option<(RulingRefusal, String)
                 .and_then(|provisional| provisional.resolution.as_ref()),
         );
         let words = "The time for a ruling is over; provisionally this stands";
-        return Some((
-            RulingRefusal::TimedOut,
-            format!("{words}: {stands}. Review it at the gate."),
-        ));
+        // Who had it to decide does not review it.
+        let gate = on
+            .opened
+            .terms
+            .gate
+            .as_ref()
+            .map_or_else(String::new, |gate| {
+                format!(" A reviewer other than you decides at the gate \"{gate}\".")
+            });
+        return Some((RulingRefusal::TimedOut, format!("{words}: {stands}.{gate}")));
     }
     let what = match ladder.briefed.contains(&ruling.digest) {
         true => {
