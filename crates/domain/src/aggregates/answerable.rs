@@ -3,17 +3,18 @@
 //! All of it follows from events that are stored anyway, so nothing is added to them: neither names
 //! nor addresses are in the events of a case, which its opener may read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::{CaseEvent, DecisionChanged, OutcomeKnown, StoredEvent};
 use concord_wire::payload::{ConflictOutcome, Position, Resolution, Status};
 use concord_wire::{AgentId, DebateId};
 
-use super::case::{CaseMachine, CaseState};
+use super::case::{CaseMachine, CaseState, FINDING};
 use super::debate::DebateState;
 use super::debate::verdicts::holds;
 use crate::machine::Machine;
 use crate::rules::canonical::normalise;
+use crate::rules::precedent;
 
 /// What a new version of a decision means for somebody who answers for the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +40,7 @@ pub fn of_change(
         }
         CaseMachine::apply(&mut state, record.clone());
     }
-    if let Some(stood) = stood(&state, debate_id)
+    if let Some(stood) = stood(&state, &changed.outcome)
         && let Some(ruled) = &stood.ruled_by
         && !is_same(
             stood.resolution.as_ref(),
@@ -79,19 +80,42 @@ fn ruled_by(outcome: &ConflictOutcome) -> Option<&AgentId> {
         .map(|ruled| &ruled.expert)
 }
 
-/// The latest outcome about the subject of this debate.
-fn stood<'a>(state: &'a CaseState, debate_id: &DebateId) -> Option<&'a ConflictOutcome> {
+/// The outcome that this one replaces: the latest of the debates that it takes up again, and of all about the same subject. A challenge in vain
+/// leaves standing what others have found, and those that name no metric are each about a finding of its own.
+fn stood<'a>(state: &'a CaseState, changed: &ConflictOutcome) -> Option<&'a ConflictOutcome> {
     let subject = |id: &DebateId| {
         let mut debated = state.debated.iter();
         let conflict = debated.find(|conflict| conflict.conflict_id == *id)?;
         Some(normalise(&conflict.subject))
     };
-    let about = subject(debate_id)?;
+    let about = subject(&changed.conflict_id)?;
+    let same: BTreeSet<&DebateId> = state.taken_up(&changed.conflict_id).collect();
+    let is_of_all = about != FINDING && !is_in_vain(state, changed);
     let outcomes = state.outcomes.values();
     outcomes
         .filter(|outcome| outcome.resolution.is_some() && outcome.status != Status::Cancelled)
-        .filter(|outcome| subject(&outcome.conflict_id).as_ref() == Some(&about))
+        .filter(|outcome| {
+            let id = &outcome.conflict_id;
+            let is_about = is_of_all && subject(id).as_ref() == Some(&about);
+            same.contains(id) || (is_about && !is_in_vain(state, outcome))
+        })
         .max_by_key(|outcome| outcome.resolved_at)
+}
+
+/// Whether a challenge has ended with what the challenged agent had stated.
+fn is_in_vain(state: &CaseState, outcome: &ConflictOutcome) -> bool {
+    let Some(asked) = state.asked.get(&outcome.conflict_id) else {
+        return false;
+    };
+    let (Some(challenge), Some(resolution)) = (&asked.terms.challenge, &outcome.resolution) else {
+        return false;
+    };
+    let mut positions = asked.conflict.positions.iter();
+    let stated = positions.find(|one| one.agent_id == challenge.challenged);
+    stated.is_some_and(|stated| {
+        let resolved = (resolution.position.as_str(), resolution.value.as_ref());
+        precedent::is_same((&stated.position, stated.value.as_ref()), resolved)
+    })
 }
 
 fn is_same(one: Option<&Resolution>, other: Option<&Resolution>) -> bool {
@@ -99,10 +123,10 @@ fn is_same(one: Option<&Resolution>, other: Option<&Resolution>) -> bool {
         // A debate that ended without a result leaves standing what was before it.
         return true;
     };
-    match (&one.value, &other.value) {
-        (None, None) => normalise(&one.position) == normalise(&other.position),
-        (one, other) => one == other,
-    }
+    precedent::is_same(
+        (&one.position, one.value.as_ref()),
+        (&other.position, other.value.as_ref()),
+    )
 }
 
 /// Whose ruling in this debate was another than what proved right; `None` where nobody ruled, or

@@ -71,6 +71,7 @@ mod state;
 mod version;
 
 pub use briefing::briefing;
+pub(super) use challenge::FINDING;
 pub use confirming::{Noted, ReceivedConfirmation, strengthened};
 pub(crate) use decide::reused_message_id;
 pub use flag::{FLAGS_MAX, flag_of};

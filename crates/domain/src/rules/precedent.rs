@@ -109,10 +109,10 @@ pub fn precedent_of(
     })
 }
 
-type Stated<'a> = (&'a str, Option<&'a Value>);
+pub(crate) type Stated<'a> = (&'a str, Option<&'a Value>);
 
 /// Whether two positions are the same: by their values where both have one, else by their words.
-fn is_same(one: Stated<'_>, other: Stated<'_>) -> bool {
+pub(crate) fn is_same(one: Stated<'_>, other: Stated<'_>) -> bool {
     match (one.1, other.1) {
         (Some(a), Some(b)) => same(
             &canonical(a, None),

@@ -23,7 +23,7 @@ use crate::rules::size_budget::{self, truncate};
 type CaseDecision = Decision<CaseEvent>;
 
 /// The subject of a challenge that names no metric.
-const FINDING: &str = "finding";
+pub(in crate::aggregates) const FINDING: &str = "finding";
 
 pub(super) fn challenge(
     state: &CaseState,

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::aggregates::answerable::{self, Concern};
 use crate::aggregates::case::FINAL_GATE;
-use concord_wire::payload::ConflictOutcome;
+use concord_events::DecisionChanged;
+use concord_wire::payload::{Conflict, ConflictOutcome};
 
 /// An outcome of the debate about the risk score, with the value that stands after it.
 fn risk_is(status: Status, value: u32, at: u64) -> ConflictOutcome {
@@ -241,8 +242,8 @@ fn a_changed_version_is_recounted() {
     assert!(found[0].starts_with("Version 2 of the decision says"));
 }
 
-/// What the decision says after a challenge of ann's finding was settled with this value, at this time.
-fn after_challenge(found: [serde_json::Value; 2], stated: u32, value: u32) -> Option<f64> {
+/// A case in which ann's finding was challenged, and the conflict about the same has ended so; and what the challenge disputes.
+fn challenged(found: [serde_json::Value; 2], first: ConflictOutcome) -> (CaseStory, Conflict) {
     let mut story = CaseStory::of("c-1");
     story.hears(&said("m-open", 0), &open_case(&["ben", "ann"], policy()));
     let [ann, ben] = found;
@@ -250,21 +251,32 @@ fn after_challenge(found: [serde_json::Value; 2], stated: u32, value: u32) -> Op
     let challenge = super::gates::challenges("ben", "m-c", "ann");
     assert_eq!(story.hears(&said("m-c", 15), &challenge), "challenged");
     let challenged = story.state().debated[0].clone();
-    assert_eq!(
-        challenged.positions[0].value,
-        Some(json!(f64::from(stated)))
-    );
     story.hears(&said("m-ben", 20), &finding("ben", "m-ben", ben));
     story.hears(&happened("e-d", 30), &detected(vec![risk()], vec![]));
-    settle(&mut story, "e-1", risk_is(Status::Vote, 80, 100));
-    let mut outcome = crate::fixtures::outcome(&challenged, Status::Ruling, None);
-    outcome.resolved_at = after(200);
+    settle(&mut story, "e-1", first);
+    (story, challenged)
+}
+
+/// The challenge ends so, after everything else.
+fn challenge_ends(challenged: &Conflict, value: u32) -> ConflictOutcome {
+    let mut outcome = crate::fixtures::outcome(challenged, Status::Ruling, None);
+    outcome.resolved_at = after(CASE_DUE + 200);
     outcome.resolution = Some(Resolution {
         position: value.to_string(),
         value: Some(json!(value)),
         supporters: vec![],
     });
-    settle(&mut story, "e-2", outcome);
+    outcome
+}
+
+/// What the decision says after a challenge of ann's finding was settled with this value, at this time.
+fn after_challenge(found: [serde_json::Value; 2], stated: u32, value: u32) -> Option<f64> {
+    let (mut story, challenged) = challenged(found, risk_is(Status::Vote, 80, 100));
+    assert_eq!(
+        challenged.positions[0].value,
+        Some(json!(f64::from(stated)))
+    );
+    settle(&mut story, "e-2", challenge_ends(&challenged, value));
     current(&story).outcome.risk_score
 }
 
@@ -313,4 +325,60 @@ fn whoever_ruled_on_the_very_subject_is_overridden_by_another_result() {
     assert_eq!(later(10, None), eva(Concern::Overridden));
     assert_eq!(later(20, Some("finn")), eva(Concern::Answers));
     assert_eq!(later(10, Some("eva")), BTreeMap::new());
+}
+
+/// The change of a decision by this outcome, as far as it matters whom it concerns.
+fn changed_by(outcome: ConflictOutcome) -> DecisionChanged {
+    let mut story = decided_in_time();
+    settle(&mut story, "e-1", ruling(20));
+    let CaseEvent::DecisionChanged(changed) = &story.last().event else {
+        panic!()
+    };
+    let mut changed = changed.clone();
+    changed.outcome = outcome;
+    changed.change.by = None;
+    *changed
+}
+
+#[test]
+fn a_challenge_in_vain_overrides_nobody_and_takes_nobody_their_place() {
+    let found = [json!({"risk_score": 30}), json!({"risk_score": 80})];
+    let (mut story, about) = challenged(found, ruling(80));
+    let eva = |concern| BTreeMap::from([(agent("eva"), concern)]);
+    let concerned =
+        |story: &CaseStory, outcome| answerable::of_change(&story.records, &changed_by(outcome));
+    let in_vain = challenge_ends(&about, 30);
+    assert_eq!(concerned(&story, in_vain.clone()), eva(Concern::Answers));
+    let succeeds = challenge_ends(&about, 55);
+    assert_eq!(concerned(&story, succeeds), eva(Concern::Overridden));
+    settle(&mut story, "e-2", in_vain);
+    let otherwise = risk_is(Status::Vote, 10, CASE_DUE + 300);
+    assert_eq!(concerned(&story, otherwise), eva(Concern::Overridden));
+}
+
+#[test]
+fn what_is_decided_about_one_finding_overrides_no_ruling_about_another() {
+    let mut story = CaseStory::of("c-1");
+    story.hears(&said("m-open", 0), &open_case(&["ben", "ann"], policy()));
+    for (from, id) in [("ann", "m-ann"), ("ben", "m-ben")] {
+        story.hears(&said(id, 10), &finding(from, id, json!({})));
+    }
+    for (from, id, challenged) in [("ben", "m-c", "ann"), ("ann", "m-d", "ben")] {
+        let CaseInput::Challenge(mut vague) = super::gates::challenges(from, id, challenged) else {
+            panic!()
+        };
+        (vague.challenge.metric, vague.challenge.value) = (None, None);
+        let vague = CaseInput::Challenge(vague);
+        assert_eq!(story.hears(&said(id, 15), &vague), "challenged");
+    }
+    let [one, other] = [0, 1].map(|at| story.state().debated[at].clone());
+    let ruled = ConflictOutcome {
+        ruled_by: ruling(0).ruled_by,
+        ..challenge_ends(&one, 1)
+    };
+    settle(&mut story, "e-1", ruled);
+    let changed = changed_by(challenge_ends(&other, 2));
+    let concerned = answerable::of_change(&story.records, &changed);
+    let eva = BTreeMap::from([(agent("eva"), Concern::Answers)]);
+    assert_eq!(concerned, eva);
 }
