@@ -1,6 +1,7 @@
 //! Commitments.
 
 use concord_testkit::{Message, TestInstallation, audit, unique};
+use concord_wire::Token;
 use serde_json::{Value, json};
 
 use crate::{asks, case_of, command, granted, refused, told};
@@ -155,4 +156,43 @@ async fn a_commitment_to_a_task_ends_with_the_task_for_whoever_has_had_it() {
         "/payload/resource",
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_case_with_the_id_of_a_resource_outside_cases_has_nothing_to_do_with_it() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let ann = unique("ann");
+    granted(
+        client,
+        &request(&ann, "register_agent", json!({ "agent_id": ann })),
+    )
+    .await;
+    let own = unique("own");
+    let case = Token::derived(&format!("commitment/{own}"));
+    let opening =
+        json!({ "case_id": case, "participants": ["mallory"], "task": { "type": "test" } });
+    installation.open_case(&opening).await;
+    let in_case = commitment(case.as_str(), "mallory", "commit", &own, Value::Null);
+    granted(client, &in_case).await;
+
+    let act = |act| commitment("_", &ann, act, &own, Value::Null);
+    let lease = granted(client, &act("commit")).await;
+    assert_eq!((&lease["holder"], &lease["term"]), (&json!(ann), &json!(2)));
+    let cancel = [
+        "case",
+        "cancel",
+        case.as_str(),
+        "--by",
+        "olga",
+        "--why",
+        "a test",
+    ];
+    command(&installation, &cancel).unwrap();
+    let over = |data: &Value| data["reason"] == "case_over";
+    told(client, (case.as_str(), "mallory"), "commitment_ended", over).await;
+    let held = asks(client, &ann, "commitments", json!({ "resource": own })).await;
+    assert_eq!(held.unwrap()["leases"][0]["holder"], json!(ann));
+    assert_eq!(granted(client, &act("renew")).await["term"], 2);
+    audit(client).await.unwrap();
 }

@@ -191,7 +191,7 @@ mod tests {
         play(2, &commit("ann", 2));
         play(3, &commit("ben", 3));
         assert_eq!(holdings.of_agent(&agent("ann")), std::slice::from_ref(&id));
-        play(4, &CommitmentInput::Done("r-1".into()));
+        play(4, &CommitmentInput::Done(agent("ann"), "r-1".into()));
         assert_eq!(holdings.of_agent(&agent("ann")), std::slice::from_ref(&id));
         play(5, &CommitmentInput::Gone(agent("ann")));
         assert!(holdings.of_agent(&agent("ann")).is_empty() && holdings.has(&id));

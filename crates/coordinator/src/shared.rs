@@ -274,7 +274,7 @@ impl<P: Ports> Shared<P> {
                 continue;
             }
             let context = self.service.of_event(record.meta.event_id.clone());
-            let done = CommitmentInput::Done(resource.clone());
+            let done = CommitmentInput::Done(agent, resource.clone());
             self.end(&id, &context, &done).await?;
         }
         Ok(())

@@ -121,7 +121,8 @@ pub(crate) fn commitments<P: Ports>(shared: &Shared<P>) -> Verb {
                 let resource = resource.as_ref();
                 resource.is_none_or(|resource| *resource == lease.resource)
             };
-            let leases: Vec<&Lease> = state.leases.values().filter(is_asked).collect();
+            let standing = state.standing(case_id.as_ref()).values();
+            let leases: Vec<&Lease> = standing.filter(is_asked).collect();
             answer(&json!({ "leases": leases }))
         });
         shown

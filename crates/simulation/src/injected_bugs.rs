@@ -346,7 +346,10 @@ async fn share_badly(
             decided_on::<BoardMachine>(ports, &id, &context, &input, |_| true, |_| {}).await
         }
         (InjectedBug::LeaseHeldByTwo, Some(SharedInput::Commitment(id, input))) => {
-            let forget = |known: &mut Versioned<CommitmentMachine>| known.state.leases.clear();
+            let forget = |known: &mut Versioned<CommitmentMachine>| {
+                known.state.leases.clear();
+                known.state.outside.clear();
+            };
             decided_on(ports, &id, &context, &input, |_| true, forget).await
         }
         (InjectedBug::AlertUnchecked, Some(SharedInput::Alert(id, input))) => {

@@ -16,6 +16,9 @@
 //! the deadline is on its way nobody else is granted it, and its holder can still renew. A renewal
 //! moves the deadline, so one that was armed before it is not open any more.
 //!
+//! **Ids.** Whoever opens a case may choose its id, and so the one that a resource outside cases has here. The two have nothing to do with
+//! each other: each event says which it is about, and about one of them alone.
+//!
 //! **Terms.** Each grant has a higher term than the one before. A holder that was away and does not know
 //! that its lease has ended can be told from the holder of today by whoever guards the resource.
 
@@ -49,10 +52,12 @@ pub struct CommitmentMachine;
 /// The commitments of a case, or about one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommitmentState {
-    /// The case; `None` outside cases, and before the first commitment.
+    /// The case; `None` where nobody has committed to anything in one.
     pub case_id: Option<CaseId>,
-    /// Those that stand, by resource.
+    /// Those that stand in the case, by resource.
     pub leases: BTreeMap<String, Lease>,
+    /// The one that stands outside cases, by resource.
+    pub outside: BTreeMap<String, Lease>,
     /// How many were granted: the term of the last.
     pub granted: u64,
     causes: Recent<MessageId, (AgentId, String)>,
@@ -63,6 +68,7 @@ impl Default for CommitmentState {
         Self {
             case_id: None,
             leases: BTreeMap::new(),
+            outside: BTreeMap::new(),
             granted: 0,
             causes: Recent::new(CAUSES_MAX),
         }
@@ -72,14 +78,23 @@ impl Default for CommitmentState {
 impl CommitmentState {
     /// When the first lease passes.
     fn next_due(&self) -> Option<Timestamp> {
-        self.leases.values().map(|lease| lease.until).min()
+        let all = self.leases.values().chain(self.outside.values());
+        all.map(|lease| lease.until).min()
     }
 
-    /// What an agent has.
-    pub fn held_by(&self, agent: &AgentId) -> impl Iterator<Item = &Lease> {
-        let leases = self.leases.values();
-        let agent = agent.clone();
-        leases.filter(move |lease| lease.holder == agent)
+    /// Those that stand in the case, or outside cases.
+    pub fn standing(&self, case: Option<&CaseId>) -> &BTreeMap<String, Lease> {
+        match case {
+            Some(_) => &self.leases,
+            None => &self.outside,
+        }
+    }
+
+    fn standing_mut(&mut self, case: Option<&CaseId>) -> &mut BTreeMap<String, Lease> {
+        match case {
+            Some(_) => &mut self.leases,
+            None => &mut self.outside,
+        }
     }
 }
 
@@ -92,8 +107,8 @@ pub enum CommitmentInput {
     Elapsed(DeadlineElapsed),
     /// An agent has left the register, or is unavailable: it loses what it has.
     Gone(AgentId),
-    /// The work on a resource is done, whoever has it.
-    Done(String),
+    /// The work of this agent on a resource is done.
+    Done(AgentId, String),
     /// The case is over.
     CaseOver,
 }
@@ -135,9 +150,11 @@ impl Machine for CommitmentMachine {
             CommitmentInput::Gone(agent) => {
                 decide::end(state, CommitmentEnd::HolderGone, |one| one.holder == *agent)
             }
-            CommitmentInput::Done(resource) => decide::end(state, CommitmentEnd::WorkDone, |one| {
-                one.resource == *resource
-            }),
+            CommitmentInput::Done(agent, resource) => {
+                decide::end(state, CommitmentEnd::WorkDone, |one| {
+                    one.resource == *resource && one.holder == *agent
+                })
+            }
             CommitmentInput::CaseOver => decide::end(state, CommitmentEnd::CaseOver, |_| true),
         }
     }
@@ -150,8 +167,9 @@ impl Machine for CommitmentMachine {
             }
             CommitmentEvent::Renewed(renewed) => state.keep(renewed),
             CommitmentEvent::Ended(ended) => {
+                let standing = state.standing_mut(ended.case_id.as_ref());
                 for one in &ended.leases {
-                    state.leases.remove(&one.resource);
+                    standing.remove(&one.resource);
                 }
                 ended.heard
             }
@@ -185,19 +203,23 @@ impl Machine for CommitmentMachine {
     fn misplaced(before: &CommitmentState, event: &CommitmentEvent) -> Option<String> {
         match event {
             CommitmentEvent::Granted(granted) => {
-                let LeaseGranted { lease, .. } = granted;
-                let held = before.leases.get(&lease.resource);
+                let LeaseGranted { lease, case_id, .. } = granted;
+                let held = before.standing(case_id.as_ref()).get(&lease.resource);
                 let held = held.map(|one| format!("{} is held by {}.", one.resource, one.holder));
                 let is_late = lease.term <= before.granted;
                 held.or_else(|| is_late.then(|| format!("Term {} was there before.", lease.term)))
             }
             CommitmentEvent::Renewed(renewed) => {
-                let LeaseGranted { lease, .. } = renewed;
-                not_held(before, &lease.resource, &lease.holder, lease.term)
+                let LeaseGranted { lease, case_id, .. } = renewed;
+                let standing = before.standing(case_id.as_ref());
+                not_held(standing, &lease.resource, &lease.holder, lease.term)
             }
-            CommitmentEvent::Ended(LeasesEnded { leases, .. }) => {
+            CommitmentEvent::Ended(LeasesEnded {
+                leases, case_id, ..
+            }) => {
+                let standing = before.standing(case_id.as_ref());
                 let mut all = leases.iter();
-                all.find_map(|one| not_held(before, &one.resource, &one.holder, one.term))
+                all.find_map(|one| not_held(standing, &one.resource, &one.holder, one.term))
             }
         }
     }
@@ -205,25 +227,26 @@ impl Machine for CommitmentMachine {
 
 impl CommitmentState {
     fn keep(&mut self, granted: LeaseGranted) -> Option<Heard> {
-        self.case_id = granted.case_id;
-        let lease = granted.lease;
-        self.leases.insert(lease.resource.clone(), lease);
+        let LeaseGranted { case_id, lease, .. } = granted;
+        let standing = self.standing_mut(case_id.as_ref());
+        standing.insert(lease.resource.clone(), lease);
         debug_assert!(
-            self.leases.len() <= LEASES_MAX,
+            standing.len() <= LEASES_MAX,
             "commitments are bounded in number"
         );
+        self.case_id = case_id.or(self.case_id.take());
         Some(granted.heard)
     }
 }
 
 /// What is wrong with an event about a commitment that does not stand.
 fn not_held(
-    before: &CommitmentState,
+    standing: &BTreeMap<String, Lease>,
     resource: &str,
     holder: &AgentId,
     term: u64,
 ) -> Option<String> {
-    let held = before.leases.get(resource);
+    let held = standing.get(resource);
     let is_so = held.is_some_and(|one| one.holder == *holder && one.term == term);
     (!is_so).then(|| format!("{holder} does not hold {resource} in term {term}."))
 }

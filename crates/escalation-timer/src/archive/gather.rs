@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use concord_archive::{ArchivedMessage, CaseContents};
 use concord_domain::Versioned;
 use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::commitment::CommitmentMachine;
 use concord_domain::aggregates::deadline::Fire;
 use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::aggregates::detection::DetectionMachine;
@@ -161,6 +162,7 @@ async fn gathered(
     let own = OWN.map(|kind| (kind, case.token()));
     let named = gathered.requests(broker).into_iter().chain(own).collect();
     gathered.add_events(reader, broker, named).await?;
+    gathered.leave_outside();
     let named = gathered.debates();
     gathered.add_events(reader, broker, named).await?;
     let named = gathered.deadlines();
@@ -281,6 +283,18 @@ impl Gathered {
         requests
     }
 
+    /// Leaves commitments where they are that have the id of the case and belong to a resource outside cases, too: whoever has opened the
+    /// case may have chosen its id.
+    fn leave_outside(&mut self) {
+        let is_outside = |event: &ArchivedMessage| {
+            let event = StoredEvent::decode(&event.payload, event.sequence);
+            event.is_ok_and(|event| CommitmentMachine::case_of(&event).is_none())
+        };
+        self.events.retain(|(aggregate, _), events| {
+            *aggregate != Aggregate::Commitment || !events.iter().any(is_outside)
+        });
+    }
+
     fn debates(&self) -> BTreeSet<Id> {
         let case = rebuilt::<CaseMachine>(self.first_of(Aggregate::Case));
         let detection = rebuilt::<DetectionMachine>(self.first_of(Aggregate::Detection));
@@ -376,3 +390,6 @@ fn has_no_deadline(events: &[ArchivedMessage]) -> bool {
     });
     last.is_none_or(|meta| meta.is_ok_and(|meta| meta.deadlines.is_empty()))
 }
+
+#[cfg(test)]
+mod tests;

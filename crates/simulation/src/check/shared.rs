@@ -126,7 +126,12 @@ fn followed(archive: &Archive, record: &StoredEvent<CommitmentEvent>) -> Option<
             let event = StoredEvent::<TaskEvent>::decode(bytes, *sequence).ok()?;
             let resource = format!("{TASK_RESOURCE}{}", event.meta.id);
             let is_over = event.event.end().is_some();
-            is_over.then_some(CommitmentInput::Done(resource))
+            // Whose it was the event says that ended it.
+            let CommitmentEvent::Ended(ended) = &record.event else {
+                return None;
+            };
+            let holder = ended.leases.first()?.holder.clone();
+            is_over.then_some(CommitmentInput::Done(holder, resource))
         }
         _ => None,
     }
@@ -164,7 +169,8 @@ fn held_by_one(
         match &record.event {
             CommitmentEvent::Granted(granted) => {
                 let lease = &granted.lease;
-                if let Some(held) = state.leases.get(&lease.resource) {
+                let standing = state.standing(granted.case_id.as_ref());
+                if let Some(held) = standing.get(&lease.resource) {
                     let (one, other) = (&held.holder, &lease.holder);
                     violations.push(format!("shared: {one} and {other} hold the same at {at}"));
                 }
@@ -174,9 +180,10 @@ fn held_by_one(
             }
             CommitmentEvent::Renewed(_) => {}
             CommitmentEvent::Ended(ended) if ended.reason == CommitmentEnd::Expired => {
+                let standing = state.standing(ended.case_id.as_ref());
                 let leases = ended.leases.iter();
                 let mut early = leases.filter(|one| {
-                    let held = state.leases.get(&one.resource);
+                    let held = standing.get(&one.resource);
                     held.is_none_or(|held| held.until > record.meta.at)
                 });
                 if let Some(one) = early.next() {
@@ -188,8 +195,8 @@ fn held_by_one(
         }
         CommitmentMachine::apply(&mut state, record.clone());
     }
-    if !state.leases.is_empty() {
-        let left = state.leases.len();
+    let left = state.leases.len() + state.outside.len();
+    if left > 0 {
         violations.push(format!("shared: {left} commitments have no end"));
     }
 }

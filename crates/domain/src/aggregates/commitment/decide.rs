@@ -31,13 +31,6 @@ pub(super) fn said(
             Decision::Reject(reused_message_id())
         };
     }
-    if state.granted > 0 && state.case_id != received.case_id {
-        return Decision::Reject(Fault::invalid(
-            RESOURCE,
-            "What stands under this name belongs to another case, or to none.",
-            "Name the resource otherwise.",
-        ));
-    }
     let decided = match received.said.act {
         CommitmentAct::Commit => commit(state, context, received),
         CommitmentAct::Renew => renew(state, context, received),
@@ -52,11 +45,13 @@ fn commit(
     received: &ReceivedCommitment,
 ) -> Result<CommitmentEvent, Fault> {
     let (said, holder) = (&received.said, &received.heard.agent_id);
-    if state.leases.contains_key(&said.resource) {
+    let standing = state.standing(received.case_id.as_ref());
+    if standing.contains_key(&said.resource) {
         return renew(state, context, received);
     }
     let until = until(context, received)?;
-    let held = state.held_by(holder).count();
+    let held = standing.values();
+    let held = held.filter(|lease| lease.holder == *holder).count();
     if held >= received.bounds.per_agent as usize {
         return Err(Fault::new(
             ErrorCode::CapacityExceeded,
@@ -65,7 +60,7 @@ fn commit(
             "Release one first.",
         ));
     }
-    if state.leases.len() >= LEASES_MAX {
+    if standing.len() >= LEASES_MAX {
         return Err(Fault::new(
             ErrorCode::CapacityExceeded,
             RESOURCE,
@@ -103,7 +98,7 @@ fn release(
 ) -> Result<CommitmentEvent, Fault> {
     let own = own(state, received, ErrorCode::Unauthorized)?;
     Ok(CommitmentEvent::Ended(LeasesEnded {
-        case_id: state.case_id.clone(),
+        case_id: received.case_id.clone(),
         leases: vec![ended(own)],
         reason: CommitmentEnd::Released,
         heard: Some(received.heard.clone()),
@@ -117,7 +112,7 @@ fn own<'a>(
     code: ErrorCode,
 ) -> Result<&'a Lease, Fault> {
     let resource = &received.said.resource;
-    match state.leases.get(resource) {
+    match state.standing(received.case_id.as_ref()).get(resource) {
         Some(lease) if lease.holder == received.heard.agent_id => Ok(lease),
         Some(Lease {
             holder,
@@ -184,21 +179,28 @@ pub(super) fn elapsed(state: &CommitmentState, elapsed: &DeadlineElapsed) -> Com
     })
 }
 
-/// Ends those commitments of which this is true.
+/// Ends those commitments of which this is true: that outside cases, else those of a case, for an event is about one of the two. Where
+/// somebody has given a case the id of a resource, what is gone or done there may last until its lease has passed, or the case is over.
 pub(super) fn end(
     state: &CommitmentState,
     reason: CommitmentEnd,
     is_over: impl Fn(&Lease) -> bool,
 ) -> CommitmentDecision {
-    let over = state.leases.values().filter(|lease| is_over(lease));
-    let leases: Vec<EndedLease> = over.map(ended).collect();
-    if leases.is_empty() {
-        return Decision::Ignore(Ignored::AlreadyDone);
+    // That a case is over says nothing of what is outside it.
+    let outside = (reason != CommitmentEnd::CaseOver).then_some(None);
+    let in_case = state.case_id.clone().map(Some);
+    for case_id in outside.into_iter().chain(in_case) {
+        let standing = state.standing(case_id.as_ref()).values();
+        let over = standing.filter(|lease| is_over(lease));
+        let leases: Vec<EndedLease> = over.map(ended).collect();
+        if !leases.is_empty() {
+            return Decision::Append(CommitmentEvent::Ended(LeasesEnded {
+                case_id,
+                leases,
+                reason,
+                heard: None,
+            }));
+        }
     }
-    Decision::Append(CommitmentEvent::Ended(LeasesEnded {
-        case_id: state.case_id.clone(),
-        leases,
-        reason,
-        heard: None,
-    }))
+    Decision::Ignore(Ignored::AlreadyDone)
 }

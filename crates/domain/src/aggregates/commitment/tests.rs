@@ -179,7 +179,7 @@ fn a_lease_passes_at_its_deadline_and_not_at_one_that_a_renewal_has_moved() {
 fn who_is_gone_what_is_done_and_what_is_over_has_no_commitments() {
     for (input, left) in [
         (CommitmentInput::Gone(agent("ann")), 1),
-        (CommitmentInput::Done("task/t-7".into()), 2),
+        (CommitmentInput::Done(agent("ben"), "task/t-7".into()), 2),
         (CommitmentInput::CaseOver, 0),
     ] {
         let mut story = Story::<CommitmentMachine>::of("c-1");
@@ -285,4 +285,56 @@ fn of_two_leases_that_have_passed_the_later_may_be_heard_of_first() {
     assert!(story.state().leases.is_empty(), "both have passed");
     let late = story.hears(&said("e-2", 3_600), &passes(2_000));
     assert!(late.starts_with("ignored"), "{late}");
+}
+
+/// The same said outside cases.
+fn outside(input: CommitmentInput) -> CommitmentInput {
+    match input {
+        CommitmentInput::Said(received) => CommitmentInput::Said(Box::new(ReceivedCommitment {
+            case_id: None,
+            ..*received
+        })),
+        other => other,
+    }
+}
+
+#[test]
+fn a_case_whose_id_is_that_of_a_resource_outside_cases_leaves_it_alone() {
+    use CommitmentAct::{Commit, Release, Renew};
+    let say = |place, id, act| match place {
+        "outside" => outside(said_by("ann", id, act, "task/42", Some(9_000))),
+        _ => said_by("mallory", id, act, "task/42", Some(2_000)),
+    };
+    let orders = [("outside", "in the case"), ("in the case", "outside")];
+    for ((first, second), ends_by) in orders
+        .into_iter()
+        .flat_map(|order| [(order, CommitmentInput::CaseOver), (order, passes(2_000))])
+    {
+        let mut story = Story::<CommitmentMachine>::of(id_of(None, "task/42").as_str());
+        for (id, place) in [("m-1", first), ("m-2", second)] {
+            let committed = story.hears(&said(id, 0), &say(place, id, Commit));
+            assert_eq!(committed, "granted", "{place} after {first}");
+        }
+        let theirs = outside(said_by("mallory", "m-3", Release, "task/42", None));
+        let refused = story.hears(&said("m-3", 1), &theirs);
+        assert_eq!(refused, "refused: /payload/resource");
+        assert_eq!(story.hears(&happened("e-1", 2_000), &ends_by), "ended");
+        let in_case = Some(case_id());
+        assert_eq!(CommitmentMachine::case_of(story.last()), in_case);
+        let again = story.hears(&happened("e-2", 2_000), &ends_by);
+        assert!(again.starts_with("ignored"), "{again}");
+        let renewed = story.hears(&said("m-4", 2_500), &say("outside", "m-4", Renew));
+        assert_eq!(renewed, "renewed");
+        // Who is gone loses what they have outside the case, and in it.
+        let back = said_by("ann", "m-5", Commit, "build", None);
+        assert_eq!(story.hears(&said("m-5", 2_600), &back), "granted");
+        for id in ["e-3", "e-4"] {
+            let gone = CommitmentInput::Gone(agent("ann"));
+            assert_eq!(story.hears(&happened(id, 2_700), &gone), "ended");
+        }
+        assert_eq!(CommitmentMachine::deadlines(story.state()), []);
+        let (again, differences) = replay::rebuild::<CommitmentMachine>(&story.records);
+        assert_eq!(differences, []);
+        assert_eq!(&again.state, story.state());
+    }
 }
