@@ -52,7 +52,7 @@ pub struct Challenge {
     /// says which value is the cautious one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// The domain in which expertise is needed and track records count.
+    /// The domain in which expertise is needed and track records count, where the policy states none (`ladder.domain`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
     /// The value that the disputed finding has.

@@ -109,7 +109,7 @@ pub struct LadderPolicy {
     /// Whether a detected conflict is on the critical path, whatever `priority` says, when analyses of the case rest on what it is about.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub critical_where_used: bool,
-    /// The domain in which detected conflicts need expertise.
+    /// The domain of debates: which expertise they need, who may review them, and in which field track records count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
     /// What happens to a debate if the review queue is full.

@@ -66,10 +66,8 @@ pub(super) fn challenge(
         opened_by: opened.opener_of_debates(),
         challenge: Some(terms(name, challenge)),
         priority: challenge.priority,
-        domain: challenge
-            .domain
-            .clone()
-            .or_else(|| opened.policy.ladder.domain.clone()),
+        // Who may review it, and whose record counts, the challenger does not choose where the policy has said it.
+        domain: (policy.ladder.domain.clone()).or_else(|| challenge.domain.clone()),
         dependants: challenge.dependants.clone(),
         gate: state.reviewing_gate().map(str::to_owned),
         refers_to: None,

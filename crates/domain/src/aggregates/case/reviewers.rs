@@ -60,16 +60,15 @@ fn check_part(
     Ok(())
 }
 
-/// The domain of a debate; without one, that of the case.
+/// The domain that the policy states; without one, that of the debate. Challenges once stated their own before it.
 fn domain<'a>(
     state: &'a CaseState,
     opened: &'a CaseOpened,
     debate_id: Option<&DebateId>,
 ) -> Option<&'a str> {
-    let asked = debate_id.and_then(|id| state.asked.get(id));
-    asked
-        .and_then(|asked| asked.terms.domain.as_deref())
-        .or(opened.policy.ladder.domain.as_deref())
+    let asked = || debate_id.and_then(|id| state.asked.get(id));
+    let stated = opened.policy.ladder.domain.as_deref();
+    stated.or_else(|| asked()?.terms.domain.as_deref())
 }
 
 /// Whether somebody takes part in the case, or has challenged in it. Services take part in all. Whoever was let in later takes part when they

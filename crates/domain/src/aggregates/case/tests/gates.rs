@@ -120,15 +120,17 @@ fn ends(story: &mut Story<CaseMachine>, id: &str, debate: &DebateId, status: Sta
 
 /// A case whose challenge stands provisionally, decided.
 fn at_gate(policy: Policy) -> (Story<CaseMachine>, DebateId) {
+    at_gate_with(policy, &challenges("strategy", "m-c", "finance"))
+}
+
+/// The same after this challenge, `m-c` of strategy.
+fn at_gate_with(policy: Policy, challenge: &CaseInput) -> (Story<CaseMachine>, DebateId) {
     let mut story = opened(&["valuation", "release"], policy);
     story.hears(
         &said("m-1", 1),
         &finding("finance", "m-1", json!({"risk_score": 20})),
     );
-    assert_eq!(
-        story.hears(&said("m-c", 2), &challenges("strategy", "m-c", "finance")),
-        "challenged"
-    );
+    assert_eq!(story.hears(&said("m-c", 2), challenge), "challenged");
     let debate = story.state().debated[0].conflict_id.clone();
     assert_eq!(
         story.state().debated[0].positions[0].value,

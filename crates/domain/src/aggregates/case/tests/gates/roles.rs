@@ -102,6 +102,35 @@ fn only_reviewers_of_the_gate_and_the_domain_review() {
 }
 
 #[test]
+fn who_challenges_does_not_choose_the_domain_where_the_policy_states_one() {
+    for (of_policy, of_challenge, of_reviewer, accepted) in [
+        (Some("valuation"), "tax", "tax", false),
+        (Some("valuation"), "tax", "valuation", true),
+        (None, "tax", "tax", true),
+        (None, "tax", "valuation", false),
+    ] {
+        let what = format!("{of_policy:?} {of_challenge} {of_reviewer}");
+        let mut challenge = challenges("strategy", "m-c", "finance");
+        if let CaseInput::Challenge(received) = &mut challenge {
+            received.challenge.domain = Some(of_challenge.to_owned());
+        }
+        let (mut story, debate) = at_gate_with(in_domain(of_policy), &challenge);
+        let asked = &story.state().asked[&debate].terms.domain;
+        let expected = of_policy.unwrap_or(of_challenge);
+        assert_eq!(asked.as_deref(), Some(expected), "{what}");
+        let action = ReviewAction::Override;
+        let overrides = reviews("gail", "m-r", "valuation", action, Some(&debate));
+        let overrides = with_sender(overrides, reviewer("gail", &[], &[of_reviewer]));
+        let expected = match accepted {
+            true => "gate_reviewed",
+            false => "refused: /from_agent",
+        };
+        let heard = story.hears(&said("m-r", 60), &overrides);
+        assert_eq!(heard, expected, "{what}");
+    }
+}
+
+#[test]
 fn who_is_no_reviewer_is_told_whom_to_ask() {
     let (story, debate) = at_gate(policy());
     let review = reviews(
