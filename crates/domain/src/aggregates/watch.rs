@@ -14,10 +14,11 @@
 //! The rules are read before an entry of memory is decided on, and are part of that decision: an entry is held against the rules that
 //! stood then, once. [`crate::rules::alerting`] says when a rule is fulfilled.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use concord_events::{AlertRulesPut, RegimeChanged, StoredEvent, WatchEvent};
-use concord_wire::payload::{AlertRules, RegimeTerms};
+use concord_wire::payload::{AlertRule, AlertRules, AlertTrigger, RegimeTerms};
 use concord_wire::{AgentId, Timestamp, Token};
 
 use super::person::{Act, Authority};
@@ -35,6 +36,8 @@ pub struct WatchState {
     /// The versions of the rules, in order, each with the time at which it was stored. Shared: a state is copied whenever memory is
     /// written.
     pub versions: Vec<Arc<(AlertRulesPut, Timestamp)>>,
+    /// The version since which each rule that stands looks for the same, by name.
+    since: Arc<BTreeMap<Token, u32>>,
     /// The regime that the last alert has named; none before the first.
     pub regime: Option<Arc<RegimeChanged>>,
 }
@@ -51,7 +54,10 @@ impl WatchState {
             return Watched::default();
         };
         let may_alert = sender.allow(who, &Act::Alert).is_ok();
-        Watched::of((stands.0.version, &stands.0.rules), topic, who, may_alert)
+        Watched {
+            since: Arc::clone(&self.since),
+            ..Watched::of((stands.0.version, &stands.0.rules), topic, who, may_alert)
+        }
     }
 
     /// What follows from a change of regime; none where no rules were stored, or all were taken away.
@@ -67,6 +73,20 @@ impl WatchState {
         let regime = self.regime.as_ref()?;
         let is_newer = opened_sequence < regime.sequence || stated.is_none();
         is_newer.then(|| regime.regime.clone())
+    }
+
+    /// Since when the rules that are stored now look for the same as they do.
+    fn since(&self, put: &AlertRulesPut) -> BTreeMap<Token, u32> {
+        let before = self.last().into_iter();
+        let before: Vec<&AlertRule> = before.flat_map(|last| &last.0.rules.rules).collect();
+        let since = |rule: &AlertRule| {
+            let mut before = before.iter();
+            let is_same = before.any(|one| looks_for(one) == looks_for(rule));
+            let since = self.since.get(&rule.name).filter(|_| is_same);
+            since.copied().unwrap_or(put.version)
+        };
+        let rules = put.rules.rules.iter();
+        rules.map(|rule| (rule.name.clone(), since(rule))).collect()
     }
 
     fn next_version(&self) -> u32 {
@@ -137,7 +157,10 @@ impl Machine for WatchMachine {
 
     fn apply(state: &mut WatchState, record: StoredEvent<WatchEvent>) {
         match record.event {
-            WatchEvent::RulesPut(put) => state.versions.push(Arc::new((put, record.meta.at))),
+            WatchEvent::RulesPut(put) => {
+                state.since = Arc::new(state.since(&put));
+                state.versions.push(Arc::new((put, record.meta.at)));
+            }
             WatchEvent::RegimeChanged(changed) => state.regime = Some(Arc::new(changed)),
         }
     }
@@ -149,6 +172,11 @@ impl Machine for WatchMachine {
         let next = before.next_version();
         (put.version != next).then(|| format!("It is version {}, and {next} is due.", put.version))
     }
+}
+
+/// What a rule looks for, and under which name it has told of it.
+fn looks_for(rule: &AlertRule) -> (&Token, Option<&str>, &AlertTrigger) {
+    (&rule.name, rule.field.as_deref(), &rule.when)
 }
 
 fn changed(state: &WatchState, change: &RegimeChange) -> Decision<WatchEvent> {

@@ -18,6 +18,8 @@
 //! tells nobody; so agents that write in reaction to an alert cannot keep each other awake without end.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use concord_events::{FiredRule, MemoryPut};
 use concord_wire::payload::{
@@ -47,6 +49,8 @@ pub struct Watched {
     pub version: u32,
     /// The rules that hold for whatever this agent writes under the topic.
     pub rules: Vec<AlertRule>,
+    /// The version since which each rule looks for the same, by name.
+    pub since: Arc<BTreeMap<Token, u32>>,
     /// Most alerts within an hour.
     pub per_hour_max: u32,
 }
@@ -66,8 +70,15 @@ impl Watched {
         Self {
             version,
             rules: rules.about(topic).filter(holds).cloned().collect(),
+            since: Arc::default(),
             per_hour_max: rules.per_hour_max,
         }
+    }
+
+    /// The version since which a rule looks for the same.
+    fn since(&self, rule: &AlertRule) -> u32 {
+        let since = self.since.get(&rule.name);
+        since.copied().unwrap_or(self.version)
     }
 }
 
@@ -87,7 +98,7 @@ pub struct Known<'a> {
 /// The rules that an entry fulfils, in their order.
 pub fn fired(watched: &Watched, entry: &Remember, known: &Known<'_>) -> Vec<FiredRule> {
     let fulfilled = watched.rules.iter().filter_map(|rule| {
-        let (because, old, new) = because((rule, watched.version), entry, known)?;
+        let (because, old, new) = because((rule, watched.since(rule)), entry, known)?;
         Some((rule, because, old, new))
     });
     let most = watched.per_hour_max as usize;
@@ -109,9 +120,9 @@ pub fn fired(watched: &Watched, entry: &Remember, known: &Known<'_>) -> Vec<Fire
         .collect()
 }
 
-/// What of an entry fulfils the rule of this version of the rules, in words, with what the rule looks at before and now.
+/// What of an entry fulfils the rule, the same since this version of the rules, in words, with what the rule looks at before and now.
 fn because<'a>(
-    (rule, version): (&AlertRule, u32),
+    (rule, since): (&AlertRule, u32),
     entry: &'a Remember,
     known: &Known<'a>,
 ) -> Option<(String, Option<&'a Value>, &'a Value)> {
@@ -154,7 +165,7 @@ fn because<'a>(
             let (older, last, number) = series_of(rule, new, known)?;
             // What was told by a rule that is another now is not this extreme.
             let told = match known.history.fired_at(&rule.name) {
-                (told, by) if by == version => told,
+                (told, by) if by >= since => told,
                 _ => 0,
             };
             percentile::newly_beyond(&[older, last].concat(), &number, &terms, told)?

@@ -107,6 +107,7 @@ fn watched(id: &str, value: Value, per_hour_max: u32) -> MemoryInput {
         version: 1,
         rules: vec![serde_json::from_value(rule).unwrap()],
         per_hour_max,
+        ..Watched::default()
     };
     MemoryInput::Put(received)
 }

@@ -5,6 +5,8 @@ use super::*;
 use crate::fixtures::*;
 use crate::rules::size_budget::EVENT_BYTES_MAX;
 
+mod edited;
+
 const DAY_MS: u64 = 86_400_000;
 
 fn rules(value: Value) -> Watched {
