@@ -228,3 +228,78 @@ async fn a_question_to_the_group_wakes_whom_it_concerns_and_a_mention_wakes_whom
     settled(client, PATIENCE).await.unwrap();
     installation.holds(PATIENCE).await;
 }
+
+/// An installation in which an agent may cause six hundred kilobytes at once.
+async fn start_bounded() -> TestInstallation {
+    TestInstallation::start_with(|plan| {
+        plan.with_setting("work.agent_bytes_max=10000")
+            .with_setting("work.agent_bytes_burst_max=600000")
+    })
+    .await
+}
+
+/// Registers these agents: a text of so many bytes that names them.
+async fn naming(installation: &TestInstallation, agents: &[String], bytes: usize) -> String {
+    for agent in agents {
+        register(installation, agent, &json!({})).await;
+    }
+    let named: Vec<String> = agents.iter().map(|agent| format!("@{agent}")).collect();
+    format!("{} {}", named.join(" "), "x".repeat(bytes))
+}
+
+/// The errors that the adapter has sent to an agent.
+async fn errors_to(installation: &TestInstallation, agent: &str) -> Vec<Value> {
+    let errors = format!("concord.v1.msg.*.agent-adapter.{agent}.error");
+    message_bodies(installation.client(), &errors)
+        .await
+        .unwrap()
+}
+
+/// What those are told who wake counts against whoever wakes them: the messages are few, and what they cause is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_wakes_others_causes_no_more_bytes_than_they_may() {
+    let installation = start_bounded().await;
+    let client = installation.client();
+    let [mallory, a, b, c, d] = names(["mallory", "a", "b", "c", "d"]);
+    let all = [a, b, c, d];
+    let text = naming(&installation, &all, 100_000).await;
+    // The first takes five hundred kilobytes with what is told of it, and the second is over.
+    let decided = decision(&installation, &query(&mallory, &text)).await;
+    assert_eq!(woken(&decided, "agent_id").len(), all.len());
+    for _ in 0..3 {
+        query(&mallory, &text).publish(client).await;
+    }
+    settled(client, PATIENCE).await.unwrap();
+    let told = "concord.v1.msg.*.agent-adapter.*.notification";
+    let told = message_bodies(client, told).await.unwrap();
+    let is_woken = |body: &&Value| body["payload"]["event"] == "woken";
+    assert_eq!(told.iter().filter(is_woken).count(), all.len());
+    let errors = errors_to(&installation, &mallory).await;
+    let [error] = &errors[..] else {
+        panic!("{errors:?}");
+    };
+    let report = &error["payload"];
+    assert_eq!(report["error_code"], "CAPACITY_EXCEEDED", "{report}");
+    let why = report["error_message"].as_str().unwrap();
+    assert!(why.contains("causes more than 10000 bytes"), "{why}");
+}
+
+/// A message to one agent of somebody who has no bytes left reaches that one and wakes nobody else: an error would be taken for its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_to_one_agent_wakes_nobody_else_where_its_sender_has_no_bytes_left() {
+    let installation = start_bounded().await;
+    let [mallory, a, b, c, d] = names(["mallory", "a", "b", "c", "d"]);
+    let all = [a, b, c, d];
+    let text = naming(&installation, &all, 135_000).await;
+    // The first takes nearly all with what the other three are told.
+    for expected in [all.len(), 0] {
+        let payload = json!({ "content": text });
+        let to_one = Message::new("_", &mallory, &all[0], "info_update", payload);
+        let decided = decision(&installation, &to_one).await;
+        let woken = decided["woken"].as_array().map_or(0, Vec::len);
+        assert_eq!(woken, expected, "{}", decided["woken"]);
+    }
+    settled(installation.client(), PATIENCE).await.unwrap();
+    let errors = errors_to(&installation, &mallory).await;
+    assert!(errors.is_empty(), "{errors:?}");
+}

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use concord_domain::activation::conversation::{
     DecidedMessage, REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, WakeState, conversation_of,
-    thread_of,
+    thread_of, told_bytes,
 };
 use concord_domain::activation::{
     Conversation, Decisions, LoopBounds, Message, Outcome, WINDOW_MAX, decide_all, parts,
@@ -23,7 +23,7 @@ use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::{Binder, ServiceContext, ServiceRunner};
 use concord_runtime::{Aggregates, Directory, NatsPorts, Ports};
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, CaseId, Envelope, MessageType};
+use concord_wire::{AgentId, CaseId, Envelope, MessageType, Recipient};
 use serde_json::Value;
 
 use super::matching::{Matching, Texts};
@@ -215,14 +215,26 @@ impl<P: Ports> WakeHandler<P> {
             .matching
             .read(|matcher| decide_all(matcher, &message, vector, &conversation));
         self.count(&decisions);
-        Ok(DecidedMessage {
+        let decided = DecidedMessage {
             said: remembered(envelope, delivery, &content),
             message: serde_json::to_value(envelope).unwrap_or(Value::Null),
             decisions,
             with_model: vector.is_some(),
             question,
             ..self.undecided(envelope, delivery)
-        })
+        };
+        match (
+            delivery.spend(told_bytes(&known, &decided)),
+            &decided.said.to,
+        ) {
+            (Ok(()), _) => Ok(decided),
+            // Whoever it is for has it, and an error would be taken for their answer: it wakes nobody else.
+            (Err(_), Recipient::Agent(_)) => Ok(DecidedMessage {
+                decisions: Decisions::default(),
+                ..decided
+            }),
+            (Err(fault), _) => Err(fault.into()),
+        }
     }
 
     /// Passes on a message that tells everybody something to the hosted agents that can read it. Whom it wakes is given it for that.

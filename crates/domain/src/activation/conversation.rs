@@ -39,6 +39,8 @@ mod told;
 
 use told::{report_loop, woken};
 
+pub use told::told_bytes;
+
 /// How many messages of a conversation are remembered.
 pub const REMEMBERED_MAX: usize = 20;
 /// How many bytes of a message's text are remembered.

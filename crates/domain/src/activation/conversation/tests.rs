@@ -238,3 +238,35 @@ fn a_loop_that_is_found_elsewhere_is_broken_once() {
         "without bounds nobody is paused"
     );
 }
+
+#[test]
+fn what_those_are_sent_who_wake_is_counted_before_it_is_sent() {
+    let mut story = Story::<WakeMachine>::of("c-1");
+    for number in 0..30_u64 {
+        let id = format!("m-{number}");
+        let said_before = weigh(&id, "ann", "_all", &"x".repeat(500), &[]);
+        story.hears(&said(&id, number), &said_before);
+    }
+    for (id, to, bytes, woken) in [
+        ("small", "_any", 10, &["ben", "cleo", "dan"][..]),
+        ("large", "_any", 100_000, &["ben", "cleo", "dan"]),
+        ("too-large", "_any", 300_000, &["ben", "cleo"]),
+        ("to-one-of-them", "ben", 10_000, &["ben", "cleo"]),
+        ("to-the-only-one", "ben", 10_000, &["ben"]),
+        ("nobody", "_any", 100_000, &[]),
+    ] {
+        let input = weigh(id, "ann", to, &"x".repeat(bytes), woken);
+        let WakeInput::Message(decided) = &input else {
+            panic!("{input:?}");
+        };
+        let counted = told_bytes(story.state(), decided);
+        assert_eq!(story.hears(&said(id, 100), &input), "decided");
+        let sent = effect::messages::<WakeMachine>(story.last()).unwrap();
+        let sent: usize = sent.iter().map(|one| one.payload.get().len()).sum();
+        // What is about it, the name of the event and the reason, is not counted.
+        assert!(
+            counted <= sent && sent <= counted + 1_000,
+            "{id}: {counted} of {sent}"
+        );
+    }
+}

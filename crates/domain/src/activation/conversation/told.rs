@@ -1,10 +1,31 @@
 //! Whom the events of a conversation are told.
 
 use concord_events::{LoopBroken, WakeDecided};
+use concord_wire::AgentId;
 use concord_wire::payload::notification::{self, Woken};
 
+use super::{DecidedMessage, REPEATED_BYTES_MAX, WakeState};
 use crate::activation::windows::context_of;
 use crate::effect::Effect;
+use crate::rules::size_budget::json_bytes;
+
+/// About how many bytes are sent to those whom a message wakes: the message, and what each of them may see of the conversation.
+pub fn told_bytes(state: &WakeState, decided: &DecidedMessage) -> usize {
+    let woken = decided.decisions.woken().map(|(agent, _)| agent);
+    let others: Vec<&AgentId> = woken
+        .filter(|agent| decided.said.to.as_str() != agent.as_str())
+        .collect();
+    if others.is_empty() {
+        return 0;
+    }
+    let repeated = Some(json_bytes(&decided.message)).filter(|bytes| *bytes <= REPEATED_BYTES_MAX);
+    let each = repeated.unwrap_or_default() + json_bytes(&decided.said);
+    let seen = |agent: &&AgentId| -> usize {
+        let window = state.windows.of(agent, decided.context_max);
+        window.iter().map(|one| json_bytes(&**one)).sum()
+    };
+    others.iter().map(|agent| each + seen(agent)).sum()
+}
 
 pub(super) fn woken(decided: &WakeDecided) -> impl Iterator<Item = Effect> {
     // The addressee has the message already.
