@@ -92,6 +92,39 @@ async fn cases_that_cause_more_bytes_than_their_opener_may() {
     stage.goes_on().await;
 }
 
+/// A few bytes let an agent into a case, and it is sent the whole task twice: with its briefing and to find something.
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_let_into_a_case_with_a_large_task() {
+    const ADDED: u64 = 10;
+    let stage = Stage::start_with(|plan| {
+        plan.with_setting("work.agent_bytes_max=1000")
+            .with_setting("work.agent_bytes_burst_max=900000")
+    })
+    .await;
+    let opened = large_case(1, 100_000);
+    stage.send(&opened).await;
+    stage.settled().await;
+    let case = &opened.body["payload"]["parameters"]["case_id"];
+    let case = case.as_str().expect("an id").to_owned();
+    for number in 0..ADDED {
+        let parameters = json!({ "agent_id": format!("late-{number}") });
+        let request = json!({ "action": "add_participant", "parameters": parameters });
+        let add = Message::new(&case, FLOODER, "coordinator", "request", request);
+        stage.send(&add).await;
+    }
+    // Two hundred kilobytes each: four fit beside the case itself, the last of them on credit.
+    let errors = told_of(&stage, ADDED - 4).await;
+    for error in &errors {
+        let report = &error["payload"];
+        assert_eq!(report["error_code"], "CAPACITY_EXCEEDED", "{report}");
+    }
+    stage.settled().await;
+    let assigned = format!("concord.v1.msg.{case}.coordinator.*.task_assignment");
+    let assigned = messages(stage.client(), &assigned).await.expect("a stream");
+    assert_eq!(assigned.len(), 5, "the first participant's and four more");
+    stage.goes_on().await;
+}
+
 /// Half a megabyte of nothing that takes minutes to expand where nobody counts the frames.
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_of_very_many_empty_parts() {

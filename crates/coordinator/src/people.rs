@@ -9,7 +9,7 @@ use std::sync::Arc;
 use concord_domain::aggregates::agent::{AgentInput, AgentMachine};
 use concord_domain::aggregates::board::BoardMachine;
 use concord_domain::aggregates::case::{
-    CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview, SharedNow,
+    CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview, SharedNow, sent_bytes,
 };
 use concord_domain::aggregates::commitment::CommitmentMachine;
 use concord_domain::aggregates::person::{Authority, PersonInput};
@@ -162,6 +162,8 @@ impl<P: Ports> Prepare<CaseInput> for Names<P> {
                     received.sender = self.people.authority(&received.by).await?;
                 }
                 received.shared = self.shared_now(id).await?;
+                let case = self.openers.cases.load(id).await?.state;
+                received.sent_bytes = sent_bytes(&case, &received);
                 CaseInput::Add(received)
             }
             CaseInput::Review(received) => {

@@ -192,6 +192,7 @@ fn addition(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
         agent_id,
         sender: Authority::default(),
         shared: SharedNow::default(),
+        sent_bytes: 0,
     };
     Ok(Routed::Step {
         id: case.token(),
@@ -221,6 +222,7 @@ pub(crate) fn read_addition(request: &[u8]) -> Result<(Token, CaseInput), Fault>
         agent_id,
         sender: Authority::of_installation(),
         shared: SharedNow::default(),
+        sent_bytes: 0,
     };
     Ok((case_id.token(), CaseInput::Add(Box::new(received))))
 }

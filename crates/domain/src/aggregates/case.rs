@@ -75,7 +75,7 @@ pub(super) use challenge::FINDING;
 pub use confirming::{Noted, ReceivedConfirmation, strengthened};
 pub(crate) use decide::reused_message_id;
 pub use flag::{FLAGS_MAX, flag_of};
-pub use joining::SharedNow;
+pub use joining::{SharedNow, sent_bytes};
 pub(crate) use log::confidence as confidence_of;
 pub use log::entry_faults;
 pub use membership::{
@@ -150,6 +150,8 @@ pub struct ReceivedAddition {
     pub sender: Authority,
     /// What the case shares at this time.
     pub shared: SharedNow,
+    /// About how many bytes are sent to whoever joins, by [`sent_bytes`].
+    pub sent_bytes: usize,
 }
 
 /// A challenge, as the coordinator received it.
@@ -306,6 +308,7 @@ impl Machine for CaseMachine {
     fn fan_out_bytes(input: &CaseInput) -> usize {
         match input {
             CaseInput::Open(asked) => opening::fan_out_bytes(&asked.request),
+            CaseInput::Add(received) => received.sent_bytes,
             _ => 0,
         }
     }

@@ -92,17 +92,19 @@ impl<P: Ports, M: Machine, R: Prepare<M::Input>> MessageHandler<P, M, R> {
                 Ok(Ack::Acknowledge)
             }
             Routed::Step { id, input } => {
-                delivery.spend(M::fan_out_bytes(&input))?;
+                let known = M::fan_out_bytes(&input);
+                delivery.spend(known)?;
                 let input = self.prepare.prepare(&id, input).await?;
-                let handled = step_of_message(
-                    &self.context,
-                    &self.aggregates,
-                    id.clone(),
-                    envelope,
-                    &input,
-                    delivery,
-                )
-                .await;
+                // What rests on what was read is known only now.
+                let found = M::fan_out_bytes(&input).saturating_sub(known);
+                let handled = match delivery.spend(found) {
+                    Ok(()) => {
+                        let (context, aggregates) = (&self.context, &self.aggregates);
+                        let id = id.clone();
+                        step_of_message(context, aggregates, id, envelope, &input, delivery).await
+                    }
+                    Err(fault) => Err(fault.into()),
+                };
                 if let Ok(_) | Err(HandleError::Refused(_)) = handled {
                     self.prepare.decided(&id, &input).await?;
                 }

@@ -70,6 +70,19 @@ pub(super) fn add(
     })))
 }
 
+/// About how many bytes are sent to whoever joins: the briefing, which repeats the task, and the assignment. None where nobody joins.
+pub fn sent_bytes(state: &CaseState, received: &ReceivedAddition) -> usize {
+    let decision = state
+        .opened
+        .as_ref()
+        .map(|opened| add(state, opened, received));
+    let Some(Decision::Append(CaseEvent::Joined(joined))) = decision else {
+        return 0;
+    };
+    let assigned = joined.assignment.as_ref().map_or(0, json_bytes);
+    json_bytes(&joined.briefing) + 2 * assigned
+}
+
 fn check(state: &CaseState, opened: &CaseOpened, received: &ReceivedAddition) -> Result<(), Fault> {
     let ReceivedAddition {
         by,

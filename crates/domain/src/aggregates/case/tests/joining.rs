@@ -18,6 +18,7 @@ fn add(by: &str, name: &str, request: Option<&str>, sender: Authority) -> CaseIn
         agent_id: agent(name),
         sender,
         shared: SharedNow::default(),
+        sent_bytes: 0,
     }))
 }
 
@@ -74,6 +75,35 @@ fn who_joins_while_findings_are_collected_is_briefed_and_awaited() {
     );
     let briefing: serde_json::Value = sent[0].payload().unwrap();
     assert!(briefing["task"].is_object(), "{briefing}");
+}
+
+#[test]
+fn what_is_sent_to_whoever_joins_is_counted_before_it_is_sent() {
+    for (by, bytes) in [
+        ("olga", 10),
+        ("olga", 100_000),
+        ("olga", 400_000),
+        ("ann", 100_000),
+    ] {
+        let mut request = open_request(&["ann", "ben"], policy());
+        request.request.task.input = json!("x".repeat(bytes));
+        let mut story = CaseStory::of("c-1");
+        story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request)));
+        let asked = add(by, "cleo", Some("j-1"), Authority::default());
+        let CaseInput::Add(mut received) = asked else {
+            panic!("{asked:?}");
+        };
+        received.sent_bytes = sent_bytes(story.state(), &received);
+        let asked = CaseInput::Add(received);
+        let counted = CaseMachine::fan_out_bytes(&asked);
+        if story.hears(&said("j-1", 1), &asked) != "joined" {
+            assert_eq!(counted, 0, "{by} causes nothing");
+            continue;
+        }
+        let sent = effect::messages::<CaseMachine>(story.last()).unwrap();
+        let sent: usize = sent.iter().map(|one| one.payload.get().len()).sum();
+        assert!(sent <= counted + 1_000, "{bytes}: {counted} of {sent}");
+    }
 }
 
 #[test]

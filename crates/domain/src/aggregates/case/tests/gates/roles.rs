@@ -216,6 +216,7 @@ fn nobody_is_kept_from_reviewing_by_being_let_into_the_case() {
             agent_id: agent("gail"),
             sender: Authority::default(),
             shared: SharedNow::default(),
+            sent_bytes: 0,
         }));
         assert_eq!(story.hears(&said("m-add", 61), &lets_in), "joined");
         if speaks {
