@@ -125,6 +125,66 @@ async fn agents_let_into_a_case_with_a_large_task() {
     stage.goes_on().await;
 }
 
+/// Asks the coordinator under the flooder's name: whether it is granted, or why not.
+async fn flooder_asks(stage: &Stage, verb: &str, parameters: &Value) -> Result<(), Value> {
+    let subject = format!("concord.v1.api.coordinator.{verb}.{FLOODER}");
+    let asked = parameters.to_string().into();
+    let answer = stage.client().request(subject, asked).await;
+    let headers = answer.expect("an answer").headers.unwrap_or_default();
+    match headers.get("Nats-Service-Error") {
+        Some(error) => Err(serde_json::from_str(error.as_str()).expect("an error as JSON")),
+        None => Ok(()),
+    }
+}
+
+/// Whoever asks the API under their name causes no more by that than by messages.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_opened_by_the_api_causes_no_more_bytes_than_by_messages() {
+    let stage = Stage::start_with(|plan| {
+        plan.with_setting("work.agent_bytes_max=10000")
+            .with_setting("work.agent_bytes_burst_max=4000000")
+            .with_service_setting(Service::Coordinator, "service.quota.open_tasks=1")
+    })
+    .await;
+    let installation = stage.installation();
+    installation.register(FLOODER, &["opener"]).await;
+    let card = json!({ "agent_id": "ann", "skills": [{ "name": "sum" }] });
+    let card = json!({ "action": "register_agent", "parameters": card });
+    let register = Message::new("_", "ann", "coordinator", "request", card);
+    stage.send(&register).await;
+    stage.settled().await;
+    let large = || large_case(32, 60_000).body["payload"]["parameters"].clone();
+    for number in 0..3 {
+        let granted = flooder_asks(&stage, "open_case", &large()).await;
+        assert_eq!(granted, Ok(()), "{number}: the last of them on credit");
+    }
+    let task = json!({ "type": "sum", "input": "x".repeat(30_000) });
+    let terms = json!({
+        "strategy": "broadcast", "task": task, "deadline_ms": 60_000, "criteria": { "agents": ["ann"] },
+    });
+    for (verb, parameters) in [("open_case", large()), ("open_task", terms)] {
+        let refused = flooder_asks(&stage, verb, &parameters).await;
+        let report = refused.expect_err("it causes too much");
+        assert_eq!(
+            report["error_code"], "CAPACITY_EXCEEDED",
+            "{verb}: {report}"
+        );
+        let message = report["error_message"].as_str().expect("a text");
+        assert!(
+            message.contains("more than 10000 bytes"),
+            "{verb}: {report}"
+        );
+    }
+    // By a message it is refused as well, for the account is one; and what was refused keeps no place.
+    stage.send(&large_case(32, 60_000)).await;
+    told_of(&stage, 1).await;
+    let url = installation.server_url();
+    let held = testkit::concord(&["quota", FLOODER, "--json", "--server", url]);
+    let held = CommandOutput::from(held).json();
+    assert_eq!(held["openers"][0]["open_tasks"], 0, "{held}");
+    stage.goes_on().await;
+}
+
 /// Half a megabyte of nothing that takes minutes to expand where nobody counts the frames.
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_of_very_many_empty_parts() {

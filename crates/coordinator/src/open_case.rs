@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use concord_domain::Machine;
 use concord_domain::aggregates::case::{CaseInput, CaseMachine, OpenRequest};
 use concord_domain::aggregates::person::Authority;
 use concord_runtime::delivery::handlers::Prepare;
@@ -51,9 +52,9 @@ async fn open<P: Ports>(
     let request_id = MessageId::of_api_request(&case_id);
     // The installation's own operator has no quota.
     let has_caller = call.caller.is_some();
-    let (opened_by, sender) = match call.caller {
+    let (opened_by, sender) = match &call.caller {
         None => (AgentId::fixed(OPERATOR), Authority::of_installation()),
-        Some(caller) => (caller.name, caller.authority),
+        Some(caller) => (caller.name.clone(), caller.authority.clone()),
     };
     let known = names.policies.known(&request.policy).await;
     let known = known.map_err(|error| failed(&error))?;
@@ -67,9 +68,12 @@ async fn open<P: Ports>(
     };
     let context = service.of_message(request_id);
     let id: Token = case_id.token();
-    let admitted = names.openers.admit(&id, &asked).await;
-    admitted.map_err(operator_api::unprepared)?;
     let input = CaseInput::Open(Box::new(asked));
+    call.spend(CaseMachine::fan_out_bytes(&input), service.ports.now())?;
+    if let CaseInput::Open(asked) = &input {
+        let admitted = names.openers.admit(&id, asked).await;
+        admitted.map_err(operator_api::unprepared)?;
+    }
     let outcome = cases
         .step(&id, &context, &input, Some(&Trace::of_case(&case_id)))
         .await

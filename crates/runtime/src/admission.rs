@@ -13,13 +13,14 @@ use std::sync::{Arc, OnceLock};
 
 use concord_events::topology::{ConsumerKind, Layout};
 use concord_wire::AgentId;
+use concord_wire::subject::Service;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::ServiceContext;
 use crate::context::restrictions::Restrictions;
-use crate::delivery::Delivery;
 use crate::delivery::settle::Settlement;
+use crate::delivery::{Budget, Delivery};
 use crate::ports::Ports;
 use crate::settings::WorkSettings;
 
@@ -75,6 +76,11 @@ impl Admission {
     /// The agents that are registered, as far as the service knows.
     fn registered(&self) -> Vec<AgentId> {
         self.registered.get().map_or_else(Vec::new, |list| list())
+    }
+
+    /// What an agent may still cause with messages to a service.
+    pub(crate) fn budget(&self, service: Service, agent: &AgentId) -> Arc<dyn Budget> {
+        rate_limit::budget(&self.limits, ConsumerKind::Inbox(service), agent.clone())
     }
 
     /// Waits while there is a burst of deadlines, but no longer than a second.

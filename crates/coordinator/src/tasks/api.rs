@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use concord_domain::Machine;
 use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::task::{OpenedTask, TaskInput, TaskMachine};
 use concord_runtime::delivery::HandleError;
@@ -108,7 +109,11 @@ impl<P: Ports> Tasks<P> {
         let context = self.service.of_message(request_id);
         let asked = self.with_candidates(&id, &context, asked, "").await;
         let input = TaskInput::Open(Box::new(asked.map_err(operator_api::unprepared)?));
-        let answered = self.answered(&id, &context, &input).await;
+        let spent = call.spend(TaskMachine::fan_out_bytes(&input), self.service.ports.now());
+        let answered = match spent {
+            Ok(()) => self.answered(&id, &context, &input).await,
+            Err(fault) => Err(fault),
+        };
         // What could not be done is asked for again, and needs the place: it could not be taken anew for the same task.
         let could_not = |fault: &Fault| fault.code == ErrorCode::InternalError;
         if let TaskInput::Open(asked) = &input

@@ -82,6 +82,19 @@ impl Budget for SenderBudget {
     }
 }
 
+/// What an agent may still cause where this kind of consumer counts.
+pub(crate) fn budget(
+    limits: &Arc<RateLimits>,
+    kind: ConsumerKind,
+    sender: AgentId,
+) -> Arc<dyn Budget> {
+    Arc::new(SenderBudget {
+        limits: Arc::clone(limits),
+        kind,
+        sender,
+    })
+}
+
 /// How a delivery stands to the limit of its sender.
 pub(crate) struct Assessment {
     /// What is to be done in place of handling it, where it is not to be handled.
@@ -177,11 +190,7 @@ impl RateLimit {
     }
 
     fn charge(self, limits: &Arc<RateLimits>, sender: AgentId, delivery: &mut Delivery) {
-        delivery.cost.budget = Some(Box::new(SenderBudget {
-            limits: Arc::clone(limits),
-            kind: self.kind,
-            sender,
-        }));
+        delivery.cost.budget = Some(budget(limits, self.kind, sender));
     }
 
     fn excess<P: Ports>(

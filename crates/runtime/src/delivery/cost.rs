@@ -1,7 +1,7 @@
 //! What a delivery costs beyond its own bytes: what its body expands to, the large payload that it refers to, and what is sent
 //! on because of it. The sender's limit counts it, and large payloads have bounded room in the process.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use concord_wire::{Fault, Timestamp};
 use tokio::sync::OwnedSemaphorePermit;
@@ -19,7 +19,7 @@ pub trait Budget: Send + Sync {
 #[derive(Default)]
 pub struct Cost {
     /// What its sender may still cause; none where that has no limit.
-    pub budget: Option<Box<dyn Budget>>,
+    pub budget: Option<Arc<dyn Budget>>,
     /// The room of its large payload, for as long as it is under way.
     room: OnceLock<OwnedSemaphorePermit>,
 }

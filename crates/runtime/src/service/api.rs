@@ -12,11 +12,12 @@ use bytes::Bytes;
 use concord_domain::aggregates::person::{self, Authority};
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Subject, SubjectSpace};
-use concord_wire::{AgentId, ErrorCode, Fault};
+use concord_wire::{AgentId, ErrorCode, Fault, Timestamp};
 use futures::StreamExt;
 use serde_json::json;
 
 use crate::clock;
+use crate::delivery::Budget;
 use crate::error_chain::ErrorChain;
 use crate::event_store::step;
 use crate::ports::Ports;
@@ -41,13 +42,15 @@ pub type Answer = Pin<Box<dyn Future<Output = Result<Bytes, Fault>> + Send>>;
 pub type Verb = Arc<dyn Fn(Call) -> Answer + Send + Sync>;
 
 /// A request to a verb.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Call {
     /// Who asks, where they ask under their name; they have a role that the verb needs. Without one it is an operator of the
     /// installation, who has the broker's permission to ask for everything.
     pub caller: Option<Caller>,
     /// The request, as JSON.
     pub body: Bytes,
+    /// What whoever asks may still cause; none for an operator of the installation.
+    budget: Option<Arc<dyn Budget>>,
 }
 
 /// Who asks under their name.
@@ -62,7 +65,21 @@ pub struct Caller {
 impl Call {
     /// A request of an operator of the installation.
     pub fn of_operator(body: Bytes) -> Self {
-        Self { caller: None, body }
+        Self {
+            caller: None,
+            body,
+            budget: None,
+        }
+    }
+
+    /// Counts bytes of messages that whoever asks causes, before they are caused, as if a message of theirs had asked for it.
+    pub fn spend(&self, bytes: usize, now: Timestamp) -> Result<(), Fault> {
+        match &self.budget {
+            Some(budget) if bytes > 0 => {
+                budget.spend(u64::try_from(bytes).unwrap_or(u64::MAX), now)
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -237,7 +254,15 @@ impl Asked {
             None => (None, None),
         };
         let body = request.payload.clone();
-        (self.handler)(Call { caller, body }).await
+        let runner = &self.runner;
+        let budget = |caller: &Caller| runner.admission.budget(runner.service, &caller.name);
+        let budget = caller.as_ref().map(budget);
+        (self.handler)(Call {
+            caller,
+            body,
+            budget,
+        })
+        .await
     }
 
     /// Who asks, if they have a role that the verb needs.

@@ -42,6 +42,7 @@ pub fn prepared_verb<P: Ports, M: Machine, R: Prepare<M::Input> + Clone>(
         let done: Answer = Box::pin(async move {
             let (id, input) = read(&by_caller(&call)?)?;
             let input = prepare.prepare(&id, input).await.map_err(unprepared)?;
+            call.spend(M::fan_out_bytes(&input), context.ports.now())?;
             step(&context, &aggregates, &id, &input).await
         });
         done
