@@ -6,7 +6,7 @@ use concord_domain::aggregates::agent::silence::Silence as Counted;
 use concord_domain::aggregates::agent::{AgentInput, AgentMachine};
 use concord_domain::aggregates::request::{Reply, RequestInput, RequestMachine};
 use concord_domain::aggregates::task::BIDS;
-use concord_events::{RequestEvent, SilenceBounds, StoredEvent, TaskEvent};
+use concord_events::{Release, RequestEvent, SilenceBounds, StoredEvent, TaskEvent};
 use concord_runtime::delivery::{ErrorChain, HandleError};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports};
@@ -146,8 +146,10 @@ impl<P: Ports> Silence<P> {
             TaskEvent::Declined(declined) => self.answered(&declined.by, event_id).await,
             TaskEvent::HandedOn(handed) => self.answered(&handed.handed.from, event_id).await,
             TaskEvent::Elapsed(elapsed) if elapsed.name.as_str() != BIDS => {
-                let released = elapsed.next.release.iter();
-                for one in released.filter(|one| one.done == Some(false)) {
+                // Those who worked on it are told that their time is over; how much is enough to be heard of is a setting here.
+                let was_at_work =
+                    |one: &&Release| one.told.is_some() && elapsed.silent.contains(&one.agent);
+                for one in elapsed.next.release.iter().filter(was_at_work) {
                     let given = tasks.given_ms(id, record.sequence, &one.agent);
                     if !self.could_answer(given.await?) {
                         continue;

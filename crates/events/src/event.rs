@@ -30,8 +30,8 @@ mod watch;
 mod worklist;
 
 pub use agent::{
-    AgentAnswered, AgentDeregistered, AgentEvent, AgentRegistered, AgentRetried, AgentSilent,
-    AgentStatusChanged, CardChange, SilenceBounds,
+    ANSWER_MS_MIN, AgentAnswered, AgentDeregistered, AgentEvent, AgentRegistered, AgentRetried,
+    AgentSilent, AgentStatusChanged, CardChange, SilenceBounds,
 };
 pub use alert::{AlertEvent, AlertRaised, AlertReported, ReportMissed, TOLD_MAX};
 pub use archive::{

@@ -26,6 +26,9 @@ events! {
         "An agent that was silent too often is tried again.";
 }
 
+/// In less time, in milliseconds, nobody can be asked to do or to answer anything: whoever asks would make others unreliable by it.
+pub const ANSWER_MS_MIN: u64 = 5_000;
+
 /// When an agent that does not answer is not asked any more, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -47,7 +50,7 @@ impl Default for SilenceBounds {
             silent_max: 5,
             open_ms: 30_000,
             open_max_ms: 600_000,
-            answer_ms_min: 5_000,
+            answer_ms_min: ANSWER_MS_MIN,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What to do about an input of a task that is open and no word of an agent about its part. The table is in the module above.
 
 use concord_events::{
-    AgentLost, DeadlineElapsed, MemberMoved, TaskAssigned, TaskCancelled, TaskCaseEnded,
-    TaskElapsed, TaskEvent, TaskOutcome, TaskStep,
+    ANSWER_MS_MIN, AgentLost, DeadlineElapsed, MemberMoved, TaskAssigned, TaskCancelled,
+    TaskCaseEnded, TaskElapsed, TaskEvent, TaskOutcome, TaskStep,
 };
 use concord_wire::payload::Role;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId};
@@ -132,7 +132,9 @@ pub(super) fn elapsed(state: &TaskState, _: &Context, elapsed: &DeadlineElapsed)
         let told = part
             .is_working()
             .then(|| "It was not done in time.".to_owned());
-        release(agent, part.is_working().then_some(false), told)
+        // With what nobody can do in time whoever opens tasks would make others unreliable.
+        let could = part.is_working() && part.given_ms >= ANSWER_MS_MIN;
+        release(agent, could.then_some(false), told)
     });
     let agents: Vec<AgentId> = silent.iter().map(|(agent, _)| (*agent).clone()).collect();
     Decision::Append(conclude(state, own, |next| {

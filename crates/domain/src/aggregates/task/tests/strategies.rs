@@ -282,6 +282,25 @@ fn of_two_whose_time_is_over_the_later_may_be_heard_of_first() {
     assert!(stage.hear(&first).starts_with("ignored"));
 }
 
+/// With what nobody can do in time whoever opens tasks would make others unreliable.
+#[test]
+fn what_nobody_could_do_in_time_counts_against_nobody() {
+    for (deadline_ms, done) in [(500, None), (60_000, Some(false))] {
+        let more = json!({ "deadline_ms": deadline_ms });
+        let mut stage = Stage::open("broadcast", &["ann"], more);
+        stage.places(&["ann"]);
+        assert_eq!(stage.elapse(DUE), "elapsed");
+        let TaskEvent::Elapsed(elapsed) = &stage.story.last().event else {
+            panic!("{:?}", stage.story.last());
+        };
+        let released = &elapsed.next.release;
+        let told: Vec<_> = released.iter().map(|one| one.told.as_deref()).collect();
+        assert_eq!(told, [Some("It was not done in time.")]);
+        assert_eq!(released[0].done, done, "{deadline_ms}");
+        assert_eq!(elapsed.silent, [agent("ann")]);
+    }
+}
+
 #[test]
 fn a_panel_waits_for_its_case_which_ends_it_once() {
     let fit = json!({ "criteria": { "skills": ["sum"] } });
