@@ -11,6 +11,7 @@ mod runs;
 mod s3;
 mod s3_server;
 mod stage;
+mod strangers;
 mod streams;
 mod told;
 mod views;

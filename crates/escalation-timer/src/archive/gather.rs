@@ -1,5 +1,7 @@
 //! Everything that is stored of cases, and whether they are over.
 
+mod finished;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use concord_archive::{ArchivedMessage, CaseContents};
@@ -7,9 +9,7 @@ use concord_domain::Versioned;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::commitment::CommitmentMachine;
 use concord_domain::aggregates::deadline::Fire;
-use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::aggregates::detection::DetectionMachine;
-use concord_domain::aggregates::impact::ImpactMachine;
 use concord_domain::aggregates::{question, request};
 use concord_domain::machine::Machine;
 use concord_events::subject::{SystemFilters, SystemSubject};
@@ -21,7 +21,7 @@ use concord_runtime::broker::subject_reader::SubjectReader;
 use concord_runtime::codec::dialect::plain;
 use concord_runtime::event_store::archived::headers_of;
 use concord_wire::subject::{Lane, Subject};
-use concord_wire::{CaseId, MessageType, Timestamp, Token, dialect};
+use concord_wire::{AgentId, CaseId, MessageType, Timestamp, Token, dialect};
 use futures::{StreamExt, stream};
 
 /// The last sequence of each stream that may be archived.
@@ -54,6 +54,10 @@ const OWN: [Aggregate; 6] = [
 struct Gathered {
     messages: Vec<ArchivedMessage>,
     events: BTreeMap<Id, Vec<ArchivedMessage>>,
+    /// Who takes part in the case or has opened it.
+    inside: Vec<AgentId>,
+    /// What others have asked in it.
+    of_others: BTreeSet<Id>,
 }
 
 /// Why a case was not read. It hinders no other.
@@ -94,7 +98,7 @@ pub(super) async fn read(broker: &Broker, cases: Vec<CaseId>, bounds: &Bounds) -
     let mut left = cases.clone().into_iter();
     let cases = cases
         .into_iter()
-        .map(|case| of_case(broker, case, small_max));
+        .map(|case| of_case(broker, case, bounds, small_max));
     let mut cases = stream::iter(cases).buffered(CASES_AT_ONCE);
     let (mut found, mut bytes) = (Found::default(), 0);
     while bytes < SEGMENT_BYTES_MAX
@@ -105,14 +109,14 @@ pub(super) async fn read(broker: &Broker, cases: Vec<CaseId>, bounds: &Bounds) -
             && failed.is_too_large
             && small_max < bounds.case_bytes_max
         {
-            read = of_case(broker, failed.case.clone(), bounds.case_bytes_max).await;
+            read = of_case(broker, failed.case.clone(), bounds, bounds.case_bytes_max).await;
         }
         match read {
             Err(failed) => found.failed.push(failed),
             Ok((case, gathered)) if gathered.first_of(Aggregate::Case).is_empty() => {
                 found.gone.push(case);
             }
-            Ok((case, gathered)) if gathered.is_finished(bounds) => {
+            Ok((case, gathered)) if gathered.is_finished(broker.subjects(), bounds) => {
                 bytes += gathered.bytes();
                 found.finished.push(gathered.contents(case));
             }
@@ -127,6 +131,7 @@ pub(super) async fn read(broker: &Broker, cases: Vec<CaseId>, bounds: &Bounds) -
 async fn of_case(
     broker: &Broker,
     case: CaseId,
+    bounds: &Bounds,
     bytes_max: usize,
 ) -> Result<(CaseId, Gathered), Failed> {
     let failed = |case, is_too_large, error| Failed {
@@ -138,7 +143,7 @@ async fn of_case(
         Ok(reader) => reader.within(bytes_max),
         Err(error) => return Err(failed(case, false, error)),
     };
-    match gathered(&mut reader, broker, &case).await {
+    match gathered(&mut reader, broker, &case, bounds).await {
         Ok(gathered) => Ok((case, gathered)),
         Err(error) => Err(failed(case, reader.is_exhausted(), error)),
     }
@@ -150,6 +155,7 @@ async fn gathered(
     reader: &mut SubjectReader,
     broker: &Broker,
     case: &CaseId,
+    bounds: &Bounds,
 ) -> Result<Gathered, Unavailable> {
     let mut gathered = Gathered::default();
     for lane in Lane::ALL {
@@ -160,9 +166,11 @@ async fn gathered(
         gathered.messages.extend(archived);
     }
     let own = OWN.map(|kind| (kind, case.token()));
-    let named = gathered.requests(broker).into_iter().chain(own).collect();
+    let asked = gathered.requests(broker);
+    let named = asked.keys().cloned().chain(own).collect();
     gathered.add_events(reader, broker, named).await?;
     gathered.leave_outside();
+    gathered.leave(asked, broker.subjects(), bounds);
     let named = gathered.debates();
     gathered.add_events(reader, broker, named).await?;
     let named = gathered.deadlines();
@@ -259,10 +267,10 @@ impl Gathered {
             .map_or(&[], |(_, events)| events.as_slice())
     }
 
-    /// The requests of agents to agents, and their questions to the group, among the messages. One without an id of its own shares
-    /// its aggregate with those of other cases in the same words, and is left where it is.
-    fn requests(&self, broker: &Broker) -> BTreeSet<Id> {
-        let mut requests = BTreeSet::new();
+    /// The requests of agents to agents, and their questions to the group, among the messages, with who has asked. One without an id of
+    /// its own shares its aggregate with those of other cases in the same words, and is left where it is.
+    fn requests(&self, broker: &Broker) -> BTreeMap<Id, AgentId> {
+        let mut requests = BTreeMap::new();
         for message in &self.messages {
             let Ok(Subject::Message { from, kind, .. }) = broker.subjects().parse(&message.subject)
             else {
@@ -275,9 +283,11 @@ impl Gathered {
                 continue;
             };
             if kind.as_str() == MessageType::Request.as_str() {
-                requests.insert((Aggregate::Request, request::id_of(&from, id.as_str())));
+                let id = request::id_of(&from, id.as_str());
+                requests.insert((Aggregate::Request, id), from);
             } else if question::may_be(&kind.into()) {
-                requests.insert((Aggregate::Question, question::id_of(&from, id.as_str())));
+                let id = question::id_of(&from, id.as_str());
+                requests.insert((Aggregate::Question, id), from);
             }
         }
         requests
@@ -338,30 +348,6 @@ impl Gathered {
         self.all().map(|message| message.payload.len()).sum()
     }
 
-    /// Whether nothing of the case is open, and nothing was stored too late.
-    fn is_finished(&self, bounds: &Bounds) -> bool {
-        let is_settled = |message: &ArchivedMessage| {
-            let end = bounds.ends.get(&message.stream).copied();
-            message.at <= bounds.before && message.sequence <= end.unwrap_or(u64::MAX)
-        };
-        let case = rebuilt::<CaseMachine>(self.first_of(Aggregate::Case));
-        let is_over = case.is_some_and(|case| case.state.is_over());
-        let debates_ended = self
-            .of(Aggregate::Debate)
-            .filter(|(_, events)| !events.is_empty())
-            .all(|(_, events)| {
-                rebuilt::<DebateMachine>(events).is_some_and(|one| one.state.outcome.is_some())
-            });
-        // What a run of analyses waits for are tasks, which belong to no case, and neither do their deadlines.
-        let analyses = rebuilt::<ImpactMachine>(self.first_of(Aggregate::Impact));
-        let awaits_none = analyses.is_some_and(|analyses| !analyses.state.is_awaiting());
-        is_over
-            && debates_ended
-            && awaits_none
-            && self.all().all(is_settled)
-            && self.events.values().all(|events| has_no_deadline(events))
-    }
-
     fn contents(self, case_id: CaseId) -> CaseContents {
         let aggregates = self.events.iter().filter_map(|((aggregate, id), events)| {
             Some(SealedAggregate {
@@ -380,15 +366,6 @@ impl Gathered {
             messages,
         }
     }
-}
-
-/// Whether no deadline is open after the last event; false where it cannot be read.
-fn has_no_deadline(events: &[ArchivedMessage]) -> bool {
-    let last = events.iter().rev().find_map(|event| {
-        let meta = EventMeta::decode(&event.payload);
-        (!matches!(meta, Err(concord_events::Error::NonEvent))).then_some(meta)
-    });
-    last.is_none_or(|meta| meta.is_ok_and(|meta| meta.deadlines.is_empty()))
 }
 
 #[cfg(test)]
