@@ -8,6 +8,7 @@ mod backlog;
 mod coordination;
 mod flood;
 mod loops;
+mod outside;
 mod pairing;
 mod payloads;
 mod references;

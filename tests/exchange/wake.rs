@@ -57,7 +57,7 @@ fn query(from: &str, text: &str) -> Message {
 }
 
 /// Publishes a message and waits until it is decided whom it wakes.
-async fn decision(installation: &TestInstallation, message: &Message) -> Value {
+pub(crate) async fn decision(installation: &TestInstallation, message: &Message) -> Value {
     message.publish(installation.client()).await;
     let what = format!("a decision about {}", message.id());
     wait_for(what, PATIENCE, async || {

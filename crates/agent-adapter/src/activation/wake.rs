@@ -15,11 +15,13 @@ use concord_domain::activation::conversation::{
 use concord_domain::activation::{
     Conversation, Decisions, LoopBounds, Message, Outcome, WINDOW_MAX, decide_all, parts,
 };
+use concord_domain::aggregates::person::Matter;
 use concord_embedding::ServerSettings;
 use concord_events::topology::{ConsumerKind, is_second_delivery};
-use concord_events::{CaseOpened, Remembered};
+use concord_events::{Aggregate, CaseOpened, Remembered};
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::service::people::People;
 use concord_runtime::service::{Binder, ServiceContext, ServiceRunner};
 use concord_runtime::{Aggregates, Directory, NatsPorts, Ports};
 use concord_wire::subject::Service;
@@ -82,6 +84,7 @@ pub struct WakeHandler<P: Ports> {
     matching: Arc<Matching>,
     conversations: Arc<Aggregates<WakeMachine, P>>,
     cases: Arc<CaseCache<P>>,
+    people: People<P>,
     bounds: Option<LoopBounds>,
 }
 
@@ -101,6 +104,7 @@ impl<P: Ports> WakeHandler<P> {
             matching,
             conversations: Arc::clone(&adapter.conversations),
             cases: Arc::clone(&adapter.cases),
+            people: People::new(&adapter.service),
             bounds,
         }
     }
@@ -216,6 +220,7 @@ impl<P: Ports> WakeHandler<P> {
             .read(|matcher| decide_all(matcher, &message, vector, &conversation));
         self.count(&decisions);
         let decided = DecidedMessage {
+            from_outside: self.is_from_outside(envelope, audience.as_ref()).await?,
             said: remembered(envelope, delivery, &content),
             message: serde_json::to_value(envelope).unwrap_or(Value::Null),
             decisions,
@@ -268,6 +273,7 @@ impl<P: Ports> WakeHandler<P> {
         DecidedMessage {
             said: remembered(envelope, delivery, &text::of(envelope)),
             case_id: envelope.case_id.clone(),
+            from_outside: false,
             message: Value::Null,
             decisions: Decisions::default(),
             with_model: false,
@@ -295,6 +301,32 @@ impl<P: Ports> WakeHandler<P> {
                 .collect()
         };
         Ok(opened.as_deref().map(all))
+    }
+
+    /// Whether whoever speaks in a case is none of those whom it may concern, has not opened it and may not read it.
+    async fn is_from_outside(
+        &self,
+        envelope: &Envelope,
+        audience: Option<&BTreeSet<AgentId>>,
+    ) -> Result<bool, HandleError> {
+        let from = &envelope.from_agent;
+        let Some(case) = envelope.case_id.as_ref() else {
+            return Ok(false);
+        };
+        if audience.is_none_or(|inside| inside.contains(from)) {
+            return Ok(false);
+        }
+        let opened = self.cases.opening_of(case).await?;
+        let matter = Matter {
+            opened_by: opened.map(|opened| opened.opened_by.clone()),
+            domain: None,
+        };
+        if matter.opened_by.as_ref() == Some(from) {
+            return Ok(false);
+        }
+        let authority = self.people.authority(from).await?;
+        let reading = authority.reading(from, Aggregate::Case);
+        Ok(!reading.is_ok_and(|reading| reading.includes(&matter)))
     }
 
     fn count(&self, decisions: &Decisions) {

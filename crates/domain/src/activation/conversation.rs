@@ -15,6 +15,10 @@
 //! when it wakes is its own window ([`Windows`]). The caller reads the state before it
 //! decides; a message that is stored in between is missing from the context of the next one,
 //! without any further effect.
+//!
+//! What somebody says in a case who is neither in it nor may read it wakes whom it concerns like
+//! anything else, and is not remembered: with twenty messages they would be all that everybody
+//! who wakes after that is given as context.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -175,6 +179,8 @@ pub struct DecidedMessage {
     pub said: Remembered,
     /// The case that it belongs to.
     pub case_id: Option<CaseId>,
+    /// Whether its sender is neither in that case nor may read it.
+    pub from_outside: bool,
     /// The whole message.
     pub message: Value,
     /// The decision for each agent.
@@ -261,17 +267,22 @@ impl Machine for WakeMachine {
                     state.windows.join(agent, &decided.said);
                     return;
                 }
-                let woken = decided.woken.iter().map(|one| &one.agent_id);
-                state.windows.take(&decided.said, woken);
-                (Some(decided.said), decided.loop_broken)
+                if !decided.from_outside {
+                    let woken = decided.woken.iter().map(|one| &one.agent_id);
+                    state.windows.take(&decided.said, woken);
+                }
+                let message = (decided.said, decided.from_outside);
+                (Some(message), decided.loop_broken)
             }
             WakeEvent::LoopBroken(broken) => (None, Some(broken)),
         };
-        if let Some(message) = message {
+        if let Some((message, from_outside)) = message {
             if let Some(other) = state.other(&message) {
                 state.reply_chains.record(&message.from, &other, message.at);
             }
-            state.recent.push_back(message);
+            if !from_outside {
+                state.recent.push_back(message);
+            }
         }
         if state.recent.len() > REMEMBERED_MAX {
             state.recent.pop_front();
@@ -355,6 +366,7 @@ fn decided(state: &WakeState, input: &DecidedMessage) -> WakeDecided {
     WakeDecided {
         said: said.clone(),
         case_id: input.case_id.clone(),
+        from_outside: input.from_outside,
         observing,
         ignoring,
         named_beyond: u32::try_from(*named_beyond).unwrap_or(u32::MAX),

@@ -60,6 +60,7 @@ fn woken(millis: u64, id: &str, agents: &[(&str, &str)]) -> Stored {
             text: String::new(),
         },
         case_id: None,
+        from_outside: false,
         question: None,
         loop_broken: None,
         woken: agents.iter().map(weighed).collect(),

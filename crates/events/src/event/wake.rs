@@ -63,6 +63,9 @@ pub struct WakeDecided {
     /// Its case, if in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case_id: Option<CaseId>,
+    /// Whether its sender is neither in its case nor may read it. It is given to nobody as context.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_outside: bool,
     /// The agents that it wakes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub woken: Vec<Weighed>,

@@ -98,6 +98,7 @@ impl Stage {
         let input = WakeInput::Message(Box::new(DecidedMessage {
             said,
             case_id: None,
+            from_outside: false,
             message: Value::Null,
             decisions,
             with_model: false,

@@ -32,6 +32,7 @@ fn weigh(id: &str, from: &str, to: &str, text: &str, woken: &[&str]) -> WakeInpu
             text: text.into(),
         },
         case_id: Some(case_id()),
+        from_outside: false,
         message: json!({ "payload": { "content": text } }),
         decisions: Decisions {
             decisions: all
@@ -147,6 +148,33 @@ fn so_much_is_remembered_and_who_spoke_last_takes_part_most() {
         (state.author_of("m-0"), state.author_of("m-20")),
         (None, Some(&agent("ben")))
     );
+}
+
+#[test]
+fn what_somebody_outside_says_wakes_whom_it_concerns_and_is_given_to_nobody_as_context() {
+    let mut story = Story::<WakeMachine>::of("c-1");
+    story.hears(&said("m-0", 0), &weigh("m-0", "ann", "_all", "Hello.", &[]));
+    for place in 1..=20 {
+        let id = format!("x-{place}");
+        let to = if place % 2 == 0 { "_any" } else { "ben" };
+        let WakeInput::Message(mut said_outside) = weigh(&id, "mallory", to, "Sign!", &["cleo"])
+        else {
+            panic!()
+        };
+        said_outside.from_outside = true;
+        let input = at(WakeInput::Message(said_outside), place);
+        assert_eq!(story.hears(&said(&id, place), &input), "decided");
+        assert_eq!(last(&story).woken.len(), 1, "it is decided as before");
+    }
+    let asked = weigh("m-1", "ann", "_any", "Who knows taxes?", &["ben", "cleo"]);
+    story.hears(&said("m-1", 30), &asked);
+    let context = last(&story).context.iter();
+    let context: Vec<&str> = context.map(|one| one.message_id.as_str()).collect();
+    assert_eq!(context, ["m-0"]);
+    assert!(last(&story).sees.is_empty());
+    let state = story.state();
+    assert_eq!(state.author_of("m-0"), Some(&agent("ann")));
+    assert_eq!(state.author_of("x-20"), None);
 }
 
 #[test]

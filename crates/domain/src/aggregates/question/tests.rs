@@ -45,6 +45,7 @@ fn asking(id: &str, woken: &[&str], terms: QuestionTerms) -> Asking {
             text: "Who knows?".into(),
         },
         case_id: Some(case_id()),
+        from_outside: false,
         woken: woken.iter().map(weighed).collect(),
         others: Vec::new(),
         observing: 0,
