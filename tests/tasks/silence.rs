@@ -73,6 +73,34 @@ async fn a_deadline_that_nobody_can_keep_says_nothing_about_who_is_asked() {
     );
 }
 
+/// With what nobody can answer it takes two to make an agent unavailable for everybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_agent_alone_asks_in_vain_makes_nobody_unavailable() {
+    let installation = TestInstallation::start_with(|plan| {
+        let plan = plan.with_service_setting(Service::Coordinator, "service.silence.silent_max=2");
+        let least = "service.silence.answer_ms_min=100";
+        plan.with_service_setting(Service::Coordinator, least)
+    })
+    .await;
+    let client = installation.client();
+    register(client, "ann", json!({ "skills": [{ "name": "sum" }] })).await;
+    for _ in 0..3 {
+        let request = request_within("mallory", 2_000);
+        assert_eq!(ask(client, &request).await.1["error_code"], "TIMEOUT");
+    }
+    settled(client, PATIENCE).await.unwrap();
+    let ann = shown(&installation);
+    assert_eq!(
+        (&ann["status"], &ann["silent_in_a_row"]),
+        (&json!("available"), &json!(1)),
+        "{ann}"
+    );
+    let request = request_within("ben", 2_000);
+    assert_eq!(ask(client, &request).await.1["error_code"], "TIMEOUT");
+    is_there(&installation, "unavailable").await;
+    audit(client).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
     let installation = TestInstallation::start_with(|plan| {

@@ -6,10 +6,11 @@ use concord_domain::aggregates::agent::silence::Silence as Counted;
 use concord_domain::aggregates::agent::{AgentInput, AgentMachine};
 use concord_domain::aggregates::request::{Reply, RequestInput, RequestMachine};
 use concord_domain::aggregates::task::BIDS;
-use concord_events::{Release, RequestEvent, SilenceBounds, StoredEvent, TaskEvent};
+use concord_events::{Release, RequestEvent, RequestOpened, SilenceBounds, StoredEvent, TaskEvent};
 use concord_runtime::delivery::{ErrorChain, HandleError};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports};
+use concord_wire::subject::Service;
 use concord_wire::{AgentId, ErrorCode, MessageId, Recipient, Token};
 
 use crate::tasks::Tasks;
@@ -104,7 +105,7 @@ impl<P: Ports> Silence<P> {
                 if !self.could_answer(request.due.millis_since(request.asked_at)) {
                     return Ok(());
                 }
-                let about = &record.meta.id;
+                let about = (&record.meta.id, asker(request));
                 self.silent(agent, about, &record.meta.event_id).await
             }
             _ => Ok(()),
@@ -155,7 +156,7 @@ impl<P: Ports> Silence<P> {
                         continue;
                     }
                     let cause = MessageId::derived(&format!("{event_id}/silent/{}", one.agent));
-                    self.silent(&one.agent, id, &cause).await?;
+                    self.silent(&one.agent, (id, None), &cause).await?;
                 }
                 Ok(())
             }
@@ -172,7 +173,7 @@ impl<P: Ports> Silence<P> {
     async fn silent(
         &self,
         agent: &AgentId,
-        about: &Token,
+        (about, asked_by): (&Token, Option<AgentId>),
         cause: &MessageId,
     ) -> Result<(), HandleError> {
         if self.bounds.silent_max == 0 || self.directory.agent(agent).is_none() {
@@ -181,6 +182,7 @@ impl<P: Ports> Silence<P> {
         let input = AgentInput::Silent {
             agent_id: agent.clone(),
             about: about.clone(),
+            asked_by,
             bounds: self.bounds,
         };
         self.step(agent, cause, &input).await
@@ -209,4 +211,10 @@ impl<P: Ports> Silence<P> {
         self.service.count_step::<AgentMachine>(&outcome);
         Ok(())
     }
+}
+
+/// The agent that has made a request; none where it was a service.
+fn asker(request: &RequestOpened) -> Option<AgentId> {
+    let is_service = Service::parse(request.from.as_str()).is_ok();
+    (!is_service).then(|| request.from.clone())
 }

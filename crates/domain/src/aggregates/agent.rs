@@ -116,6 +116,8 @@ pub enum AgentInput {
         agent_id: AgentId,
         /// The request or the task.
         about: Token,
+        /// The agent whose request it was; none where a service has asked.
+        asked_by: Option<AgentId>,
         /// How often it may do so.
         bounds: SilenceBounds,
     },
@@ -186,8 +188,15 @@ impl Machine for AgentMachine {
             AgentInput::Silent {
                 agent_id,
                 about,
+                asked_by,
                 bounds,
-            } => silence::silent(state, context, agent_id, about, *bounds),
+            } => silence::silent(
+                state,
+                context,
+                agent_id,
+                (about, asked_by.as_ref()),
+                *bounds,
+            ),
             AgentInput::Answered { agent_id } => silence::answered(state, agent_id),
             AgentInput::Retry { agent_id } => silence::retry(state, context, agent_id),
         }

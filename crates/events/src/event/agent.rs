@@ -64,6 +64,9 @@ pub struct AgentSilent {
     pub about: Token,
     /// How many in a row, with this one.
     pub in_a_row: u32,
+    /// The agent whose request it was; none where a service has asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<AgentId>,
     /// The time at which it is tried again, where it is unavailable with this event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,

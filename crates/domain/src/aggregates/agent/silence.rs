@@ -3,9 +3,12 @@
 //!
 //! | state     | Silent                                       | Answered                  | Retry, when its time has come |
 //! |-----------|----------------------------------------------|---------------------------|-------------------------------|
-//! | closed    | silent: one more; at `silent_max` open       | answered, if it was silent | ignored                       |
+//! | closed    | silent: one more; at `silent_max` open [1]   | answered, if it was silent | ignored                       |
 //! | open      | ignored: it was asked before                 | answered: closed          | retried: half-open            |
-//! | half-open | silent: open, for twice as long              | answered: closed          | ignored                       |
+//! | half-open | silent: open, for twice as long [1]          | answered: closed          | ignored                       |
+//!
+//! [1] Ignored where the last agent whose request counted has asked again: with what nobody can answer, one agent alone would make
+//! another unavailable for everybody. A task is given by the coordinator, and what a service asks counts each time.
 //!
 //! It is the table of [`crate::resilience::breaker`], with two differences. It is stored, because an agent that answers nobody is
 //! unavailable for everybody. And nobody holds back calls: while it is open the agent is unavailable, and while it is half-open the
@@ -19,10 +22,12 @@ use super::AgentState;
 use crate::machine::{Context, Decision, Ignored};
 
 /// How silent an agent is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Silence {
     /// How much in a row it has let pass.
     pub in_a_row: u32,
+    /// The agent whose request was the last of it that counted.
+    asked_by: Option<AgentId>,
     /// The time at which it is tried again, while it is unavailable for its silence.
     pub retry_at: Option<Timestamp>,
     /// Whether it is being tried again.
@@ -40,6 +45,9 @@ impl Silence {
     pub(super) fn silent(&mut self, silent: &AgentSilent) {
         self.in_a_row = silent.in_a_row;
         self.retry_at = silent.retry_at;
+        if silent.asked_by.is_some() {
+            self.asked_by.clone_from(&silent.asked_by);
+        }
         if silent.retry_at.is_some() {
             self.openings = self.openings.saturating_add(1);
             self.is_retried = false;
@@ -56,11 +64,12 @@ pub(super) fn silent(
     state: &AgentState,
     context: &Context,
     agent_id: &AgentId,
-    about: &Token,
+    (about, asked_by): (&Token, Option<&AgentId>),
     bounds: SilenceBounds,
 ) -> Decision<AgentEvent> {
     let silence = &state.silence;
-    if state.card.is_none() || bounds.silent_max == 0 || silence.is_open() {
+    let counts = asked_by.is_none() || asked_by != silence.asked_by.as_ref();
+    if state.card.is_none() || bounds.silent_max == 0 || silence.is_open() || !counts {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
     let in_a_row = silence.in_a_row.saturating_add(1);
@@ -75,6 +84,7 @@ pub(super) fn silent(
         agent_id: agent_id.clone(),
         about: about.clone(),
         in_a_row,
+        asked_by: asked_by.cloned(),
         retry_at,
         why: why.unwrap_or_default(),
     }))
@@ -139,6 +149,16 @@ mod tests {
         AgentInput::Silent {
             agent_id: ann(),
             about: token("t-1"),
+            asked_by: None,
+            bounds: BOUNDS,
+        }
+    }
+
+    fn silent_to(asker: &str) -> AgentInput {
+        AgentInput::Silent {
+            agent_id: ann(),
+            about: token("r-1"),
+            asked_by: Some(agent(asker)),
             bounds: BOUNDS,
         }
     }
@@ -188,6 +208,44 @@ mod tests {
     }
 
     #[test]
+    fn one_asker_alone_makes_nobody_unavailable_and_keeps_nobody_so() {
+        use AgentStatus::{Available, Unavailable};
+        let mut story = Story::<AgentMachine>::of("ann");
+        story.hears(&happened("e-0", 0), &registered());
+        for (at, input, expected, status) in [
+            (1, silent_to("mallory"), "silent", Available),
+            (2, silent_to("mallory"), "ignored: already_done", Available),
+            (3, silent_to("mallory"), "ignored: already_done", Available),
+            (4, silent_to("ben"), "silent", Unavailable),
+            (1_004, retry_input(), "retried", Available),
+            (1_005, silent_to("ben"), "ignored: already_done", Available),
+            (1_006, silent_to("mallory"), "silent", Unavailable),
+            (3_006, retry_input(), "retried", Available),
+            (
+                3_007,
+                silent_to("mallory"),
+                "ignored: already_done",
+                Available,
+            ),
+            // What a service has asked is no excuse for who has asked before.
+            (3_008, silent_input(), "silent", Unavailable),
+            (6_008, retry_input(), "retried", Available),
+            (
+                6_009,
+                silent_to("mallory"),
+                "ignored: already_done",
+                Available,
+            ),
+            (6_010, answered_input(), "answered", Available),
+            (6_011, silent_to("mallory"), "silent", Available),
+        ] {
+            let cause = happened(&format!("e-{at}"), at);
+            assert_eq!(story.hears(&cause, &input), expected, "{at}: {input:?}");
+            assert_eq!(story.state().status, status, "{at}: {input:?}");
+        }
+    }
+
+    #[test]
     fn others_hear_of_it_when_it_becomes_unavailable_and_when_it_is_there_again() {
         let mut story = Story::<AgentMachine>::of("ann");
         story.hears(&happened("e-0", 0), &registered());
@@ -211,6 +269,7 @@ mod tests {
         let input = AgentInput::Silent {
             agent_id: ann(),
             about: token("t-1"),
+            asked_by: None,
             bounds: SilenceBounds {
                 silent_max: 0,
                 ..BOUNDS
@@ -223,7 +282,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_open_for_no_longer_than_the_bounds_say_and_never_while_it_answers(
-            inputs in prop::collection::vec((0..4_u8, 1..2_000_u64), 0..60),
+            inputs in prop::collection::vec((0..5_u8, 1..2_000_u64), 0..60),
         ) {
             let mut story = Story::<AgentMachine>::of("ann");
             story.hears(&happened("e-0", 0), &registered());
@@ -233,6 +292,7 @@ mod tests {
                 let input = match what {
                     0 | 1 => silent_input(),
                     2 => answered_input(),
+                    3 => silent_to("mallory"),
                     _ => retry_input(),
                 };
                 story.hears(&happened(&format!("m-{number}"), now), &input);
@@ -243,7 +303,7 @@ mod tests {
                     prop_assert!(at <= after(now).plus_millis(BOUNDS.open_max_ms));
                 }
                 if what == 2 {
-                    prop_assert_eq!(state.silence, Silence::default());
+                    prop_assert_eq!(&state.silence, &Silence::default());
                 }
             }
         }
