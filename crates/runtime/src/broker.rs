@@ -64,7 +64,7 @@ pub struct Broker {
     pub(crate) payload_store: Arc<PayloadStore>,
     /// Where cases that are over are archived; none where nothing is archived, or it is not said where.
     pub archive: Option<Archive>,
-    /// Milliseconds after the last message of a case that is over until it is archived; 0 for never.
+    /// Milliseconds after the last event of a case that is over, and the last word of those in it, until it is archived; 0 for never.
     pub archive_after_ms: u64,
     /// Which aggregates of this process's service are archived.
     pub(crate) sealed: Arc<SealedAggregates>,

@@ -44,8 +44,8 @@ pub struct StorageSettings {
     /// Where cases that are over are archived: a folder from `/` on that the escalation timers and whoever reads see alike, `s3://BUCKET/PREFIX`
     /// for a store that speaks S3, or `object-store` for the broker's own. Empty for none. See `docs/archive.md`.
     pub archive: String,
-    /// Seconds after the last message of a case that is over until it is archived and removed from the streams; 0 for never.
-    /// Choose more than an agent that takes part may be away.
+    /// Seconds after the last event of a case that is over, and the last word of those in it, until it is archived and removed
+    /// from the streams; 0 for never. Choose more than an agent that takes part may be away.
     pub archive_after_s: u64,
     /// How the store of `s3://BUCKET/PREFIX` is reached.
     pub s3: S3Settings,
