@@ -1,8 +1,10 @@
 //! What senders may do, for deciding again: what is read of others is read a little earlier, so whatever somebody was allowed
 //! at some time before an event may have led to it.
 
+use std::collections::BTreeMap;
+
 use concord_domain::Machine;
-use concord_domain::aggregates::case::{CaseInput, OpenRequest};
+use concord_domain::aggregates::case::{CaseInput, OpenRequest, ReceivedReview};
 use concord_domain::aggregates::debate::{DebateInput, MessageBody};
 use concord_domain::aggregates::person::{Authority, PersonMachine, PersonState};
 use concord_domain::aggregates::policy::{KnownPolicies, PolicyMachine, PolicyState, id_of};
@@ -38,6 +40,39 @@ fn earlier_policies(archive: &Archive, before: u64, asked: &OpenRequest) -> Vec<
         known.push(state.clone());
     }
     known
+}
+
+/// What each person was allowed at the times before the event at `before`.
+fn everybody_earlier(archive: &Archive, before: u64) -> Vec<BTreeMap<AgentId, Authority>> {
+    let events = archive.people.values().flatten();
+    let mut events: Vec<_> = events.filter(|event| event.sequence < before).collect();
+    events.sort_by_key(|event| event.sequence);
+    let mut states: BTreeMap<AgentId, PersonState> = BTreeMap::new();
+    let mut known = vec![BTreeMap::new()];
+    for event in events {
+        let Ok(name) = AgentId::new(event.meta.id.as_str()) else {
+            continue;
+        };
+        PersonMachine::apply(states.entry(name).or_default(), event.clone());
+        let now = states.iter();
+        known.push(
+            now.map(|(name, state)| (name.clone(), state.authority()))
+                .collect(),
+        );
+    }
+    known
+}
+
+/// A review, with what may have been read of who was the first of two reviewers.
+fn of_review(archive: &Archive, before: u64, received: &ReceivedReview) -> Vec<CaseInput> {
+    let known = everybody_earlier(archive, before).into_iter();
+    let with = known.map(|first| {
+        CaseInput::Review(Box::new(ReceivedReview {
+            first,
+            ..received.clone()
+        }))
+    });
+    with.collect()
 }
 
 /// A request to open a case, with each of the authorities that its sender may have had, and each state of the policy.
@@ -94,10 +129,12 @@ pub(super) fn of_case(archive: &Archive, before: u64, input: CaseInput) -> Vec<C
         }
         input
     };
-    earlier(archive, before, from)
-        .into_iter()
-        .map(with)
-        .collect()
+    let inputs = earlier(archive, before, from).into_iter().map(with);
+    let inputs = inputs.flat_map(|input| match &input {
+        CaseInput::Review(received) => of_review(archive, before, received),
+        _ => vec![input],
+    });
+    inputs.collect()
 }
 
 /// The same for an input of a debate.
