@@ -3,7 +3,8 @@
 //! message costs beyond its own bytes is counted when that is known, before it is done.
 //!
 //! Services have no limit. Hosted agents' inboxes have none either, since their queues are bounded. Only first deliveries
-//! are counted: what was admitted once is admitted when it is delivered again. See `docs/floods.md` and `docs/adr/0028`.
+//! are counted: what was admitted or refused once is so again when it is delivered again. See `docs/floods.md` and
+//! `docs/adr/0028`.
 
 mod accounts;
 mod refusal;
@@ -150,8 +151,14 @@ impl RateLimit {
         limits: &Arc<RateLimits>,
         delivery: &mut Delivery,
     ) -> Assessment {
-        if delivery.deliveries > 1 || limits.is_off() {
+        if limits.is_off() {
             return Assessment::WITHIN_LIMIT;
+        }
+        if delivery.deliveries > 1 {
+            return Assessment {
+                excess: limits.refused_before(self.kind, delivery.sequence),
+                floods: false,
+            };
         }
         let Some(sender) = sender_of(context, delivery) else {
             return Assessment::WITHIN_LIMIT;
@@ -170,7 +177,11 @@ impl RateLimit {
             self.charge(limits, sender, delivery);
             None
         } else {
-            self.excess(context, limits, delivery, &sender)
+            let excess = self.excess(context, limits, delivery, &sender);
+            if let Some(excess) = excess {
+                limits.remember_refused(self.kind, delivery.sequence, excess);
+            }
+            excess
         };
         Assessment { excess, floods }
     }

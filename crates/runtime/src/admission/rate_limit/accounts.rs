@@ -15,12 +15,14 @@ use lru::LruCache;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::RateLimit;
 use super::refusal::GATHERED;
+use super::{Excess, RateLimit};
 use crate::settings::WorkSettings;
 
 /// How many accounts are remembered. Whoever was silent the longest begins anew.
 pub(super) const ACCOUNTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
+/// How many messages that were refused are remembered, the latest.
+pub(super) const REFUSED_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
 /// Whoever sends at once what it may send in this many seconds floods. The sooner that is seen, the fewer wait behind it.
 const FLOOD_SECONDS: f64 = 0.25;
 /// Even where an agent may send fewer a second, this many of a flood are read, so that it comes to an end.
@@ -123,6 +125,8 @@ pub(crate) struct RateLimits {
     bytes_rate: u32,
     bytes_burst: u32,
     accounts: Mutex<Accounts>,
+    /// What was done in place of handling a message, by its consumer and sequence: its acknowledgement may come too late.
+    refused: Mutex<LruCache<(ConsumerKind, u64), Excess>>,
 }
 
 impl RateLimits {
@@ -133,6 +137,7 @@ impl RateLimits {
             bytes_rate: work.agent_bytes_max,
             bytes_burst: work.agent_bytes_burst_max.max(1),
             accounts: Mutex::new(LruCache::new(ACCOUNTS_MAX)),
+            refused: Mutex::new(LruCache::new(REFUSED_MAX)),
         }
     }
 
@@ -248,6 +253,20 @@ impl RateLimits {
             let rate = self.answer_rate();
             account.answers.take(rate, rate, now)
         })
+    }
+
+    fn refused(&self) -> MutexGuard<'_, LruCache<(ConsumerKind, u64), Excess>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn remember_refused(&self, kind: ConsumerKind, sequence: u64, excess: Excess) {
+        self.refused().put((kind, sequence), excess);
+    }
+
+    /// What was done in place of handling a message that is delivered again; none where it was admitted, or is not remembered. What is
+    /// said once more has the same id, by which the broker knows it.
+    pub(super) fn refused_before(&self, kind: ConsumerKind, sequence: u64) -> Option<Excess> {
+        self.refused().get(&(kind, sequence)).copied()
     }
 
     /// Counts a refusal; true when it is the first of those that will be told together.

@@ -142,6 +142,34 @@ async fn memory_is_bounded_and_refusals_are_gathered_until_they_are_told() {
 }
 
 #[test]
+fn what_was_refused_is_refused_in_the_same_way_when_it_is_delivered_again() {
+    let limits = limits(1, 1);
+    let urgent = ConsumerKind::UrgentInbox(Service::Coordinator);
+    limits.remember_refused(INBOX, 7, Excess::Answer);
+    limits.remember_refused(INBOX, 8, Excess::Skip);
+    for (kind, sequence, expected) in [
+        (INBOX, 7, Some(Excess::Answer)),
+        (INBOX, 8, Some(Excess::Skip)),
+        (INBOX, 9, None),
+        // Another stream counts by itself.
+        (urgent, 7, None),
+    ] {
+        assert_eq!(
+            limits.refused_before(kind, sequence),
+            expected,
+            "{sequence}"
+        );
+    }
+    // It was looked at before 8, so that 8 has to make room first.
+    limits.refused_before(INBOX, 7);
+    for sequence in 0..accounts::REFUSED_MAX.get() as u64 - 1 {
+        limits.remember_refused(urgent, sequence, Excess::Skip);
+    }
+    assert_eq!(limits.refused_before(INBOX, 8), None);
+    assert_eq!(limits.refused_before(INBOX, 7), Some(Excess::Answer));
+}
+
+#[test]
 fn what_hears_agents_has_a_limit_and_what_two_consumers_are_given_counts_once() {
     let layout = Layout::default();
     let of = |name: &str| RateLimit::of(&layout, name).map(|limit| limit.action);
