@@ -48,8 +48,8 @@ pub(super) fn check(archive: &Archive, now: Timestamp, violations: &mut Vec<Stri
             away.entry(agent).or_default().push((from, u64::MAX));
         }
     }
-    for record in archive.histories::<TaskEvent>().values().flatten() {
-        asked(archive, record, &away, violations);
+    for records in archive.histories::<TaskEvent>().values() {
+        asked(archive, records, &away, violations);
     }
 }
 
@@ -76,26 +76,38 @@ pub(super) fn count(archive: &Archive) -> u64 {
     events.filter(|record| opens(&record.event)).count() as u64
 }
 
-/// Nobody is asked by an event who had been away for longer than the step to it takes.
+/// Nobody is chosen, nor given a task, who had been away for longer than the step to it takes. Who is asked in turn was chosen when the
+/// task was opened: who has gone since gets no task.
 fn asked(
     archive: &Archive,
-    record: &StoredEvent<TaskEvent>,
+    records: &[StoredEvent<TaskEvent>],
     away: &BTreeMap<AgentId, Away>,
     violations: &mut Vec<String>,
 ) {
-    let at = stored_at(archive, record.sequence);
-    let next = record.event.next();
-    for agent in next
-        .iter()
-        .flat_map(|next| next.ask.iter().chain(&next.call))
-    {
-        let times = away.get(agent).map_or(&[][..], Vec::as_slice);
-        let is_away = |(from, until): &(u64, u64)| from + STEP_MS < at && at < *until;
-        if times.iter().any(is_away) {
-            let id = &record.meta.id;
-            violations.push(format!(
-                "silence: {agent} was asked to do {id} while it was away"
-            ));
+    let mut chosen_at = None;
+    for record in records {
+        let at = stored_at(archive, record.sequence);
+        let opened_at = *chosen_at.get_or_insert(at);
+        let chosen_at = match &record.event {
+            TaskEvent::HandedOn(_) => at,
+            _ => opened_at,
+        };
+        let next = record.event.next().into_iter();
+        let asked = next.flat_map(|next| next.ask.iter().chain(&next.call));
+        let given = match &record.event {
+            TaskEvent::Assigned(assigned) => Some(&assigned.agent),
+            _ => None,
+        };
+        let asked = asked.map(|agent| (agent, chosen_at));
+        for (agent, at) in asked.chain(given.map(|agent| (agent, at))) {
+            let times = away.get(agent).map_or(&[][..], Vec::as_slice);
+            let is_away = |(from, until): &(u64, u64)| from + STEP_MS < at && at < *until;
+            if times.iter().any(is_away) {
+                let id = &record.meta.id;
+                violations.push(format!(
+                    "silence: {agent} was asked to do {id} while it was away"
+                ));
+            }
         }
     }
 }
