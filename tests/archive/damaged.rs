@@ -7,8 +7,8 @@ use concord_events::SegmentSealed;
 use concord_testkit::{TestInstallation, event_data, unique, wait_for};
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{concord, decide, installation, removed, rounds_in_vain, said, views};
+use crate::archive::PATIENCE;
+use crate::archive::stage::{concord, decide, installation, removed, rounds_in_vain, said, views};
 
 /// The last segment, as its event says.
 async fn last_sealed(installation: &TestInstallation) -> Result<SegmentSealed, String> {

@@ -7,8 +7,8 @@ use concord_testkit::{Random, event_data, stored, unique, wait_for};
 use concord_wire::subject::Service;
 use serde_json::json;
 
-use crate::PATIENCE;
-use crate::stage::{concord, decide, installation, keep_head, removed};
+use crate::archive::PATIENCE;
+use crate::archive::stage::{concord, decide, installation, keep_head, removed};
 
 /// Cases that are decided while the killing goes on.
 const CASES: u64 = 12;

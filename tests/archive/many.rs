@@ -8,8 +8,8 @@ use concord_testkit::{
 use concord_wire::header::CONTENT_ENCODING;
 use serde_json::json;
 
-use crate::PATIENCE;
-use crate::stage::{
+use crate::archive::PATIENCE;
+use crate::archive::stage::{
     concord, decide, decided, find, installation, installation_with_timers, open, removed,
 };
 

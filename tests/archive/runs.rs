@@ -5,8 +5,8 @@ use concord_events::topology::StreamKind;
 use concord_testkit::{Message, event_data, message_bodies, stored, unique, wait_for};
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{concord, decide, decided, find, installation, open, removed};
+use crate::archive::PATIENCE;
+use crate::archive::stage::{concord, decide, decided, find, installation, open, removed};
 
 /// What is asked of the coordinator, and waits until so many events follow from it.
 async fn ask(client: &Client, message: Message, followed: &str, count: usize) {

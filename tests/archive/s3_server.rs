@@ -61,7 +61,7 @@ impl S3Server {
     }
 
     async fn answer(&mut self) -> Value {
-        let line = tokio::time::timeout(crate::PATIENCE, self.output.next_line()).await;
+        let line = tokio::time::timeout(crate::archive::PATIENCE, self.output.next_line()).await;
         let line = line.expect("the store answers").expect("a line");
         serde_json::from_str(&line.expect("the store runs")).expect("JSON")
     }

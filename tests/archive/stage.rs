@@ -11,7 +11,7 @@ use concord_testkit::{
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
+use crate::archive::PATIENCE;
 
 /// A running installation with an archive at a place, and with heads.
 pub(crate) async fn installation(archive: &str) -> TestInstallation {

@@ -6,8 +6,8 @@ use concord_testkit::{Message, event_data, stored, unique, wait_for};
 use concord_wire::Timestamp;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{concord, decided, find, installation, open, removed};
+use crate::archive::PATIENCE;
+use crate::archive::stage::{concord, decided, find, installation, open, removed};
 
 /// Waits for an event, and gives it.
 async fn happened(client: &Client, event: &str) -> Value {

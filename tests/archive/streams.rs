@@ -5,8 +5,8 @@ use concord_events::topology::StreamKind;
 use concord_testkit::{TestInstallation, event_data, stored, unique, wait_for};
 use concord_wire::subject::Service;
 
-use crate::PATIENCE;
-use crate::stage::{decide, installation, removed};
+use crate::archive::PATIENCE;
+use crate::archive::stage::{decide, installation, removed};
 
 async fn stream(installation: &TestInstallation, name: &str) -> Stream {
     let context = async_nats::jetstream::new(installation.client().clone());

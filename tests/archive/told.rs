@@ -3,8 +3,8 @@
 use concord_testkit::{TestInstallation, unique, wait_for};
 use serde_json::Value;
 
-use crate::PATIENCE;
-use crate::stage::{decide, installation, removed, said};
+use crate::archive::PATIENCE;
+use crate::archive::stage::{decide, installation, removed, said};
 
 /// What the doctor finds of the archive.
 async fn found(installation: &TestInstallation) -> Result<Vec<Value>, String> {

@@ -7,8 +7,8 @@ use concord_testkit::{TestInstallation, settled, stored, unique, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{
+use crate::archive::PATIENCE;
+use crate::archive::stage::{
     concord, decide, decided, find, installation, keep_head, open, removed, said, views,
 };
 

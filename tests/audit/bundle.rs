@@ -3,7 +3,7 @@
 use concord_testkit::{command, finish};
 use serde_json::Value;
 
-use crate::stage::{Stage, program};
+use crate::audit::stage::{Stage, program};
 
 /// Checks a bundle: the exit code and what is said.
 async fn verify(arguments: &[&str]) -> (i32, Value) {

@@ -4,7 +4,7 @@ use concord_testkit::{TestInstallation, command, finish};
 use concord_wire::subject::Service;
 use serde_json::json;
 
-use crate::stage::{Stage, concord, covering_head, decide, program};
+use crate::audit::stage::{Stage, concord, covering_head, decide, program};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_without_heads_is_said_to_have_none() {
@@ -42,7 +42,7 @@ async fn an_unsigned_head_is_said_to_be_unsigned_and_a_letter_sent_again_is_no_d
         )
         .await
         .expect("it is sent");
-    concord_testkit::wait_for("the dead letter", crate::PATIENCE, async || {
+    concord_testkit::wait_for("the dead letter", crate::audit::PATIENCE, async || {
         let letters = concord_testkit::dead_letters(client).await?;
         letters.first().map(|_| ()).ok_or_else(|| "none".to_owned())
     })

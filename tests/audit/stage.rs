@@ -13,7 +13,7 @@ use concord_wire::subject::Service;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::PATIENCE;
+use crate::audit::PATIENCE;
 
 /// What an installation has stored, and what an auditor has kept of it.
 pub(crate) struct Stage {

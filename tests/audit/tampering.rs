@@ -3,8 +3,8 @@
 use concord_events::topology::StreamKind;
 use serde_json::{Value, json};
 
-use crate::stage::{CopiedBroker, Stage, concord, decide, installation};
-use crate::tamper::{Entry, purge, rewrite};
+use crate::audit::stage::{CopiedBroker, Stage, concord, decide, installation};
+use crate::audit::tamper::{Entry, purge, rewrite};
 
 /// The kinds of differences that `check --against` names: kind and stream, each once.
 async fn named(broker: &CopiedBroker, kept: &str) -> Vec<(String, String)> {
@@ -157,7 +157,7 @@ async fn a_shadow_installation_is_no_substitute() {
     // Even with the key of the installation.
     let shadow = installation(key.as_ref()).await;
     decide(&shadow, &stage.case).await;
-    crate::stage::covering_head(&shadow).await;
+    crate::audit::stage::covering_head(&shadow).await;
     let head = stage.kept("head.json");
     let arguments = ["check", "--against", &head];
     let (code, said) = concord(shadow.server_url(), &arguments).await;

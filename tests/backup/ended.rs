@@ -8,7 +8,7 @@ use concord_testkit::{TestInstallation, command, programs_of, wait_for};
 use futures::{StreamExt, TryStreamExt};
 use tokio::process::Child;
 
-use crate::{PATIENCE, open, paused, text};
+use crate::backup::{PATIENCE, open, paused, text};
 
 /// An event that is being worked on, for which every backup waits.
 pub(crate) struct UnderWay(jetstream::Message);

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use concord_testkit::{TestInstallation, wait_for};
 
-use crate::ended::{UnderWay, waiting};
-use crate::{PATIENCE, concord, text};
+use crate::backup::ended::{UnderWay, waiting};
+use crate::backup::{PATIENCE, concord, text};
 
 /// The names of what is in a directory, in their order.
 fn names(directory: &Path) -> Vec<String> {

@@ -11,7 +11,7 @@ use tokio::fs::OpenOptions;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Child;
 
-use crate::{PATIENCE, concord, text};
+use crate::backup::{PATIENCE, concord, text};
 
 /// The copy of an installation that is gone.
 async fn copied(folder: &Path) -> PathBuf {

@@ -10,8 +10,8 @@ use concord_testkit::{Message, TestBroker, TestInstallation, layout, unique, wai
 use futures::StreamExt;
 use serde_json::json;
 
-use crate::ended::waiting;
-use crate::{PATIENCE, concord, open, text};
+use crate::backup::ended::waiting;
+use crate::backup::{PATIENCE, concord, open, text};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// The consumer of answered requests, whose callbacks the agent adapter calls.

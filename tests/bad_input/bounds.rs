@@ -9,7 +9,7 @@ use concord_wire::header::CONTENT_ENCODING;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::stage::{
+use crate::bad_input::stage::{
     PATIENCE, Sent, Stage, finding, invalid, opening, over_capacity, request_to_open,
 };
 

@@ -3,7 +3,7 @@
 use concord_testkit::{Message, events};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, finding, invalid, over_capacity, text};
+use crate::bad_input::stage::{Stage, finding, invalid, over_capacity, text};
 
 /// Checks an error about a finding that was recorded and not used: it is no dead letter, for the case keeps it.
 fn check_set_aside(error: &Value, code: &str) {

@@ -4,7 +4,7 @@ use concord_events::dead_letter::header;
 use concord_testkit::{Message, dead_letters};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, finding, invalid, over_capacity, text};
+use crate::bad_input::stage::{Stage, finding, invalid, over_capacity, text};
 
 /// Levels of nesting that no recursive reader survives.
 const LEVELS: usize = 100_000;

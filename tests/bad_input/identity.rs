@@ -6,7 +6,7 @@ use concord_testkit::{Message, check_unlike, messages, unique, wait_for};
 use futures::StreamExt;
 use serde_json::json;
 
-use crate::stage::{
+use crate::bad_input::stage::{
     PATIENCE, Sent, Stage, finding, invalid, opening, request_to_open, unauthorized,
 };
 

@@ -3,7 +3,7 @@
 use concord_testkit::{Message, unique};
 use serde_json::{Value, json};
 
-use crate::stage::{
+use crate::bad_input::stage::{
     Stage, finding, invalid, opening, over_capacity, request_to_open, unauthorized,
 };
 

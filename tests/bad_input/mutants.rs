@@ -7,7 +7,7 @@ use concord_testkit::{Message, Mutants, audit, dead_letters, settled};
 use concord_wire::subject::{Lane, Service};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, invalid};
+use crate::bad_input::stage::{Stage, invalid};
 
 /// Mutants when the environment names no other number.
 const USUAL: usize = 1_500;

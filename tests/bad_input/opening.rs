@@ -4,7 +4,7 @@ use concord_testkit::{Message, messages, unique};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, invalid, opening, over_capacity, request_to_open, text};
+use crate::bad_input::stage::{Stage, invalid, opening, over_capacity, request_to_open, text};
 
 /// Policies that cannot be followed, each with the place of the fault.
 fn bad_policies() -> [(Value, &'static str); 12] {

@@ -6,7 +6,7 @@ use concord_testkit::{Message, dead_letters, unique, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::stage::{
+use crate::bad_input::stage::{
     PATIENCE, Stage, finding, invalid, opening, request_to_open, text, unauthorized,
 };
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-use crate::stage::{PATIENCE, Stage, finding, opening, request_to_open};
+use crate::bad_input::stage::{PATIENCE, Stage, finding, opening, request_to_open};
 
 /// A connection to the broker without a client library.
 struct Wire {

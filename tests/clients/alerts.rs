@@ -2,7 +2,7 @@
 
 use concord_testkit::{TestInstallation, concord};
 
-use crate::python::python;
+use crate::clients::python::python;
 
 const PROGRAM: &str = r#"
 import asyncio, sys

@@ -6,7 +6,7 @@ use concord_agent::{Agent, AgentId, Message, MessageType, Recipient};
 use concord_wire::Timestamp;
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::clients::stage::Stage;
 
 /// What ann sends when she asks ben this for so long; her patience is then cut short.
 async fn asked(stage: &mut Stage, agent: &Agent, message: &Message, within: Duration) -> Value {

@@ -10,8 +10,8 @@ use concord_wire::subject::Service;
 use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
-use crate::python::Program;
-use crate::stage::PATIENCE;
+use crate::clients::python::Program;
+use crate::clients::stage::PATIENCE;
 
 /// The first block of code in a language; it must be short.
 fn code(readme: &str, language: &str) -> String {

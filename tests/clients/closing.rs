@@ -9,8 +9,8 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use crate::stage::Stage;
-use crate::trouble::{ask, next_to};
+use crate::clients::stage::Stage;
+use crate::clients::trouble::{ask, next_to};
 
 /// Longer than the close of an agent that waits for nobody takes.
 const SOON: Duration = Duration::from_secs(20);

@@ -7,7 +7,7 @@ use concord_wire::{Envelope, MessageId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::clients::stage::Stage;
 
 /// The contents of `clients/conformance.json`.
 #[derive(Deserialize)]

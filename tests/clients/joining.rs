@@ -9,8 +9,8 @@ use concord_testkit::{TestInstallation, unique, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::python::python;
-use crate::stage::PATIENCE;
+use crate::clients::python::python;
+use crate::clients::stage::PATIENCE;
 
 const PROGRAM: &str = r#"
 import asyncio, sys

@@ -5,8 +5,8 @@ use std::time::Duration;
 use concord_agent::{Agent, AgentId, Error, Message, MessageType};
 use serde_json::{Value, json};
 
-use crate::python::Program;
-use crate::stage::{BUCKET, Stage};
+use crate::clients::python::Program;
+use crate::clients::stage::{BUCKET, Stage};
 
 /// Connects an agent that answers a request with its parameters.
 async fn connect_echo(url: &str) -> Agent {

@@ -4,8 +4,8 @@ use concord_agent::protocol::Encoding;
 use concord_agent::{Agent, AgentStatus, Card, Skill};
 use serde_json::{Value, json};
 
-use crate::python::Driver;
-use crate::stage::Stage;
+use crate::clients::python::Driver;
+use crate::clients::stage::Stage;
 
 /// Plays the coordinator for an agent that registers, and checks its card and its first heartbeats.
 async fn check_registration(stage: &mut Stage) {

@@ -4,9 +4,9 @@ use concord_agent::{Agent, AgentId, Error, MessageType};
 use concord_testkit::{Message, TestInstallation, event_data, now, unique, wait_for};
 use serde_json::json;
 
-use crate::python::python;
-use crate::stage::{PATIENCE, Stage};
-use crate::trouble::next_to;
+use crate::clients::python::python;
+use crate::clients::stage::{PATIENCE, Stage};
+use crate::clients::trouble::next_to;
 
 const PROGRAM: &str = r#"
 import asyncio, sys

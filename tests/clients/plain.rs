@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 
-use crate::python::python;
-use crate::stage::PATIENCE;
+use crate::clients::python::python;
+use crate::clients::stage::PATIENCE;
 
 const NAME: &str = "tax-expert";
 

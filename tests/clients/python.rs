@@ -7,8 +7,8 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 
-use crate::conformance;
-use crate::stage::{PATIENCE, Stage};
+use crate::clients::conformance;
+use crate::clients::stage::{PATIENCE, Stage};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_python_library_conforms() {

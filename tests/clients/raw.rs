@@ -8,8 +8,8 @@ use futures::StreamExt;
 use futures::stream::select_all;
 use serde_json::Value;
 
-use crate::conformance::{self, Case};
-use crate::stage::{Stage, completed, plain, publish};
+use crate::clients::conformance::{self, Case};
+use crate::clients::stage::{Stage, completed, plain, publish};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn raw_nats_conforms() {

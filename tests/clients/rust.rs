@@ -10,8 +10,8 @@ use concord_agent::{Agent, AgentId, CaseId, Error, ErrorCode, Message, MessageTy
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::conformance::{self, Case};
-use crate::stage::Stage;
+use crate::clients::conformance::{self, Case};
+use crate::clients::stage::Stage;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rust_library_conforms() {

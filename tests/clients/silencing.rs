@@ -7,9 +7,9 @@ use concord_agent::{Agent, Builder, MessageType};
 use concord_testkit::{Message, TestInstallation, event_data, message_bodies, unique, wait_for};
 use serde_json::{Value, json};
 
-use crate::python::Driver;
-use crate::stage::{PATIENCE, Stage};
-use crate::trouble::{ask, next_to};
+use crate::clients::python::Driver;
+use crate::clients::stage::{PATIENCE, Stage};
+use crate::clients::trouble::{ask, next_to};
 
 /// Mallory publishes something of her own under this id, before anybody else does.
 async fn take_id(stage: &Stage, id: &str) {

@@ -14,7 +14,7 @@ use futures::stream::{BoxStream, select};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
-use crate::conformance::WireMessage;
+use crate::clients::conformance::WireMessage;
 
 /// Longer than anything here takes, even on a machine that does much else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

@@ -13,9 +13,9 @@ use concord_wire::subject::Lane;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::conformance::WireMessage;
-use crate::python::Driver;
-use crate::stage::Stage;
+use crate::clients::conformance::WireMessage;
+use crate::clients::python::Driver;
+use crate::clients::stage::Stage;
 
 /// An agent is sent so many requests: more than a durable inbox works on at a time.
 const MANY: usize = 40;

@@ -7,8 +7,8 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::PATIENCE;
-use crate::dialect_message::{DIALECTS, Incoming, Outgoing};
+use crate::dialects::PATIENCE;
+use crate::dialects::dialect_message::{DIALECTS, Incoming, Outgoing};
 
 /// An agent that answers a task with a score, and a question by keeping its position or by agreeing with the other.
 struct Agent {

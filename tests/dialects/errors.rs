@@ -6,8 +6,8 @@ use concord_wire::CaseId;
 use concord_wire::header::DIALECT;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::dialect_message::{DIALECTS, Outgoing};
+use crate::dialects::PATIENCE;
+use crate::dialects::dialect_message::{DIALECTS, Outgoing};
 
 /// An installation with a case that waits for findings.
 struct Stage {

@@ -6,8 +6,8 @@ use futures::StreamExt;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::PATIENCE;
-use crate::dialect_message::{DIALECTS, Incoming, Outgoing};
+use crate::dialects::PATIENCE;
+use crate::dialects::dialect_message::{DIALECTS, Incoming, Outgoing};
 
 /// Waits until an agent was sent exactly so many messages of a type.
 async fn messages_to(

@@ -7,7 +7,7 @@ use concord_testkit::TestInstallation;
 use futures::StreamExt;
 use tokio::time::timeout;
 
-use crate::PATIENCE;
+use crate::exchange::PATIENCE;
 
 /// So many requests at once.
 const REQUESTS: usize = 3_000;

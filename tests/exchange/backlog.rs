@@ -10,9 +10,9 @@ use concord_wire::subject::Service;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::flood::{BURST, codes, messages_to, post};
-use crate::stage::{answer_to, http_answers, names, register, to_coordinator};
+use crate::exchange::PATIENCE;
+use crate::exchange::flood::{BURST, codes, messages_to, post};
+use crate::exchange::stage::{answer_to, http_answers, names, register, to_coordinator};
 
 /// The flooding agent sends so many messages: far more than can be read in the time that an answer takes.
 const BACKLOG: usize = 30_000;

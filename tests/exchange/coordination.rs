@@ -4,8 +4,8 @@ use concord_testkit::{Message, TestInstallation, wait_for};
 use concord_wire::subject::Service;
 use serde_json::json;
 
-use crate::PATIENCE;
-use crate::stage::{http_answers, names, register};
+use crate::exchange::PATIENCE;
+use crate::exchange::stage::{http_answers, names, register};
 
 /// The metrics of every replica.
 async fn metrics(installation: &TestInstallation) -> Vec<String> {

@@ -9,8 +9,8 @@ use concord_testkit::{
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{names, request, response, to_coordinator};
+use crate::exchange::PATIENCE;
+use crate::exchange::stage::{names, request, response, to_coordinator};
 
 /// The number of messages that each agent may send at once; after them it may send one a second.
 pub(crate) const BURST: usize = 100;

@@ -6,8 +6,8 @@ use concord_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{names, register};
+use crate::exchange::PATIENCE;
+use crate::exchange::stage::{names, register};
 
 /// How many messages may answer each other before the thread is stopped.
 const DEPTH: usize = 8;

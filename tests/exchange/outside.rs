@@ -3,8 +3,8 @@
 use concord_testkit::{Message, TestInstallation, unique};
 use serde_json::{Value, json};
 
-use crate::stage::{names, register};
-use crate::wake::decision;
+use crate::exchange::stage::{names, register};
+use crate::exchange::wake::decision;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_wakes_in_a_case_is_given_what_those_in_it_and_its_readers_have_said() {
@@ -18,7 +18,7 @@ async fn whoever_wakes_in_a_case_is_given_what_those_in_it_and_its_readers_have_
     let opens = json!({ "action": "open_case", "parameters": opening });
     let opens = Message::new("_", &clerk, "coordinator", "request", opens);
     opens.store(installation.client()).await;
-    crate::stage::answer_to(installation.client(), &opens).await;
+    crate::exchange::stage::answer_to(installation.client(), &opens).await;
 
     let says = |from: &str, to: &str, kind: &str, text: &str| {
         Message::new(&case, from, to, kind, json!({ "content": text }))

@@ -7,8 +7,8 @@ use concord_testkit::{Message, TestInstallation, message_bodies, settled};
 use concord_wire::Timestamp;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{names, request, requests_with};
+use crate::exchange::PATIENCE;
+use crate::exchange::stage::{names, request, requests_with};
 
 /// A request with a `correlation_id` of its own that must be answered within two seconds.
 fn asked(from: &str, to: &str, correlation: &str) -> Message {

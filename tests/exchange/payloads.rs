@@ -8,8 +8,8 @@ use concord_testkit::{
 use concord_wire::header::CONTENT_ENCODING;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{answer_to, card, names, register, request, response, to_coordinator};
+use crate::exchange::PATIENCE;
+use crate::exchange::stage::{answer_to, card, names, register, request, response, to_coordinator};
 
 /// A text that is long, and short when it is compressed.
 fn long_text() -> String {

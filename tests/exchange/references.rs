@@ -4,8 +4,8 @@ use async_nats::jetstream::{self, object_store::ObjectStore};
 use concord_testkit::{Message, TestInstallation, unique};
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{
+use crate::exchange::PATIENCE;
+use crate::exchange::stage::{
     answer_to, fails_at, names, register, requests_with, response, wait_for_status,
 };
 

@@ -12,8 +12,8 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::interval;
 
-use crate::PATIENCE;
-use crate::stage::{answer_to, card, fails, fails_at, names, to_coordinator, wait_for_status};
+use crate::exchange::PATIENCE;
+use crate::exchange::stage::{answer_to, card, fails, fails_at, names, to_coordinator, wait_for_status};
 
 /// Publishes a registration: what has changed on the register by it.
 async fn change_by(client: &Client, registration: &Message) -> String {

@@ -8,8 +8,8 @@ use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{
+use crate::exchange::PATIENCE;
+use crate::exchange::stage::{
     answer_to, answers_to, card, fails, fails_at, names, register, request, requests_with,
     response, to_coordinator, wait_for_status,
 };

@@ -8,7 +8,7 @@ use concord_testkit::{
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
+use crate::exchange::PATIENCE;
 
 /// The card of an agent: its id, and the fields of `more`.
 pub(crate) fn card(agent: &str, more: &Value) -> Value {

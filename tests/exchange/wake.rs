@@ -8,8 +8,8 @@ use concord_testkit::{
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{answer_to, http_answers, names, register, wait_for_status};
+use crate::exchange::PATIENCE;
+use crate::exchange::stage::{answer_to, http_answers, names, register, wait_for_status};
 
 /// A program that answers with the reason for which it was woken.
 const ANSWERS: &str = r#"

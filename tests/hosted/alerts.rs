@@ -11,7 +11,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::stage::{PATIENCE, Received, Server, Stage};
+use crate::hosted::stage::{PATIENCE, Received, Server, Stage};
 
 /// So many messages wait for the agent that is to be alerted.
 const BACKLOG: usize = 3_000;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use concord_testkit::{unique, wait_for};
 use concord_wire::subject::Service;
 
-use crate::stage::{PATIENCE, Server, Stage};
+use crate::hosted::stage::{PATIENCE, Server, Stage};
 
 const REPLY: &str = r#"{"status":"success","result":{}}"#;
 

@@ -7,7 +7,7 @@ use concord_testkit::{Message, TestInstallation, message_bodies, unique, wait_fo
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::stage::{PATIENCE, Received, Server, Stage};
+use crate::hosted::stage::{PATIENCE, Received, Server, Stage};
 
 /// A server that finds a high risk, and answers what it is told with words that nobody asked for.
 async fn start_server() -> Server {

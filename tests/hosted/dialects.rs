@@ -3,7 +3,7 @@
 use concord_testkit::{Message, http_post, message_bodies, unique, until, wait_for};
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Received, Server, Stage, callback_settings};
+use crate::hosted::stage::{PATIENCE, Received, Server, Stage, callback_settings};
 
 /// A program that takes part in a case in the dialect `panel`.
 const PANEL: &str = r#"

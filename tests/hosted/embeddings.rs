@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use concord_testkit::{Message, event_data, unique, until, wait_for};
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Received, Server, Stage};
+use crate::hosted::stage::{PATIENCE, Received, Server, Stage};
 
 /// The vector of a text: one direction for each topic, whatever the words.
 fn vector(text: &str) -> [f32; 4] {

@@ -4,7 +4,7 @@ use concord_installation::{Instance, instances};
 use concord_testkit::{Message, free_address, http_get, unique, wait_for};
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Server, Stage, callback_settings, completion};
+use crate::hosted::stage::{PATIENCE, Server, Stage, callback_settings, completion};
 
 /// The code of an error.
 fn code(answer: &Value) -> &str {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use concord_testkit::{Agent, Message, message_bodies, unique};
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Server, Stage};
+use crate::hosted::stage::{PATIENCE, Server, Stage};
 
 type Heard = Arc<Mutex<Vec<Value>>>;
 

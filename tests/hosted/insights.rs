@@ -3,7 +3,7 @@
 use concord_testkit::{Message, event_data, http_post, message_bodies, unique, wait_for};
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Received, Server, Stage, callback_settings};
+use crate::hosted::stage::{PATIENCE, Received, Server, Stage, callback_settings};
 
 fn noted() -> Value {
     json!({ "message_type": "info_update", "payload": { "content": "Noted." } })

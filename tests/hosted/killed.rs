@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::stage::{PATIENCE, Received, Server, Stage, callback_settings};
+use crate::hosted::stage::{PATIENCE, Received, Server, Stage, callback_settings};
 
 const ADAPTERS: usize = 3;
 const REQUESTS: usize = 120;

@@ -6,7 +6,7 @@ use concord_agent::{Agent, AgentId, MessageType, Recipient};
 use concord_testkit::{event_data, unique, wait_for};
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Stage};
+use crate::hosted::stage::{PATIENCE, Stage};
 
 /// A program that says in a file that it has a message, waits for another file, and answers with the size of what it was sent.
 const SLOW: &str = r#"

@@ -3,7 +3,7 @@
 use concord_testkit::{Agent, Message, message_bodies, settled, unique, wait_for};
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Stage};
+use crate::hosted::stage::{PATIENCE, Stage};
 
 /// How many messages may answer each other before the thread is stopped.
 const DEPTH: usize = 8;

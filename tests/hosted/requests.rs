@@ -4,7 +4,7 @@ use concord_testkit::{Message, event_data, events, message_bodies, settled, uniq
 use concord_wire::Timestamp;
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Server, Stage};
+use crate::hosted::stage::{PATIENCE, Server, Stage};
 
 const DONE: &str =
     r#"{"message_type":"response","payload":{"status":"success","result":{"done":true}}}"#;

@@ -3,8 +3,8 @@
 use concord_testkit::{Message, event_data, message_bodies, unique, wait_for};
 use serde_json::{Value, json};
 
-use crate::dialects::{DIALECTS, program};
-use crate::stage::{PATIENCE, Server, Stage, completion, prompt};
+use crate::hosted::dialects::{DIALECTS, program};
+use crate::hosted::stage::{PATIENCE, Server, Stage, completion, prompt};
 
 /// A program that answers everything in the dialect of its argument with the word for an answer: a call for proposals with the terms of
 /// a bid, and a task with its title.

@@ -4,8 +4,8 @@
 use concord_testkit::{Message, message_bodies, unique, wait_for};
 use serde_json::{Value, json};
 
-use crate::dialects::program;
-use crate::stage::{PATIENCE, Received, Server, Stage, callback_settings};
+use crate::hosted::dialects::program;
+use crate::hosted::stage::{PATIENCE, Received, Server, Stage, callback_settings};
 
 /// A program that answers whatever it is given, and keeps it in a file.
 const KEEPS: &str = r#"

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::source::read;
+use crate::hygiene::source::read;
 
 /// Crates that stand in the lock file in several versions, and who brings them.
 const REASONS: [(&str, &str); 19] = [
@@ -101,7 +101,7 @@ fn no_dependency_stands_in_two_versions_without_a_reason() {
 
 #[test]
 fn versions_are_stated_in_the_root_manifest_alone() {
-    for file in crate::source::files("*Cargo.toml")
+    for file in crate::hygiene::source::files("*Cargo.toml")
         .into_iter()
         .filter(|file| file != "Cargo.toml")
     {
@@ -152,7 +152,7 @@ fn licences() -> Vec<(String, String)> {
     let listed = std::process::Command::new("cargo")
         .args(["metadata", "--locked", "--offline", "--format-version", "1"])
         .args(["--filter-platform", host])
-        .current_dir(crate::source::root())
+        .current_dir(crate::hygiene::source::root())
         .output()
         .unwrap();
     assert!(

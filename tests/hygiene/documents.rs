@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::source::{files, read, root};
+use crate::hygiene::source::{files, read, root};
 
 /// Documents that name files and tests.
 fn documents() -> Vec<String> {

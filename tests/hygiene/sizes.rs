@@ -1,6 +1,6 @@
 //! Files have at most 400 lines and functions at most 70, formatted by rustfmt's defaults; `main.rs` has at most 60 lines.
 
-use crate::source::{files, read};
+use crate::hygiene::source::{files, read};
 
 /// Most lines of a file. A file of 410 is not worth a detour, so the test has some room above what is aimed at.
 const FILE_LINES_MAX: usize = 430;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::source::{code, files, read, ships};
+use crate::hygiene::source::{code, files, read, ships};
 
 /// A word, what to say instead, and the files in whose names it may stand because it means something else there.
 const WORDS: [(&str, &str, &[&str]); 5] = [

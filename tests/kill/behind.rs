@@ -11,7 +11,7 @@ use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::{layout, stored, wait_for};
 use futures::future::join_all;
 
-use crate::brokers::{BROKERS, Brokers};
+use crate::kill::brokers::{BROKERS, Brokers};
 
 /// How often a broker is killed.
 const ROUNDS: usize = 4;

@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::disk::Disk;
+use crate::kill::disk::Disk;
 
 /// How many brokers.
 pub(crate) const BROKERS: usize = 3;

@@ -16,10 +16,10 @@ use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::Value;
 
-use crate::agents::{Agents, publish};
-use crate::blows::{REPLICAS, doubled, freeze, last_event, start, thaw};
-use crate::brokers::{BROKERS, Brokers};
-use crate::cases::{self, AGENTS, opening, wait_for_decisions};
+use crate::kill::agents::{Agents, publish};
+use crate::kill::blows::{REPLICAS, doubled, freeze, last_event, start, thaw};
+use crate::kill::brokers::{BROKERS, Brokers};
+use crate::kill::cases::{self, AGENTS, opening, wait_for_decisions};
 
 /// Cases of the gate; `CONCORD_CLUSTER_CASES` says another number.
 const CASES: usize = 40;

@@ -11,7 +11,7 @@ use concord_testkit::{
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::cases::wait_for_decisions;
+use crate::kill::cases::wait_for_decisions;
 
 const CASES: usize = 40;
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -10,8 +10,8 @@ use futures::StreamExt;
 use futures::future::join;
 use serde_json::Value;
 
-use crate::agents::{Agents, publish};
-use crate::cases::{self, AGENTS, opening, wait_for_decisions};
+use crate::kill::agents::{Agents, publish};
+use crate::kill::cases::{self, AGENTS, opening, wait_for_decisions};
 
 const CASES: usize = 60;
 /// How much is asked at once.

@@ -9,7 +9,7 @@ use concord_testkit::wait_for;
 use futures::StreamExt;
 use tokio::time::{sleep, timeout};
 
-use crate::brokers::{BROKERS, Brokers};
+use crate::kill::brokers::{BROKERS, Brokers};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// It is 17 seconds on one machine, of which a new consumer takes a part; it was 44 as the client does it by itself.

@@ -11,10 +11,10 @@ use concord_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::agents::{Agents, publish};
-use crate::blows::{Blow, plan, start, strike};
-use crate::events::{Event, EventLog, text};
-use crate::parties::{self, CASES, CHALLENGES, EXPERTS, FIRST, SPEAKERS};
+use crate::kill::agents::{Agents, publish};
+use crate::kill::blows::{Blow, plan, start, strike};
+use crate::kill::events::{Event, EventLog, text};
+use crate::kill::parties::{self, CASES, CHALLENGES, EXPERTS, FIRST, SPEAKERS};
 
 /// How many events a run has at least: the measure of its progress.
 const EVENTS: u64 = 4_000;

@@ -7,7 +7,7 @@ use concord_testkit::{Message, TestInstallation, message_bodies, wait_for};
 use concord_wire::subject::Service;
 use serde_json::json;
 
-use crate::blows::{freeze, thaw};
+use crate::kill::blows::{freeze, thaw};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// 47 MB, which one agent may send at once.

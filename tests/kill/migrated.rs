@@ -6,7 +6,7 @@ use async_nats::jetstream::{self, object_store};
 use concord_testkit::{command, finish, programs_of, wait_for};
 use futures::TryStreamExt;
 
-use crate::brokers::Brokers;
+use crate::kill::brokers::Brokers;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -4,7 +4,7 @@
 use concord_testkit::{Message, ReceivedMessage};
 use serde_json::{Value, json};
 
-use crate::cases::chance;
+use crate::kill::cases::chance;
 
 /// The number of challenges, spread evenly over the cases.
 pub(crate) const CHALLENGES: usize = 300;

@@ -12,9 +12,9 @@ use futures::{FutureExt, StreamExt};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::agents::{Agents, publish};
-use crate::blows::{freeze, start_sharing, thaw};
-use crate::cases::{self, AGENTS, opening, wait_for_decisions};
+use crate::kill::agents::{Agents, publish};
+use crate::kill::blows::{freeze, start_sharing, thaw};
+use crate::kill::cases::{self, AGENTS, opening, wait_for_decisions};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Cases of each part of the test.

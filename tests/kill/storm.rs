@@ -7,9 +7,9 @@ use concord_events::dead_letter::header;
 use concord_testkit::{Random, TestInstallation, audit, dead_letters, settled, wait_for};
 use serde_json::Value;
 
-use crate::agents::{Agents, publish};
-use crate::blows::{Blow, last_event, plan, start, start_sharing, strike};
-use crate::cases::{self, AGENTS, opening, wait_for_decisions};
+use crate::kill::agents::{Agents, publish};
+use crate::kill::blows::{Blow, last_event, plan, start, start_sharing, strike};
+use crate::kill::cases::{self, AGENTS, opening, wait_for_decisions};
 
 const CASES: usize = 200;
 /// How many events an undisturbed case has at least.

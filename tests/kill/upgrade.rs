@@ -15,10 +15,10 @@ use concord_testkit::{
 use concord_wire::subject::Service;
 use serde_json::Value;
 
-use crate::agents::{Agents, publish};
-use crate::blows::{REPLICAS, doubled, start};
-use crate::cases::{self, AGENTS, opening, wait_for_decisions};
-use crate::storm::check;
+use crate::kill::agents::{Agents, publish};
+use crate::kill::blows::{REPLICAS, doubled, start};
+use crate::kill::cases::{self, AGENTS, opening, wait_for_decisions};
+use crate::kill::storm::check;
 
 /// So often a process is replaced on the way up and back: each of two of five services.
 const REPLACED: usize = SERVICES.len() * REPLICAS * 2;

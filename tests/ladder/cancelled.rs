@@ -4,8 +4,8 @@ use concord_testkit::{Stored, TestInstallation, concord, events, unique, wait_fo
 use concord_wire::subject::Service;
 use serde_json::json;
 
-use crate::PATIENCE;
-use crate::stage::Stage;
+use crate::ladder::PATIENCE;
+use crate::ladder::stage::Stage;
 
 /// A case without its service, whose analysts differ on a score. Nobody answers, and questions stay open for longer than the test.
 async fn without(service: Service) -> Stage {

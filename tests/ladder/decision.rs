@@ -3,7 +3,7 @@
 use concord_testkit::{Message, concord, unique};
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::ladder::stage::Stage;
 
 /// A case whose time is over while the disagreement about its risk score, 20 or 80, waits for a person.
 async fn decided_before_the_person(person_ms: u64) -> Stage {

@@ -3,8 +3,8 @@
 use concord_testkit::{concord, unique};
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::Stage;
+use crate::ladder::PATIENCE;
+use crate::ladder::stage::Stage;
 
 /// What the command prints about the case.
 fn printed(stage: &Stage, verb: &[&str]) -> String {

@@ -3,8 +3,8 @@
 use concord_testkit::{Message, concord, event_data};
 use serde_json::{Value, json};
 
-use crate::impact;
-use crate::stage::Stage;
+use crate::ladder::impact;
+use crate::ladder::stage::Stage;
 
 /// Follows the debate through the levels of agents and people to its provisional decision: the debate.
 async fn climb_to_provisional_decision(stage: &Stage) -> String {

@@ -3,7 +3,7 @@
 use concord_testkit::{Message, concord};
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::ladder::stage::Stage;
 
 /// Publishes an analysis and waits until it is recorded.
 async fn published(stage: &Stage, from: &str, analysis: Value) {

@@ -3,7 +3,7 @@
 use concord_testkit::{Message, unique};
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::ladder::stage::Stage;
 
 /// A debate of the stage's case, and the messages of its participants to the facilitator.
 struct Debate<'a> {

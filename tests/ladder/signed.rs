@@ -7,8 +7,8 @@ use concord_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::Stage;
+use crate::ladder::PATIENCE;
+use crate::ladder::stage::Stage;
 
 /// Positions of the expert's own, that stand nowhere else.
 const OWN: &str = "Twenty-one, by annex 7.";

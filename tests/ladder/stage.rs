@@ -5,7 +5,7 @@ use concord_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
+use crate::ladder::PATIENCE;
 
 /// A running installation, and a case of two analysts that waits at a gate.
 pub(crate) struct Stage {

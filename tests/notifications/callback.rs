@@ -8,9 +8,9 @@ use concord_events::topology::StreamKind;
 use concord_testkit::{Message, layout, settled, unique, wait_for};
 use serde_json::json;
 
-use crate::PATIENCE;
-use crate::server::{Server, free_port};
-use crate::stage::{Channels, Stage};
+use crate::notifications::PATIENCE;
+use crate::notifications::server::{Server, free_port};
+use crate::notifications::stage::{Channels, Stage};
 
 /// The consumer of answered requests.
 const ANSWERED: &str = "agent-adapter-completions-request-answered";

@@ -5,9 +5,9 @@ use concord_testkit::{Message, command, concord, finish, programs_of, unique};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::HOUR;
-use crate::server::header;
-use crate::stage::{Servers, Stage, webhook_url};
+use crate::notifications::HOUR;
+use crate::notifications::server::header;
+use crate::notifications::stage::{Servers, Stage, webhook_url};
 
 /// The second debate about the margin: the one who was challenged challenges back.
 async fn challenge_back(stage: &Stage) {

@@ -3,9 +3,9 @@
 use concord_testkit::{concord, wait_for};
 use serde_json::{Value, json};
 
-use crate::server::{Server, free_port};
-use crate::stage::{Channels, Stage, webhook_url};
-use crate::{HOUR, PATIENCE};
+use crate::notifications::server::{Server, free_port};
+use crate::notifications::stage::{Channels, Stage, webhook_url};
+use crate::notifications::{HOUR, PATIENCE};
 
 const EMAIL_ASSIGNED: &str = "agent-adapter-email-debate-assigned";
 const WEBHOOK_ASSIGNED: &str = "agent-adapter-webhook-debate-assigned";

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::server::header;
-use crate::stage::Servers;
+use crate::notifications::server::header;
+use crate::notifications::stage::Servers;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gate_is_told_of_what_stands_provisionally_and_when_it_is_awaited() {

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::HOUR;
-use crate::server::header;
-use crate::stage::{Servers, Stage, webhook_url};
+use crate::notifications::HOUR;
+use crate::notifications::server::header;
+use crate::notifications::stage::{Servers, Stage, webhook_url};
 
 /// The parts of an assigned debate that its expert must be told.
 struct Assignment {

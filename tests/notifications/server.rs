@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use concord_testkit::{free_address, python_tools, wait_for};
 use serde_json::Value;
 
-use crate::PATIENCE;
+use crate::notifications::PATIENCE;
 
 /// The key with which the adapter signs webhooks.
 pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

@@ -3,8 +3,8 @@
 use concord_wire::subject::Service;
 use serde_json::json;
 
-use crate::server::{Server, free_port};
-use crate::stage::{Channels, Stage};
+use crate::notifications::server::{Server, free_port};
+use crate::notifications::stage::{Channels, Stage};
 
 /// The time of the person: each reminder is given before the next one is due, or the time is over.
 const PERSON_MS: u64 = 5_000;

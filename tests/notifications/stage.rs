@@ -10,8 +10,8 @@ use concord_testkit::{
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::server::{SECRET, Server, free_port};
+use crate::notifications::PATIENCE;
+use crate::notifications::server::{SECRET, Server, free_port};
 
 /// A running installation, with the names of its case and of the person who can rule.
 pub(crate) struct Stage {

@@ -3,9 +3,9 @@
 use concord_testkit::wait_for;
 use serde_json::json;
 
-use crate::server::{Server, free_port};
-use crate::stage::{Channels, Stage, webhook_url};
-use crate::{HOUR, PATIENCE};
+use crate::notifications::server::{Server, free_port};
+use crate::notifications::stage::{Channels, Stage, webhook_url};
+use crate::notifications::{HOUR, PATIENCE};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mails_and_calls_go_by_tls_and_a_refused_login_is_tried_again() {

@@ -12,8 +12,8 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::PATIENCE;
-use crate::user::{User, agents, start};
+use crate::permissions::PATIENCE;
+use crate::permissions::user::{User, agents, start};
 
 /// The configuration that the command prints, with the passwords that it leaves to the operator.
 fn accounts(agents: &[&AgentId]) -> String {

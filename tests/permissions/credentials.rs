@@ -10,8 +10,8 @@ use concord_wire::{AgentId, CaseId};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::PATIENCE;
-use crate::user::{User, agents};
+use crate::permissions::PATIENCE;
+use crate::permissions::user::{User, agents};
 
 mod revoked;
 

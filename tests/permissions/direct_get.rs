@@ -8,10 +8,10 @@ use concord_wire::AgentId;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::command::printed;
-use crate::replies::{Mallory, message_to};
-use crate::user::agents;
+use crate::permissions::PATIENCE;
+use crate::permissions::command::printed;
+use crate::permissions::replies::{Mallory, message_to};
+use crate::permissions::user::agents;
 
 /// Registers an agent that then hides its card: an acknowledgement takes the place of its last event.
 async fn register_and_hide_card(installation: &TestInstallation, eva: &AgentId, own: &str) {

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::PATIENCE;
-use crate::user::{User, agents, start, users};
+use crate::permissions::PATIENCE;
+use crate::permissions::user::{User, agents, start, users};
 
 /// Registers an agent with an inbox.
 fn register(installation: &TestInstallation, agent: &AgentId) {

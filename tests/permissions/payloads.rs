@@ -20,8 +20,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
-use crate::PATIENCE;
-use crate::user::{User, agents, start, users};
+use crate::permissions::PATIENCE;
+use crate::permissions::user::{User, agents, start, users};
 
 /// An agent by the Python library, whose arguments are its name and the server.
 const BACKWARDS: &str = r#"

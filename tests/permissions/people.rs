@@ -9,8 +9,8 @@ use concord_wire::AgentId;
 use concord_wire::subject::SubjectSpace;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::user::{User, agents, start};
+use crate::permissions::PATIENCE;
+use crate::permissions::user::{User, agents, start};
 
 mod asking;
 mod doing;

@@ -10,9 +10,9 @@ use concord_wire::AgentId;
 use concord_wire::subject::{Service, SubjectSpace};
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::roles::user;
-use crate::user::{User, agents, start};
+use crate::permissions::PATIENCE;
+use crate::permissions::roles::user;
+use crate::permissions::user::{User, agents, start};
 
 /// An installation with an opener and an operator.
 struct Stage {

@@ -15,9 +15,9 @@ use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, MessageId, Timestamp};
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::roles::user;
-use crate::user::agents;
+use crate::permissions::PATIENCE;
+use crate::permissions::roles::user;
+use crate::permissions::user::agents;
 
 /// An installation with two openers and an operator, in which everybody may have two open cases.
 struct Stage {

@@ -12,9 +12,9 @@ use concord_wire::AgentId;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::command::printed;
-use crate::user::{User, agents, users};
+use crate::permissions::PATIENCE;
+use crate::permissions::command::printed;
+use crate::permissions::user::{User, agents, users};
 
 /// A user that names subjects of others for the replies to its messages.
 pub(crate) struct Mallory<'a> {

@@ -7,9 +7,9 @@ use concord_wire::AgentId;
 use concord_wire::subject::SubjectSpace;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::replies::message_to;
-use crate::user::{User, agents, start};
+use crate::permissions::PATIENCE;
+use crate::permissions::replies::message_to;
+use crate::permissions::user::{User, agents, start};
 
 /// The user of the broker that the command prints for somebody with a role, or for an agent.
 pub(crate) fn user(name: &AgentId, role: Option<&str>) -> Value {

@@ -8,8 +8,8 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::PATIENCE;
-use crate::user::{User, agents, start, users};
+use crate::permissions::PATIENCE;
+use crate::permissions::user::{User, agents, start, users};
 
 fn finding(case: &str, agent: &AgentId, summary: &str) -> Message {
     Message::finding(case, agent.as_str(), json!({ "summary": summary }), 0.8)

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::PATIENCE;
+use crate::permissions::PATIENCE;
 
 /// Names of agents that no other test has.
 pub(crate) fn agents<const N: usize>(names: [&str; N]) -> [AgentId; N] {

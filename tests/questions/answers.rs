@@ -3,8 +3,8 @@
 use concord_testkit::{Message, TestInstallation, event_data, wait_for};
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{answers_to, ask, end_of, hears, register, reply, response};
+use crate::questions::PATIENCE;
+use crate::questions::stage::{answers_to, ask, end_of, hears, register, reply, response};
 
 /// A question of eva in these terms.
 fn question(content: &str, more: &Value) -> Message {

@@ -7,8 +7,8 @@ use concord_testkit::{
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{answers, end_of, register, says};
+use crate::questions::PATIENCE;
+use crate::questions::stage::{answers, end_of, register, says};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_goes_to_the_archive_with_its_case_and_is_checked_there() {

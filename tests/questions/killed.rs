@@ -4,8 +4,8 @@ use concord_testkit::{Message, TestInstallation, event_data, wait_for};
 use concord_wire::subject::Service;
 use serde_json::json;
 
-use crate::PATIENCE;
-use crate::stage::{end_of, register, reply, response};
+use crate::questions::PATIENCE;
+use crate::questions::stage::{end_of, register, reply, response};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_ends_once_although_the_coordinator_is_killed_between_opening_and_end() {

@@ -3,8 +3,8 @@
 use concord_testkit::TestInstallation;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{answers, ask, hears, register, response, says};
+use crate::questions::PATIENCE;
+use crate::questions::stage::{answers, ask, hears, register, response, says};
 
 const NAMES: [&str; 4] = ["ann", "ben", "cyd", "lead"];
 
@@ -157,7 +157,7 @@ async fn an_agent_asks_its_peers_and_gets_one_response_beside_their_answers() {
     })
     .await;
     request.publish(client).await;
-    let end = crate::stage::end_of(client, "coder", request.id()).await;
+    let end = crate::questions::stage::end_of(client, "coder", request.id()).await;
     assert_eq!(end["message_type"], "response", "{end}");
     let answer = &end["payload"]["result"];
     assert_eq!(answer["primary"]["by"], "ann", "{end}");

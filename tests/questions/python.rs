@@ -5,8 +5,8 @@ use std::path::Path;
 use concord_testkit::{TestInstallation, command, finish};
 use serde_json::json;
 
-use crate::PATIENCE;
-use crate::stage::register;
+use crate::questions::PATIENCE;
+use crate::questions::stage::register;
 
 /// Ann answers nothing until she is told to stand down; ben answers; dan publishes a result, and says no more than what it is; coder asks,
 /// and prints what it is told.

@@ -7,8 +7,8 @@ use concord_agent::{Agent, CaseId, Error, MessageType};
 use concord_testkit::TestInstallation;
 use serde_json::json;
 
-use crate::PATIENCE;
-use crate::stage::{answers, register, says};
+use crate::questions::PATIENCE;
+use crate::questions::stage::{answers, register, says};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rust_library_waits_for_the_one_answer() {

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::PATIENCE;
+use crate::questions::PATIENCE;
 
 /// What an agent answers: the type of the message, its payload, and how sure it is.
 pub(crate) type Reply = Option<(&'static str, Value, f64)>;

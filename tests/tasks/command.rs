@@ -6,7 +6,7 @@ use concord_testkit::{CommandOutput, TestInstallation, binaries, command, finish
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::stage::work;
+use crate::tasks::stage::work;
 
 /// The command with a task in a file; the installation is that of the test.
 struct Operator<'a> {

@@ -8,9 +8,9 @@ use concord_testkit::{TestInstallation, event_data, unique, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::reruns::{asked, decide, figures, impact, steps_ended};
-use crate::stage::{Reply, ask, result, work};
+use crate::tasks::PATIENCE;
+use crate::tasks::reruns::{asked, decide, figures, impact, steps_ended};
+use crate::tasks::stage::{Reply, ask, result, work};
 
 /// What quant says of the figure of an analysis: of the price a little more, of the memo nonsense.
 fn estimate(kind: &str, body: &Value) -> Reply {

@@ -8,8 +8,8 @@ use concord_testkit::{TestInstallation, event_data, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{opening, result, work};
+use crate::tasks::PATIENCE;
+use crate::tasks::stage::{opening, result, work};
 
 /// Two that share the work.
 async fn two_coordinators() -> TestInstallation {

@@ -3,8 +3,8 @@
 use concord_testkit::{Agent, TestInstallation};
 use serde_json::json;
 
-use crate::PATIENCE;
-use crate::stage::{ask, hears, nth_answer, opening, register, run, to_coordinator};
+use crate::tasks::PATIENCE;
+use crate::tasks::stage::{ask, hears, nth_answer, opening, register, run, to_coordinator};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panel_is_a_case_and_its_decision_is_the_result() {

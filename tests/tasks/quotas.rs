@@ -4,8 +4,8 @@ use concord_testkit::{TestInstallation, audit, concord, event_data, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{ask, nth_answer, opening, register, to_coordinator};
+use crate::tasks::PATIENCE;
+use crate::tasks::stage::{ask, nth_answer, opening, register, to_coordinator};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_has_all_the_tasks_of_the_quota_waits_until_one_ends() {

@@ -8,8 +8,8 @@ use concord_testkit::{Message, TestInstallation, concord, event_data, unique, wa
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{Reply, ask, opening, register, result, work};
+use crate::tasks::PATIENCE;
+use crate::tasks::stage::{Reply, ask, opening, register, result, work};
 
 /// Publishes an analysis with a figure `x`, which uses the figure `x` of these others.
 async fn publish(client: &Client, case: &str, from: &str, id: &str, figure: i64, uses: &[&str]) {

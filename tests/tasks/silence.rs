@@ -4,8 +4,8 @@ use concord_testkit::{Message, TestInstallation, audit, concord, settled, wait_f
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{ask, assignment, opening, register, reply, run, to_coordinator};
+use crate::tasks::PATIENCE;
+use crate::tasks::stage::{ask, assignment, opening, register, reply, run, to_coordinator};
 
 /// The agent as `concord agents` shows it.
 fn shown(installation: &TestInstallation) -> Value {

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::PATIENCE;
+use crate::tasks::PATIENCE;
 
 /// What an agent answers: the type of the message, and its payload.
 pub(crate) type Reply = Option<(&'static str, Value)>;

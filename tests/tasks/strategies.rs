@@ -8,8 +8,8 @@ use concord_wire::MessageType;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{
+use crate::tasks::PATIENCE;
+use crate::tasks::stage::{
     ask, assignment, hears, opening, register, reply, result, run, to_coordinator, work,
 };
 
@@ -272,7 +272,7 @@ async fn a_swarm_is_joined_a_task_is_handed_on_and_taken_from_who_leaves() {
             .publish(client)
             .await;
     }
-    let (_, done) = crate::stage::nth_answer(client, &swarm, 1).await;
+    let (_, done) = crate::tasks::stage::nth_answer(client, &swarm, 1).await;
     assert_eq!(
         done["data"]["result"],
         json!({ "ann": "ann", "ben": "ben" })
@@ -306,7 +306,7 @@ async fn a_swarm_is_joined_a_task_is_handed_on_and_taken_from_who_leaves() {
     reply("cyd", &last, "task_result", json!({ "result": 3 }))
         .publish(client)
         .await;
-    let (_, done) = crate::stage::nth_answer(client, &round, 1).await;
+    let (_, done) = crate::tasks::stage::nth_answer(client, &round, 1).await;
     assert_eq!(done["data"]["by"], json!(["cyd"]));
     installation.holds(PATIENCE).await;
 }

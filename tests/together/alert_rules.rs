@@ -9,7 +9,7 @@ use concord_testkit::{
 use concord_wire::subject::{Lane, Service};
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, command, granted};
+use crate::together::{PATIENCE, command, granted};
 
 /// The specification's triggers, the last with hours in place of days.
 fn rules() -> Value {
@@ -286,7 +286,7 @@ async fn a_change_of_regime_flags_open_cases_and_later_debates_are_held_in_it() 
     write("BULL_LOW_RATES").await;
     let kept = write("BEAR_HIGH_RATES").await;
     let id = kept["alerts"][0].as_str().expect("an alert").to_owned();
-    let told = crate::told(client, (named, "_all"), "case_flagged", |_| true).await;
+    let told = crate::together::told(client, (named, "_all"), "case_flagged", |_| true).await;
     assert_eq!(told["new_regime"], "BEAR_HIGH_RATES", "{told}");
     open(&installation, after, None).await;
     open(&installation, own, Some("BULL_LOW_RATES")).await;

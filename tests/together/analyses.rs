@@ -6,7 +6,7 @@ use concord_wire::AgentId;
 use concord_wire::subject::SubjectSpace;
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, all_kept, answer_to, case_of, command};
+use crate::together::{PATIENCE, all_kept, answer_to, case_of, command};
 
 fn publish(case: &str, from: &str, id: &str, figures: Value, depends_on: Value) -> Message {
     let parameters = json!({

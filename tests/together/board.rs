@@ -4,7 +4,7 @@ use async_nats::Client;
 use concord_testkit::{Message, TestInstallation, audit, wait_for};
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, all_kept, asks, case_of, command, granted, refused, told};
+use crate::together::{PATIENCE, all_kept, asks, case_of, command, granted, refused, told};
 
 fn put(case: &str, from: &str, name: &str, based_on: u64, value: Value) -> Message {
     let parameters = json!({ "name": name, "based_on": based_on, "value": value });

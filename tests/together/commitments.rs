@@ -4,7 +4,7 @@ use concord_testkit::{Message, TestInstallation, audit, unique};
 use concord_wire::Token;
 use serde_json::{Value, json};
 
-use crate::{asks, case_of, command, granted, refused, told};
+use crate::together::{asks, case_of, command, granted, refused, told};
 
 fn commitment(case: &str, from: &str, act: &str, resource: &str, lease_ms: Value) -> Message {
     let payload = json!({ "act": act, "resource": resource, "lease_ms": lease_ms });

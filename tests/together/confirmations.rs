@@ -6,7 +6,7 @@ use concord_testkit::{Message, TestInstallation, audit, event_data, message_bodi
 use concord_wire::MessageId;
 use serde_json::json;
 
-use crate::{PATIENCE, command, granted, refused, told};
+use crate::together::{PATIENCE, command, granted, refused, told};
 
 fn confirms(case: &str, from: &str, finding: &str, confidence: f64) -> Message {
     let payload = json!({ "confirms": finding, "reasoning": "The same figure stands there." });

@@ -5,7 +5,7 @@ use concord_agent::{Agent, AgentId, CaseId};
 use concord_testkit::{Message, TestInstallation, audit, event_data, message_bodies};
 use serde_json::{Value, json};
 
-use crate::{asks, command, granted, told};
+use crate::together::{asks, command, granted, told};
 
 /// Opens a case of ann and ben whose policy tells of what matters.
 async fn filtered(installation: &TestInstallation, importance: Value) -> String {
@@ -75,7 +75,7 @@ async fn what_matters_is_told_at_once_and_the_rest_is_kept_with_the_reason() {
             .await;
     }
     let debate = format!("concord.v1.msg.{case}.debate-facilitator.ann.question");
-    concord_testkit::wait_for("a question", crate::PATIENCE, async || {
+    concord_testkit::wait_for("a question", crate::together::PATIENCE, async || {
         let asked = message_bodies(client, &debate).await?.len();
         (asked > 0).then_some(()).ok_or("none".to_owned())
     })

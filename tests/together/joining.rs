@@ -4,7 +4,7 @@ use async_nats::Client;
 use concord_testkit::{Message, TestInstallation, audit, message_bodies, wait_for};
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, asks, asks_of, case_of, command, granted, refused, told};
+use crate::together::{PATIENCE, asks, asks_of, case_of, command, granted, refused, told};
 
 /// What a briefing says while nobody of three has found anything.
 const SO_FAR: &str = "0 of 3 findings are there.";

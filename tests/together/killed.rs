@@ -8,7 +8,7 @@ use concord_testkit::{Message, TestInstallation, event_data, message_bodies, wai
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
+use crate::together::PATIENCE;
 
 const AGENTS: [&str; 6] = ["ann", "ben", "cyd", "dan", "eve", "fay"];
 /// Entries of each agent.

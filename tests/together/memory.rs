@@ -7,7 +7,7 @@ use concord_testkit::{Message, TestInstallation, audit, wait_for};
 use concord_wire::Token;
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, all_kept, asks, case_of, command, granted, refused};
+use crate::together::{PATIENCE, all_kept, asks, case_of, command, granted, refused};
 
 fn put(case: &str, from: &str, topic: &str, value: Value) -> Message {
     let parameters =

@@ -6,7 +6,7 @@ use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, asks, granted, refused};
+use crate::together::{PATIENCE, asks, granted, refused};
 
 const FACILITATOR: &str = "debate-facilitator";
 /// How long a debate waits for a party that says nothing: what the other one does must come before that is over.

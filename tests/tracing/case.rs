@@ -13,8 +13,8 @@ use concord_wire::subject::Service;
 use concord_wire::trace::traceparent_of_case;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::collector::{Collector, Span, end};
+use crate::tracing::PATIENCE;
+use crate::tracing::collector::{Collector, Span, end};
 
 /// Traces (trace and span) that belong to no case: that of the opener, and that of an agent that begins its own.
 const OPENER: (&str, &str) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");

@@ -10,8 +10,8 @@ use concord_wire::subject::Service;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::PATIENCE;
-use crate::collector::{Collector, end, setting};
+use crate::tracing::PATIENCE;
+use crate::tracing::collector::{Collector, end, setting};
 
 /// The longest time of one attempt to send spans. A case that waits for an attempt takes longer than this.
 const ATTEMPT_MAX: Duration = Duration::from_secs(5);

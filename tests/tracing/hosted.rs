@@ -16,9 +16,9 @@ use concord_wire::CaseId;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::PATIENCE;
-use crate::case::{STRANGER, publish, trace_and_span, trace_of};
-use crate::collector::{Collector, Span, end};
+use crate::tracing::PATIENCE;
+use crate::tracing::case::{STRANGER, publish, trace_and_span, trace_of};
+use crate::tracing::collector::{Collector, Span, end};
 
 /// The key of the model. It must not be in any span.
 const KEY: &str = "sk-1a2b3c-not-to-be-seen";

@@ -13,8 +13,8 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::PATIENCE;
-use crate::collector::{Collector, end};
+use crate::tracing::PATIENCE;
+use crate::tracing::collector::{Collector, end};
 
 /// Puts TLS in front of a collector: the address, and the certificate (PEM).
 async fn tls_before(collector: &Collector) -> (SocketAddr, String) {

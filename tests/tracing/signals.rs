@@ -8,9 +8,9 @@ use concord_wire::subject::Service;
 use opentelemetry_proto::tonic::metrics::v1::{metric::Data, number_data_point::Value};
 use serde_json::json;
 
-use crate::PATIENCE;
-use crate::case::trace_of;
-use crate::collector::{Collector, end};
+use crate::tracing::PATIENCE;
+use crate::tracing::case::trace_of;
+use crate::tracing::collector::{Collector, end};
 
 const COORDINATOR: &str = "concord-coordinator";
 

@@ -8,9 +8,9 @@ use concord_simulation::{Counts, Faults, InjectedBug, Options, run};
 const FOUND_WITHIN: u64 = 300;
 
 #[test]
-fn a_hundred_seeds_hold_and_everything_that_can_go_wrong_did() {
+fn sixty_seeds_hold_and_everything_that_can_go_wrong_did() {
     let mut counts = Counts::default();
-    for seed in 1..=100 {
+    for seed in 1..=60 {
         let report = run(seed, &Options::default());
         assert!(
             report.violations.is_empty(),
@@ -34,13 +34,13 @@ fn a_hundred_seeds_hold_and_everything_that_can_go_wrong_did() {
 }
 
 #[test]
-fn a_hundred_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_did() {
+fn sixty_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_did() {
     let options = Options {
         ladder: true,
         ..Options::default()
     };
     let mut counts = Counts::default();
-    for seed in 1..=100 {
+    for seed in 1..=60 {
         let report = run(seed, &options);
         assert!(
             report.violations.is_empty(),
@@ -61,13 +61,13 @@ fn a_hundred_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_did
 }
 
 #[test]
-fn a_hundred_seeds_with_tasks_hold_and_tasks_were_done() {
+fn sixty_seeds_with_tasks_hold_and_tasks_were_done() {
     let options = Options {
         tasks: true,
         ..Options::default()
     };
     let mut counts = Counts::default();
-    for seed in 1..=100 {
+    for seed in 1..=60 {
         let report = run(seed, &options);
         assert!(
             report.violations.is_empty(),
@@ -82,13 +82,13 @@ fn a_hundred_seeds_with_tasks_hold_and_tasks_were_done() {
 }
 
 #[test]
-fn a_hundred_and_fifty_seeds_of_a_hosted_agent_hold_and_everything_that_can_happen_to_it_did() {
+fn a_hundred_seeds_of_a_hosted_agent_hold_and_everything_that_can_happen_to_it_did() {
     let options = Options {
         hosted: true,
         ..Options::default()
     };
     let mut counts = Counts::default();
-    for seed in 1..=150 {
+    for seed in 1..=100 {
         let report = run(seed, &options);
         assert!(
             report.violations.is_empty(),

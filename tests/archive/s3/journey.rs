@@ -8,8 +8,8 @@ use concord_testkit::{
 use concord_wire::subject::Service;
 use serde_json::json;
 
-use crate::s3_server::{READER, REGION, S3Server, WRITER, write_credentials};
-use crate::stage::{concord, decide, installation_with, removed, said, views};
+use crate::archive::s3_server::{READER, REGION, S3Server, WRITER, write_credentials};
+use crate::archive::stage::{concord, decide, installation_with, removed, said, views};
 
 /// Where the cases go.
 const PLACE: &str = "s3://cases/eu";

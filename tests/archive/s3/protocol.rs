@@ -7,7 +7,7 @@ use concord_events::topology::StreamKind;
 use concord_wire::{CaseId, Timestamp};
 use serde_json::json;
 
-use crate::s3_server::{S3Server, WRITER, write_credentials};
+use crate::archive::s3_server::{S3Server, WRITER, write_credentials};
 
 /// A segment with one case of one message.
 pub(super) fn segment(number: u64, text: &str) -> Packed {

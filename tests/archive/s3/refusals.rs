@@ -6,7 +6,7 @@ use concord_archive::{Archive, Location, LocationError, S3, S3Settings};
 use serde_json::json;
 
 use super::protocol::segment;
-use crate::s3_server::{READER, S3Server, WRITER, write_credentials};
+use crate::archive::s3_server::{READER, S3Server, WRITER, write_credentials};
 
 fn archive(address: &str, settings: &S3Settings) -> Archive {
     Archive::new(Location::S3(S3::new(address, settings).unwrap()))

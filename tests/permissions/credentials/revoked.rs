@@ -11,8 +11,8 @@ use concord_wire::{AgentId, CaseId};
 use serde_json::json;
 
 use super::{Stage, credentials, parties};
-use crate::PATIENCE;
-use crate::user::{User, agents};
+use crate::permissions::PATIENCE;
+use crate::permissions::user::{User, agents};
 
 /// The server lets nobody in with these credentials.
 async fn check_refused(stage: &Stage, file: &Path) {

@@ -4,7 +4,7 @@ use concord_testkit::{Message, message_bodies, settled, unique, wait_for};
 use serde_json::json;
 
 use super::{Cast, Stage};
-use crate::PATIENCE;
+use crate::permissions::PATIENCE;
 
 /// A reviewer asks an agent that answers; an auditor may not ask.
 pub(super) async fn check_asking(stage: &Stage) {

@@ -5,7 +5,7 @@ use concord_wire::AgentId;
 use serde_json::{Value, json};
 
 use super::{Cast, Stage};
-use crate::PATIENCE;
+use crate::permissions::PATIENCE;
 
 /// A case that is decided, and a debate that a challenge in it has led to.
 pub(super) struct Matter {

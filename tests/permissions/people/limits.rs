@@ -5,8 +5,8 @@ use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use super::{Cast, Stage};
-use crate::PATIENCE;
-use crate::user::User;
+use crate::permissions::PATIENCE;
+use crate::permissions::user::User;
 
 /// The events of a kind as somebody is given them, page by page, and the number of pages.
 async fn pages(stage: &Stage, user: &User, request: &Value) -> (Vec<u64>, usize) {
