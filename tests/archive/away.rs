@@ -6,7 +6,9 @@ use concord_testkit::{TestInstallation, event_data, unique, wait_for};
 use serde_json::{Value, json};
 
 use crate::archive::PATIENCE;
-use crate::archive::stage::{concord, decide, installation, logged, removed, rounds_in_vain, said, views};
+use crate::archive::stage::{
+    concord, decide, installation, logged, removed, rounds_in_vain, said, views,
+};
 
 /// The numbers of the segments that were sealed.
 async fn sealed(installation: &TestInstallation) -> Result<Vec<Value>, String> {

@@ -3,7 +3,9 @@
 use concord_testkit::{Message, message_bodies, unique, wait_for};
 use serde_json::{Value, json};
 
-use crate::bad_input::stage::{PATIENCE, Stage, finding, invalid, over_capacity, text, unauthorized};
+use crate::bad_input::stage::{
+    PATIENCE, Stage, finding, invalid, over_capacity, text, unauthorized,
+};
 
 /// Opens a case whose first debate waits for ann and ben: the case, and the questions to ann and to ben.
 async fn debate(stage: &Stage) -> (String, Value, Value) {

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use tokio::time::interval;
 
 use crate::exchange::PATIENCE;
-use crate::exchange::stage::{answer_to, card, fails, fails_at, names, to_coordinator, wait_for_status};
+use crate::exchange::stage::{
+    answer_to, card, fails, fails_at, names, to_coordinator, wait_for_status,
+};
 
 /// Publishes a registration: what has changed on the register by it.
 async fn change_by(client: &Client, registration: &Message) -> String {

@@ -105,9 +105,9 @@ fn agents_need_nothing_but_the_wire() {
 fn named_folders<'a>(text: &str, folders: &[&'a str]) -> Vec<&'a str> {
     let code = code(text);
     let named = |folder: &&&str| {
-        let path = format!("crate::hygiene::{folder}");
+        let path = format!("crate::{folder}");
         let group = code
-            .split("use crate::hygiene::{")
+            .split("use crate::{")
             .skip(1)
             .filter_map(|rest| rest.split_once("};"));
         let in_group = group.into_iter().any(|(items, _)| {
@@ -160,19 +160,19 @@ fn folders_know_only_those_before_them() {
 fn an_arrow_is_seen_in_every_form() {
     let folders = ["codec", "service"];
     assert_eq!(
-        named_folders("use crate::hygiene::service::X;", &folders),
+        named_folders("use crate::service::X;", &folders),
         ["service"]
     );
     assert_eq!(
-        named_folders("use crate::hygiene::{codec, service::{X, Y}};", &folders),
+        named_folders("use crate::{codec, service::{X, Y}};", &folders),
         folders
     );
     assert_eq!(
-        named_folders("fn f() { crate::hygiene::codec::read() }", &folders),
+        named_folders("fn f() { crate::codec::read() }", &folders),
         ["codec"]
     );
     assert_eq!(
-        named_folders("// crate::hygiene::codec\nuse crate::hygiene::services::X;", &folders),
+        named_folders("// crate::codec\nuse crate::services::X;", &folders),
         [""; 0]
     );
 }

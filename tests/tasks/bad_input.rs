@@ -5,7 +5,9 @@ use concord_testkit::{Message, TestInstallation, dead_letters, event_data, uniqu
 use serde_json::json;
 
 use crate::tasks::PATIENCE;
-use crate::tasks::stage::{ask, assignment, hears, nth_answer, opening, register, reply, to_coordinator};
+use crate::tasks::stage::{
+    ask, assignment, hears, nth_answer, opening, register, reply, to_coordinator,
+};
 
 /// Messages that are refused, each with the code and the place that the error names.
 fn refused() -> [(Message, &'static str, &'static str); 8] {
