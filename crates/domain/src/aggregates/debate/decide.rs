@@ -285,6 +285,9 @@ fn decide_answer(
     if !state.asked.contains(agent_id) {
         return Decision::Reject(not_asked(agent_id));
     }
+    if let Err(fault) = position::check_peer(&state.positions, message) {
+        return Decision::Reject(fault);
+    }
     let received = received(state, opened, message, held);
     if state.answers.len() + 1 < state.asked.len() {
         return Decision::Append(DebateEvent::Answered(Answered {
@@ -345,7 +348,8 @@ fn received(
     message: &AnswerMessage,
     held: &Position,
 ) -> ReceivedAnswer {
-    let agrees = message.agrees();
+    // Who agrees with nobody in particular, where the others differ, holds what it held.
+    let agrees = message.agrees() && position::is_said(&state.round_positions, held, message);
     let position = position::after(opened, &state.round_positions, held, message, agrees);
     ReceivedAnswer {
         agent_id: message.agent_id.clone(),

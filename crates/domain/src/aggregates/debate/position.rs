@@ -2,6 +2,7 @@
 
 use concord_events::DebateOpened;
 use concord_wire::payload::Position;
+use concord_wire::{AgentId, Fault};
 
 use super::input::AnswerMessage;
 use crate::rules::canonical::normalise;
@@ -58,6 +59,37 @@ pub(super) fn after(
         evidence_omitted: held.evidence_omitted,
     };
     truncate::shortened_position(&whole, Room::MOST.among(positions.len()))
+}
+
+/// Checks that whoever an answer agrees with is another party.
+pub(super) fn check_peer(positions: &[Position], message: &AnswerMessage) -> Result<(), Fault> {
+    let named = message.answer.agrees_with.as_ref();
+    let Some(named) = named.filter(|_| message.agrees()) else {
+        return Ok(());
+    };
+    let parties = positions.iter().map(|position| &position.agent_id);
+    let others: Vec<&str> = parties
+        .filter(|party| **party != message.agent_id)
+        .map(AgentId::as_str)
+        .collect();
+    if others.contains(&named.as_str()) {
+        return Ok(());
+    }
+    Err(Fault::invalid(
+        "/payload/agrees_with",
+        format!("{named} is no other party of this debate."),
+        format!(
+            "Name one of {}, and answer again with a new message_id before the deadline.",
+            others.join(", ")
+        ),
+    ))
+}
+
+/// Whether an answer that agrees says what it agrees to: it states a position, or there is a peer whose position it takes over.
+pub(super) fn is_said(positions: &[Position], held: &Position, message: &AnswerMessage) -> bool {
+    message.answer.revised_position.is_some()
+        || message.answer.value.is_some()
+        || peer_agreed_with(positions, held, message, true).is_some()
 }
 
 fn unchanged(held: &Position) -> (String, Option<serde_json::Value>) {

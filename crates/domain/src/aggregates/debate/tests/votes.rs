@@ -82,7 +82,7 @@ type Answered = (
     Option<fn() -> Value>,
 );
 
-const ANSWERED: [Answered; 9] = [
+const ANSWERED: [Answered; 8] = [
     ("keeps", "disagreement", |_| {}, "30", Some(|| json!(30))),
     (
         "joins the one named",
@@ -95,13 +95,6 @@ const ANSWERED: [Answered; 9] = [
         "joins nobody in particular of two",
         "agreement",
         |_| {},
-        "30",
-        Some(|| json!(30)),
-    ),
-    (
-        "names a stranger",
-        "agreement",
-        |a| a.agrees_with = Some(agent("zoe")),
         "30",
         Some(|| json!(30)),
     ),
@@ -160,6 +153,37 @@ fn what_a_party_holds_after_its_answer() {
             "{what}"
         );
     }
+}
+
+#[test]
+fn an_agreement_with_nobody_counts_for_nothing() {
+    let mut story = opened(scores(), policy());
+    let agreeing = |party: &str, id: &str, with: Option<&str>| {
+        let agrees_with = with.map(agent);
+        let answer = Answer {
+            agrees_with,
+            ..no_answer()
+        };
+        answers(given(party, id, "agreement", answer))
+    };
+    for (id, nobody) in [("m-0", "zoe"), ("m-00", "cyd")] {
+        assert_eq!(
+            story.hears(&said(id, 1), &agreeing("cyd", id, Some(nobody))),
+            "refused: /payload/agrees_with",
+            "{nobody}"
+        );
+    }
+    story.hears(&said("m-1", 1), &moves_to("ann", "m-1", json!(60)));
+    // The others of each hold different positions.
+    story.hears(&said("m-2", 2), &agreeing("ben", "m-2", None));
+    assert_eq!(
+        story.hears(&said("m-3", 3), &agreeing("cyd", "m-3", None)),
+        "round_closed"
+    );
+    let DebateEvent::RoundClosed(closed) = &story.last().event else {
+        panic!("the round is over");
+    };
+    assert_eq!(closed.record.agreements, 0);
 }
 
 #[test]
