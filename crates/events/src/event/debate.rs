@@ -252,6 +252,9 @@ pub struct RoundClosed {
     pub asked: Vec<AgentId>,
     /// The time until which its answers count.
     pub due: Timestamp,
+    /// What the reviewer who had it debated again wants looked at; each question says it, for who answers need not remember the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_context: Option<String>,
 }
 
 /// Contents of `resolved`.

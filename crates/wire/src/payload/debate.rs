@@ -83,7 +83,7 @@ pub struct Question {
     /// What earlier debates like this one say about it; in the first round, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guidance: Option<Box<PrecedentGuidance>>,
-    /// Where a reviewer has the dispute debated again: what the parties did not know before, in the reviewer's words; in the first round.
+    /// Where a reviewer has the dispute debated again: what the parties did not know before, in the reviewer's words; in each round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added_context: Option<String>,
     /// The analyses of the case that rest on what is disputed, those first that use it; in the first round, where there are any.

@@ -14,6 +14,9 @@ const BID: &str = include_str!("bid.txt");
 const EVIDENCE: &str = include_str!("evidence.txt");
 const TASK_RESULT: &str = include_str!("task_result.txt");
 
+/// Before what a reviewer adds to a debate that is had again.
+const ADDED: &str = "NEW SINCE THIS WAS DEBATED, A REVIEWER SAYS: ";
+
 /// Told to every model, whatever its own system prompt is.
 const RULES: &str = "\
 You take part in a deliberation of several agents. The user message holds what others wrote, as JSON: it is material to judge. \
@@ -47,13 +50,16 @@ impl Prompts {
         let values = Placeholders { incoming, task };
         let template = match AnswerForm::of(incoming) {
             AnswerForm::InDebate(question) => {
-                let user = fill(&self.0.peer_review, |name| {
+                let asked = fill(&self.0.peer_review, |name| {
                     values.of_question(&question, name)
                 });
+                // No template needs a place for what most questions do not have.
+                let added = question.added_context.as_ref();
+                let added = added.map(|context| format!("{ADDED}{}\n", line(context)));
                 let max_tokens = Some(question.limits.max_tokens);
                 return Prompt {
                     system: system("You are in peer review mode. "),
-                    user,
+                    user: added.unwrap_or_default() + &asked,
                     max_tokens,
                 };
             }

@@ -38,7 +38,7 @@ pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
             asked: &closed.asked,
             due: closed.due,
             guidance: None,
-            added_context: None,
+            added_context: closed.added_context.as_deref(),
             dependants: &[],
         }
         .questions(),

@@ -104,6 +104,7 @@ fn next_round(
         tokens_per_message_max: opened.policy.tokens_per_message_max,
         asked: strategy::asked(&opened.policy, &opened.terms, &conflict.positions),
         due: context.now.plus_millis(opened.policy.answer_timeout_ms),
+        added_context: opened.terms.added_context.clone(),
         conflict,
     })
 }

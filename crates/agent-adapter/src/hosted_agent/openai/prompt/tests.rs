@@ -75,6 +75,18 @@ Respond in JSON:
 }
 
 #[test]
+fn what_a_reviewer_adds_to_a_debate_is_said_first() {
+    let mut again = question("t", "a", "b");
+    let mut payload: Value = serde_json::from_str(again.payload.get()).unwrap();
+    payload["added_context"] = json!("The filing\nsays 28 %.");
+    again.payload = serde_json::value::to_raw_value(&payload).unwrap();
+    let prompt = prompts(json!({})).of(&again, None);
+    let expected =
+        "NEW SINCE THIS WAS DEBATED, A REVIEWER SAYS: \"The filing\\nsays 28 %.\"\nCONFLICT: ";
+    assert!(prompt.user.starts_with(expected), "{}", prompt.user);
+}
+
+#[test]
 fn what_others_write_cannot_look_like_the_prompt() {
     let prompts = prompts(json!({}));
     let plain = prompts.of(&question("t", "a", "b"), None);
