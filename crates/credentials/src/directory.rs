@@ -190,8 +190,8 @@ impl Directory {
         Ok(path)
     }
 
-    /// Revokes what was issued to a holder and still counts, or all of it but the newest: the keys. A server takes them until it is
-    /// told ([`Directory::accounts`]).
+    /// Revokes what was issued to a holder, also what has expired (whoever does so needs it no more), or what still counts but the
+    /// newest: the keys. A server takes them until it is told ([`Directory::accounts`]).
     pub fn revoke(
         &mut self,
         tenant: &str,
@@ -200,9 +200,10 @@ impl Directory {
         now: i64,
     ) -> Result<Vec<String>, Error> {
         let mut issued = self.issued(tenant)?;
-        let counting = issued
-            .iter_mut()
-            .filter(|one| one.is_of(holder) && one.counts(now));
+        let counting = issued.iter_mut().filter(|one| {
+            let expired_too = which == Which::All && one.revoked_at.is_none();
+            one.is_of(holder) && (one.counts(now) || expired_too)
+        });
         let mut counting: Vec<&mut Issued> = counting.collect();
         if which == Which::Older {
             counting.pop();

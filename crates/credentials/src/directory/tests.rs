@@ -163,3 +163,17 @@ fn what_is_revoked_stands_in_the_account_and_the_newest_can_be_kept() {
     let issued = directory.issued("CONCORD").unwrap();
     assert_eq!(issued[1].revoked_at, Some(105));
 }
+
+#[test]
+fn what_has_expired_is_revoked_where_nobody_needs_it_any_more() {
+    let folder = folder();
+    let mut directory = made(&folder);
+    let eva: Holder = "agent:eva".parse().unwrap();
+    directory
+        .issue(&issue(&eva, Some(110), false), 101)
+        .unwrap();
+    let all = directory.revoke("CONCORD", &eva, Which::All, 120).unwrap();
+    let issued = directory.issued("CONCORD").unwrap();
+    assert_eq!(all, [issued[0].key.clone()]);
+    assert_eq!(issued[0].revoked_at, Some(120));
+}
