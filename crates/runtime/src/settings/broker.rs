@@ -4,15 +4,16 @@ use std::path::PathBuf;
 
 use async_nats::ServerAddr;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Error, Secret};
+use super::{Error, Secret, secret};
 
 /// The broker.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BrokerSettings {
     /// Addresses of nats-server, separated by commas.
+    #[serde(serialize_with = "with_hidden_users")]
     pub servers: String,
     /// File with NATS credentials (JWT and seed).
     pub credentials: Option<PathBuf>,
@@ -59,6 +60,23 @@ impl Default for BrokerSettings {
             compress_over_bytes: 16_384,
         }
     }
+}
+
+/// Addresses with `instead` in place of the user and the password that stand in them.
+pub(crate) fn without_users(servers: &str, instead: &str) -> String {
+    let shown = servers.split(',').map(|address| {
+        let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
+        let border = if scheme.is_empty() { "" } else { "://" };
+        match rest.rsplit_once('@') {
+            Some((_, host)) => format!("{scheme}{border}{instead}{host}"),
+            None => address.to_owned(),
+        }
+    });
+    shown.collect::<Vec<_>>().join(",")
+}
+
+fn with_hidden_users<S: Serializer>(servers: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&without_users(servers, &format!("{}@", secret::HIDDEN)))
 }
 
 impl BrokerSettings {

@@ -159,6 +159,18 @@ fn what_is_printed_is_toml_that_can_be_read_back() {
 }
 
 #[test]
+fn a_password_in_an_address_is_not_printed() {
+    let given = ["broker.servers=nats://eva:s3cret@one:4222,eva:s3cret@two"];
+    let settings: Plain = read(&sources(&[], &given)).unwrap();
+    let printed = to_toml(&settings).unwrap();
+    let servers = "servers = \"nats://(hidden)@one:4222,(hidden)@two\"";
+    assert!(
+        printed.starts_with("# Secrets are not shown.") && printed.contains(servers),
+        "{printed}"
+    );
+}
+
+#[test]
 fn an_unknown_key_names_the_nearest() {
     let error = read::<Plain>(&sources(&[], &["work.in_flight=3"])).unwrap_err();
     assert_eq!(
