@@ -170,15 +170,26 @@ async fn what_a_service_cannot_start_with_is_named() {
     for (setting, value, code) in [
         ("http.address", taken.as_str(), 64),
         ("broker.tls_ca", gone, 69),
+        ("broker.password_file", gone, 69),
+        ("broker.credentials", gone, 69),
         ("service.head_key", gone, 69),
     ] {
-        let servers = format!("broker.servers={}", test_broker.url());
-        let given = format!("{setting}={value}");
-        let mut command = command(&program);
-        let ended = finish(command.args(["--set", &servers, "--set", &given])).await;
-        assert_eq!(ended.code, code, "{ended:?}");
-        let said = ended.err.lines().last().unwrap_or_default();
-        assert!(said.contains(setting) && said.contains(value), "{ended:?}");
+        let mut given = vec![format!("broker.servers={}", test_broker.url())];
+        given.push(format!("{setting}={value}"));
+        if setting == "broker.password_file" {
+            given.push("broker.user=eva".to_owned());
+        }
+        let given: Vec<&str> = given.iter().flat_map(|one| ["--set", one]).collect();
+        // What is in use by somebody else is known only when it is tried.
+        let checked = (code == 69).then_some("--check-config");
+        for first in checked.map(Some).into_iter().chain([None]) {
+            let mut command = command(&program);
+            let ended = finish(command.args(first).args(&given)).await;
+            assert_eq!(ended.code, code, "{first:?}: {ended:?}");
+            let said = ended.err.lines().last().unwrap_or_default();
+            let named = setting.rsplit('.').next().unwrap_or(setting);
+            assert!(said.contains(named) && said.contains(value), "{ended:?}");
+        }
     }
 }
 

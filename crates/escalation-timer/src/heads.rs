@@ -58,15 +58,20 @@ struct Digested {
     more: bool,
 }
 
+/// The key of the installation, where the settings name one.
+pub(crate) fn key(own: &TimerSettings) -> Result<Option<SigningKey>, settings::Error> {
+    let path = own.head_key.as_deref();
+    let key = path.map(SigningKey::read).transpose();
+    key.map_err(|error| settings::Error::Value {
+        key: "service.head_key".to_owned(),
+        message: ErrorChain(&error).to_string(),
+    })
+}
+
 impl Heads {
     /// With the key of the installation, where the settings name one.
     pub(crate) fn new(runner: &ServiceRunner, own: &TimerSettings) -> Result<Self, AnyError> {
-        let path = own.head_key.as_deref();
-        let key = path.map(SigningKey::read).transpose();
-        let key = key.map_err(|error| settings::Error::Value {
-            key: "service.head_key".to_owned(),
-            message: ErrorChain(&error).to_string(),
-        })?;
+        let key = key(own)?;
         let (number, digested) = (Gauge::default(), Counter::default());
         runner.metrics.register_own(|registry| {
             registry.register(

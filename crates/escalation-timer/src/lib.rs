@@ -70,6 +70,13 @@ impl Run for EscalationTimer {
     const ABOUT: &'static str = "Owns time: arms, cancels and fires every deadline";
     type Own = TimerSettings;
 
+    fn check_files(own: &TimerSettings) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        if own.head_interval_ms > 0 {
+            heads::key(own)?;
+        }
+        Ok(())
+    }
+
     async fn start(
         mut runner: ServiceRunner,
         own: TimerSettings,

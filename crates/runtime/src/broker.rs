@@ -20,6 +20,7 @@ pub mod room;
 pub(crate) mod sealed;
 pub mod shared_value;
 pub mod subject_reader;
+mod tls_files;
 mod unavailable;
 pub mod wire_preferences;
 
@@ -41,6 +42,7 @@ use sealed::SealedAggregates;
 use wire_preferences::{CardLookup, WirePreferences};
 
 pub use connection::Error;
+pub(crate) use connection::check_files;
 pub use denials::Denials;
 pub use followed::followed;
 pub use headers::trace_of;

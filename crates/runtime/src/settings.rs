@@ -16,6 +16,7 @@ mod secret;
 mod storage;
 
 pub use broker::BrokerSettings;
+pub(crate) use broker::without_users;
 pub use secret::Secret;
 pub(crate) use storage::ArchivePlace;
 pub use storage::StorageSettings;

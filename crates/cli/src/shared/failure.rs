@@ -162,6 +162,7 @@ impl From<broker::Error> for Failure {
             broker::Error::PasswordFile { .. } => Self::settings(message),
             broker::Error::Credentials { .. }
             | broker::Error::TlsFile { .. }
+            | broker::Error::TlsPair { .. }
             | broker::Error::Archive(_)
             | broker::Error::Address { .. } => Self::usage(message),
         }

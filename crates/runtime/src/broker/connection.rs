@@ -7,8 +7,9 @@ use concord_credentials::CredentialsFile;
 use concord_events::topology::BROKER_VERSION_MIN;
 
 use crate::broker::denials::Denials;
+use crate::broker::tls_files;
 use crate::error_chain::ErrorChain;
-use crate::settings::{self, BrokerSettings};
+use crate::settings::{self, BrokerSettings, without_users};
 
 /// How long the broker may take for one answer.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,6 +54,16 @@ pub enum Error {
         /// Why it cannot be used.
         source: std::io::Error,
     },
+    /// The client's certificate and its key are none for each other.
+    #[error("broker.tls_certificate {certificate} and broker.tls_key {key} do not fit")]
+    TlsPair {
+        /// The path of the certificate.
+        certificate: String,
+        /// The path of the key.
+        key: String,
+        /// Why they cannot be used.
+        source: async_nats::rustls::Error,
+    },
     /// The broker is too old.
     #[error(
         "nats-server {found} is too old: Concord needs {}.{} or newer, for message schedules. Upgrade the broker.",
@@ -84,7 +95,7 @@ pub(super) async fn connect(
     wait: bool,
     denials: &Denials,
 ) -> Result<Client, Error> {
-    let servers = without_passwords(&broker.servers);
+    let servers = without_users(&broker.servers, "");
     let addresses = broker.addresses().map_err(|source| Error::Address {
         servers: servers.clone(),
         source,
@@ -114,8 +125,7 @@ fn options(
 ) -> Result<ConnectOptions, Error> {
     let denials = denials.clone();
     // What cannot be read is said at the start; later it is tried again with each connection.
-    identity(broker, addresses, b"")?;
-    check_tls_files(broker)?;
+    check_files(broker)?;
     let (own, known) = (broker.clone(), addresses.to_vec());
     let mut options = ConnectOptions::with_auth_callback(move |nonce| {
         let identity = identity(&own, &known, &nonce);
@@ -156,32 +166,10 @@ fn options(
     Ok(options)
 }
 
-/// Says which file for TLS cannot be used: the client library names neither the file nor the setting, and would try for ever.
-fn check_tls_files(broker: &BrokerSettings) -> Result<(), Error> {
-    let certificate = "-----BEGIN CERTIFICATE-----";
-    for (setting, path, holds) in [
-        ("broker.tls_ca", &broker.tls_ca, certificate),
-        (
-            "broker.tls_certificate",
-            &broker.tls_certificate,
-            certificate,
-        ),
-        ("broker.tls_key", &broker.tls_key, "PRIVATE KEY-----"),
-    ] {
-        let Some(path) = path else { continue };
-        let unusable = |source| Error::TlsFile {
-            setting,
-            path: path.display().to_string(),
-            source,
-        };
-        let bytes = std::fs::read(path).map_err(unusable)?;
-        if !String::from_utf8_lossy(&bytes).contains(holds) {
-            let message = format!("it has no line with {holds}");
-            let other = std::io::Error::new(std::io::ErrorKind::InvalidData, message);
-            return Err(unusable(other));
-        }
-    }
-    Ok(())
+/// Says which of the files that the settings name cannot be used: the password's, the credentials', those for TLS.
+pub(crate) fn check_files(broker: &BrokerSettings) -> Result<(), Error> {
+    identity(broker, &[], b"")?;
+    tls_files::check(broker)
 }
 
 fn happened(event: &Event, denials: &Denials) {
@@ -273,20 +261,6 @@ fn decoded(part: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Addresses as they may be shown.
-fn without_passwords(servers: &str) -> String {
-    let shown = servers.split(',').map(|address| {
-        let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
-        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-        if scheme.is_empty() {
-            host.to_owned()
-        } else {
-            format!("{scheme}://{host}")
-        }
-    });
-    shown.collect::<Vec<_>>().join(",")
-}
-
 fn check_version(version: &str) -> Result<(), Error> {
     let mut numbers = version
         .split(['.', '-'])
@@ -312,7 +286,7 @@ mod tests {
         assert_eq!(user("nats://eva:a%40b%2@127.0.0.1"), named("eva", "a@b%2"));
         assert_eq!(user("nats://127.0.0.1:4222"), None);
         assert_eq!(
-            without_passwords("nats://eva:x@127.0.0.1:4222, 127.0.0.2,eva:p@h"),
+            without_users("nats://eva:x@127.0.0.1:4222, 127.0.0.2,eva:p@h", ""),
             "nats://127.0.0.1:4222, 127.0.0.2,h"
         );
     }
@@ -352,40 +326,6 @@ mod tests {
             text.contains("eva.creds") && text.contains("no line between"),
             "{text}"
         );
-    }
-
-    #[tokio::test]
-    async fn files_of_tls_that_cannot_be_used_are_named_with_their_settings() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let (gone, other) = (folder.path().join("gone.pem"), folder.path().join("other"));
-        std::fs::write(&other, "no certificate").unwrap();
-        let plain = BrokerSettings::default;
-        for (setting, file, broker) in [
-            (
-                "broker.tls_ca",
-                "gone.pem",
-                BrokerSettings {
-                    tls_ca: Some(gone.clone()),
-                    ..plain()
-                },
-            ),
-            (
-                "broker.tls_certificate",
-                "other",
-                BrokerSettings {
-                    tls_certificate: Some(other),
-                    tls_key: Some(gone),
-                    ..plain()
-                },
-            ),
-        ] {
-            let denials = Denials::default();
-            let connecting = connect("test", &broker, true, &denials);
-            let ended = tokio::time::timeout(Duration::from_secs(2), connecting).await;
-            let error = ended.expect("it is said at once").err().unwrap();
-            let text = ErrorChain(&error).to_string();
-            assert!(text.contains(setting) && text.contains(file), "{text}");
-        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{ServiceContext, ServiceRunner, archived, hand_off};
-use crate::broker::{Broker, Unavailable};
+use crate::broker::{self, Broker, Unavailable};
 use crate::context::metrics::Metrics;
 use crate::error_chain::ErrorChain;
 use crate::settings::{self, Settings, Sources};
@@ -60,6 +60,11 @@ pub trait Run: 'static {
 
     /// Refuses settings of its own that could not work, before anything is bound.
     fn check(_own: &Self::Own) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(())
+    }
+
+    /// Looks at the files that settings of its own name and that are read when it starts; for `--check-config`.
+    fn check_files(_own: &Self::Own) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         Ok(())
     }
 
@@ -120,8 +125,7 @@ pub fn main<R: Run>() -> ExitCode {
         return fail(EXIT_SETTINGS, &*error);
     }
     if arguments.check_config {
-        println!("the settings are good");
-        return ExitCode::SUCCESS;
+        return checked_files::<R>(&settings);
     }
     let threads = settings.work.threads.get();
     match tokio::runtime::Builder::new_multi_thread()
@@ -132,6 +136,18 @@ pub fn main<R: Run>() -> ExitCode {
         Ok(runtime) => runtime.block_on(run::<R>(settings)),
         Err(error) => fail(1, &error),
     }
+}
+
+/// What `--check-config` says of settings that are good in themselves: a start would read these files.
+fn checked_files<R: Run>(settings: &Settings<R::Own>) -> ExitCode {
+    if let Err(error) = broker::check_files(&settings.broker) {
+        return fail(EXIT_UNAVAILABLE, &error);
+    }
+    if let Err(error) = R::check_files(&settings.service) {
+        return fail(EXIT_UNAVAILABLE, &*error);
+    }
+    println!("the settings are good");
+    ExitCode::SUCCESS
 }
 
 fn fail(code: u8, error: &dyn std::error::Error) -> ExitCode {

@@ -20,7 +20,8 @@ Every service reads its settings from, in this order, each going before the one 
 4. flags: `--set work.drain_ms=5000`.
 
 An unknown key is an error that names the nearest known one. Settings that cannot be used end the service with exit code 64
-before it has bound or connected to anything. `--check-config` checks and exits, `--print-config` prints what is in force.
+before it has bound or connected to anything. `--check-config` checks, also the files that are
+named and that a start would read, and exits; `--print-config` prints what is in force, without secrets.
 ";
 
 /// The page with the settings of all services and, a section each, those of single services.
