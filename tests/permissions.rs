@@ -16,6 +16,7 @@ mod replies;
 mod roles;
 mod speaking;
 mod user;
+mod wrong_rights;
 
 /// Longer than anything here takes, even on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -74,6 +74,8 @@ pub struct Broker {
     pub(crate) room: pull_room::Room,
     /// What the broker has not stored of late.
     pub(crate) refusals: Arc<Refusals>,
+    /// What it does not let this process do.
+    pub(crate) denials: Denials,
 }
 
 impl Broker {
@@ -114,6 +116,7 @@ impl Broker {
             sealed: Arc::default(),
             room: pull_room::Room::default(),
             refusals: Arc::default(),
+            denials: denials.clone(),
         })
     }
 

@@ -174,7 +174,11 @@ pub(crate) fn check_files(broker: &BrokerSettings) -> Result<(), Error> {
 
 fn happened(event: &Event, denials: &Denials) {
     match event {
-        Event::Connected => tracing::info!("Connected to NATS."),
+        Event::Connected => {
+            // It may be as somebody with other rights.
+            denials.forget();
+            tracing::info!("Connected to NATS.");
+        }
         Event::Disconnected => tracing::warn!("Lost the connection to NATS; reconnecting."),
         Event::ServerError(error) => {
             denials.take(error);

@@ -77,16 +77,24 @@ impl Broker {
         let subject = Subject::from(subject);
         let kind = self.layout.stream_of(&subject);
         let stream = kind.map(|kind| self.layout.stream_name(kind));
-        let result = match self.client.send_request(subject, request).await {
+        let result = match self.client.send_request(subject.clone(), request).await {
             Ok(answer) => read_acknowledgement(&answer.payload, stream.as_deref()),
             Err(error) => Err(error.into()),
         };
         if (result.is_err() || self.refusals.any())
             && let Some(stream) = kind
         {
-            self.refusals.take(stream, &result, self.is_connected());
+            // Nobody answers what may not be sent, and the stream has nothing to do with it.
+            let may = self.is_connected() && !self.is_denied(&subject);
+            self.refusals.take(stream, &result, may);
         }
         result
+    }
+
+    /// Whether the broker has said that this process may not publish there.
+    fn is_denied(&self, subject: &str) -> bool {
+        let denied = self.denials.of_publishing(|denied| denied == subject);
+        denied.is_some()
     }
 }
 

@@ -52,16 +52,16 @@ impl Refusals {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Takes into account what became of a write to a stream.
+    /// Takes into account what became of a write to a stream, to which the broker could have answered where `heard` says so.
     pub(crate) fn take(
         &self,
         stream: StreamKind,
         result: &Result<publish::Stored, publish::Error>,
-        connected: bool,
+        heard: bool,
     ) {
         match result {
             Err(publish::Error::Full(error)) => self.refused(stream, error.to_string(), true),
-            Err(publish::Error::Unanswered(_)) if connected => {
+            Err(publish::Error::Unanswered(_)) if heard => {
                 self.refused(stream, "it does not confirm what it is given".into(), false);
             }
             Err(_) => {}

@@ -196,13 +196,17 @@ impl Replicas {
         self.say(broker, beat.encode()).await;
     }
 
-    async fn say(&self, broker: &Broker, body: Bytes) {
-        let subject = SystemSubject::Replica {
+    /// Where this replica says that it is there.
+    pub(crate) fn beat_subject(&self, broker: &Broker) -> String {
+        broker.subjects().build(&SystemSubject::Replica {
             service: self.service,
             verb: ReplicaVerb::Beat,
             replica: Some(self.own.clone()),
-        };
-        let subject = broker.subjects().build(&subject);
+        })
+    }
+
+    async fn say(&self, broker: &Broker, body: Bytes) {
+        let subject = self.beat_subject(broker);
         if let Err(error) = broker.client.publish(subject, body).await {
             tracing::debug!(%error, "A beat could not be sent.");
         }

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_events::topology::{ConsumerDefinition, ConsumerKind};
+use concord_events::topology::{ConsumerDefinition, ConsumerKind, StreamKind};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -228,6 +228,7 @@ impl ServiceRunner {
             let stream = self.broker.layout.stream_name(stream);
             format!("the broker does not store in {stream}: {why}")
         }));
+        reasons.extend(self.missing_right());
         let (unbound, expected) = self.bindings(|bindings| {
             let unbound: Vec<String> = bindings
                 .expected
@@ -248,6 +249,17 @@ impl ServiceRunner {
             reasons,
             notes,
         }
+    }
+
+    /// What the broker says where it lets this process store no event of its own, or not say that it is there: as with the credentials of
+    /// another service.
+    fn missing_right(&self) -> Option<String> {
+        let beat = self.replicas.beat_subject(&self.broker);
+        let layout = &self.broker.layout;
+        let said = self.broker.denials.of_publishing(|subject| {
+            subject == beat || layout.stream_of(subject) == Some(StreamKind::Events)
+        });
+        said.map(|said| format!("the broker does not give the rights that are needed: {said}"))
     }
 
     /// Says how much waits in a consumer, where that is much. A flood that is read past is noted by itself, and nobody waits for its end.
