@@ -56,7 +56,7 @@ class Prometheus:
     """A Prometheus that scrapes each service every second, with the rules, whose waits are left out."""
 
     def __init__(self, stage, targets):
-        rules = re.sub(r"for: \w+", "for: 0s", RULES.read_text()).replace("[10m]", "[10s]")
+        rules = re.sub(r"for: \w+", "for: 0s", RULES.read_text()).replace("[10m]", "[10s]").replace("[15m:15s]", "[10s:1s]")
         (stage.folder / "rules.yaml").write_text(rules)
         scrape = [{"job_name": job, "static_configs": [{"targets": [address.removeprefix("http://") for address in addresses]}]}
                   for job, addresses in targets.items()]
