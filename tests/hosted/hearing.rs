@@ -70,28 +70,37 @@ fn expected(others: [&str; 2]) -> Vec<(String, String, u64)> {
     rows
 }
 
-/// The notifications that it was sent.
+/// The notifications that it was sent, by event.
 fn notifications(server: &Server) -> Vec<Value> {
     let calls = server.received().into_iter().map(|call| call.body);
-    calls
+    let mut told: Vec<Value> = calls
         .filter(|body| body["message_type"] == "notification")
-        .collect()
+        .collect();
+    told.sort_by_key(|body| body["payload"]["event"].to_string());
+    told
 }
 
-/// Waits until it was told how its debate has ended, which may be after the decision.
+/// Waits until it was told how its debate has ended, which may be after the decision, and what was decided.
 async fn wait_for_the_end(server: &Server) {
-    let end = "the hosted agent to be told how its debate has ended";
+    let end = "the hosted agent to be told how its debate has ended and what was decided";
     concord_testkit::wait_for(end, PATIENCE, async || match notifications(server).len() {
-        0 => Err("no notification yet".to_owned()),
+        0 | 1 => Err("not yet".to_owned()),
         _ => Ok(()),
     })
     .await;
 }
 
-/// It was told once how its debate has ended, which the parties have voted on.
-fn check_end(server: &Server) {
+/// It was told once what its case has decided, and once how its debate has ended, which the parties have voted on.
+fn check_end(server: &Server, case: &str) {
     let told = notifications(server);
-    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[0]["payload"]["event"], "case_decided");
+    let decision = &told[0]["payload"]["data"]["decision"];
+    assert_eq!(
+        (&told[0]["case_id"], decision.is_object()),
+        (&json!(case), true)
+    );
+    let told = &told[1..];
     let (event, status) = (
         &told[0]["payload"]["event"],
         &told[0]["payload"]["data"]["outcome"]["status"],
@@ -160,10 +169,10 @@ async fn parties_hear_each_other_and_a_hosted_agent_is_not_called_by_that() {
         .received()
         .iter()
         .map(|call| call.body["message_type"].clone())
-        // It is told how the debate has ended.
+        // It is told how the debate has ended, and what was decided.
         .filter(|kind| *kind != "notification")
         .collect();
     assert_eq!(calls, ["task_assignment", "question", "question"]);
-    check_end(&server);
+    check_end(&server, case.as_str());
     stage.installation.holds(PATIENCE).await;
 }

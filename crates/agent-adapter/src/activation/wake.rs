@@ -1,6 +1,6 @@
 //! Decides once for every message that may concern agents besides its recipient which of them it wakes. The decision is stored
-//! as an event of the message's conversation, and the agents that are woken are told. What is told to everybody, about the end of a debate
-//! or by an agent, is passed on to hosted agents, who hear only what is addressed to them.
+//! as an event of the message's conversation, and the agents that are woken are told. What is told to everybody, about the end of a debate,
+//! the decision of a case or by an agent, is passed on to hosted agents, who hear only what is addressed to them.
 //!
 //! One matcher knows every card, because what decides is the lead of one agent over the next. It follows the directory. A model
 //! computes beside the runtime's threads. The events before a decision are the context that an agent is given when it wakes.
@@ -34,7 +34,7 @@ use crate::AnyError;
 use crate::case_cache::CaseCache;
 use crate::context::AdapterContext;
 use crate::hosted_agent::passing_on::{
-    is_told_to_everybody, may_be_passed_on, pass_on, pass_on_to,
+    is_decision, is_told_to_everybody, may_be_passed_on, parties, pass_on, pass_on_to,
 };
 use crate::metrics::{AdapterMetrics, WakeLabels};
 use crate::settings::wake::WakeSettings;
@@ -109,7 +109,7 @@ impl<P: Ports> WakeHandler<P> {
         }
     }
 
-    /// The same handler, which passes on to these hosted agents how their debates have ended.
+    /// The same handler, which passes on to these hosted agents how their debates have ended and what their cases have decided.
     pub fn hosting(self, hosted: BTreeSet<AgentId>) -> Self {
         Self { hosted, ..self }
     }
@@ -129,9 +129,7 @@ impl<P: Ports> Handler for WakeHandler<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let sender = self.context.ports.subjects().sender_of(&delivery.subject);
         let message_type = delivery.subject.rsplit('.').next();
-        if may_be_passed_on(sender.as_ref(), message_type)
-            && pass_on(&self.context, &self.hosted, delivery).await?
-        {
+        if may_be_passed_on(sender.as_ref(), message_type) && self.pass_on_news(delivery).await? {
             return Ok(Ack::Acknowledge);
         }
         // What everybody is told is passed on also where nobody is woken.
@@ -240,6 +238,29 @@ impl<P: Ports> WakeHandler<P> {
             }),
             (Err(fault), _) => Err(fault.into()),
         }
+    }
+
+    /// Passes on what a service tells everybody to those hosted agents that it concerns: the parties to the debate whose end it tells of, or
+    /// everybody in the case whose decision it tells of. False where there are none.
+    async fn pass_on_news(&self, delivery: &Delivery) -> Result<bool, HandleError> {
+        if self.hosted.is_empty() {
+            return Ok(false);
+        }
+        let message = match delivery.read(&self.context).await {
+            Ok(message) => message,
+            Err(failed @ HandleError::Retry(_)) => return Err(failed),
+            Err(_) => return Ok(false),
+        };
+        let concerned = match is_decision(&message) {
+            true => {
+                let known = self.conversations.load(&conversation_of(&message)).await?;
+                let audience = self.audience(message.case_id.as_ref(), &known.state);
+                audience.await?.unwrap_or_default()
+            }
+            false => parties(&message),
+        };
+        let told = concerned.intersection(&self.hosted);
+        pass_on(&self.context, told, &message, delivery).await
     }
 
     /// Passes on a message that tells everybody something to the hosted agents that can read it. Whom it wakes is given it for that.

@@ -7,8 +7,9 @@ use concord_events::Remembered;
 use concord_runtime::Ports;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_wire::payload::notification::{
-    CaseDecisionChanged, CredibilityChanged, DebateConcluded, DebateResolved, EventData,
-    FindingConfirmed, InsightShared, InsightsConsolidated, PassedOn, Woken,
+    CaseDecided, CaseDecisionChanged, CaseFiguresRecorded, CredibilityChanged, DebateConcluded,
+    DebateResolved, EventData, FindingConfirmed, InsightShared, InsightsConsolidated, PassedOn,
+    Woken,
 };
 use concord_wire::payload::{Card, ErrorReport, Notification, Request};
 use concord_wire::subject::Service;
@@ -134,12 +135,14 @@ fn not_expressed(message: &Envelope) -> Option<Failure> {
     is_about_itself.then(|| Failure::inexpressible(report.error_code, why.to_owned()))
 }
 
-/// What an agent is told of that waits for no answer: how a debate of its case has ended, that a decision it took part in has changed,
-/// what became of somebody's credibility, what somebody in its case has learned that matters, and that a finding of its own was confirmed.
-const NEWS: [(Service, &str); 7] = [
+/// What an agent is told of that waits for no answer: how a debate of its case has ended, what its case has decided, that this has changed
+/// or has new figures, what became of somebody's credibility, what somebody in its case has learned that matters, and that a finding of its own was confirmed.
+const NEWS: [(Service, &str); 9] = [
     (Service::AgentAdapter, DebateResolved::EVENT),
+    (Service::AgentAdapter, CaseDecided::EVENT),
     (Service::Coordinator, DebateConcluded::EVENT),
     (Service::Coordinator, CaseDecisionChanged::EVENT),
+    (Service::Coordinator, CaseFiguresRecorded::EVENT),
     (Service::Coordinator, FindingConfirmed::EVENT),
     (Service::Coordinator, InsightShared::EVENT),
     (Service::Coordinator, InsightsConsolidated::EVENT),
@@ -150,6 +153,10 @@ fn is_news(message: &Envelope) -> bool {
     let Ok(from) = Service::parse(message.from_agent.as_str()) else {
         return false;
     };
+    // Whoever joins a case late is told what it must know of it.
+    if message.message_type == MessageType::SessionBriefing {
+        return from == Service::Coordinator;
+    }
     message.message_type == MessageType::Notification
         && NEWS.iter().any(|(service, _)| *service == from)
         && message
@@ -285,6 +292,27 @@ mod tests {
         }
         for kind in ["response", "acknowledgement", "finding", "request"] {
             assert!(!told("bob", kind, false), "{kind}");
+        }
+    }
+
+    #[test]
+    fn news_of_a_case_are_its_decision_its_figures_and_what_a_newcomer_must_know() {
+        let event = |name: &str| json!({ "event": name, "data": {} });
+        for (from, kind, payload, is) in [
+            ("agent-adapter", "notification", event("case_decided"), true),
+            (
+                "coordinator",
+                "notification",
+                event("case_figures_recorded"),
+                true,
+            ),
+            ("coordinator", "session_briefing", json!({}), true),
+            ("bob", "session_briefing", json!({}), false),
+            ("bob", "notification", event("case_decided"), false),
+            ("coordinator", "notification", event("case_joined"), false),
+        ] {
+            let message = message(from, kind, false, payload);
+            assert_eq!(is_news(&message), is, "{from}: {:?}", message.payload);
         }
     }
 

@@ -1,5 +1,5 @@
 //! Passing on what everybody is told to hosted agents, who hear only what is addressed to them: how a debate has ended, which its parties
-//! have settled themselves or by vote, to each that was a party; and what an agent tells everybody, to each that can read it.
+//! have settled themselves or by vote, to each that was a party; what a case has decided, to each that is in it; and what an agent tells everybody, to each that can read it.
 
 use std::collections::BTreeSet;
 
@@ -9,44 +9,43 @@ use concord_runtime::Ports;
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
 use concord_wire::payload::Notification;
-use concord_wire::payload::notification::{DebateResolved, EventData, PassedOn};
+use concord_wire::payload::notification::{CaseDecided, DebateResolved, EventData, PassedOn};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Envelope, Extensions, MessageId, MessageType, Recipient};
 use serde_json::value::to_raw_value;
 
 use crate::hosted_agent::inbox::is_of_agent;
 
-/// Whether a message of this sender and type can say to everybody how a debate has ended.
+/// Whether a message of this sender and type can say to everybody how a debate has ended, or what a case has decided.
 pub(crate) fn may_be_passed_on(sender: Option<&AgentId>, kind: Option<&str>) -> bool {
-    sender.is_some_and(|sender| *sender == Service::DebateFacilitator.agent_id())
+    let services = [Service::DebateFacilitator, Service::Coordinator];
+    sender.is_some_and(|sender| services.iter().any(|one| one.agent_id() == *sender))
         && kind == Some(MessageType::Notification.as_str())
 }
 
-/// Passes a message on to those of these agents that were parties to the debate whose end it tells of. False where there are none.
+/// Whether a message says what its case has decided, which concerns everybody in it.
+pub(crate) fn is_decision(message: &Envelope) -> bool {
+    message.from_agent == Service::Coordinator.agent_id()
+        && message
+            .payload::<Notification>()
+            .is_ok_and(|told| told.event == CaseDecided::EVENT)
+}
+
+/// Passes a message of a service on to each of these agents. False where there are none.
 pub(crate) async fn pass_on<P: Ports>(
     context: &ServiceContext<P>,
-    hosted: &BTreeSet<AgentId>,
+    agents: impl Iterator<Item = &AgentId>,
+    message: &Envelope,
     delivery: &Delivery,
 ) -> Result<bool, HandleError> {
-    if hosted.is_empty() {
-        return Ok(false);
-    }
-    let message = match delivery.read(context).await {
-        Ok(message) => message,
-        Err(failed @ HandleError::Retry(_)) => return Err(failed),
-        Err(_) => return Ok(false),
-    };
-    let told: Vec<Envelope> = parties(&message)
-        .intersection(hosted)
-        .map(|agent| addressed_to(agent, &message))
-        .collect();
+    let told: Vec<Envelope> = agents.map(|agent| addressed_to(agent, message)).collect();
     let ports = &context.ports;
     ports.publish(&told, delivery.trace.as_ref()).await?;
     Ok(!told.is_empty())
 }
 
 /// The parties to the debate that a message says to have ended, where nobody is told alone of that.
-fn parties(message: &Envelope) -> BTreeSet<AgentId> {
+pub(crate) fn parties(message: &Envelope) -> BTreeSet<AgentId> {
     let told = message.payload::<Notification>().ok();
     let told = told.filter(|told| told.event == DebateResolved::EVENT);
     let resolved = told.and_then(|told| serde_json::from_value::<DebateResolved>(told.data).ok());
@@ -101,5 +100,20 @@ fn addressed_to(agent: &AgentId, message: &Envelope) -> Envelope {
         from_agent: Service::AgentAdapter.agent_id(),
         to_agent: Recipient::Agent(agent.clone()),
         ..message.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_facilitator_and_the_coordinator_tell_everybody_may_concern_who_is_hosted() {
+        let may = |from: &AgentId, kind| may_be_passed_on(Some(from), Some(kind));
+        for service in [Service::DebateFacilitator, Service::Coordinator] {
+            assert!(may(&service.agent_id(), "notification"), "{service:?}");
+            assert!(!may(&service.agent_id(), "alert"), "{service:?}");
+        }
+        assert!(!may(&AgentId::new("bob").unwrap(), "notification"));
     }
 }
