@@ -19,7 +19,7 @@ use crate::hosted_agent::callback::AsyncAnswers;
 use crate::hosted_agent::concurrency_limit::ConcurrencyLimit;
 use crate::hosted_agent::decode;
 use crate::hosted_agent::failure::Failure;
-use crate::hosted_agent::inbox::{is_alert, is_of_agent};
+use crate::hosted_agent::inbox::{is_alert, is_of_agent, is_refusal};
 use crate::hosted_agent::openai::Model;
 use crate::hosted_agent::reply_loops::ReplyLoops;
 use crate::hosted_agent::spans::{AnswerSpan, SpanSubject};
@@ -218,9 +218,9 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         }
     }
 
-    /// Tells the agent what has happened in its case, what everybody is alerted of, or what another agent says to it. Nothing that it
-    /// answers to an agent is published, so that nobody answers each other without end; of what it answers to a service, now or later,
-    /// only a confirmation of somebody's finding.
+    /// Tells the agent what has happened in its case, what everybody is alerted of, what another agent says to it, or that a service has
+    /// refused what it said. Nothing that it answers to an agent or to a refusal is published, so that nobody answers each other without
+    /// end; of what it answers to a service otherwise, now or later, only a confirmation of somebody's finding.
     pub(crate) async fn inform(
         &self,
         incoming: &Envelope,
@@ -232,7 +232,9 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         }
         let span = self.span(incoming, delivery);
         let until = self.context.ports.now().plus_millis(self.agent.wait_max_ms);
-        let answered = match is_of_agent(incoming) || is_alert(incoming) {
+        let is_answered_by_nothing =
+            is_of_agent(incoming) || is_alert(incoming) || is_refusal(incoming);
+        let answered = match is_answered_by_nothing {
             true => self
                 .ask(incoming, &span, until, Asked::Nothing)
                 .await

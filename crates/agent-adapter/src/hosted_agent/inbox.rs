@@ -48,7 +48,7 @@ impl<P: Ports, C: AgentCaller> Handler for InboxHandler<P, C> {
             host.inform(&told, delivery).await?;
             return Ok(Ack::Acknowledge);
         }
-        if is_news(&message) || is_alert(&message) || is_told(&message) {
+        if is_news(&message) || is_alert(&message) || is_told(&message) || is_refusal(&message) {
             host.inform(&message, delivery).await?;
             return Ok(Ack::Acknowledge);
         }
@@ -176,6 +176,11 @@ const TOLD: [MessageType; 5] = [
 /// Whether another agent tells something, and waits for no answer.
 fn is_told(message: &Envelope) -> bool {
     is_of_agent(message) && !message.requires_response && TOLD.contains(&message.message_type)
+}
+
+/// Whether a service refuses what the agent has said, or cannot do what it has asked for.
+pub(crate) fn is_refusal(message: &Envelope) -> bool {
+    message.message_type == MessageType::Error && !is_of_agent(message)
 }
 
 /// Whether no service has sent the message.
@@ -314,6 +319,16 @@ mod tests {
             let message = message(from, kind, false, payload);
             assert_eq!(is_news(&message), is, "{from}: {:?}", message.payload);
         }
+    }
+
+    #[test]
+    fn an_error_of_a_service_is_told_to_whom_it_refuses() {
+        let refused = json!({ "error_code": "INVALID_REQUEST", "error_message": "No such debate.", "details": {} });
+        let error = message("debate-facilitator", "error", false, refused.clone());
+        assert!(is_refusal(&error) && !is_news(&error));
+        assert!(not_expressed(&error).is_none());
+        // Of an agent it is told as well, and never where an answer is waited for.
+        assert!(!is_refusal(&message("bob", "error", false, refused)));
     }
 
     #[test]
