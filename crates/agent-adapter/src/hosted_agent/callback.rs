@@ -18,6 +18,7 @@ use concord_wire::{AgentId, Dialect, Timestamp, dialect};
 use futures::StreamExt;
 use sha2::digest::InvalidLength;
 use tokio::sync::{Semaphore, watch};
+use url::Url;
 
 use crate::settings::CallbackConfig;
 
@@ -53,6 +54,21 @@ impl CallbackAddress {
         deadline.map_or(most, |deadline| deadline.min(most))
     }
 
+    /// The paths at which answers are taken: a proxy passes the path of `public_url` on, or takes it away.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let under = Url::parse(&self.public_url).map(|url| url.path().to_owned());
+        let under = under.unwrap_or_default();
+        let under = under.trim_end_matches('/');
+        // A router takes such a segment for a pattern.
+        let is_plain = !under.contains("/:") && !under.contains("/*");
+        let mut before = vec![""];
+        if !under.is_empty() && is_plain {
+            before.push(under);
+        }
+        let path = |before| format!("{before}{}{{token}}", server::PATH);
+        before.into_iter().map(path).collect()
+    }
+
     /// The address for the answer to one message.
     pub(crate) fn url(&self, target: &AnswerTarget) -> String {
         format!(
@@ -74,7 +90,16 @@ pub(crate) struct AsyncAnswers {
 
 /// The answers that this replica waits for.
 #[derive(Clone, Default)]
-pub(crate) struct PendingAnswers(Arc<Mutex<HashMap<AnswerKey, watch::Sender<bool>>>>);
+pub(crate) struct PendingAnswers(Arc<Mutex<HashMap<AnswerKey, watch::Sender<Option<Posted>>>>>);
+
+/// How the wait for an answer that was promised has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Posted {
+    /// The answer was published, by whichever replica.
+    Published,
+    /// The agent has nothing to say.
+    Nothing,
+}
 
 /// The agent that answers, and the id of the message that it answers.
 type AnswerKey = (AgentId, String);
@@ -83,26 +108,26 @@ type AnswerKey = (AgentId, String);
 pub(crate) struct AnswerWait {
     answers: PendingAnswers,
     key: AnswerKey,
-    published: watch::Receiver<bool>,
+    ended: watch::Receiver<Option<Posted>>,
 }
 
 impl PendingAnswers {
-    fn all(&self) -> MutexGuard<'_, HashMap<AnswerKey, watch::Sender<bool>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<AnswerKey, watch::Sender<Option<Posted>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins to wait for the answer of `agent` to a message.
     pub(crate) fn wait(&self, agent: &AgentId, message: &str) -> AnswerWait {
         let key = (agent.clone(), message.to_owned());
-        let published = self
+        let ended = self
             .all()
             .entry(key.clone())
-            .or_insert_with(|| watch::channel(false).0)
+            .or_insert_with(|| watch::channel(None).0)
             .subscribe();
         AnswerWait {
             answers: self.clone(),
             key,
-            published,
+            ended,
         }
     }
 
@@ -111,8 +136,13 @@ impl PendingAnswers {
         let Some(answered) = reply_to(runner, message) else {
             return;
         };
-        if let Some(waiting) = self.all().get(&(agent.clone(), answered)) {
-            waiting.send_replace(true);
+        self.end(agent, answered, Posted::Published);
+    }
+
+    /// Ends the wait for the answer of `agent` to a message, if this replica waits for it.
+    fn end(&self, agent: &AgentId, message: String, posted: Posted) {
+        if let Some(waiting) = self.all().get(&(agent.clone(), message)) {
+            waiting.send_replace(Some(posted));
         }
     }
 
@@ -157,10 +187,13 @@ fn reply_to(
 }
 
 impl AnswerWait {
-    /// Waits until the answer was published.
-    pub(crate) async fn arrived(mut self) {
+    /// Waits until the answer was published, or the agent has said that it has none.
+    pub(crate) async fn arrived(mut self) -> Posted {
+        let ended = self.ended.wait_for(Option::is_some).await;
         // The sender is kept where this is known, so it cannot have gone.
-        let _ = self.published.wait_for(|published| *published).await;
+        ended
+            .map_or(None, |ended| *ended)
+            .unwrap_or(Posted::Published)
     }
 }
 
@@ -173,6 +206,47 @@ impl Drop for AnswerWait {
             .is_some_and(|sender| sender.receiver_count() <= 1)
         {
             all.remove(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use concord_runtime::service::settings::Secret;
+
+    use super::*;
+
+    fn address(public_url: &str) -> CallbackAddress {
+        CallbackAddress::new(CallbackConfig {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            public_url: public_url.to_owned(),
+            secret: Secret::new("0123456789abcdef0123456789abcdef"),
+            lifetime_ms: 1_000,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn answers_are_taken_with_and_without_the_path_of_the_public_address() {
+        let plain = "/v1/answers/{token}";
+        for bare in ["https://concord.example.org", "http://127.0.0.1:8090"] {
+            assert_eq!(address(bare).paths(), [plain]);
+        }
+        let under = "/callback/v1/answers/{token}";
+        let with_path = address("https://concord.example.org/callback");
+        assert_eq!(with_path.paths(), [plain, under]);
+        // What a router would take for a pattern is left to the proxy.
+        assert_eq!(address("https://example.org/:x").paths(), [plain]);
+    }
+
+    #[tokio::test]
+    async fn a_wait_ends_with_what_the_agent_has_posted() {
+        let (agent, pending) = (AgentId::new("ann").unwrap(), PendingAnswers::default());
+        for posted in [Posted::Nothing, Posted::Published] {
+            let wait = pending.wait(&agent, "m-1");
+            pending.end(&agent, "m-2".to_owned(), Posted::Published);
+            pending.end(&agent, "m-1".to_owned(), posted);
+            assert_eq!(wait.arrived().await, posted);
         }
     }
 }

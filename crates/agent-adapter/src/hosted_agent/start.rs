@@ -35,6 +35,7 @@ pub(crate) async fn start(
     loops: &Arc<ReplyLoops<NatsPorts>>,
 ) -> Result<Vec<Arc<ProductionHost>>, AnyError> {
     let address = address.map(Arc::new);
+    let pending = PendingAnswers::default();
     if let Some(address) = &address {
         let listener = TcpListener::bind(address.listen).await?;
         let servers = agents.iter().map(|agent| &agent.settings);
@@ -44,10 +45,10 @@ pub(crate) async fn start(
             runner.clone(),
             listener,
             Arc::clone(address),
+            pending.clone(),
             dialects.collect(),
         ));
     }
-    let pending = PendingAnswers::default();
     let mut hosts = Vec::new();
     for CheckedAgent {
         settings,

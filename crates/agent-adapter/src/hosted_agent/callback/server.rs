@@ -17,9 +17,9 @@ use concord_wire::{AgentId, Dialect, Envelope, MessageType, header};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::CallbackAddress;
 use super::listener::Bounded;
 use super::token::{AnswerTarget, TokenError};
+use super::{CallbackAddress, PendingAnswers, Posted};
 use crate::hosted_agent::decode;
 use crate::hosted_agent::spans::{AnswerSpan, SpanSubject};
 
@@ -36,6 +36,7 @@ pub(crate) type Hosted = BTreeMap<AgentId, Dialect>;
 struct Callbacks {
     runner: ServiceRunner,
     address: Arc<CallbackAddress>,
+    pending: PendingAnswers,
     hosted: Hosted,
 }
 
@@ -44,17 +45,21 @@ pub(crate) async fn serve(
     runner: ServiceRunner,
     listener: TcpListener,
     address: Arc<CallbackAddress>,
+    pending: PendingAnswers,
     hosted: Hosted,
 ) {
     let stop = runner.stop.clone();
+    let paths = address.paths();
     let state = Arc::new(Callbacks {
         runner,
         address,
+        pending,
         hosted,
     });
-    let router = Router::new()
-        .route(&format!("{PATH}{{token}}"), post(take))
-        .with_state(state);
+    let router = paths
+        .iter()
+        .fold(Router::new(), |router, path| router.route(path, post(take)));
+    let router = router.with_state(state);
     let serving =
         axum::serve(Bounded::new(listener), router).with_graceful_shutdown(stop.cancelled_owned());
     if let Err(error) = serving.await {
@@ -120,10 +125,9 @@ async fn take(
     ) {
         Ok(Some(answer)) => answer,
         Ok(None) => {
-            return respond(
-                StatusCode::BAD_REQUEST,
-                "Answer in your dialect, or with message_type and payload.",
-            );
+            let asked = target.message_id.to_string();
+            callbacks.pending.end(&target.agent, asked, Posted::Nothing);
+            return respond(StatusCode::OK, "Nothing is published.");
         }
         Err(fault) => return respond(StatusCode::BAD_REQUEST, &fault.to_string()),
     };

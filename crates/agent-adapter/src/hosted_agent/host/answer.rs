@@ -129,10 +129,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
                 Ok(Answer::Message(message))
             }
             Reply::Nothing => Ok(Answer::Nothing),
-            Reply::Promised(wait) => {
-                self.wait_for_posted(incoming, delivery, wait).await?;
-                Ok(Answer::Posted)
-            }
+            Reply::Promised(wait) => self.wait_for_posted(incoming, delivery, wait).await,
         }
     }
 

@@ -9,10 +9,10 @@ use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, MessageType, Timestamp};
 
 use super::Host;
-use super::answer::{AnswerError, Asked};
+use super::answer::{Answer, AnswerError, Asked};
 use crate::hosted_agent::agent_caller::AgentCaller;
-use crate::hosted_agent::callback::AnswerWait;
 use crate::hosted_agent::callback::token::AnswerTarget;
+use crate::hosted_agent::callback::{AnswerWait, Posted};
 use crate::hosted_agent::failure::Failure;
 use crate::hosted_agent::spans::AnswerSpan;
 use crate::hosted_agent::timing::timeout;
@@ -49,7 +49,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         incoming: &Envelope,
         delivery: &Delivery,
         wait: Option<AnswerWait>,
-    ) -> Result<(), AnswerError> {
+    ) -> Result<Answer, AnswerError> {
         let (Some(answers), Some(wait)) = (&self.async_answers, wait) else {
             let why = "it will answer later (status 202), and service.callback.listen is not set";
             return Err(Failure::local(ErrorCode::InternalError, why).into());
@@ -66,10 +66,12 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         let now = ports.now();
         let until = answers.address.until(now, incoming.deadline);
         let time = Duration::from_millis(until.millis_since(now));
-        let has_come = timeout(ports, time, wait.arrived()).await.is_some();
-        // It may have come while this replica was cut off from the broker.
-        if has_come || self.has_answered(incoming, delivery).await? {
-            return Ok(());
+        match timeout(ports, time, wait.arrived()).await {
+            Some(Posted::Published) => return Ok(Answer::Posted),
+            Some(Posted::Nothing) => return Ok(Answer::Nothing),
+            // It may have come while this replica was cut off from the broker.
+            None if self.has_answered(incoming, delivery).await? => return Ok(Answer::Posted),
+            None => {}
         }
         let why = "the answer that it promised (status 202) did not come";
         let failure = Failure::local(ErrorCode::Timeout, why);
