@@ -29,6 +29,83 @@ pub(crate) enum ExpectedAnswer {
     Response,
 }
 
+/// A message that only some types of message answer. It travels like [`ExpectedAnswer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answerable {
+    /// The task of a case.
+    Task,
+    /// A question in a debate.
+    Debate,
+    /// A question outside a debate.
+    Question,
+    Challenge,
+    /// A request for the opinion of a mediator; agents may ask for one, too.
+    Mediation,
+    Request,
+}
+
+/// The types that answer one message and not another. Of another type than is asked for they would be published, and whoever asked would
+/// wait in vain. Every other type says something by itself: that there is no answer, that the work is handed on, or what happened.
+const ANSWERS: [MessageType; 9] = [
+    MessageType::Finding,
+    MessageType::FindingWithPrecedent,
+    MessageType::Agreement,
+    MessageType::Disagreement,
+    MessageType::Revision,
+    MessageType::Evidence,
+    MessageType::Response,
+    MessageType::TaskResult,
+    MessageType::Bid,
+];
+
+impl Answerable {
+    /// What a message is. None where anything may be said to it.
+    pub(crate) fn of(incoming: &Envelope) -> Option<Self> {
+        match (&incoming.message_type, AnswerForm::of(incoming)) {
+            (_, AnswerForm::OfTask(_)) => None,
+            (_, AnswerForm::InDebate(_)) => Some(Self::Debate),
+            (MessageType::TaskAssignment, _) => Some(Self::Task),
+            (MessageType::Question, _) => Some(Self::Question),
+            (MessageType::Challenge, _) => Some(Self::Challenge),
+            (MessageType::Request, AnswerForm::Evidence) => Some(Self::Mediation),
+            (MessageType::Request, _) => Some(Self::Request),
+            _ => None,
+        }
+    }
+
+    fn types(self) -> &'static [MessageType] {
+        use MessageType as T;
+        match self {
+            Self::Task => &[T::Finding, T::FindingWithPrecedent],
+            Self::Debate => &[T::Agreement, T::Disagreement, T::Revision, T::Evidence],
+            Self::Question => &[
+                T::Clarification,
+                T::Response,
+                T::Agreement,
+                T::Disagreement,
+                T::Revision,
+                T::Evidence,
+            ],
+            Self::Challenge => &[T::Evidence, T::Agreement, T::Disagreement, T::Revision],
+            Self::Mediation => &[T::Evidence, T::Response, T::TaskResult],
+            Self::Request => &[T::Response, T::TaskResult],
+        }
+    }
+
+    /// Whether a message of this type may be the answer.
+    pub(crate) fn may_be_answered_by(self, kind: &MessageType) -> bool {
+        !ANSWERS.contains(kind) || self.types().contains(kind)
+    }
+
+    /// The types that answer it, for whoever has answered with another.
+    pub(crate) fn named(self) -> String {
+        let mut named: Vec<&str> = self.types().iter().map(MessageType::as_str).collect();
+        named.push(MessageType::Error.as_str());
+        named.join(", ")
+    }
+}
+
 /// The fields of an answer in a debate that decide its type.
 #[derive(Deserialize)]
 struct DebateAnswer {

@@ -3,6 +3,7 @@
 use concord_wire::dialect::{self, AnswerContext};
 use concord_wire::envelope::Metadata;
 use concord_wire::payload::{ErrorReport, Response};
+use concord_wire::subject::Service;
 use concord_wire::{
     AgentId, Dialect, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient,
     Timestamp,
@@ -12,6 +13,9 @@ use serde_json::value::RawValue;
 use crate::hosted_agent::callback::token::AnswerTarget;
 use crate::hosted_agent::failure::Failure;
 use crate::hosted_agent::openai::ModelAnswer;
+
+/// Where an answer says its type.
+pub(crate) const MESSAGE_TYPE: &str = "/message_type";
 
 /// An answer as it came.
 pub(crate) struct RawAnswer<'a> {
@@ -69,6 +73,15 @@ pub(crate) fn parse_answer(
         && let Some(answer) = asked.replaced(&message_type, &payload, metadata.confidence)?
     {
         (message_type, payload) = answer;
+    }
+    if let Some(asked) = target.asked
+        && !asked.may_be_answered_by(&message_type)
+    {
+        return Err(Fault::invalid(
+            MESSAGE_TYPE,
+            format!("The message is not answered by the type {message_type}."),
+            format!("It is answered by {}.", asked.named()),
+        ));
     }
     let metadata = Metadata {
         processing_time_ms: metadata.processing_time_ms.or(took_ms),
@@ -170,12 +183,17 @@ fn answer(
         round,
         ..
     } = target;
+    // Whoever told the news: the coordinator has the findings.
+    let to_agent = match target.is_news && message_type == MessageType::Confirmation {
+        true => Service::Coordinator.agent_id(),
+        false => from.clone(),
+    };
     Envelope {
         // The same whichever replica answers, so that an answer given twice is stored once.
         message_id: MessageId::of_answer(message_id, agent),
         timestamp: now,
         from_agent: agent.clone(),
-        to_agent: Recipient::Agent(from.clone()),
+        to_agent: Recipient::Agent(to_agent),
         message_type,
         case_id: case_id.clone(),
         correlation_id: correlation_id

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use sha2::digest::InvalidLength;
 
-use crate::hosted_agent::answer_type::ExpectedAnswer;
+use crate::hosted_agent::answer_type::{Answerable, ExpectedAnswer};
 use crate::hosted_agent::task_answer::TaskAnswer;
 
 /// Nothing else signed with the same key can be taken for an address.
@@ -43,6 +43,9 @@ pub(crate) struct AnswerTarget {
     /// What the message asks for about a task. A replica of an earlier version passes it over.
     #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
     pub(crate) of_task: Option<TaskAnswer>,
+    /// What it is, where only some types of message answer it. A replica of an earlier version passes it over.
+    #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<Answerable>,
     /// Whether it is news, of which nothing but a confirmation is published. A replica of an earlier version passes it over.
     #[serde(rename = "n", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_news: bool,
@@ -65,6 +68,7 @@ impl AnswerTarget {
             round: incoming.round,
             expected: ExpectedAnswer::of(incoming),
             of_task: TaskAnswer::of(incoming),
+            asked: Answerable::of(incoming),
             is_news: false,
             trace: None,
             until,
@@ -141,6 +145,7 @@ mod tests {
             round: Some(2),
             expected: ExpectedAnswer::Finding,
             of_task: Some(TaskAnswer::Result),
+            asked: Some(Answerable::Task),
             is_news: true,
             trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
             until: Timestamp::default().plus_millis(until),

@@ -290,3 +290,62 @@ fn nobody_answers_for_another_nor_to_another() {
     let asked = AnswerTarget::of(&task, &AgentId::new("alice").unwrap(), Timestamp::default());
     assert!(parse_answer(&wrong, &asked, Timestamp::default(), None).is_err());
 }
+
+#[test]
+fn an_answer_of_a_type_that_answers_nothing_is_a_fault_where_it_says_its_type() {
+    let said = |asked: &Envelope, kind: &str| {
+        let line = json!({ "message_type": kind, "payload": { "text": "x" } });
+        read_in(Dialect::Concord, asked, &line.to_string())
+    };
+    let request = asked("request", json!({ "action": "say" }));
+    for (asked, wrong, allowed) in [
+        (&request, "finding", "response, task_result"),
+        (&asked("task_assignment", json!({})), "agreement", "finding"),
+        (
+            &asked("question", question()),
+            "finding",
+            "agreement, disagreement, revision, evidence",
+        ),
+        (
+            &asked("challenge", json!({})),
+            "response",
+            "evidence, agreement, disagreement, revision",
+        ),
+    ] {
+        let fault = said(asked, wrong).unwrap_err();
+        assert_eq!(fault.pointer, "/message_type", "{fault}");
+        assert!(fault.advice.contains(allowed), "{fault}");
+        for kind in allowed.split(", ").chain(["error", "refuse", "handoff"]) {
+            let answer = said(asked, kind).unwrap_or_else(|fault| panic!("{kind}: {fault}"));
+            assert_eq!(answer.unwrap().message_type.as_str(), kind);
+        }
+    }
+    // Who else says something may be answered by anything.
+    assert!(said(&asked("group_query", json!({})), "finding").is_ok());
+}
+
+#[test]
+fn a_confirmation_in_answer_to_news_is_for_the_coordinator() {
+    let told = asked(
+        "notification",
+        json!({ "event": "debate_concluded", "data": {} }),
+    );
+    let agent = AgentId::new("alice").unwrap();
+    let target = AnswerTarget {
+        is_news: true,
+        ..AnswerTarget::of(&told, &agent, Timestamp::default())
+    };
+    for (kind, to) in [
+        ("confirmation", "coordinator"),
+        ("info_update", "debate-facilitator"),
+    ] {
+        let body = json!({ "message_type": kind, "payload": { "finding": "m-1" } }).to_string();
+        let raw = RawAnswer {
+            body: body.as_bytes(),
+            dialect: None,
+            card_dialect: Dialect::Concord,
+        };
+        let answer = parse_answer(&raw, &target, Timestamp::default(), None);
+        assert_eq!(answer.unwrap().unwrap().to_agent.as_str(), to, "{kind}");
+    }
+}

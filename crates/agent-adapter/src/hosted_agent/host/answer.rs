@@ -179,7 +179,10 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         let started = ports.now();
         let agent = &self.agent.agent_id;
         let id = MessageId::of_answer(&incoming.message_id, agent);
-        let target = AnswerTarget::of(incoming, agent, started);
+        let target = AnswerTarget {
+            is_news: asked == Asked::News,
+            ..AnswerTarget::of(incoming, agent, started)
+        };
         let (body, named) = match &self.runner {
             Runner::Program => {
                 let body = self
@@ -213,8 +216,10 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         let answer = self.raw_answer(&body, named.as_deref());
         let now = ports.now();
         let took_ms = now.millis_since(started);
-        let message = decode::parse_answer(&answer, &target, now, Some(took_ms))
-            .map_err(|fault| Failure::local(ErrorCode::InternalError, self.unusable(&fault)))?;
+        let message =
+            decode::parse_answer(&answer, &target, now, Some(took_ms)).map_err(|fault| {
+                Failure::local(ErrorCode::InternalError, self.unusable(&fault, &target))
+            })?;
         Ok(message.map_or(Reply::Nothing, |message| Reply::Message(Box::new(message))))
     }
 
@@ -307,7 +312,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
 
     /// Says why an answer cannot be used. Of a server's answer only the place is said: some servers repeat what they were
     /// sent, and with it the key.
-    fn unusable(&self, fault: &Fault) -> String {
+    fn unusable(&self, fault: &Fault, target: &AnswerTarget) -> String {
         match &self.runner {
             Runner::Program => fault.to_string(),
             Runner::Server | Runner::Model(_) => {
@@ -320,6 +325,12 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
                     Dialect::Concord => String::new(),
                     dialect => format!("a message in the dialect {dialect}, "),
                 };
+                if let Some(asked) = target.asked.filter(|_| at == decode::MESSAGE_TYPE) {
+                    let types = asked.named();
+                    return format!(
+                        "its answer cannot be used, at {at}; what it was asked is answered by {types}"
+                    );
+                }
                 format!(
                     "its answer cannot be used, at {at}; it is {dialect}message_type and payload, or {{}}"
                 )
