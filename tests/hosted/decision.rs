@@ -1,5 +1,5 @@
-//! A hosted agent is told how the debates of its cases have ended, when a decision that it took part in changes, and what became of the
-//! credibility of those who argued; so is an agent on NATS.
+//! A hosted agent is told how the debates of its cases have ended, what was decided, when a decision that it took part in changes, and what
+//! became of the credibility of those who argued; so is an agent on NATS.
 
 use concord_agent::Agent;
 use concord_agent::payload::notification::{CredibilityChanged, DebateConcluded};
@@ -172,6 +172,8 @@ async fn a_hosted_agent_is_told_of_an_override_after_the_decision() {
     check_handlers(&mut handled, [&hosted, &other]).await;
     agent.close().await.expect("it says goodbye");
     stage.wait_until_done(&hosted).await;
+    let decisions = told(&server.received(), "case_decided");
+    assert_eq!(decisions.len(), 1, "it is told once: {decisions:?}");
     let subject = format!("concord.v1.msg.{case}.{hosted}.*.info_update");
     let published = message_bodies(installation.client(), &subject).await;
     assert_eq!(published.expect("the messages"), Vec::<Value>::new());

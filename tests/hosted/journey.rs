@@ -27,6 +27,8 @@ async fn start_server() -> Server {
                 tokio::spawn(answer_twice(received));
                 (202, String::new())
             }
+            // How the debate has ended, and what was decided.
+            Some("notification") => (200, "{}".to_owned()),
             other => panic!("{other:?}"),
         }
     })

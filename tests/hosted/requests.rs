@@ -1,10 +1,12 @@
 //! Requests to hosted agents: acknowledged when they have a callback, ended once, and not carried out when they are refused.
 
-use concord_testkit::{Message, event_data, events, message_bodies, settled, unique, wait_for};
+use concord_testkit::{
+    Message, event_data, events, http_post, message_bodies, settled, unique, wait_for,
+};
 use concord_wire::Timestamp;
 use serde_json::{Value, json};
 
-use crate::hosted::stage::{PATIENCE, Server, Stage};
+use crate::hosted::stage::{PATIENCE, Server, Stage, callback_settings};
 
 const DONE: &str =
     r#"{"message_type":"response","payload":{"status":"success","result":{"done":true}}}"#;
@@ -341,4 +343,31 @@ async fn a_request_without_an_action_reaches_a_hosted_agent() {
         "{answer}"
     );
     stage.installation.holds(PATIENCE).await;
+}
+
+/// The address is one under a path that no proxy takes away.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_has_nothing_to_say_may_say_so_later() {
+    let (posted, mut statuses) = tokio::sync::mpsc::unbounded_channel();
+    let server = Server::start(move |received| {
+        let url = received.headers["concord-callback-url"].to_str();
+        let (url, posted) = (url.expect("an address").to_owned(), posted.clone());
+        tokio::spawn(async move { posted.send(http_post(&url, "{}").await) });
+        async { (202, String::new()) }
+    })
+    .await;
+    let agent = unique("eve");
+    let under = callback_settings().replace("\"\nsecret", "/callback\"\nsecret");
+    let url = &server.url;
+    let settings = format!(
+        "{under}[[service.agents]]\nagent_id = \"{agent}\"\nhttp = {{ url = \"{url}/x\" }}\n"
+    );
+    let stage = Stage::start(1, &settings).await;
+    stage.ask(&agent, Some(600_000), "normal").await;
+    let asked = tokio::time::timeout(PATIENCE, statuses.recv()).await;
+    let status = asked.expect("it is asked").expect("it posts");
+    assert_eq!(status.expect("the adapter answers"), 200);
+    // Long before the time for the answer is over.
+    stage.wait_until_done(&agent).await;
+    assert_eq!(stage.answers().await, Ok(Vec::new()));
 }
