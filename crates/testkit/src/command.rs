@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::process::Command;
 
 /// No single command takes longer, on however slow a machine.
-pub const COMMAND_MAX: Duration = Duration::from_secs(60);
+pub const COMMAND_MAX: Duration = Duration::from_secs(180);
 
 /// The exit code and the output of a command.
 #[derive(Debug, Clone)]
