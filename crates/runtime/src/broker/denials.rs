@@ -1,7 +1,7 @@
 //! What the broker does not let a connection do. It says so beside the answers: whoever waits for one is told nothing.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_nats::ServerError;
 use tokio::sync::watch;
@@ -36,16 +36,17 @@ impl Denials {
         }
     }
 
+    fn publishing(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        let publishing = self.0.publishing.lock();
+        publishing.unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn remember(&self, said: &str) {
         let subject = said.split_once("Publish to \"");
         let Some((subject, _)) = subject.and_then(|(_, rest)| rest.split_once('"')) else {
             return;
         };
-        let mut publishing = self
-            .0
-            .publishing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut publishing = self.publishing();
         if publishing.len() >= SUBJECTS_MAX {
             publishing.pop_first();
         }
@@ -54,21 +55,13 @@ impl Denials {
 
     /// A new connection may be that of somebody with other rights.
     pub(super) fn forget(&self) {
-        let mut publishing = self
-            .0
-            .publishing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut publishing = self.publishing();
         publishing.clear();
     }
 
     /// What the broker has said about publishing to such a subject, where it does not let this connection do it.
     pub(crate) fn of_publishing(&self, is_it: impl Fn(&str) -> bool) -> Option<String> {
-        let publishing = self
-            .0
-            .publishing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let publishing = self.publishing();
         let denied = publishing.iter().find(|(subject, _)| is_it(subject));
         denied.map(|(_, said)| said.clone())
     }
