@@ -132,6 +132,18 @@ impl Brokers {
         (0..BROKERS).filter(found_full).count()
     }
 
+    /// What each has complained of in its log.
+    pub(crate) fn complaints(&self) -> String {
+        let mut complaints = String::new();
+        for broker in 0..BROKERS {
+            let log = self.directory.path().join(broker.to_string());
+            let log = std::fs::read_to_string(log.join("nats-server.log")).unwrap_or_default();
+            let lines = log.lines().filter(|line| !line.contains("[INF]"));
+            complaints.extend(lines.map(|line| format!("broker-{broker}: {line}\n")));
+        }
+        complaints
+    }
+
     /// Makes room on the disk of one, and starts it again: it does not write any more until then.
     pub(crate) async fn make_room(&self, broker: usize) {
         self.disks[broker].make_room();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream;
 use concord_runtime::clock;
 use concord_testkit::{
-    Plan, Random, SERVICES, TestInstallation, audit, binaries_with_clock, command, finish,
+    Plan, Random, SERVICES, TestInstallation, audit, binaries_with_clock, command, events, finish,
     programs_of, settled, until, wait_for,
 };
 use concord_wire::Timestamp;
@@ -181,6 +181,15 @@ async fn open(jetstream: &jetstream::Context, cases: std::ops::Range<usize>) {
     }
 }
 
+/// Prints what is stored of an aggregate, which is what a violation can be understood from.
+async fn explain(client: &async_nats::Client, aggregate: &str) {
+    let stored = events(client, &format!("{}.>", aggregate.replace('/', "."))).await;
+    for event in stored.unwrap_or_default() {
+        let (id, body) = (event.header("Nats-Msg-Id"), event.json());
+        println!("{} {} {id} {body}", event.sequence, event.subject);
+    }
+}
+
 /// The decisions of an undisturbed run on one broker.
 async fn undisturbed(cases: usize) -> Vec<(String, Value)> {
     let installation = start().await;
@@ -232,6 +241,12 @@ async fn three_brokers_lose_nothing_when_each_fails_in_turn() {
     })
     .await;
     let violations: Vec<_> = report.violations().collect();
+    for (_, violation) in &violations {
+        explain(&client, &violation.place).await;
+    }
+    if !report.holds() {
+        println!("{}", brokers.complaints());
+    }
     assert!(report.holds(), "{violations:#?}");
     assert!(!brokers.have_disks() || brokers.found_full() > 0);
     for installation in &pairs {
