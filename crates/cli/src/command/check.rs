@@ -325,14 +325,19 @@ fn violated(report: &Report) -> String {
         ));
     }
     let lost = [Invariant::EffectsPublished, Invariant::MessagesKept];
-    let is_lost = |kind| {
+    let is_violated = |kind| {
         report
             .of(kind)
             .is_some_and(|checked| checked.violations > 0)
     };
-    if lost.into_iter().any(is_lost) {
+    if lost.into_iter().any(is_violated) {
         text.push_str(
             "Where the broker has lost deliveries, as it may when its disk is full, they are made again by: concord redeliver --since WHEN\n",
+        );
+    }
+    if is_violated(Invariant::Replay) {
+        text.push_str(
+            "Where an event does not name the one before it, a broker whose disk was full may have let it pass; what is missing is done again by: concord redeliver --since WHEN\n",
         );
     }
     text
