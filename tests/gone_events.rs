@@ -1,6 +1,8 @@
 //! A stream that went back, as that of a broker that was restored from an older copy or has lost its last seconds: no process decides on
 //! events that do not exist any more, although it has them in memory. Real broker.
 
+use std::time::Duration;
+
 use concord_domain::Context;
 use concord_domain::aggregates::opener::{OpenerInput, OpenerMachine};
 use concord_events::{Admitted, Quotas};
@@ -9,8 +11,10 @@ use concord_runtime::event_store::cache::Cache;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Outcome};
-use concord_testkit::TestBroker;
+use concord_testkit::{TestBroker, wait_for};
 use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 type Process = Aggregates<OpenerMachine, NatsEventStore>;
 
@@ -107,4 +111,42 @@ async fn what_others_have_stored_in_the_place_of_what_is_gone_is_read_from_the_b
     let other = process(&broker).await;
     assert_eq!(admit(&other, "m-5", "c-5").await, "stored");
     assert_eq!(cases(&known).await, ["c-5"]);
+}
+
+/// As a broker stores it whose disk is full (record 112): an event passes the lock though another one stands there, and was acknowledged.
+#[tokio::test]
+async fn what_stands_beside_the_chain_counts_for_none_and_is_done_again() {
+    let broker = TestBroker::start().await;
+    let known = process(&broker).await;
+    let jetstream = async_nats::jetstream::new(broker.client().await);
+    let mut stream = jetstream.get_stream("CONCORD_EVENTS").await.unwrap();
+    for (message, case) in [("m-1", "c-1"), ("m-2", "c-2")] {
+        assert_eq!(admit(&known, message, case).await, "stored");
+    }
+    let last = known.load(&olga()).await.unwrap().sequence();
+    let passed = stream.get_raw_message(last).await.unwrap();
+    stream.delete_message(last).await.unwrap();
+    let other = process(&broker).await;
+    assert_eq!(admit(&other, "m-3", "c-3").await, "stored");
+    let (subject, payload) = (passed.subject, passed.payload);
+    let stored = jetstream.publish(subject, payload).await.unwrap();
+    stored.await.unwrap();
+    let third = process(&broker).await;
+    for process in [&known, &other, &third] {
+        assert_eq!(cases(process).await, ["c-1", "c-2"]);
+    }
+    // Who is handed its message again does it again: as soon as the broker does not take it for a repetition any more.
+    let again = admit(&other, "m-3", "c-3").await;
+    assert!(again.contains("Contended"), "{again}");
+    let mut config = stream.info().await.unwrap().config.clone();
+    config.duplicate_window = Duration::from_millis(100);
+    jetstream.update_stream(config).await.unwrap();
+    wait_for("it to be done again", PATIENCE, async || {
+        let again = admit(&other, "m-3", "c-3").await;
+        (again == "stored").then_some(()).ok_or(again)
+    })
+    .await;
+    for process in [&known, &other, &third] {
+        assert_eq!(cases(process).await, ["c-1", "c-2", "c-3"]);
+    }
 }

@@ -138,7 +138,7 @@ impl Brokers {
         for broker in 0..BROKERS {
             let log = self.directory.path().join(broker.to_string());
             let log = std::fs::read_to_string(log.join("nats-server.log")).unwrap_or_default();
-            let lines = log.lines().filter(|line| !line.contains("[INF]"));
+            let lines = log.lines().filter(|line| line.contains("[ERR]"));
             complaints.extend(lines.map(|line| format!("broker-{broker}: {line}\n")));
         }
         complaints
