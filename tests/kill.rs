@@ -6,7 +6,7 @@ mod behind;
 mod blows;
 mod brokers;
 mod cases;
-mod cluster;
+pub(crate) mod cluster;
 mod deadlines;
 mod disk;
 mod drain;

@@ -194,7 +194,7 @@ async fn explain(client: &async_nats::Client, aggregate: &str) {
 
 /// How many events stand in an aggregate from the first on that does not name the one before it, by aggregate: nats-server stores an
 /// event beside its lock while the disk of the stream's leader is full (record 112).
-async fn beside_the_lock(client: &async_nats::Client) -> BTreeMap<String, u64> {
+pub(crate) async fn beside_the_lock(client: &async_nats::Client) -> BTreeMap<String, u64> {
     let stored = wait_for("the events", PATIENCE, async || events(client, ">").await).await;
     let (mut last, mut beside) = (BTreeMap::new(), BTreeMap::new());
     for event in &stored {
