@@ -99,6 +99,11 @@ async fn a_ruling_that_comes_after_the_decision_changes_it() {
     stage.holds().await;
 }
 
+/// As much as a person may write.
+fn reason() -> String {
+    "Half of what each of them says, for the annex caps it. ".repeat(74)
+}
+
 /// An open debate that an expert has, and what the command says when that expert rules with these words.
 async fn with_expert(stage: &Stage) -> impl Fn(&[&str]) -> std::process::Output {
     let first = stage.event("case", "decided", |_| true).await;
@@ -110,7 +115,8 @@ async fn with_expert(stage: &Stage) -> impl Fn(&[&str]) -> std::process::Output 
     stage.message_to(&expert, "request", |_| true).await;
     let server = stage.installation.server_url().to_owned();
     move |own| {
-        let who = ["rule", &debate, "--expert", &expert, "--rationale", "Half."];
+        let reason = reason();
+        let who = ["rule", &debate, "--expert", &expert, "--rationale", &reason];
         concord(&[&who, own, &["--server", &server]].concat())
     }
 }
@@ -136,6 +142,15 @@ async fn a_ruling_in_words_of_ones_own_is_what_the_decision_says() {
     let changed = version(&stage, 2).await;
     assert_eq!(changed["decision"]["outcome"]["risk_score"], 50.0);
     check_told(&stage, 2).await;
+    let server = ["--server", stage.installation.server_url()];
+    for ask in [
+        &["decisions", "list"][..],
+        &["decisions", "export", &stage.case],
+    ] {
+        let listed = concord(&[ask, &["--json"], &server].concat());
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        assert!(listed.contains(&reason()), "the whole reason: {listed}");
+    }
     stage.holds().await;
 }
 

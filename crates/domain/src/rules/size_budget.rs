@@ -195,7 +195,7 @@ fn outcome_with_room(outcome: &ConflictOutcome, room: Room) -> ConflictOutcome {
     }
 }
 
-/// An outcome without the positions, the tally and the rounds that it rests on.
+/// An outcome without the positions, the tally and the rounds that it rests on, and a person's reason shortened as what is compared is.
 fn outcome_without_positions(outcome: &ConflictOutcome) -> ConflictOutcome {
     let mut bare = ConflictOutcome {
         positions: Vec::new(),
@@ -207,6 +207,9 @@ fn outcome_without_positions(outcome: &ConflictOutcome) -> ConflictOutcome {
     };
     if let Some(provisional) = &mut bare.provisional {
         provisional.alternatives.clear();
+    }
+    if let Some(ruled) = &mut bare.ruled_by {
+        ruled.rationale = truncate::words(&ruled.rationale);
     }
     bare
 }

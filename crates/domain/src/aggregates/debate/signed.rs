@@ -24,7 +24,7 @@ pub(crate) fn ruling_differences(
             "the signed ruling is about another debate, {other}"
         ));
     }
-    if outcome.ruled_by.as_ref() != Some(&ruled_by_ruling(expert, ruling)) {
+    if !is_ended_by(outcome, &by_ruling(expert, ruling)) {
         differences.push("who ruled, why and on which brief is not what was signed".to_owned());
     }
     let chosen = before
@@ -58,13 +58,7 @@ pub(crate) fn review_differences(
     review: &Review,
 ) -> Vec<String> {
     let mut differences = Vec::new();
-    let signed = RuledBy {
-        expert: reviewer.clone(),
-        rationale: truncate::words(&review.rationale),
-        digest: review.digest.clone(),
-        key: review.signature.as_ref().map(Signature::fingerprint),
-    };
-    if outcome.ruled_by.as_ref() != Some(&signed) {
+    if !is_ended_by(outcome, &by_review(reviewer, review)) {
         differences.push("who reviewed it, why and on what is not what was signed".to_owned());
     }
     let is_other = review.action == ReviewAction::Override
@@ -75,11 +69,31 @@ pub(crate) fn review_differences(
     differences
 }
 
-fn ruled_by_ruling(expert: &AgentId, ruling: &Ruling) -> RuledBy {
+/// Who has ruled, why and on which brief, as the end of a debate says it.
+pub(super) fn by_ruling(expert: &AgentId, ruling: &Ruling) -> RuledBy {
     RuledBy {
         expert: expert.clone(),
-        rationale: truncate::words(&ruling.rationale),
+        rationale: truncate::reason(&ruling.rationale),
         digest: Some(ruling.digest.clone()),
         key: ruling.signature.as_ref().map(Signature::fingerprint),
     }
+}
+
+/// Who has reviewed it at a gate, why and on what, as the end of a debate says it.
+pub(super) fn by_review(reviewer: &AgentId, review: &Review) -> RuledBy {
+    RuledBy {
+        expert: reviewer.clone(),
+        rationale: truncate::reason(&review.rationale),
+        digest: review.digest.clone(),
+        key: review.signature.as_ref().map(Signature::fingerprint),
+    }
+}
+
+/// Whether a debate says that it was ended so. Earlier versions shortened the reason.
+fn is_ended_by(outcome: &ConflictOutcome, signed: &RuledBy) -> bool {
+    let shortened = RuledBy {
+        rationale: truncate::words(&signed.rationale),
+        ..signed.clone()
+    };
+    [Some(signed), Some(&shortened)].contains(&outcome.ruled_by.as_ref())
 }

@@ -2,7 +2,10 @@
 //! looks at each.
 
 use concord_events::{AggregateEvent, CaseEvent};
-use concord_wire::payload::{Answer, COMPARED_MAX, ConflictType, NAME_BYTES_MAX, json_text_bytes};
+use concord_wire::payload::{
+    Answer, COMPARED_MAX, ConflictType, LADDER_TEXT_BYTES_MAX, NAME_BYTES_MAX, RuledBy,
+    json_text_bytes,
+};
 use concord_wire::policy::Policy;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -229,7 +232,19 @@ impl Hostile {
                 "resolved"
             );
         }
-        debate.state().outcome.clone().unwrap()
+        let reason = self
+            .filler
+            .repeat(LADDER_TEXT_BYTES_MAX / self.filler.len());
+        let ruled = RuledBy {
+            expert: agent(&parties[0]),
+            rationale: truncate::reason(&reason),
+            digest: Some("0".repeat(64)),
+            key: Some("0".repeat(16)),
+        };
+        ConflictOutcome {
+            ruled_by: Some(ruled),
+            ..debate.state().outcome.clone().unwrap()
+        }
     }
 }
 
@@ -342,6 +357,7 @@ fn the_largest_case_that_the_limits_allow_has_room_and_counts_what_it_leaves_out
         assert_eq!(listed + decision.conflicts_omitted as usize, expected);
         assert!(decision.conflicts.len() > 1 && decision.conflicts_omitted > 0);
         assert_eq!(decision.outcomes.len(), decision.conflicts.len());
+        assert!(json_bytes(&decision.outcomes) <= OUTCOMES_BYTES_MAX);
         assert_eq!(decision.set_aside.len(), 200);
         let kinds = || {
             decision

@@ -13,6 +13,8 @@ const TOPIC_BYTES_MAX: usize = 512;
 const WORDS_BYTES_MAX: usize = 1_024;
 const VALUE_BYTES_MAX: usize = 512;
 const ITEM_BYTES_MAX: usize = 4_000;
+/// Most bytes of a person's reason: all that is accepted of one, and what quotes and new lines add to it as JSON.
+const REASON_BYTES_MAX: usize = 6 * 1024;
 /// Most bytes of evidence and reasoning of one position, and of all positions of one conflict.
 const POSITION_ROOM: usize = 32 * 1024;
 const POSITIONS_ROOM: usize = 96 * 1024;
@@ -129,6 +131,11 @@ pub(crate) fn identity(text: &str) -> Option<String> {
 /// A position in words, shortened.
 pub(crate) fn words(text: &str) -> String {
     compared(text, WORDS_BYTES_MAX)
+}
+
+/// A person's reason for a ruling or a review: whole, unless it has little but what JSON escapes.
+pub(crate) fn reason(text: &str) -> String {
+    compared(text, REASON_BYTES_MAX)
 }
 
 /// The topic of a conflict, shortened.

@@ -6,14 +6,13 @@ use concord_events::names::PROVISIONAL;
 use concord_events::{DebateEvent, DebateOpened, FellBack};
 use concord_wire::AgentId;
 use concord_wire::payload::{
-    BriefedPosition, Level, Provisional, Resolution, Review, ReviewAction, RuledBy, Signature,
-    Status,
+    BriefedPosition, Level, Provisional, Resolution, Review, ReviewAction, Status,
 };
 use concord_wire::{DebateId, Fault};
 
 use super::{OnLadder, brief, named};
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
-use crate::aggregates::debate::verdicts;
+use crate::aggregates::debate::{signed, verdicts};
 use crate::machine::{Decision, Ignored};
 use crate::rules::conflict_type::valued;
 use crate::rules::conservative;
@@ -221,12 +220,7 @@ pub(in crate::aggregates::debate) fn reviewed(
             ));
         }
     };
-    let ruled = RuledBy {
-        expert: by.clone(),
-        rationale: truncate::words(&review.rationale),
-        digest: review.digest.clone(),
-        key: review.signature.as_ref().map(Signature::fingerprint),
-    };
+    let ruled = signed::by_review(by, review);
     Decision::Append(
         OutcomeBuilder::new(on.opened, status, Level::Gate, resolution)
             .ruled_by(ruled)

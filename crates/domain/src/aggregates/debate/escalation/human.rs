@@ -5,7 +5,7 @@ use concord_events::{
 };
 use concord_wire::AgentId;
 use concord_wire::payload::{
-    Background, Contact, Level, Overflow, Position, Resolution, RuledBy, Ruling, Signature, Status,
+    Background, Contact, Level, Overflow, Position, Resolution, Ruling, Status,
     notification::UnassignedReason,
 };
 use concord_wire::{ErrorCode, Fault};
@@ -14,6 +14,7 @@ use super::fallback::{self, FallbackReason};
 use super::{OnLadder, brief};
 use crate::aggregates::debate::input::LadderMessage;
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
+use crate::aggregates::debate::signed;
 use crate::aggregates::person::{Act, Signed};
 use crate::machine::{Decision, Ignored};
 use crate::rules::conflict_type::{check_resolution, valued};
@@ -137,12 +138,7 @@ pub(super) fn ruling(
         Ok(resolution) => resolution,
         Err(fault) => return Decision::Reject(fault),
     };
-    let ruled = RuledBy {
-        expert: message.agent_id.clone(),
-        rationale: truncate::words(&ruling.rationale),
-        digest: Some(ruling.digest.clone()),
-        key: ruling.signature.as_ref().map(Signature::fingerprint),
-    };
+    let ruled = signed::by_ruling(&message.agent_id, ruling);
     Decision::Append(
         OutcomeBuilder::new(on.opened, Status::Ruling, Level::Person, Some(resolution))
             .ruled_by(ruled)

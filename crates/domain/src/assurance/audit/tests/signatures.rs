@@ -13,6 +13,7 @@ use crate::aggregates::person::PersonMachine;
 use crate::digest;
 use crate::fixtures::{Story, agent, conflict, outcome, person, policy, said};
 use crate::machine::Machine;
+use crate::rules::size_budget::truncate;
 
 /// In place of ed25519: whoever knows the key can make it.
 fn value_of(key: &str, text: &str) -> String {
@@ -206,6 +207,34 @@ fn what_was_signed_and_not_changed_is_as_it_should_be() {
         ..Told::default()
     };
     assert_eq!(unsigned.fault(), None);
+}
+
+/// Signs a ruling with a reason of 4,000 bytes, of which the end of the debate says `said`.
+fn signed_at_length(resolved: &mut DebateResolved, said: fn(&str) -> String) {
+    let ruling = resolved.ruling.as_mut().unwrap();
+    ruling.rationale = "Half of it. ".repeat(333);
+    let heard = resolved.heard.as_ref().unwrap();
+    let text = ruling.signed_text(&heard.agent_id, &resolved.case_id, &heard.message_id);
+    ruling.signature.as_mut().unwrap().value = value_of(&key(KEY), &text);
+    resolved.outcome.ruled_by.as_mut().unwrap().rationale = said(&ruling.rationale);
+}
+
+#[test]
+fn a_long_reason_is_said_whole_or_as_earlier_versions_shortened_it() {
+    let rows: [(bool, fn(&mut DebateResolved)); 3] = [
+        (true, |it| signed_at_length(it, str::to_owned)),
+        (true, |it| signed_at_length(it, truncate::words)),
+        (false, |it| {
+            signed_at_length(it, |whole| whole[..1_000].to_owned());
+        }),
+    ];
+    for (is_so, change) in rows {
+        let told = Told {
+            change,
+            ..Told::default()
+        };
+        assert_eq!(told.fault().is_none(), is_so, "{:?}", told.fault());
+    }
 }
 
 #[test]

@@ -7,6 +7,24 @@ use super::*;
 use crate::aggregates::case::{CaseInput, CaseMachine};
 use crate::fixtures::{detected, finding, open_case};
 
+/// As much as a person may write is what the debate, and so the decision and its log, says of the reason.
+#[test]
+fn the_reason_of_a_person_is_kept_whole() {
+    let reason = "Half of it, \"as is\".\n".repeat(186);
+    let (mut story, digest) = with_eve();
+    let DebateInput::Message(mut message) = rules("eve", "r-1", &digest, "p1") else {
+        panic!()
+    };
+    let MessageBody::Ruling(ruling) = &mut message.body else {
+        panic!()
+    };
+    ruling.rationale.clone_from(&reason);
+    let heard = story.hears(&said("r-1", 20), &DebateInput::Message(message));
+    assert_eq!(heard, "resolved");
+    let outcome = story.state().outcome.clone().unwrap();
+    assert_eq!(outcome.ruled_by.unwrap().rationale, reason);
+}
+
 #[test]
 fn only_the_expert_rules_and_only_on_what_the_debate_is_now() {
     let (mut story, digest) = with_eve();
