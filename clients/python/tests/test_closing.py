@@ -23,6 +23,9 @@ from concord_agent import Agent, Message, RequestError, ending
 PATIENCE = 20.0
 
 SERVING = """
+import signal
+# Whoever is started in the background by a shell ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from concord_agent import Agent
 class Serving(Agent):
     async def connect(self, *given, **options):
@@ -156,6 +159,7 @@ class Closing(unittest.IsolatedAsyncioTestCase):
             program = subprocess.Popen(
                 [sys.executable, "-c", SERVING, self.broker.url], stdout=subprocess.PIPE, text=True, env=environment
             )
+            self.addCleanup(program.kill)
             assert program.stdout is not None
             self.assertEqual(await asyncio.to_thread(program.stdout.readline), "listens\n")
             program.send_signal(name)
