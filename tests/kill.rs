@@ -18,5 +18,6 @@ mod migrated;
 mod parties;
 mod reconnect;
 mod replicas;
+mod set_back;
 mod storm;
 mod upgrade;

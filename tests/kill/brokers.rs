@@ -5,6 +5,7 @@
 //! its own, which can become full.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use concord_installation::NatsServer;
 use concord_testkit::{free_address, nats_server};
@@ -28,6 +29,8 @@ pub(crate) struct Brokers {
     servers: Vec<NatsServer>,
     /// For each broker whether its links carry anything.
     connected: Vec<watch::Sender<bool>>,
+    /// How long everything takes from one to another.
+    delay: watch::Sender<Duration>,
     /// The disk of each; none where no file system can be mounted.
     disks: Vec<Disk>,
     _links: JoinSet<()>,
@@ -43,14 +46,18 @@ impl Brokers {
             .expect("a temporary directory");
         let addresses: Vec<SocketAddr> = (0..BROKERS).map(|_| free_address()).collect();
         let connected: Vec<_> = (0..BROKERS).map(|_| watch::channel(true).0).collect();
+        let delay = watch::Sender::new(Duration::ZERO);
         let mut links = JoinSet::new();
         let (mut starts, mut disks) = (Vec::new(), Vec::new());
         for (broker, address) in addresses.iter().enumerate() {
             let mut routes = Vec::new();
             for (other, to) in addresses.iter().enumerate() {
                 if other != broker {
-                    let ends = [connected[broker].subscribe(), connected[other].subscribe()];
-                    routes.push(link(&mut links, *to, ends).await);
+                    let state = LinkState {
+                        ends: [connected[broker].subscribe(), connected[other].subscribe()],
+                        delay: delay.subscribe(),
+                    };
+                    routes.push(link(&mut links, *to, state).await);
                 }
             }
             // What a broker tells others of itself leads nowhere: they know each other by their links alone.
@@ -69,6 +76,7 @@ impl Brokers {
         Self {
             servers: join_all(starts).await,
             connected,
+            delay,
             disks,
             _links: links,
             directory,
@@ -112,6 +120,11 @@ impl Brokers {
         self.connected[broker].send_replace(true);
     }
 
+    /// Makes everything take so long from one to another.
+    pub(crate) fn delay(&self, delay: Duration) {
+        self.delay.send_replace(delay);
+    }
+
     /// Whether their disks can become full.
     pub(crate) fn have_disks(&self) -> bool {
         self.disks.len() == BROKERS
@@ -152,8 +165,16 @@ impl Brokers {
     }
 }
 
+/// What a link does at the moment.
+#[derive(Clone)]
+struct LinkState {
+    /// Whether each end is connected.
+    ends: [watch::Receiver<bool>; 2],
+    delay: watch::Receiver<Duration>,
+}
+
 /// Forwards connections to `to` while both ends are connected; its address as a route.
-async fn link(tasks: &mut JoinSet<()>, to: SocketAddr, ends: [watch::Receiver<bool>; 2]) -> String {
+async fn link(tasks: &mut JoinSet<()>, to: SocketAddr, state: LinkState) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let route = listener.local_addr().expect("bound");
     tasks.spawn(async move {
@@ -163,8 +184,8 @@ async fn link(tasks: &mut JoinSet<()>, to: SocketAddr, ends: [watch::Receiver<bo
             if let Ok(onward) = TcpStream::connect(to).await {
                 let (read, write) = from.into_split();
                 let (read_back, write_back) = onward.into_split();
-                streams.spawn(forward(read, write_back, ends.clone()));
-                streams.spawn(forward(read_back, write, ends.clone()));
+                streams.spawn(forward(read, write_back, state.clone()));
+                streams.spawn(forward(read_back, write, state.clone()));
             }
         }
     });
@@ -175,11 +196,15 @@ async fn link(tasks: &mut JoinSet<()>, to: SocketAddr, ends: [watch::Receiver<bo
 async fn forward(
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,
-    mut ends: [watch::Receiver<bool>; 2],
+    mut state: LinkState,
 ) {
     let mut buffer = vec![0; BUFFER];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        for end in &mut ends {
+        let delay = *state.delay.borrow();
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        for end in &mut state.ends {
             if end.wait_for(|connected| *connected).await.is_err() {
                 return;
             }

@@ -1,18 +1,19 @@
 //! `concord redeliver`: what was stored since some time is handed out again.
 
-use async_nats::jetstream::consumer::DeliverPolicy;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::consumer::{DeliverPolicy, Info};
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
-use async_nats::jetstream::stream;
+use async_nats::jetstream::stream::Stream;
 use clap::Args;
 use concord_events::topology::StreamKind;
 use concord_runtime::{Broker, clock};
 use concord_wire::Timestamp;
-use futures::{StreamExt, TryStreamExt};
+use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
-use serde_json::json;
+use time::OffsetDateTime;
 
 use crate::shared::args::JsonArg;
-use crate::shared::broker_api;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::output::{BAD, Cell, Table, count, styled};
@@ -27,8 +28,8 @@ For after a broker's disk was full: nats-server may then have passed messages ov
 those of agents too, is set back to the first message since then, or to the first that it has not settled where that is earlier.
 
 Whoever knows a message already does nothing about it, and services know all of them. Agents are given messages a second time under
-the same message_id, hosted agents are run again, and e-mails and webhooks since then may be sent again. It can be repeated, and needs
-the rights of an operator, and nats-server 2.14.
+the same message_id, hosted agents are run again, and e-mails and webhooks since then may be sent again. Each consumer is paused for a
+moment, or for a minute if this command is killed meanwhile. It can be repeated, and needs the rights of an operator, and nats-server 2.14.
 
 Examples:
   concord redeliver --since 10m --dry-run
@@ -47,6 +48,18 @@ pub(crate) struct RedeliverArgs {
     #[command(flatten)]
     json: JsonArg,
 }
+
+/// How long a consumer is paused at the most, should this process end before it resumes it.
+const PAUSE: Duration = Duration::from_secs(60);
+/// How long the broker may take until a consumer is paused.
+const PAUSED_MAX: Duration = Duration::from_secs(10);
+const PAUSED_INTERVAL: Duration = Duration::from_millis(20);
+/// Longer than the clocks of brokers are apart, and than it takes them to hear of it.
+const RESUMED_AFTER: Duration = Duration::from_millis(500);
+/// How often a consumer is set back for which something was delivered meanwhile.
+const RESETS_MAX: usize = 5;
+/// How many consumers are set back at once.
+const AT_ONCE: usize = 16;
 
 /// What is said of a durable inbox.
 const BEGAN_WITH_NEW: &str = "the broker sets no consumer back that began with what was new; its agent may have missed something";
@@ -96,9 +109,10 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &RedeliverArgs) -> Re
         )));
     }
     if !args.dry_run {
-        for consumer in consumers.iter_mut().filter(|one| one.error.is_none()) {
-            consumer.set_back(&broker).await;
-        }
+        let consumers = consumers.iter_mut().filter(|one| one.error.is_none());
+        let set_back = stream::iter(consumers)
+            .for_each_concurrent(AT_ONCE, |consumer| consumer.set_back(&broker));
+        set_back.await;
     }
     let report = Report {
         since,
@@ -111,7 +125,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &RedeliverArgs) -> Re
 }
 
 /// The consumers of a stream by name. Unlike a list of what they are, the broker leaves out none that has no leader at the moment.
-async fn names(stream: &stream::Stream<()>) -> Result<Vec<String>, Failure> {
+async fn names(stream: &Stream<()>) -> Result<Vec<String>, Failure> {
     let names = stream.consumer_names().try_collect().await;
     names.map_err(|error| Failure::failed(format!("the consumers cannot be listed: {error}")))
 }
@@ -132,11 +146,7 @@ async fn first_since(
 }
 
 /// Where a consumer is to begin again; none for a view, which ends with whoever looks, and for one that has come to nothing since then.
-async fn place(
-    stream: &stream::Stream<()>,
-    name: &str,
-    first: u64,
-) -> Result<Option<SetBack>, Failure> {
+async fn place(stream: &Stream<()>, name: &str, first: u64) -> Result<Option<SetBack>, Failure> {
     let info = match stream.consumer_info(name).await {
         Ok(info) => info,
         Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => return Ok(None),
@@ -162,22 +172,76 @@ async fn place(
 }
 
 impl SetBack {
+    /// Sets the consumer back while it is paused. What a consumer with copies hands out before the broker has applied the reset, but after
+    /// it was asked for, leaves the copies with a wrong state, and the next leader passes over what waits then (record 110).
     async fn set_back(&mut self, broker: &Broker) {
-        let subject = format!("$JS.API.CONSUMER.RESET.{}.{}", self.stream, self.consumer);
-        match broker_api::ask(broker, subject, &json!({ "seq": self.from })).await {
-            Ok(answer) => {
-                // Some are handed out before the broker answers.
-                let number = |pointer| answer.as_ref()?.pointer(pointer)?.as_u64();
-                let given = number("/delivered/consumer_seq").unwrap_or(0);
-                self.messages = Some(given + number("/num_pending").unwrap_or(0));
-            }
-            Err(failure) => {
-                self.error = Some(format!(
-                    "{failure}; run it again when the broker has recovered"
-                ))
+        match self.while_paused(broker).await {
+            Ok(info) => self.messages = Some(info.num_pending),
+            Err(why) => {
+                self.error = Some(format!("{why}; run it again when the broker has recovered"));
             }
         }
     }
+
+    async fn while_paused(&self, broker: &Broker) -> Result<Info, String> {
+        let name = &self.consumer;
+        let stream = broker.jetstream.get_stream_no_info(&self.stream).await;
+        let stream = stream.map_err(|error| error.to_string())?;
+        if info(&stream, name).await?.paused {
+            // By somebody else, whose business it is to resume it.
+            return self.reset_paused(&stream).await;
+        }
+        let asked = OffsetDateTime::now_utc();
+        let paused = stream.pause_consumer(name, asked + PAUSE).await;
+        let paused = paused.map_err(|error| format!("the broker does not pause it: {error}"))?;
+        let there = paused.pause_until - paused.pause_remaining.unwrap_or_default();
+        let set_back = self.reset_paused(&stream).await;
+        // Where the broker does not answer, the pause ends by itself.
+        let _ = self.resume(&stream, there - asked).await;
+        set_back
+    }
+
+    async fn reset_paused(&self, stream: &Stream<()>) -> Result<Info, String> {
+        self.wait_for(stream, true).await?;
+        for _ in 0..RESETS_MAX {
+            let reset = stream.reset_consumer(&self.consumer, Some(self.from)).await;
+            reset.map_err(|error| format!("the broker refuses it: {error}"))?;
+            let info = info(stream, &self.consumer).await?;
+            // Otherwise a delivery came between, for instance one that an agent has just said to be working on.
+            if info.delivered.consumer_sequence == 0 {
+                return Ok(info);
+            }
+        }
+        Err("it is being read all the time".to_owned())
+    }
+
+    /// Ends the pause, where the broker's clock is so far ahead of this one. The broker hands out what waits when the time of a pause has
+    /// come; of one that is ended before, only when the next message comes, or the next request.
+    async fn resume(&self, stream: &Stream<()>, ahead: time::Duration) -> Result<(), String> {
+        let until = OffsetDateTime::now_utc() + ahead + RESUMED_AFTER;
+        let shortened = stream.pause_consumer(&self.consumer, until).await;
+        shortened.map_err(|error| error.to_string())?;
+        self.wait_for(stream, false).await?;
+        let resumed = stream.resume_consumer(&self.consumer).await;
+        resumed.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// The broker answers before the consumer's leader has heard of the pause.
+    async fn wait_for(&self, stream: &Stream<()>, paused: bool) -> Result<(), String> {
+        let begun = Instant::now();
+        while info(stream, &self.consumer).await?.paused != paused {
+            if begun.elapsed() > PAUSED_MAX {
+                return Err("the broker did not pause it (is the clock here right?)".to_owned());
+            }
+            tokio::time::sleep(PAUSED_INTERVAL).await;
+        }
+        Ok(())
+    }
+}
+
+async fn info(stream: &Stream<()>, consumer: &str) -> Result<Info, String> {
+    let info = stream.consumer_info(consumer).await;
+    info.map_err(|error| format!("it cannot be looked at: {error}"))
 }
 
 fn text(report: &Report) -> String {

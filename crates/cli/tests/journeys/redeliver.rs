@@ -1,15 +1,20 @@
 //! What a broker has passed over is handed out again.
 
+use std::time::Duration;
+
 use async_nats::Client;
-use async_nats::jetstream::{self, consumer::PullConsumer};
+use async_nats::jetstream::{self, consumer::PullConsumer, stream::Stream};
 use concord_testkit::{COMMAND_MAX, Message, TestInstallation, settled, wait_for};
 use concord_wire::subject::Service;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 
 use crate::command::{Session, case, length};
 
 const INBOX: &str = "coordinator-inbox";
+/// Is given what is said to agents.
+const WAKING: &str = "agent-adapter-wake-msg-task_assignment";
 
 /// Sets a consumer, which nobody reads, to behind the last message, as nats-server does where its disk is full.
 async fn pass_over(client: &Client, last: u64) {
@@ -113,6 +118,42 @@ async fn what_the_broker_has_passed_over_is_handed_out_again() {
         (&after["decision"], &after["findings"]),
         (&decided["decision"], &decided["findings"])
     );
+}
+
+/// The names of the consumers of messages that are paused.
+async fn paused(stream: &Stream) -> Vec<String> {
+    let consumers = stream.consumers().try_collect::<Vec<_>>().await.unwrap();
+    let paused = consumers.into_iter().filter(|consumer| consumer.paused);
+    paused.map(|consumer| consumer.name).collect()
+}
+
+#[tokio::test]
+async fn a_consumer_is_read_again_afterwards_unless_somebody_else_has_paused_it() {
+    let installation = TestInstallation::start().await;
+    let client = installation.client();
+    let session = Session::new(installation.server_url());
+    let request = case("c-1", &["ann"]).to_string();
+    session.with_input("case open -", &request).await.good();
+    settled(client, COMMAND_MAX).await.unwrap();
+    let stream = jetstream::new(client.clone())
+        .get_stream("CONCORD_MESSAGES")
+        .await
+        .unwrap();
+    session.good("redeliver --since 1h").await;
+    assert_eq!(paused(&stream).await, Vec::<String>::new());
+    settled(client, COMMAND_MAX).await.unwrap();
+
+    let until = OffsetDateTime::now_utc() + Duration::from_secs(3_600);
+    stream.pause_consumer(WAKING, until).await.unwrap();
+    let again = session.json("redeliver --since 1h").await;
+    let mut rows = again["consumers"].as_array().unwrap().iter();
+    let row = rows.find(|row| row["consumer"] == WAKING);
+    assert_eq!(
+        row.expect("it was given something")["messages"],
+        1,
+        "{again}"
+    );
+    assert_eq!(paused(&stream).await, [WAKING]);
 }
 
 #[tokio::test]
