@@ -1,5 +1,6 @@
 //! Hosted agents that are servers and models, on a real broker with real processes.
 
+mod again;
 mod alerts;
 mod budgets;
 mod decision;

@@ -189,8 +189,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         delivery: &Delivery,
         acknowledge: bool,
     ) -> Result<(), HandleError> {
-        // A replica that was killed may have had an answer already, or have been promised one that has come since.
-        if delivery.deliveries > 1 && self.has_answered(incoming, delivery).await? {
+        if self.was_answered_before(incoming, delivery).await? {
             self.context.count_ignored("answered_before");
             return Ok(());
         }

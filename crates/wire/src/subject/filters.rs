@@ -19,9 +19,16 @@ impl SubjectSpace {
         format!("{}{}.*.{from}.*.*", self.root, lane.as_str())
     }
 
-    /// Everything that an agent sends to another on `lane`, in any case.
-    pub fn messages_between(&self, lane: Lane, from: &AgentId, to: &AgentId) -> String {
-        format!("{}{}.*.{from}.{to}.*", self.root, lane.as_str())
+    /// Everything that an agent sends to another on `lane`, in a case or outside of all.
+    pub fn messages_between(
+        &self,
+        lane: Lane,
+        case: Option<&CaseId>,
+        from: &AgentId,
+        to: &AgentId,
+    ) -> String {
+        let case = case.map_or(NO_CASE, CaseId::as_str);
+        format!("{}{}.{case}.{from}.{to}.*", self.root, lane.as_str())
     }
 
     /// Everything addressed to a service on `lane`, malformed surplus tokens included, so that they can be answered.

@@ -14,6 +14,7 @@ use crate::hosted_agent::agent_caller::AgentCaller;
 use crate::hosted_agent::callback::token::AnswerTarget;
 use crate::hosted_agent::callback::{AnswerWait, Posted};
 use crate::hosted_agent::failure::Failure;
+use crate::hosted_agent::inbox::is_of_agent;
 use crate::hosted_agent::spans::AnswerSpan;
 use crate::hosted_agent::timing::timeout;
 
@@ -70,7 +71,12 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
             Some(Posted::Published) => return Ok(Answer::Posted),
             Some(Posted::Nothing) => return Ok(Answer::Nothing),
             // It may have come while this replica was cut off from the broker.
-            None if self.has_answered(incoming, delivery).await? => return Ok(Answer::Posted),
+            None if self
+                .has_answered(incoming, delivery, Answered::Anyhow)
+                .await? =>
+            {
+                return Ok(Answer::Posted);
+            }
             None => {}
         }
         let why = "the answer that it promised (status 202) did not come";
@@ -84,22 +90,49 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         failure.with_outcome(outcome).into()
     }
 
-    /// Whether the agent's answer to a message is stored, whichever replica published it.
-    pub(super) async fn has_answered(
+    /// Whether a message has been answered before, by whichever replica. One that was killed may have had an answer already, or have been
+    /// promised one that has come since; and what an operator has handed out again counts as delivered for the first time.
+    pub(super) async fn was_answered_before(
         &self,
         incoming: &Envelope,
         delivery: &Delivery,
     ) -> Result<bool, HandleError> {
+        let age_ms = self.context.ports.now().millis_since(delivery.stored_at);
+        let answered = match delivery.deliveries {
+            2.. => Answered::Anyhow,
+            // There are few messages of a service in a case, and of a flood of other agents thousands.
+            _ if age_ms > self.context.work.ack_wait_ms
+                && incoming.case_id.is_some()
+                && !is_of_agent(incoming) =>
+            {
+                Answered::Usably
+            }
+            _ => return Ok(false),
+        };
+        self.has_answered(incoming, delivery, answered).await
+    }
+
+    /// Whether the agent's answer to a message is stored, whichever replica published it.
+    async fn has_answered(
+        &self,
+        incoming: &Envelope,
+        delivery: &Delivery,
+        answered: Answered,
+    ) -> Result<bool, HandleError> {
         let ports = &self.context.ports;
         let id = incoming.message_id.as_str();
         let answers = |message: &Envelope, _: Timestamp| {
-            let is_answer = message.message_type != MessageType::Acknowledgement;
+            let is_answer = match message.message_type {
+                MessageType::Acknowledgement => false,
+                MessageType::Error => answered == Answered::Anyhow,
+                _ => true,
+            };
             (is_answer && message.reply_to.as_deref() == Some(id)).then_some(())
         };
         for lane in Lane::ALL {
             let subjects = ports.subjects();
-            let filter =
-                subjects.messages_between(lane, &self.agent.agent_id, &incoming.from_agent);
+            let (case, agent) = (incoming.case_id.as_ref(), &self.agent.agent_id);
+            let filter = subjects.messages_between(lane, case, agent, &incoming.from_agent);
             // The delivery says nothing about sequences on the other lane. There is little on it between two agents.
             let is_own = delivery.stream == ports.layout().stream_name(StreamKind::of_lane(lane));
             let first = if is_own { delivery.sequence } else { 1 };
@@ -110,4 +143,13 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         }
         Ok(false)
     }
+}
+
+/// What counts as an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answered {
+    /// Also an error, which says why there is none.
+    Anyhow,
+    /// Who is asked again may have an answer now.
+    Usably,
 }
