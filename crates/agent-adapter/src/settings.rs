@@ -148,8 +148,8 @@ pub struct HostedAgent {
     /// Messages that it works on at once in each replica: copies of the program, or calls.
     #[serde(default = "usual::instances")]
     pub instances: usize,
-    /// Messages that wait for it in each replica; more are answered with `CAPACITY_EXCEEDED`. Those of the highest priority go first, and an urgent one
-    /// that finds no place takes that of the last that is not urgent.
+    /// Messages that wait for it in each replica; more are answered with `CAPACITY_EXCEEDED`, or put back first where a service says them in a
+    /// case. Those of the highest priority go first, and an urgent one that finds no place takes that of the last that is not urgent.
     #[serde(default = "usual::queue_max")]
     pub queue_max: usize,
     /// How long one try may take, in milliseconds; a program that takes longer is ended, with whatever it has started, and started

@@ -19,7 +19,7 @@ use crate::hosted_agent::callback::AsyncAnswers;
 use crate::hosted_agent::concurrency_limit::ConcurrencyLimit;
 use crate::hosted_agent::decode;
 use crate::hosted_agent::failure::Failure;
-use crate::hosted_agent::inbox::{is_alert, is_of_agent, is_refusal};
+use crate::hosted_agent::inbox::{is_alert, is_of_agent, is_of_case, is_refusal};
 use crate::hosted_agent::openai::Model;
 use crate::hosted_agent::reply_loops::ReplyLoops;
 use crate::hosted_agent::spans::{AnswerSpan, SpanSubject};
@@ -33,7 +33,7 @@ mod batch;
 mod describe;
 mod expired;
 
-use answer::{Answer, AnswerError, Asked};
+use answer::{Answer, AnswerError, Asked, QUEUE_FULL};
 pub(crate) use describe::Description;
 use expired::is_ended_by_coordinator;
 
@@ -255,8 +255,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
             Err(AnswerError::Handle(error)) => Err(error),
             Err(AnswerError::Agent(failure)) => {
                 span.set_failure(failure.outcome);
-                let handling = call_policy::handling(&failure.verdict, delivery.deliveries, false);
-                if handling == FailureHandling::Later {
+                if self.handling(&failure, incoming, delivery, false) == FailureHandling::Later {
                     return Err(HandleError::retry(failure));
                 }
                 let (agent, why) = (&self.agent.agent_id, &failure.why);
@@ -307,7 +306,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         span.set_failure(failure.outcome);
         let agent = &self.agent.agent_id;
         let is_expired = self.is_expired(incoming);
-        match call_policy::handling(&failure.verdict, delivery.deliveries, is_expired) {
+        match self.handling(&failure, incoming, delivery, is_expired) {
             FailureHandling::Later => Err(HandleError::retry(failure)),
             FailureHandling::Nothing => {
                 tracing::info!(%agent, subject = %delivery.subject, "A request's time was over.");
@@ -319,6 +318,23 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
                 self.publish_error(&failure, incoming, span).await
             }
         }
+    }
+
+    /// What is done about a message without an answer. What a service says in a case and finds no room is put back at first: a case waits
+    /// for the answer, and nobody floods the agent by it. Other agents are told at once that there is no room.
+    fn handling(
+        &self,
+        failure: &Failure,
+        incoming: &Envelope,
+        delivery: &Delivery,
+        is_expired: bool,
+    ) -> FailureHandling {
+        let tried = delivery.deliveries;
+        let waits_for_room = failure.outcome == QUEUE_FULL && is_of_case(incoming);
+        if waits_for_room && !is_expired && tried < self.context.work.deliveries_max {
+            return FailureHandling::Later;
+        }
+        call_policy::handling(&failure.verdict, tried, is_expired)
     }
 
     /// Whether a message is withheld from the agent because the agent and its sender answer each other without end.

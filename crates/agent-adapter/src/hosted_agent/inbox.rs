@@ -188,6 +188,11 @@ pub(crate) fn is_of_agent(message: &Envelope) -> bool {
     Service::parse(message.from_agent.as_str()).is_err()
 }
 
+/// Whether a service says it in a case. There are few such messages of a case, and of a flood of other agents thousands.
+pub(crate) fn is_of_case(message: &Envelope) -> bool {
+    message.case_id.is_some() && !is_of_agent(message)
+}
+
 /// Whether the coordinator alerts everybody.
 pub(crate) fn is_alert(message: &Envelope) -> bool {
     message.message_type == MessageType::Alert

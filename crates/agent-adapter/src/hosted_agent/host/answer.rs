@@ -27,6 +27,9 @@ use crate::hosted_agent::spans::AnswerSpan;
 /// The largest payload of an answer, in bytes. With what the adapter adds it fits into an envelope.
 pub(super) const ANSWER_BYTES_MAX: usize = concord_wire::envelope::ENVELOPE_BYTES_MAX - 16_384;
 
+/// The outcome of a message for which there was no room.
+pub(super) const QUEUE_FULL: &str = "queue_full";
+
 /// The answer to a message.
 pub(super) enum Answer {
     /// A message to publish.
@@ -227,7 +230,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         match error {
             AdmissionError::Full => {
                 let why = format!("{} messages wait for it already", self.agent.queue_max);
-                Failure::local(ErrorCode::CapacityExceeded, why).with_outcome("queue_full")
+                Failure::local(ErrorCode::CapacityExceeded, why).with_outcome(QUEUE_FULL)
             }
             AdmissionError::TimedOut => {
                 let why = "its time was over before its turn came";

@@ -14,7 +14,7 @@ use crate::hosted_agent::agent_caller::AgentCaller;
 use crate::hosted_agent::callback::token::AnswerTarget;
 use crate::hosted_agent::callback::{AnswerWait, Posted};
 use crate::hosted_agent::failure::Failure;
-use crate::hosted_agent::inbox::is_of_agent;
+use crate::hosted_agent::inbox::is_of_case;
 use crate::hosted_agent::spans::AnswerSpan;
 use crate::hosted_agent::timing::timeout;
 
@@ -100,13 +100,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         let age_ms = self.context.ports.now().millis_since(delivery.stored_at);
         let answered = match delivery.deliveries {
             2.. => Answered::Anyhow,
-            // There are few messages of a service in a case, and of a flood of other agents thousands.
-            _ if age_ms > self.context.work.ack_wait_ms
-                && incoming.case_id.is_some()
-                && !is_of_agent(incoming) =>
-            {
-                Answered::Usably
-            }
+            _ if age_ms > self.context.work.ack_wait_ms && is_of_case(incoming) => Answered::Usably,
             _ => return Ok(false),
         };
         self.has_answered(incoming, delivery, answered).await
