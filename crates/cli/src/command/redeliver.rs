@@ -11,9 +11,9 @@ use concord_runtime::{Broker, clock};
 use concord_wire::Timestamp;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
-use time::OffsetDateTime;
 
 use crate::shared::args::JsonArg;
+use crate::shared::broker_api;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::output::{BAD, Cell, Table, count, styled};
@@ -51,12 +51,12 @@ pub(crate) struct RedeliverArgs {
 }
 
 /// How long a consumer is paused at the most, should this process end before it resumes it.
-const PAUSE: Duration = Duration::from_secs(60);
+const PAUSE_MS: i64 = 60_000;
 /// How long the broker may take until a consumer is paused.
 const PAUSED_MAX: Duration = Duration::from_secs(10);
 const PAUSED_INTERVAL: Duration = Duration::from_millis(20);
 /// Longer than the clocks of brokers are apart, and than it takes them to hear of it.
-const RESUMED_AFTER: Duration = Duration::from_millis(500);
+const RESUMED_AFTER_MS: i64 = 500;
 /// How often a consumer is set back for which something was delivered meanwhile.
 const RESETS_MAX: usize = 5;
 /// How many consumers are set back at once.
@@ -184,55 +184,67 @@ impl SetBack {
         }
     }
 
-    async fn while_paused(&self, broker: &Broker) -> Result<Info, String> {
-        let name = &self.consumer;
+    async fn while_paused(&self, broker: &Broker) -> Result<Info, Failure> {
         let stream = broker.jetstream.get_stream_no_info(&self.stream).await;
-        let stream = stream.map_err(|error| error.to_string())?;
-        if info(&stream, name).await?.paused {
+        let stream = stream.map_err(|error| Failure::failed(error.to_string()))?;
+        if info(&stream, &self.consumer).await?.paused {
             // By somebody else, whose business it is to resume it.
             return self.reset_paused(&stream).await;
         }
-        let asked = OffsetDateTime::now_utc();
-        let paused = stream.pause_consumer(name, asked + PAUSE).await;
-        let paused = paused.map_err(|error| format!("the broker does not pause it: {error}"))?;
-        let there = paused.pause_until - paused.pause_remaining.unwrap_or_default();
+        let until = clock::now().unix_millis() + PAUSE_MS;
+        let left = self.pause(broker, Some(until)).await?;
+        let left_ms = i64::try_from(left.unwrap_or_default().as_millis()).unwrap_or(PAUSE_MS);
         let set_back = self.reset_paused(&stream).await;
         // Where the broker does not answer, the pause ends by itself.
-        let _ = self.resume(&stream, there - asked).await;
+        let ahead_ms = PAUSE_MS - left_ms;
+        let _ = self.resume((broker, &stream), ahead_ms).await;
         set_back
     }
 
-    async fn reset_paused(&self, stream: &Stream<()>) -> Result<Info, String> {
+    async fn pause(
+        &self,
+        broker: &Broker,
+        until_ms: Option<i64>,
+    ) -> Result<Option<Duration>, Failure> {
+        let until = until_ms.map(Timestamp::from_unix_millis);
+        broker_api::pause(broker, (&self.stream, &self.consumer), until).await
+    }
+
+    async fn reset_paused(&self, stream: &Stream<()>) -> Result<Info, Failure> {
         self.wait_for(stream, true).await?;
         for _ in 0..RESETS_MAX {
             let reset = stream.reset_consumer(&self.consumer, Some(self.from)).await;
-            reset.map_err(|error| format!("the broker refuses it: {error}"))?;
+            reset.map_err(|error| Failure::failed(format!("the broker refuses it: {error}")))?;
             let info = info(stream, &self.consumer).await?;
             // Otherwise a delivery came between, for instance one that an agent has just said to be working on.
             if info.delivered.consumer_sequence == 0 {
                 return Ok(info);
             }
         }
-        Err("it is being read all the time".to_owned())
+        Err(Failure::failed("it is being read all the time"))
     }
 
     /// Ends the pause, where the broker's clock is so far ahead of this one. The broker hands out what waits when the time of a pause has
     /// come; of one that is ended before, only when the next message comes, or the next request.
-    async fn resume(&self, stream: &Stream<()>, ahead: time::Duration) -> Result<(), String> {
-        let until = OffsetDateTime::now_utc() + ahead + RESUMED_AFTER;
-        let shortened = stream.pause_consumer(&self.consumer, until).await;
-        shortened.map_err(|error| error.to_string())?;
+    async fn resume(
+        &self,
+        (broker, stream): (&Broker, &Stream<()>),
+        ahead_ms: i64,
+    ) -> Result<(), Failure> {
+        let until = clock::now().unix_millis() + ahead_ms + RESUMED_AFTER_MS;
+        self.pause(broker, Some(until)).await?;
         self.wait_for(stream, false).await?;
-        let resumed = stream.resume_consumer(&self.consumer).await;
-        resumed.map(drop).map_err(|error| error.to_string())
+        self.pause(broker, None).await.map(drop)
     }
 
     /// The broker answers before the consumer's leader has heard of the pause.
-    async fn wait_for(&self, stream: &Stream<()>, paused: bool) -> Result<(), String> {
+    async fn wait_for(&self, stream: &Stream<()>, paused: bool) -> Result<(), Failure> {
         let begun = Instant::now();
         while info(stream, &self.consumer).await?.paused != paused {
             if begun.elapsed() > PAUSED_MAX {
-                return Err("the broker did not pause it (is the clock here right?)".to_owned());
+                return Err(Failure::failed(
+                    "the broker did not pause it (is the clock here right?)",
+                ));
             }
             tokio::time::sleep(PAUSED_INTERVAL).await;
         }
@@ -240,9 +252,9 @@ impl SetBack {
     }
 }
 
-async fn info(stream: &Stream<()>, consumer: &str) -> Result<Info, String> {
+async fn info(stream: &Stream<()>, consumer: &str) -> Result<Info, Failure> {
     let info = stream.consumer_info(consumer).await;
-    info.map_err(|error| format!("it cannot be looked at: {error}"))
+    info.map_err(|error| Failure::unavailable(format!("it cannot be looked at: {error}")))
 }
 
 fn text(report: &Report) -> String {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use concord_runtime::Broker;
-use serde_json::Value;
+use concord_wire::Timestamp;
+use serde_json::{Value, json};
 
 use crate::shared::failure::Failure;
 
@@ -12,6 +13,24 @@ const ANSWER_MAX: Duration = Duration::from_secs(120);
 
 /// The code of an error: there is no such stream.
 const NO_STREAM: u64 = 10_059;
+
+/// Has a consumer hand out nothing until then, or everything again: how long that is by the broker's clock, which counts. `None` where there
+/// is no such stream.
+pub(crate) async fn pause(
+    broker: &Broker,
+    (stream, consumer): (&str, &str),
+    until: Option<Timestamp>,
+) -> Result<Option<Duration>, Failure> {
+    let body = match until {
+        Some(until) => json!({ "pause_until": until }),
+        None => json!({}),
+    };
+    let subject = format!("$JS.API.CONSUMER.PAUSE.{stream}.{consumer}");
+    let answer = ask(broker, subject, &body).await?;
+    // In nanoseconds, and not there where that time is over.
+    let left = |answer: Value| answer.get("pause_remaining").and_then(Value::as_u64);
+    Ok(answer.map(|answer| Duration::from_nanos(left(answer).unwrap_or(0))))
+}
 
 /// Asks JetStream, where the body is null with an empty request; `None` where there is no such stream.
 pub(crate) async fn ask(

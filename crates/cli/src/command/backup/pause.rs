@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_nats::jetstream::consumer;
 use concord_events::topology::{ConsumerKind, StreamKind};
 use concord_runtime::{Broker, clock};
+use concord_wire::Timestamp;
 use futures::TryStreamExt;
 use futures::future::join_all;
-use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -59,20 +59,15 @@ impl<'b> Paused<'b> {
         let begun = Instant::now();
         let over = until.unwrap_or(begun + self.for_at_most);
         let millis = u64::try_from(self.for_at_most.as_millis()).unwrap_or(u64::MAX);
-        let body = json!({ "pause_until": clock::now().plus_millis(millis) });
-        let Ok(answers) = timeout_at(over, self.each(&body)).await else {
+        let pause_until = Some(clock::now().plus_millis(millis));
+        let Ok(left) = timeout_at(over, self.each(pause_until)).await else {
             return Err(self.went_on());
         };
-        let answers = answers?;
+        let left = left?;
         if Instant::now() >= over {
             return Err(self.went_on());
         }
-        // What counts is the broker's clock.
-        let left = answers
-            .iter()
-            .map(|answer| answer.get("pause_remaining").and_then(Value::as_u64));
-        let left = left.map(|nanos| Duration::from_nanos(nanos.unwrap_or(0)));
-        let left = left.min().unwrap_or(self.for_at_most);
+        let left = left.into_iter().min().unwrap_or(self.for_at_most);
         if left + begun.elapsed() < self.for_at_most / 2 {
             return Err(Failure::failed(format!(
                 "the broker would hand nothing over for {} s only in place of {}; set the clocks of this machine and of the broker, or give it \
@@ -105,7 +100,7 @@ impl<'b> Paused<'b> {
 
     /// Has everything handed over again.
     pub(super) async fn end(&self) -> Result<(), Failure> {
-        let answers = timeout(self.for_at_most, self.each(&json!({}))).await;
+        let answers = timeout(self.for_at_most, self.each(None)).await;
         let answers =
             answers.unwrap_or_else(|_| Err(Failure::unavailable("the broker does not answer")));
         answers.map(drop).map_err(|failure| {
@@ -117,11 +112,11 @@ impl<'b> Paused<'b> {
     }
 
     /// Asks about all at once: there may be hundreds, and each has to be asked whatever is said about another.
-    async fn each(&self, body: &Value) -> Result<Vec<Value>, Failure> {
-        let asked = self.consumers.iter().map(|(stream, consumer)| {
-            let subject = format!("$JS.API.CONSUMER.PAUSE.{stream}.{consumer}");
-            broker_api::ask(self.broker, subject, body)
-        });
+    async fn each(&self, until: Option<Timestamp>) -> Result<Vec<Duration>, Failure> {
+        let asked = self
+            .consumers
+            .iter()
+            .map(|(stream, consumer)| broker_api::pause(self.broker, (stream, consumer), until));
         let answers: Result<Vec<_>, _> = join_all(asked).await.into_iter().collect();
         Ok(answers?.into_iter().flatten().collect())
     }

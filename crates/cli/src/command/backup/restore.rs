@@ -281,8 +281,7 @@ async fn send(broker: &Broker, subject: &str, piece: Vec<u8>) -> Result<Value, F
 /// Has everything handed over again: in the copy the consumers are as they were while it was made.
 async fn resume(broker: &Broker, stream: &str) -> Result<(), Failure> {
     for info in pause::infos(broker, stream).await? {
-        let subject = format!("$JS.API.CONSUMER.PAUSE.{stream}.{}", info.name);
-        broker_api::ask(broker, subject, &json!({})).await?;
+        broker_api::pause(broker, (stream, &info.name), None).await?;
     }
     Ok(())
 }
