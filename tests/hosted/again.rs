@@ -10,7 +10,8 @@ use tokio::sync::watch;
 
 use crate::hosted::stage::{PATIENCE, Server, Stage};
 
-const ACK_WAIT: Duration = Duration::from_secs(1);
+/// That of `work.ack_wait_ms`, where nothing else is said.
+const ACK_WAIT: Duration = Duration::from_secs(5);
 const RESPONSE: &str = r#"{"message_type":"response","payload":{"status":"success","result":{}}}"#;
 const FINDING: &str =
     r#"{"message_type":"finding","confidence":0.8,"payload":{"summary":"Read.","risk_score":20}}"#;
@@ -20,8 +21,7 @@ async fn what_is_handed_out_again_is_not_asked_again_where_it_was_answered() {
     let server = Server::start(|_| async { (200, FINDING.to_owned()) }).await;
     let agent = unique("paid");
     let settings = format!(
-        "[work]\nack_wait_ms = {}\n[[service.agents]]\nagent_id = \"{agent}\"\nhttp = {{ url = \"{}/x\" }}\n",
-        ACK_WAIT.as_millis(),
+        "[[service.agents]]\nagent_id = \"{agent}\"\nhttp = {{ url = \"{}/x\" }}\n",
         server.url
     );
     let stage = Stage::start(1, &settings).await;

