@@ -201,6 +201,7 @@ async fn forward(
     let mut buffer = vec![0; BUFFER];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         let delay = *state.delay.borrow();
+        // This is how a slow network behaves; nothing is waited for.
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }

@@ -28,9 +28,10 @@ For after a broker's disk was full: nats-server may then have passed messages ov
 those of agents too, is set back to the first message since then, or to the first that it has not settled where that is earlier.
 
 Whoever knows a message already does nothing about it, and services know all of them. Agents are given messages a second time under
-the same message_id; hosted agents are told again what happened in their cases, and asked again what they have not answered. E-mails
-and webhooks since then may be sent again. Each consumer is paused for a moment, or for a minute if this command is killed meanwhile.
-It can be repeated, and needs the rights of an operator, and nats-server 2.14.
+the same message_id. Hosted agents are told again what happened in their cases, and asked again what other agents have asked them, but
+not what they have answered a service in a case. E-mails and webhooks since then may be sent again. Each consumer is paused for a
+moment, or for a minute if this command is killed meanwhile. It can be repeated, and needs the rights of an operator, and nats-server
+2.14.
 
 Examples:
   concord redeliver --since 10m --dry-run

@@ -16,6 +16,16 @@ const INBOX: &str = "coordinator-inbox";
 /// Is given what is said to agents.
 const WAKING: &str = "agent-adapter-wake-msg-task_assignment";
 
+/// An installation in which `ann` is asked for a finding.
+async fn with_a_case() -> (TestInstallation, Session) {
+    let installation = TestInstallation::start().await;
+    let session = Session::new(installation.server_url());
+    let request = case("c-1", &["ann"]).to_string();
+    session.with_input("case open -", &request).await.good();
+    settled(installation.client(), COMMAND_MAX).await.unwrap();
+    (installation, session)
+}
+
 /// Sets a consumer, which nobody reads, to behind the last message, as nats-server does where its disk is full.
 async fn pass_over(client: &Client, last: u64) {
     let body = json!({ "seq": last + 1 }).to_string();
@@ -60,12 +70,8 @@ async fn lost_finding(installation: &TestInstallation) {
 
 #[tokio::test]
 async fn what_the_broker_has_passed_over_is_handed_out_again() {
-    let installation = TestInstallation::start().await;
+    let (installation, session) = with_a_case().await;
     let client = installation.client();
-    let session = Session::new(installation.server_url());
-    let request = case("c-1", &["ann"]).to_string();
-    session.with_input("case open -", &request).await.good();
-    settled(client, COMMAND_MAX).await.unwrap();
     let whole = session.good("check").await;
     assert!(!whole.contains("redeliver"), "{whole}");
     lost_finding(&installation).await;
@@ -129,12 +135,8 @@ async fn paused(stream: &Stream) -> Vec<String> {
 
 #[tokio::test]
 async fn a_consumer_is_read_again_afterwards_unless_somebody_else_has_paused_it() {
-    let installation = TestInstallation::start().await;
+    let (installation, session) = with_a_case().await;
     let client = installation.client();
-    let session = Session::new(installation.server_url());
-    let request = case("c-1", &["ann"]).to_string();
-    session.with_input("case open -", &request).await.good();
-    settled(client, COMMAND_MAX).await.unwrap();
     let stream = jetstream::new(client.clone())
         .get_stream("CONCORD_MESSAGES")
         .await
