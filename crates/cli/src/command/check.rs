@@ -6,6 +6,7 @@ use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use clap::Args;
 use concord_domain::assurance::audit::{Auditor, Checked, Ending, Invariant, Passed, Report};
 use concord_events::topology::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
+use concord_runtime::broker::Operation;
 use concord_runtime::{Broker, service::clock, signing};
 use concord_wire::Timestamp;
 use concord_wire::subject::Service;
@@ -165,16 +166,11 @@ async fn under_way(broker: &Broker) -> Result<u64, Failure> {
         ..
     } in consumers
     {
-        let missing = |error: &dyn std::error::Error| {
-            Failure::failed(format!(
-                "the consumer {name} cannot be looked at: {error}; see `concord doctor`"
-            ))
-        };
         let handle = broker
             .jetstream
             .get_stream_no_info(&stream)
             .await
-            .map_err(|error| missing(&error))?;
+            .map_err(|error| Operation::OpenStream.failed(error))?;
         number += match handle.consumer_info(&name).await {
             Ok(info) => info.num_pending + info.num_ack_pending as u64,
             // An installation may do without the adapter. One that no service of this version has served yet lacks the
@@ -188,7 +184,10 @@ async fn under_way(broker: &Broker) -> Result<u64, Failure> {
             {
                 0
             }
-            Err(error) => return Err(missing(&error)),
+            Err(error) => {
+                let failed = Failure::from(Operation::DescribeConsumer.failed(error));
+                return Err(failed.and(format!("the consumer is {name}")));
+            }
         };
     }
     Ok(number)

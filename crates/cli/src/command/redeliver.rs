@@ -7,6 +7,7 @@ use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use async_nats::jetstream::stream::Stream;
 use clap::Args;
 use concord_events::topology::StreamKind;
+use concord_runtime::broker::Operation;
 use concord_runtime::{Broker, clock};
 use concord_wire::Timestamp;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -129,7 +130,8 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &RedeliverArgs) -> Re
 /// The consumers of a stream by name. Unlike a list of what they are, the broker leaves out none that has no leader at the moment.
 async fn names(stream: &Stream<()>) -> Result<Vec<String>, Failure> {
     let names = stream.consumer_names().try_collect().await;
-    names.map_err(|error| Failure::failed(format!("the consumers cannot be listed: {error}")))
+    // It names its cause itself, and so does the cause.
+    names.map_err(|error| Operation::DescribeConsumer.failed(error.to_string()).into())
 }
 
 /// The sequence of the first message that a stream has stored since then.

@@ -20,6 +20,9 @@ Exit codes:
   65  the input is empty or malformed
   69  no broker answers, or it does not let you do this";
 
+/// What is said where a stream of Concord is not there.
+pub const NO_STREAMS: &str = "no service has been started on this broker, or --prefix is another";
+
 /// The exit code where a check has found faults.
 pub const FOUND: u8 = 1;
 
@@ -192,11 +195,16 @@ impl From<broker::Unavailable> for Failure {
 
 impl From<event_store::Error> for Failure {
     fn from(error: event_store::Error) -> Self {
+        let message = ErrorChain(&error).to_string();
+        // The client library has an error of its own for each request, so that only the broker's words are the same.
         let advice = match &error {
-            event_store::Error::Unavailable(_) => "; `concord doctor` looks for the cause",
-            _ => "",
+            event_store::Error::Unavailable(_) if message.contains("stream not found") => {
+                NO_STREAMS
+            }
+            event_store::Error::Unavailable(_) => "`concord doctor` looks for the cause",
+            _ => return Self::failed(message),
         };
-        Self::failed(format!("{}{advice}", ErrorChain(&error)))
+        Self::failed(message).and(advice)
     }
 }
 

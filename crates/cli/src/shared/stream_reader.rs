@@ -19,7 +19,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Deserialize;
 
 use crate::shared::archive_reader::ArchiveReader;
-use crate::shared::failure::Failure;
+use crate::shared::failure::{Failure, NO_STREAMS};
 
 /// How long a reader waits for the next message that the broker has.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -252,10 +252,7 @@ pub(crate) async fn follow(
 }
 
 fn missing(stream: &str, error: &dyn std::error::Error) -> Failure {
-    Failure::failed(format!(
-        "the stream {stream} cannot be read ({error}); no service has been started on this broker, or --prefix is \
-         another"
-    ))
+    Failure::failed(format!("the stream {stream} cannot be read ({error})")).and(NO_STREAMS)
 }
 
 fn unreadable(stream: &str, error: &dyn std::error::Error) -> Failure {

@@ -207,15 +207,20 @@ async fn a_broker_without_an_installation_is_said_to_be_one() {
         "case list",
         "case show c-1",
         "record show ann",
-        "agents",
         "check",
         "replay --all",
         "dead list",
+        "redeliver --since 10m",
+        "archive list",
+        "backup no-such-folder",
     ] {
         let arguments: Vec<&str> = verb.split(' ').chain(["--server", &url]).collect();
         let error = run(&arguments).await.refused(1);
-        assert_eq!(error.lines().count(), 1, "{error}");
+        let is_told = error.contains("no service has been started on this broker");
+        assert!(is_told && error.lines().count() == 1, "{verb}: {error}");
     }
+    let asked = run(&["agents", "--server", &url]).await.refused(1);
+    assert!(asked.contains("the coordinator does not run"), "{asked}");
     let doctor = run(&["doctor", "--server", &url]).await;
     assert_eq!(doctor.code, 1);
     assert!(
