@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::agents::Transport;
+use super::by_hand::ByHandReport;
 use super::cases::CasesReport;
 use super::long::LongReport;
 use super::measurements::{Beside, Report};
@@ -68,7 +70,13 @@ impl Aim {
 pub(super) fn of_report(report: &Report) -> Vec<Aim> {
     let heard = report.cases.iter().find(|cases| cases.hear_answers);
     let mut aims = of_broker(report, row(&report.replicas, 1));
-    aims.extend(BESIDE_BY_HAND.map(|concurrency| of_by_hand(&report.by_hand, concurrency)));
+    let beside = &report.by_hand;
+    aims.extend(
+        BESIDE_BY_HAND.map(|concurrency| of_by_hand(beside, Transport::Plain, concurrency)),
+    );
+    aims.extend(
+        BESIDE_BY_HAND.map(|concurrency| of_by_hand(beside, Transport::Stored, concurrency)),
+    );
     aims.extend(of_replicas(&report.replicas));
     aims.extend(of_storage(row(&report.replicas, 1), heard));
     aims.push(Aim::new(
@@ -100,14 +108,28 @@ fn of_broker(report: &Report, single: Option<&CasesReport>) -> Vec<Aim> {
     ]
 }
 
-fn of_by_hand(beside: &[Beside], concurrency: usize) -> Aim {
+fn of_by_hand(beside: &[Beside], transport: Transport, concurrency: usize) -> Aim {
     let found = beside
         .iter()
         .find(|beside| beside.by_hand.concurrency == concurrency);
-    let rates = found
-        .map(|Beside { by_hand, concord }| (concord.usage.per_second, by_hand.usage.per_second));
+    let (by_hand, whose): (fn(&Beside) -> &ByHandReport, _) = match transport {
+        Transport::Plain => (|beside| &beside.by_hand, ""),
+        Transport::Stored => (
+            |beside| &beside.by_hand_stored,
+            " whose messages are stored",
+        ),
+    };
+    let rate = |beside: &Beside| {
+        (
+            beside.concord.usage.per_second,
+            by_hand(beside).usage.per_second,
+        )
+    };
+    let rates = found.map(rate);
     Aim::new(
-        format!("cases a second / those of an orchestrator written by hand, {concurrency} at once"),
+        format!(
+            "cases a second / those of an orchestrator written by hand{whose}, {concurrency} at once"
+        ),
         rates.map(|(concord, by_hand)| concord / by_hand),
         Bound::Above(1.0),
     )

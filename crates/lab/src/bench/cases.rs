@@ -10,7 +10,7 @@ use concord_installation::{Installation, SERVICES};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::agents::{AgentKind, AgentProgram, Agents};
+use super::agents::{AgentKind, AgentProgram, Agents, Transport};
 use super::driver::{self, Batch, Concord, drive};
 use super::installation;
 use super::measurements::Options;
@@ -140,7 +140,13 @@ impl Running {
         let installation = installation::start(options, plan).await?;
         installation::free_openers(&installation).await?;
         let url = installation.server_url();
-        let agents = Agents::start(&load.agents, url, installation.directory()).await?;
+        let agents = Agents::start(
+            &load.agents,
+            Transport::Plain,
+            url,
+            installation.directory(),
+        )
+        .await?;
         let client = driver::connect(url).await?;
         let running = Self {
             installation,

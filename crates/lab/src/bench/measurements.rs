@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::agents::{AgentKind, AgentProgram};
+use super::agents::{AgentKind, AgentProgram, Transport};
 use super::cases::{CasesReport, Load};
 use super::numbers::median;
 use super::{aims, by_hand, cases, deadlines, memory, process, raw, step};
@@ -140,8 +140,10 @@ pub(super) struct Report {
 /// The same cases with the same agents, one right after the other.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Beside {
-    /// An orchestrator written by hand.
+    /// An orchestrator written by hand, of whose messages nothing is stored but the decision.
     pub(super) by_hand: by_hand::ByHandReport,
+    /// The same with durable consumers, and with every message stored.
+    pub(super) by_hand_stored: by_hand::ByHandReport,
     /// Concord, one process of each service.
     pub(super) concord: CasesReport,
 }
@@ -305,10 +307,19 @@ async fn beside(options: &Options, progress: &mut impl FnMut(&str)) -> anyhow::R
         progress(&format!(
             "an orchestrator written by hand, {concurrency} at once"
         ));
-        let by_hand = by_hand::measure(options, python, concurrency, total).await?;
+        let plain = (python, Transport::Plain);
+        let by_hand = by_hand::measure(options, plain, concurrency, total).await?;
         progress(&format!("Concord beside it, {concurrency} at once"));
         let concord = cases::measure(options, &load(options, concurrency, total)).await?;
-        reports.push(Beside { by_hand, concord });
+        progress(&format!(
+            "an orchestrator written by hand that stores its messages, {concurrency} at once"
+        ));
+        let stored = (python, Transport::Stored);
+        reports.push(Beside {
+            by_hand,
+            by_hand_stored: by_hand::measure(options, stored, concurrency, total).await?,
+            concord,
+        });
     }
     Ok(reports)
 }

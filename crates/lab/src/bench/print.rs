@@ -8,7 +8,7 @@ use super::cases::CasesReport;
 use super::deadlines::{DeadlinesReport, Lateness};
 use super::flood::FloodReport;
 use super::long::LongReport;
-use super::measurements::{Beside, Report};
+use super::measurements::Report;
 use super::meter::{BROKER, Usage};
 use super::quiet::AnswerTimes;
 use super::snapshots::SnapshotsReport;
@@ -126,14 +126,15 @@ fn cases(report: &Report) {
     for beside in &report.by_hand {
         concord("Concord", &beside.concord);
     }
-    for Beside { by_hand: own, .. } in &report.by_hand {
-        row(
-            "by hand",
-            own.concurrency,
-            (own.p50_ms, own.p99_ms),
-            None,
-            &own.usage,
-        );
+    let by_hand = report.by_hand.iter().flat_map(|beside| {
+        [
+            ("by hand", &beside.by_hand),
+            ("by hand, stored", &beside.by_hand_stored),
+        ]
+    });
+    for (name, own) in by_hand {
+        let times = (own.p50_ms, own.p99_ms);
+        row(name, own.concurrency, times, None, &own.usage);
     }
     anstream::println!(
         "\n{table}\nEverything but rates and shares is a case's. Processor time of a case in ms, by process, replicas added up:\n\

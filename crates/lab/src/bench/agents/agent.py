@@ -1,6 +1,7 @@
 """An agent that answers at once: a plain subscription on NATS, and JSON. It needs no library but nats-py.
 
-It answers each task with the same finding and each question with a disagreement, and prints `ready` when it listens.
+It answers each task with the same finding and each question with a disagreement, and prints `ready` when it listens. With
+`--stored` it reads a durable consumer and its answers are stored, as an orchestrator written by hand may want it.
 """
 
 from __future__ import annotations
@@ -27,18 +28,22 @@ def answer_to(message: Json, finding: Json) -> tuple[str, Json] | None:
             return None
 
 
-async def run(server: str, prefix: str, name: str, finding: Json) -> None:
+async def run(server: str, prefix: str, name: str, finding: Json, stored: bool) -> None:
     """Answer messages until the connection is closed for good."""
     connection = await nats.connect(server, name=name)
+    stream = connection.jetstream()
 
     async def handle(received: Msg) -> None:
         message = json.loads(received.data)
         answered = answer_to(message, finding)
-        if answered is None:
-            return
-        kind, payload = answered
+        if answered is not None:
+            await answer(message, *answered)
+        if stored:
+            await received.ack()
+
+    async def answer(message: Json, kind: str, payload: Json) -> None:
         case, sender = message["case_id"], message["from_agent"]
-        answer = {
+        said = {
             "message_id": f"{message['message_id']}-{name}",
             "timestamp": message["timestamp"],
             "from_agent": name,
@@ -50,9 +55,14 @@ async def run(server: str, prefix: str, name: str, finding: Json) -> None:
             "payload": payload,
             "metadata": {"confidence": 0.8},
         }
-        await connection.publish(f"{prefix}.v1.msg.{case}.{name}.{sender}.{kind}", json.dumps(answer).encode())
+        subject, body = f"{prefix}.v1.msg.{case}.{name}.{sender}.{kind}", json.dumps(said).encode()
+        await (stream.publish(subject, body) if stored else connection.publish(subject, body))
 
-    await connection.subscribe(f"{prefix}.v1.msg.*.*.{name}.*", cb=handle)
+    inbox = f"{prefix}.v1.msg.*.*.{name}.*"
+    if stored:
+        await stream.subscribe(inbox, durable=name, cb=handle, manual_ack=True)
+    else:
+        await connection.subscribe(inbox, cb=handle)
     await connection.flush()
     print("ready", flush=True)
     while not connection.is_closed:
@@ -66,8 +76,9 @@ def main() -> None:
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--name", required=True)
     parser.add_argument("--finding", required=True, type=json.loads, help="the payload of its findings, as JSON")
+    parser.add_argument("--stored", action="store_true")
     arguments = parser.parse_args()
-    asyncio.run(run(arguments.server, arguments.prefix, arguments.name, arguments.finding))
+    asyncio.run(run(arguments.server, arguments.prefix, arguments.name, arguments.finding, arguments.stored))
 
 
 if __name__ == "__main__":

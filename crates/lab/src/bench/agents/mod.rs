@@ -30,6 +30,25 @@ pub(super) enum AgentKind {
     Python,
 }
 
+/// How agents hear and speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Transport {
+    /// A plain subscription; what is said is published without waiting.
+    Plain,
+    /// A durable consumer; what is said is stored before what it answers is acknowledged. Python agents alone.
+    Stored,
+}
+
+impl Transport {
+    /// What the programs in Python are told of it.
+    pub(super) fn arguments(self) -> impl Iterator<Item = String> {
+        (self == Self::Stored)
+            .then(|| "--stored".to_owned())
+            .into_iter()
+    }
+}
+
 /// The program that each agent runs.
 #[derive(Debug, Clone)]
 pub(super) enum AgentProgram {
@@ -67,6 +86,7 @@ impl Agents {
     /// Starts the five agents on a broker, with their logs in `folder`, and waits until all listen.
     pub(super) async fn start(
         program: &AgentProgram,
+        transport: Transport,
         url: &str,
         folder: &Path,
     ) -> anyhow::Result<Self> {
@@ -83,6 +103,7 @@ impl Agents {
             for (option, value) in options {
                 command.arguments.extend([option.to_owned(), value]);
             }
+            command.arguments.extend(transport.arguments());
             processes.push(ready_process::start(command)?);
         }
         for process in &processes {

@@ -7,7 +7,7 @@ use concord_wire::subject::SubjectSpace;
 use serde::Serialize;
 use serde_json::json;
 
-use super::agents::{self, AgentProgram, Agents};
+use super::agents::{self, AgentProgram, Agents, Transport};
 use super::driver::{self, Batch, Decider, Messages, News, drive};
 use super::measurements::Options;
 use super::meter::{AGENTS, BROKER, DRIVER, Meter, Processes, Usage};
@@ -27,6 +27,8 @@ const WARMING: usize = 40;
 /// The measurement of the orchestrator.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct ByHandReport {
+    /// Whether its messages are stored.
+    pub(super) transport: Transport,
     /// Cases under way at once.
     pub(super) concurrency: usize,
     /// The number of decided cases.
@@ -43,16 +45,19 @@ pub(super) struct ByHandReport {
 /// Runs `total` cases, at most `concurrency` at once, on a broker of their own.
 pub(super) async fn measure(
     options: &Options,
-    python: &Python,
+    (python, transport): (&Python, Transport),
     concurrency: usize,
     total: usize,
 ) -> anyhow::Result<ByHandReport> {
-    let folder = options.directory.join(format!("by-hand-{concurrency}"));
+    let folder = format!("by-hand-{transport:?}-{concurrency}");
+    let folder = options.directory.join(folder);
     let broker = NatsServer::spawn_with(&NatsServer::find()?, &folder, None, MONITORING).await?;
     let program = AgentProgram::Python(python.clone());
-    let agents = Agents::start(&program, &broker.url(), &folder).await?;
-    let orchestrator = ready_process::start(command(python, &broker.url(), &folder)?)?;
+    // It creates the stream in which the agents' messages are.
+    let command = command(python, transport, &broker.url(), &folder)?;
+    let orchestrator = ready_process::start(command)?;
     ready_process::ready(&orchestrator).await?;
+    let agents = Agents::start(&program, transport, &broker.url(), &folder).await?;
     let client = driver::connect(&broker.url()).await?;
     let mut processes: Processes = agents.pids().map(|pid| (AGENTS.to_owned(), pid)).collect();
     let pid = orchestrator.pid().context("the orchestrator has ended")?;
@@ -71,11 +76,12 @@ pub(super) async fn measure(
     let mut latencies =
         driven.with_context(|| format!("the orchestrator's log:\n{}", orchestrator.tail()))?;
     let usage = before.until(&Meter::read(&processes, &broker).await?, total);
-    usage.warn_if_disturbed(&format!("by hand, {concurrency} at once"));
+    usage.warn_if_disturbed(&format!("by hand ({transport:?}), {concurrency} at once"));
     drop((orchestrator, agents));
     broker.stop().await;
     latencies.sort();
     Ok(ByHandReport {
+        transport,
         concurrency,
         cases: latencies.len(),
         p50_ms: percentile_ms(&latencies, 0.50),
@@ -84,7 +90,12 @@ pub(super) async fn measure(
     })
 }
 
-fn command(python: &Python, url: &str, folder: &std::path::Path) -> anyhow::Result<Program> {
+fn command(
+    python: &Python,
+    transport: Transport,
+    url: &str,
+    folder: &std::path::Path,
+) -> anyhow::Result<Program> {
     let script = folder.join("orchestrator.py");
     std::fs::write(&script, SCRIPT).context("writing the orchestrator's program")?;
     let prefix = SubjectSpace::default().prefix().to_owned();
@@ -92,6 +103,7 @@ fn command(python: &Python, url: &str, folder: &std::path::Path) -> anyhow::Resu
     arguments.extend(["--server".to_owned(), url.to_owned()]);
     arguments.extend(["--prefix".to_owned(), prefix, "--agents".to_owned()]);
     arguments.extend(agents::names());
+    arguments.extend(transport.arguments());
     Ok(Program {
         name: ORCHESTRATOR.to_owned(),
         path: python.program.clone(),

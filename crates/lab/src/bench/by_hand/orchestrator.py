@@ -1,8 +1,9 @@
 """What an engineer writes in an afternoon instead of using Concord: one process that talks to five agents over NATS.
 
 It sends five tasks, waits for five findings, finds on which of two subjects they conflict, asks the parties of each
-conflict, waits for their answers, and publishes a decision. Only the decision is stored. What is under way is lost when
-the process ends, an answer that does not come is waited for in vain, and no second process may run beside it.
+conflict, waits for their answers, and publishes a decision. Only the decision is stored; with `--stored` all messages are,
+and an agent that was away is given what was sent to it. Either way what is under way is lost when the process ends, an answer
+that does not come is waited for in vain, and no second process may run beside it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ Json = dict[str, Any]
 class Orchestrator:
     """Cases under way, and the answers that they wait for."""
 
-    def __init__(self, connection: Client, prefix: str, agents: list[str]) -> None:
-        self.connection, self.prefix, self.agents = connection, prefix, agents
+    def __init__(self, connection: Client, prefix: str, agents: list[str], stored: bool) -> None:
+        self.connection, self.prefix, self.agents, self.stored = connection, prefix, agents, stored
         self.stream = connection.jetstream()
         self.waiting: dict[str, asyncio.Future[Json]] = {}
         self.numbers = count()
@@ -39,7 +40,12 @@ class Orchestrator:
     async def start(self) -> None:
         """Listen for cases and for answers."""
         await self.stream.add_stream(StreamConfig(name="BY_HAND", subjects=["by_hand.decided.*"]))
-        await self.connection.subscribe(f"{self.prefix}.v1.msg.*.*.{NAME}.*", cb=self.answered)
+        inbox = f"{self.prefix}.v1.msg.*.*.{NAME}.*"
+        if self.stored:
+            await self.stream.add_stream(StreamConfig(name="MESSAGES", subjects=[f"{self.prefix}.v1.msg.>"]))
+            await self.stream.subscribe(inbox, durable=NAME, cb=self.answered, manual_ack=True)
+        else:
+            await self.connection.subscribe(inbox, cb=self.answered)
         await self.connection.subscribe("by_hand.open.*", cb=self.opened)
         await self.connection.flush()
 
@@ -55,6 +61,8 @@ class Orchestrator:
         waiting = self.waiting.pop(answer["reply_to"], None)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
+        if self.stored:
+            await message.ack()
 
     async def ask(self, case: str, agent: str, kind: str, payload: Json) -> Json:
         """Send a message to an agent; its answer."""
@@ -71,7 +79,8 @@ class Orchestrator:
         }
         waiting = self.waiting[number] = asyncio.get_running_loop().create_future()
         subject = f"{self.prefix}.v1.msg.{case}.{NAME}.{agent}.{kind}"
-        await self.connection.publish(subject, json.dumps(message).encode())
+        body = json.dumps(message).encode()
+        await (self.stream.publish(subject, body) if self.stored else self.connection.publish(subject, body))
         return await waiting
 
     async def run(self, case: str, task: Json) -> None:
@@ -112,10 +121,10 @@ def conflicts_of(findings: Json) -> Json:
     return conflicts
 
 
-async def run(server: str, prefix: str, agents: list[str]) -> None:
+async def run(server: str, prefix: str, agents: list[str], stored: bool) -> None:
     """Run cases until the connection is closed for good."""
     connection = await nats.connect(server, name=NAME)
-    await Orchestrator(connection, prefix, agents).start()
+    await Orchestrator(connection, prefix, agents, stored).start()
     print("ready", flush=True)
     while not connection.is_closed:
         await asyncio.sleep(1)
@@ -127,8 +136,9 @@ def main() -> None:
     parser.add_argument("--server", required=True)
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--agents", required=True, nargs="+")
+    parser.add_argument("--stored", action="store_true")
     arguments = parser.parse_args()
-    asyncio.run(run(arguments.server, arguments.prefix, arguments.agents))
+    asyncio.run(run(arguments.server, arguments.prefix, arguments.agents, arguments.stored))
 
 
 if __name__ == "__main__":
