@@ -1,6 +1,7 @@
 //! The analyses of a case: an agent publishes one, and what changes in the case is assessed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use concord_domain::aggregates::case::CaseState;
 use concord_domain::aggregates::impact::{
@@ -79,7 +80,7 @@ impl<P: Ports> Shared<P> {
         &self,
         id: &Token,
         sequence: u64,
-    ) -> Result<ImpactState, HandleError> {
+    ) -> Result<Arc<ImpactState>, HandleError> {
         let known = self.analyses.load_up_to(id, sequence).await?;
         if known.sequence() <= sequence {
             return Ok(known.state);

@@ -58,7 +58,8 @@ impl<P: Ports> Shared<P> {
         let case_id = &assessed.case_id;
         let number = asked.estimate;
         let of_case = case_id.token();
-        let graph = self.analyses_at(&of_case, record.sequence).await?.graph;
+        let then = self.analyses_at(&of_case, record.sequence).await?;
+        let graph = &then.graph;
         let analysis = graph.get(&asked.analysis_id);
         let figure = analysis.and_then(|one| one.published.figures.get(&asked.metric));
         let id = task_id(&format!("{case_id}/estimate/{number}"))?;

@@ -197,7 +197,7 @@ pub(crate) fn verb(directory: &Arc<Directory>, beats: &Beats) -> Verb {
     let (directory, beats) = (Arc::clone(directory), Arc::clone(beats));
     Arc::new(move |_| {
         let heard = beats.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let list = |(agent, state): (AgentId, AgentState)| {
+        let list = |(agent, state): (AgentId, Arc<AgentState>)| {
             let last_heartbeat = heard.get(&agent).and_then(|heard| heard.last);
             let AgentState {
                 card,
@@ -206,7 +206,7 @@ pub(crate) fn verb(directory: &Arc<Directory>, beats: &Beats) -> Verb {
                 since,
                 silence,
                 ..
-            } = state;
+            } = AgentState::clone(&state);
             card.map(|card| Listed {
                 card,
                 status,

@@ -182,7 +182,7 @@ impl<P: Ports> Shared<P> {
         let (mut bytes, mut readable) = (0, BTreeMap::new());
         for owner in &owners {
             for entry in self
-                .of_owner(owner, asked, synthesis.as_ref(), snapshot)
+                .of_owner(owner, asked, synthesis.as_deref(), snapshot)
                 .await?
             {
                 if !self.may_read(call, asked, &entry, &mut readable).await? {
@@ -205,7 +205,7 @@ impl<P: Ports> Shared<P> {
     }
 
     /// What was told at checkpoints of the case, where insights are asked for.
-    async fn synthesis(&self, asked: &MemoryAsked) -> Result<Option<SynthesisState>, Fault> {
+    async fn synthesis(&self, asked: &MemoryAsked) -> Result<Option<Arc<SynthesisState>>, Fault> {
         let Some(case_id) = asked.case_id.as_ref().filter(|_| asked.insights) else {
             return Ok(None);
         };

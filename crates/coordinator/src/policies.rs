@@ -71,7 +71,7 @@ impl<P: Ports> Policies<P> {
     }
 
     /// Every stored policy, by name.
-    async fn all(&self) -> Result<Vec<PolicyState>, step::Error> {
+    async fn all(&self) -> Result<Vec<Arc<PolicyState>>, step::Error> {
         let ids = self.ports.ids(Aggregate::Policy).await;
         let ids = ids.map_err(|source| step::Error::EventStore {
             aggregate: Aggregate::Policy.to_string(),
@@ -81,7 +81,7 @@ impl<P: Ports> Policies<P> {
         for id in ids {
             all.push(self.stored.load(&id).await?.state);
         }
-        let name = |state: &PolicyState| state.versions.last().map(|last| last.0.name.clone());
+        let name = |state: &Arc<PolicyState>| state.versions.last().map(|last| last.0.name.clone());
         all.sort_by_key(name);
         Ok(all)
     }
@@ -93,7 +93,7 @@ impl<P: Ports> Policies<P> {
             let policies = policies.clone();
             let listed: Answer = Box::pin(async move {
                 let all = policies.all().await.map_err(|error| unread(&error))?;
-                let stored: Vec<Row> = all.iter().filter_map(Row::stored).collect();
+                let stored: Vec<Row> = all.iter().filter_map(|state| Row::stored(state)).collect();
                 let is_replaced =
                     |preset: &&str| stored.iter().any(|row| row.name.as_str() == *preset);
                 let shipped = Policy::PRESETS.iter().copied();

@@ -136,7 +136,7 @@ impl<P: Ports> Shared<P> {
             }
         };
         let known = self.analyses.load(&id).await;
-        let graph = known.map_err(|error| unread(&error))?.state.graph;
+        let graph = Arc::clone(&known.map_err(|error| unread(&error))?.state.graph);
         let asked = StartRerun {
             by,
             opened_by: opened.opened_by.clone(),
@@ -153,7 +153,8 @@ impl<P: Ports> Shared<P> {
             return Err(fault);
         }
         let known = self.analyses.load(&id).await;
-        let run = known.map_err(|error| unread(&error))?.state.run;
+        let known = known.map_err(|error| unread(&error))?.state;
+        let run = &known.run;
         let plan = run.as_ref().map(|run| &run.plan);
         let number = run.as_ref().map(|run| run.number);
         answer(&json!({ "case_id": case_id, "run": number, "plan": plan }))
@@ -254,7 +255,7 @@ impl<P: Ports> Shared<P> {
         result: Result<Value, String>,
     ) -> Result<(), HandleError> {
         let id = step.case_id.token();
-        let graph = self.analyses.load(&id).await?.state.graph;
+        let graph = Arc::clone(&self.analyses.load(&id).await?.state.graph);
         let case = self.cases.load(&id).await?.state;
         let ended = StepResult {
             run: step.run,

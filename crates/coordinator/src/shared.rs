@@ -149,7 +149,7 @@ impl<P: Ports> Shared<P> {
         &self,
         case_id: &CaseId,
         who: &AgentId,
-    ) -> Result<CaseState, HandleError> {
+    ) -> Result<Arc<CaseState>, HandleError> {
         let case = self.cases.load(&case_id.token()).await?.state;
         let authority = self.people.authority(who).await?;
         check_member(&case, who, &authority, Sharing::Write)?;

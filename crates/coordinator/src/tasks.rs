@@ -301,12 +301,14 @@ impl<P: Ports> Tasks<P> {
 
     /// How many tasks an agent may have at a time; `None` for no limit.
     async fn capacity_of(&self, agent: &AgentId) -> Result<Option<u32>, HandleError> {
-        if let Some(card) = self.directory.agent(agent).and_then(|known| known.card) {
+        if let Some(known) = self.directory.agent(agent)
+            && let Some(card) = &known.card
+        {
             return Ok(card.capacity);
         }
         // This process has not heard of it yet, or it has left.
         let id = agent.token();
-        if let Some(card) = self.agents.load(&id).await?.state.card {
+        if let Some(card) = &self.agents.load(&id).await?.state.card {
             return Ok(card.capacity);
         }
         let known = self.worklists.to_read().load(&id).await?;

@@ -170,8 +170,13 @@ impl<P: Ports> Stores<P> {
             case_id, conflict, ..
         } = request;
         let taken_up = self.taken_up(request).await?;
-        let graph = self.analyses.peek(&case_id.token()).await?.state.graph;
-        Ok(named(&resting_on(&graph, case_id, conflict, &taken_up)))
+        let analyses = self.analyses.peek(&case_id.token()).await?.state;
+        Ok(named(&resting_on(
+            &analyses.graph,
+            case_id,
+            conflict,
+            &taken_up,
+        )))
     }
 
     /// The debates that this one takes up again; an analysis may have used their results.

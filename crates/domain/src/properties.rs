@@ -233,7 +233,7 @@ fn let_time_pass<M: Machine>(
 fn replays<M: Machine>(story: &Story<M>) {
     let (rebuilt, differences) = replay::rebuild::<M>(&story.records);
     assert_eq!(differences, []);
-    assert_eq!(&rebuilt.state, story.state());
+    assert_eq!(&*rebuilt.state, story.state());
     assert_eq!(rebuilt.sequences, story.versioned.sequences);
 }
 

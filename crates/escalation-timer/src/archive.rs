@@ -342,9 +342,9 @@ impl Archiver {
         let Some(heads) = &self.heads else {
             return Ok(Ends::new());
         };
-        let last = heads.load(&head_id()).await?.state.last;
+        let known = heads.load(&head_id()).await?.state;
         let covered = |kind| {
-            let mut streams = last.iter().flat_map(|head| &head.streams);
+            let mut streams = known.last.iter().flat_map(|head| &head.streams);
             streams
                 .find(|one| one.stream == kind)
                 .map_or(0, |one| one.last_sequence)

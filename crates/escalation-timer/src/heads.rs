@@ -127,7 +127,7 @@ impl Heads {
     /// Makes a head if it is time for one. Whether there is more to digest.
     async fn round(&self) -> Result<bool, AnyError> {
         let loaded = self.aggregates.load(&head_id()).await?;
-        let HeadState { last } = loaded.state;
+        let HeadState { last } = &*loaded.state;
         self.number
             .set(last.as_ref().map_or(0, |last| last.number.cast_signed()));
         let mut ends = Vec::new();
@@ -148,7 +148,7 @@ impl Heads {
         }
         let mut head = Head {
             number: last.as_ref().map_or(1, |last| last.number + 1),
-            previous: last.map(|last| last.digest),
+            previous: last.as_ref().map(|last| last.digest.clone()),
             at: now,
             streams,
             digest: String::new(),

@@ -1,17 +1,19 @@
 //! Bugs of the ladder that can be injected: before a handler is given a delivery, a step is done on something else than
 //! what is known. Bugs of the event store, the publisher and the clock are in [`crate::ports`].
 
+use std::sync::Arc;
+
 use concord_coordinator::route::shared::{SharedInput, from_message};
 use concord_debate_facilitator::route::{self, FollowUp};
 use concord_domain::aggregates::alert::{AlertInput, AlertMachine};
 use concord_domain::aggregates::board::{BoardInput, BoardMachine};
 use concord_domain::aggregates::case::{CaseInput, CaseMachine};
-use concord_domain::aggregates::commitment::CommitmentMachine;
+use concord_domain::aggregates::commitment::{CommitmentMachine, CommitmentState};
 use concord_domain::aggregates::debate::MessageBody;
 use concord_domain::aggregates::debate::{DebateInput, DebateMachine};
 use concord_domain::aggregates::impact::{ImpactInput, ImpactMachine, ImpactState};
 use concord_domain::aggregates::person::Authority;
-use concord_domain::aggregates::review_queue::{self, QueueInput, ReviewQueueMachine};
+use concord_domain::aggregates::review_queue::{self, QueueInput, QueueState, ReviewQueueMachine};
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
 use concord_events::subject::SystemSubject;
@@ -123,9 +125,8 @@ async fn assign_badly(
         return Ok(());
     }
     let context = service.of_event(EventMeta::decode(&delivery.payload)?.event_id);
-    let forget = |known: &mut Versioned<ReviewQueueMachine>| {
+    let forget = |known: &mut QueueState| {
         known
-            .state
             .experts
             .values_mut()
             .for_each(|desk| desk.held.clear());
@@ -135,7 +136,8 @@ async fn assign_badly(
     if bug == InjectedBug::QueueUnfair {
         return assign_unfairly(&service.ports, &id, &context, &advance).await;
     }
-    decided_on(&service.ports, &id, &context, &advance, |_| true, forget).await
+    decided_on::<ReviewQueueMachine>(&service.ports, &id, &context, &advance, |_| true, forget)
+        .await
 }
 
 async fn assign_unfairly(
@@ -258,7 +260,7 @@ async fn rule_badly(
         .load::<DebateEvent>(&id, Since::FIRST, Consistency::Leader)
         .await?;
     let known = concord_domain::assurance::replay::rebuild::<DebateMachine>(&loaded.records).0;
-    let Some(digest) = known.state.ladder.and_then(|ladder| ladder.digest) else {
+    let Some(digest) = known.into_state().ladder.and_then(|ladder| ladder.digest) else {
         return Ok(());
     };
     ruling.digest = digest;
@@ -346,11 +348,11 @@ async fn share_badly(
             decided_on::<BoardMachine>(ports, &id, &context, &input, |_| true, |_| {}).await
         }
         (InjectedBug::LeaseHeldByTwo, Some(SharedInput::Commitment(id, input))) => {
-            let forget = |known: &mut Versioned<CommitmentMachine>| {
-                known.state.leases.clear();
-                known.state.outside.clear();
+            let forget = |known: &mut CommitmentState| {
+                known.leases.clear();
+                known.outside.clear();
             };
-            decided_on(ports, &id, &context, &input, |_| true, forget).await
+            decided_on::<CommitmentMachine>(ports, &id, &context, &input, |_| true, forget).await
         }
         (InjectedBug::AlertUnchecked, Some(SharedInput::Alert(id, input))) => {
             let AlertInput::Raise(mut received) = input else {
@@ -367,9 +369,8 @@ async fn share_badly(
         (InjectedBug::AnalysesForgotten, Some(SharedInput::Analysis(received))) => {
             let id = received.case_id.token();
             let input = ImpactInput::Publish(received);
-            let forget =
-                |known: &mut Versioned<ImpactMachine>| known.state = ImpactState::default();
-            decided_on(ports, &id, &context, &input, |_| true, forget).await
+            let forget = |known: &mut ImpactState| *known = ImpactState::default();
+            decided_on::<ImpactMachine>(ports, &id, &context, &input, |_| true, forget).await
         }
         _ => Ok(()),
     }
@@ -383,10 +384,10 @@ async fn decided_on<M: Machine>(
     context: &Context,
     input: &M::Input,
     counts: impl Fn(&StoredEvent<M::Event>) -> bool,
-    forget: impl Fn(&mut Versioned<M>),
+    forget: impl Fn(&mut M::State),
 ) -> Result<(), HandleError> {
     let (mut known, head) = known_by::<M>(ports, id, counts).await?;
-    forget(&mut known);
+    forget(Arc::make_mut(&mut known.state));
     if let Decision::Append(event) = M::decide(&known.state, context, input) {
         let record = known.record(id, context, event);
         ports.append(&record, head, None).await?;

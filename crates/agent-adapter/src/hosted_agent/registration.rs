@@ -39,8 +39,8 @@ async fn register(runner: ServiceRunner, card: Card, directory: Arc<Directory>) 
             _ = due.tick() => {}
             () = runner.stop.cancelled() => return,
         }
-        let known = directory.agent(&card.agent_id).and_then(|state| state.card);
-        if known.as_ref() == Some(&card) {
+        let known = directory.agent(&card.agent_id);
+        if known.is_some_and(|state| state.card.as_ref() == Some(&card)) {
             return;
         }
         let Some(message) = registration_request(&card) else {

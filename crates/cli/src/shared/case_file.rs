@@ -203,7 +203,7 @@ pub async fn read_version(
             break;
         }
     }
-    let state = rebuilt.state;
+    let state = rebuilt.into_state();
     if state.opened.is_none() {
         return Err(unknown(case));
     }

@@ -143,7 +143,7 @@ impl EventSource {
         for event in &events {
             rebuilt.apply(event.clone());
         }
-        Ok((rebuilt.state, events))
+        Ok((rebuilt.into_state(), events))
     }
 
     /// Reads the events that are stored now, in order.

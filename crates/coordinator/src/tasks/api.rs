@@ -77,8 +77,9 @@ impl<P: Ports> Tasks<P> {
 
     /// What a task is about; none for one that was not opened.
     pub(crate) async fn input_of(&self, id: &Token) -> Result<Option<Value>, HandleError> {
-        let opened = self.tasks.load(id).await?.state.opened;
-        Ok(opened.map(|opened| opened.terms.task.input))
+        let task = self.tasks.load(id).await?.state;
+        let opened = task.opened.as_ref();
+        Ok(opened.map(|opened| opened.terms.task.input.clone()))
     }
 
     /// How long an agent has had a task, up to the event at this sequence: from getting it to the end of its time, in milliseconds.

@@ -55,7 +55,10 @@ impl<P: Ports> Candidates<P> {
         let rotates = strategy::named(&asked.terms.strategy).is_some_and(|one| one.rotates());
         let rotation = rotation::id_of(&asked.terms.criteria);
         let last = match rotates {
-            true => self.rotations.to_read().peek(&rotation).await?.state.last,
+            true => {
+                let known = self.rotations.to_read().peek(&rotation).await?.state;
+                known.last.clone()
+            }
             false => None,
         };
         let mut candidates = self.fitting(&asked, last.as_ref()).await?;
@@ -107,7 +110,7 @@ impl<P: Ports> Candidates<P> {
         );
         let mut candidates = Vec::with_capacity(found.len());
         for (agent, score, known) in found {
-            let capacity = known.card.and_then(|card| card.capacity);
+            let capacity = known.card.as_ref().and_then(|card| card.capacity);
             let full = match (known.status, capacity) {
                 (AgentStatus::Busy, _) => true,
                 (_, None) => false,

@@ -38,7 +38,7 @@ fn found(directory: &Directory, asked: &FindAgents) -> Vec<FoundAgent> {
             agent_id,
             score,
             status: known.status,
-            capacity: known.card.and_then(|card| card.capacity),
+            capacity: known.card.as_ref().and_then(|card| card.capacity),
         })
         .collect();
     found.sort_by(|a, b| b.score.total_cmp(&a.score));

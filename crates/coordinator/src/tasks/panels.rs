@@ -175,11 +175,11 @@ impl<P: Ports> Tasks<P> {
         }
         // It may have ended while its case was opened, and whoever heard of that found no case.
         let task = self.tasks.load(id).await?.state;
-        if let (Some(opened), Some(ended_by)) = (task.opened, task.ended_by)
+        if let (Some(opened), Some(ended_by)) = (&task.opened, &task.ended_by)
             && self.panels.is_undecided(id).await?
         {
-            let context = self.service.of_event(ended_by);
-            let input = cancel_case(opened.opened_by);
+            let context = self.service.of_event(ended_by.clone());
+            let input = cancel_case(opened.opened_by.clone());
             self.panels.step(id, &context, input).await?;
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! A state with the sequences of the events that it was made from, and the one way in which a decision becomes a stored event.
 
+use std::sync::Arc;
+
 use concord_events::{AggregateEvent, CarriedState, EARLIER_MAX, EventMeta, StoredEvent, event_id};
 use concord_wire::Token;
 
@@ -9,8 +11,9 @@ use crate::machine::{Context, Machine};
 /// A state together with the stream sequences of the last events it was made from.
 #[derive(Debug)]
 pub struct Versioned<M: Machine> {
-    /// The state.
-    pub state: M::State,
+    /// The state. Shared by those who have read it, so that to read a large one costs no copy; it is copied when the next event is
+    /// applied while somebody still looks at it.
+    pub state: Arc<M::State>,
     /// Sequences of the last events applied, oldest first, at most [`EARLIER_MAX`].
     pub sequences: Vec<u64>,
     /// The last event that carries the state before it; 0 where none was applied.
@@ -23,7 +26,7 @@ pub struct Versioned<M: Machine> {
 impl<M: Machine> Clone for Versioned<M> {
     fn clone(&self) -> Self {
         Self {
-            state: self.state.clone(),
+            state: Arc::clone(&self.state),
             sequences: self.sequences.clone(),
             carrying: self.carrying,
             since: self.since,
@@ -34,7 +37,7 @@ impl<M: Machine> Clone for Versioned<M> {
 impl<M: Machine> Default for Versioned<M> {
     fn default() -> Self {
         Self {
-            state: M::State::default(),
+            state: Arc::default(),
             sequences: Vec::new(),
             carrying: 0,
             since: 0,
@@ -46,6 +49,11 @@ impl<M: Machine> Versioned<M> {
     /// Sequence of the last event; 0 before the first. The optimistic lock expects it.
     pub fn sequence(&self) -> u64 {
         self.sequences.last().copied().unwrap_or(0)
+    }
+
+    /// The state alone, for whoever goes on with it.
+    pub fn into_state(self) -> M::State {
+        Arc::unwrap_or_clone(self.state)
     }
 
     /// Applies a stored event. One that was applied before is left out, so a reload may overlap.
@@ -61,7 +69,7 @@ impl<M: Machine> Versioned<M> {
                 (self.carrying, self.since) = (record.sequence, 0);
             }
             self.since += 1;
-            M::apply(&mut self.state, record);
+            M::apply(Arc::make_mut(&mut self.state), record);
         }
     }
 
@@ -75,7 +83,7 @@ impl<M: Machine> Versioned<M> {
                 return false;
             };
             *self = Self {
-                state,
+                state: Arc::new(state),
                 ..Self::default()
             };
         }

@@ -315,7 +315,10 @@ impl Gathered {
             ids.extend(state.asked.keys().map(|id| id.token()));
             ids.extend(state.outcomes.keys().map(|id| id.token()));
         }
-        if let Some(detected) = detection.and_then(|one| one.state.detected) {
+        if let Some(detected) = detection
+            .as_ref()
+            .and_then(|one| one.state.detected.as_ref())
+        {
             ids.extend(detected.debated.iter().map(|one| one.conflict_id.token()));
         }
         ids.into_iter().map(|id| (Aggregate::Debate, id)).collect()

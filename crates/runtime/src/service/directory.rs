@@ -228,13 +228,13 @@ impl Directory {
     }
 
     /// What is known of an agent; none when it is not registered.
-    pub fn agent(&self, agent: &AgentId) -> Option<AgentState> {
+    pub fn agent(&self, agent: &AgentId) -> Option<Arc<AgentState>> {
         self.read_agents(|agents| agents.get(agent).map(|known| known.state.clone()))
             .filter(|state| state.card.is_some())
     }
 
     /// All that are registered, by id.
-    pub fn agents(&self) -> Vec<(AgentId, AgentState)> {
+    pub fn agents(&self) -> Vec<(AgentId, Arc<AgentState>)> {
         self.read_agents(|agents| {
             let registered = agents
                 .iter()
@@ -264,7 +264,7 @@ impl Directory {
         after: Option<&AgentId>,
         most: usize,
         fits: impl Fn(&AgentId, &AgentState) -> bool,
-    ) -> Vec<(AgentId, f64, AgentState)> {
+    ) -> Vec<(AgentId, f64, Arc<AgentState>)> {
         let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         let Some(index) = index.as_ref() else {

@@ -3,6 +3,8 @@
 //! This is stronger than replay. An event that was decided on something else than the events before it, because the lock
 //! failed or a cache was wrong, replays well and is found here.
 
+use std::sync::Arc;
+
 use concord_debate_facilitator::route::FollowUp;
 use concord_domain::aggregates::case::{CaseInput, CaseMachine, CaseState, SharedNow, flag_of};
 use concord_domain::aggregates::debate::{Command, DebateInput, DebateMachine};
@@ -214,13 +216,13 @@ fn with_background(record: &StoredEvent<DebateEvent>, mut input: DebateInput) ->
 }
 
 /// The states of a case that its detection may have seen: it looks when the findings are closed, or later.
-fn seen_before(archive: &Archive, detected: &StoredEvent<DetectionEvent>) -> Vec<CaseState> {
+fn seen_before(archive: &Archive, detected: &StoredEvent<DetectionEvent>) -> Vec<Arc<CaseState>> {
     let mut known = Versioned::<CaseMachine>::default();
     let before = archive.cases.get(&detected.meta.id).into_iter().flatten();
     let before = before.take_while(|record| record.sequence < detected.sequence);
     let states = before.map(|record| {
         known.apply(record.clone());
-        known.state.clone()
+        Arc::clone(&known.state)
     });
     states.collect()
 }

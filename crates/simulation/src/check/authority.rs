@@ -2,6 +2,7 @@
 //! at some time before an event may have led to it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use concord_domain::Machine;
 use concord_domain::aggregates::case::{CaseInput, OpenRequest, ReceivedReview};
@@ -28,16 +29,16 @@ pub(super) fn earlier(archive: &Archive, before: u64, name: &AgentId) -> Vec<Aut
 }
 
 /// What was stored under the name of the policy that a request asks for, at the times before the event at `before`.
-fn earlier_policies(archive: &Archive, before: u64, asked: &OpenRequest) -> Vec<PolicyState> {
-    let mut state = PolicyState::default();
-    let mut known = vec![state.clone()];
+fn earlier_policies(archive: &Archive, before: u64, asked: &OpenRequest) -> Vec<Arc<PolicyState>> {
+    let mut state = Arc::<PolicyState>::default();
+    let mut known = vec![Arc::clone(&state)];
     let requested = PolicyRequest::parse(&asked.request.policy, "").ok();
     let name = requested.and_then(|requested| PolicyName::parse(requested.name()).ok());
     let events = name.and_then(|name| archive.policies.get(&id_of(&name)));
     let events = events.into_iter().flatten();
     for event in events.take_while(|event| event.sequence < before) {
-        PolicyMachine::apply(&mut state, event.clone());
-        known.push(state.clone());
+        PolicyMachine::apply(Arc::make_mut(&mut state), event.clone());
+        known.push(Arc::clone(&state));
     }
     known
 }
@@ -82,7 +83,7 @@ fn of_opening(archive: &Archive, before: u64, asked: &OpenRequest) -> Vec<CaseIn
         let asked = asked.clone();
         policies.iter().map(move |stored| {
             let known = KnownPolicies {
-                stored: stored.clone(),
+                stored: Arc::clone(stored),
                 names: Vec::new(),
             };
             CaseInput::Open(Box::new(OpenRequest {

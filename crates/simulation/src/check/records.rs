@@ -1,5 +1,7 @@
 //! Track records: that a debate was opened with the credibility that its parties' records give, openers and all.
 
+use std::sync::Arc;
+
 use concord_domain::aggregates::case::{CaseMachine, everyone_in};
 use concord_domain::aggregates::debate::verdicts::{self, Verdict, domain_of};
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
@@ -87,13 +89,13 @@ fn case_states(archive: &Archive, case: &CaseId, before: u64) -> Vec<Vec<AgentId
 }
 
 /// The states of a debate from this event on.
-fn read_after(archive: &Archive, id: &Token, sequence: u64) -> Vec<DebateState> {
+fn read_after(archive: &Archive, id: &Token, sequence: u64) -> Vec<Arc<DebateState>> {
     let mut known = Versioned::<DebateMachine>::default();
     let mut states = Vec::new();
     for record in archive.debates.get(id).into_iter().flatten() {
         known.apply(record.clone());
         if record.sequence >= sequence {
-            states.push(known.state.clone());
+            states.push(Arc::clone(&known.state));
         }
     }
     states

@@ -5,9 +5,10 @@ use concord_domain::aggregates::alert::{AlertInput, AlertMachine, FiredAlert};
 use concord_domain::aggregates::case::{CaseMachine, Sharing, check_member, written_in};
 use concord_domain::aggregates::memory::{MemoryInput, MemoryMachine, WrittenIn};
 use concord_domain::aggregates::person::Authority;
-use concord_domain::aggregates::synthesis::{Known, SynthesisInput, SynthesisMachine};
+use concord_domain::aggregates::synthesis::{
+    Known, SynthesisInput, SynthesisMachine, SynthesisState,
+};
 use concord_domain::assurance::replay;
-use concord_domain::machine::Versioned;
 use concord_domain::rules::alerting::{alert_id, alert_of};
 use concord_events::subject::SystemSubject;
 use concord_events::{
@@ -79,7 +80,7 @@ pub(super) async fn forget_held(
         .await?;
     let held = replay::rebuild::<SynthesisMachine>(&loaded.records)
         .0
-        .state
+        .into_state()
         .held;
     let standing = held.into_keys().map(|place| (place, u64::MAX));
     let input = SynthesisInput::Checkpoint {
@@ -126,11 +127,11 @@ pub(super) async fn tell_again(
         },
     };
     let context = service.of_event(record.meta.event_id.clone());
-    let forget = |known: &mut Versioned<SynthesisMachine>| {
-        known.state.is_over = false;
+    let forget = |known: &mut SynthesisState| {
+        known.is_over = false;
         let insights = told.insights.iter().cloned();
         let held = insights.map(|one| ((one.topic.clone(), one.agent.clone()), one));
-        known.state.held = held.collect();
+        known.held = held.collect();
     };
     decided_on::<SynthesisMachine>(ports, &id, &context, &input, |_| true, forget).await
 }

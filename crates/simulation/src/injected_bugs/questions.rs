@@ -1,8 +1,7 @@
 //! Bugs of questions to the group that can be injected.
 
 use concord_coordinator::route::question::read_answer;
-use concord_domain::aggregates::question::{QuestionInput, QuestionMachine, weigh};
-use concord_domain::machine::Versioned;
+use concord_domain::aggregates::question::{QuestionInput, QuestionMachine, QuestionState, weigh};
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
 use concord_wire::Timestamp;
@@ -26,10 +25,10 @@ pub(super) async fn answer_badly(
     let context = service.of_message(envelope.message_id);
     let input = QuestionInput::Answer(Box::new(weigh(answer, None)));
     let ends_again = bug == InjectedBug::QuestionEndsAgain;
-    let forget = |known: &mut Versioned<QuestionMachine>| {
+    let forget = |known: &mut QuestionState| {
         if ends_again {
-            known.state.is_ended = false;
-        } else if let Some(opened) = &mut known.state.opened {
+            known.is_ended = false;
+        } else if let Some(opened) = &mut known.opened {
             opened.answers_due = Timestamp::from_unix_millis(u32::MAX.into()).plus_millis(1 << 45);
         }
     };

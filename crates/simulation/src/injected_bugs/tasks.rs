@@ -2,9 +2,8 @@
 
 use concord_coordinator::route::task::{TaskMessage, from_message};
 use concord_domain::aggregates::person::Authority;
-use concord_domain::aggregates::task::{Stage, TaskInput, TaskMachine};
+use concord_domain::aggregates::task::{Stage, TaskInput, TaskMachine, TaskState};
 use concord_domain::aggregates::worklist::{WorklistInput, WorklistMachine};
-use concord_domain::machine::Versioned;
 use concord_events::subject::SystemSubject;
 use concord_events::{Aggregate, StoredEvent, TaskCandidate, TaskEvent, WorkTaken};
 use concord_runtime::Ports;
@@ -54,9 +53,9 @@ pub(super) async fn answer_again(
         return Ok(());
     };
     let context = service.of_message(envelope.message_id);
-    let forget = |known: &mut Versioned<TaskMachine>| {
-        known.state.ended = None;
-        let done = known.state.parts.values_mut();
+    let forget = |known: &mut TaskState| {
+        known.ended = None;
+        let done = known.parts.values_mut();
         let done = done.filter(|part| part.stage == Stage::Done);
         done.for_each(|part| part.stage = Stage::Working);
     };

@@ -1,11 +1,12 @@
 //! Bugs by which what has happened once is stored twice, as if nobody knew of the first time.
 
+use std::sync::Arc;
+
 use concord_coordinator::route::shared::{SharedInput, from_message};
 use concord_domain::aggregates::case::{CaseInput, CaseMachine};
 use concord_domain::aggregates::impact::{ImpactInput, ImpactMachine, StepResult, all_standings};
 use concord_domain::aggregates::memory::{MemoryInput, MemoryMachine, MemoryState};
 use concord_domain::aggregates::task::TaskMachine;
-use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
 use concord_events::subject::SystemSubject;
 use concord_events::{Aggregate, CaseEvent, ImpactEvent, StoredEvent, TaskEvent, TaskOutcome};
@@ -34,13 +35,13 @@ pub(super) async fn write(
     let id = received.heard.agent_id.token();
     let context = service.of_message(envelope.message_id.clone());
     // The messages that are known are forgotten.
-    let forget = |known: &mut Versioned<MemoryMachine>| {
+    let forget = |known: &mut MemoryState| {
         let mut state = MemoryState::default();
-        state.topics.clone_from(&known.state.topics);
-        (state.versions, state.bytes) = (known.state.versions, known.state.bytes);
-        known.state = state;
+        state.topics.clone_from(&known.topics);
+        (state.versions, state.bytes) = (known.versions, known.bytes);
+        *known = state;
     };
-    decided_twice(&service.ports, (&id, &context), &input, |_| true, forget).await
+    decided_twice::<MemoryMachine>(&service.ports, (&id, &context), &input, |_| true, forget).await
 }
 
 /// A confirmation is counted, and then once more.
@@ -116,11 +117,11 @@ async fn decided_twice<M: Machine>(
     (id, context): (&Token, &Context),
     input: &M::Input,
     counts: impl Fn(&StoredEvent<M::Event>) -> bool,
-    forget: impl Fn(&mut Versioned<M>),
+    forget: impl Fn(&mut M::State),
 ) -> Result<(), HandleError> {
     for time in 0..2 {
         let (mut known, head) = known_by::<M>(ports, id, &counts).await?;
-        forget(&mut known);
+        forget(Arc::make_mut(&mut known.state));
         let Decision::Append(event) = M::decide(&known.state, context, input) else {
             continue;
         };

@@ -74,7 +74,9 @@ async fn read(broker: &Broker, query: &EventQuery) -> Result<Vec<Row>, Failure> 
     });
     read.await?;
     let rows = people.into_values();
-    Ok(rows.filter_map(|known| Row::new(known.state)).collect())
+    Ok(rows
+        .filter_map(|known| Row::new(known.into_state()))
+        .collect())
 }
 
 pub(super) async fn list(

@@ -4,6 +4,7 @@
 //! done again and compared.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use concord_domain::Machine;
 use concord_domain::aggregates::case::CaseMachine;
@@ -115,10 +116,10 @@ pub(super) struct Row {
 
 impl<M: Machine> Kind<M> {
     /// The state of an aggregate so far.
-    fn state(&self, id: &Token) -> M::State {
+    fn state(&self, id: &Token) -> Arc<M::State> {
         self.aggregates
             .get(id)
-            .map(|rebuilt| rebuilt.state.clone())
+            .map(|rebuilt| Arc::clone(&rebuilt.state))
             .unwrap_or_default()
     }
 

@@ -149,7 +149,7 @@ proptest! {
         }
         let (again, differences) = replay::rebuild::<BoardMachine>(&story.records);
         prop_assert_eq!(differences, []);
-        prop_assert_eq!(&again.state, story.state());
+        prop_assert_eq!(&*again.state, story.state());
         prop_assert_eq!(replay::recount::<BoardMachine>(&story.records), Vec::new());
     }
 }

@@ -270,7 +270,7 @@ proptest! {
         prop_assert_eq!(story.state().leases.len(), 0);
         let (again, differences) = replay::rebuild::<CommitmentMachine>(&story.records);
         prop_assert_eq!(differences, []);
-        prop_assert_eq!(&again.state, story.state());
+        prop_assert_eq!(&*again.state, story.state());
     }
 }
 
@@ -335,6 +335,6 @@ fn a_case_whose_id_is_that_of_a_resource_outside_cases_leaves_it_alone() {
         assert_eq!(CommitmentMachine::deadlines(story.state()), []);
         let (again, differences) = replay::rebuild::<CommitmentMachine>(&story.records);
         assert_eq!(differences, []);
-        assert_eq!(&again.state, story.state());
+        assert_eq!(&*again.state, story.state());
     }
 }

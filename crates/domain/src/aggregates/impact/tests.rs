@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::*;
@@ -206,7 +208,9 @@ fn an_author_and_a_case_have_bounds() {
         versions: AUTHOR_VERSIONS_MAX,
         bytes: 0,
     };
-    story.versioned.state.authors.insert(agent("ann"), written);
+    Arc::make_mut(&mut story.versioned.state)
+        .authors
+        .insert(agent("ann"), written);
     let more = publish("ann", "m-9", json!({ "analysis_id": "more" }));
     assert!(refusal(&story, &more).message.contains("ann has published"));
 }
@@ -215,7 +219,7 @@ fn an_author_and_a_case_have_bounds() {
 fn it_is_rebuilt_from_its_events() {
     let story = published();
     let again = replay::rebuild::<ImpactMachine>(&story.records).0;
-    assert_eq!(again.state, *story.state());
+    assert_eq!(*again.state, *story.state());
 }
 
 mod decided;

@@ -140,7 +140,7 @@ fn a_version_that_fulfils_a_rule_says_so_and_a_flood_is_withheld() {
     assert_eq!(result["withheld"], json!(["moved"]));
     let (again, differences) = replay::rebuild::<MemoryMachine>(&story.records);
     assert!(differences.is_empty());
-    assert_eq!(&again.state, story.state());
+    assert_eq!(&*again.state, story.state());
 }
 
 #[test]
@@ -179,6 +179,6 @@ proptest! {
         prop_assert_eq!(story.state().versions, versions);
         let (again, differences) = replay::rebuild::<MemoryMachine>(&story.records);
         prop_assert!(differences.is_empty());
-        prop_assert_eq!(&again.state, story.state());
+        prop_assert_eq!(&*again.state, story.state());
     }
 }

@@ -1,5 +1,7 @@
 //! Under which policy a case is opened: what stands under the name that is asked for, with what the opener changes of it.
 
+use std::sync::Arc;
+
 use concord_events::CaseOpened;
 use concord_wire::Fault;
 use concord_wire::id::PolicyName;
@@ -12,7 +14,7 @@ use super::{PolicyState, PolicyVersion};
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct KnownPolicies {
     /// What is stored under the name that the request asks for.
-    pub stored: PolicyState,
+    pub stored: Arc<PolicyState>,
     /// The names of all stored policies, where there is none under the name; for the answer.
     pub names: Vec<PolicyName>,
 }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use concord_wire::policy::{Bound, PolicyRequest};
 use serde_json::json;
 
@@ -78,7 +80,7 @@ fn a_preset_is_version_0_and_can_be_replaced() {
 }
 
 /// What stands under the name of the preset `quick` when it was replaced by two rounds, of which an opener may have any number.
-fn replacing_quick() -> PolicyState {
+fn replacing_quick() -> Arc<PolicyState> {
     let mut story = Story::<PolicyMachine>::of("quick");
     let policy = Policy {
         rounds_max: 2,
@@ -107,7 +109,7 @@ fn a_request_is_resolved_by_what_stands_under_its_name() {
     let (policy, base) = known.resolve(&changed, Some(0), "/policy").unwrap();
     assert_eq!((policy.rounds_max, base.version), (5, 0));
     let nobody = KnownPolicies {
-        stored: PolicyState::default(),
+        stored: Arc::default(),
         ..known
     };
     let fault = nobody

@@ -225,7 +225,7 @@ proptest! {
         }
         let (rebuilt, differences) = replay::rebuild::<PrecedentMachine>(&story.records);
         prop_assert_eq!(differences, vec![]);
-        prop_assert_eq!(&rebuilt.state, story.state());
+        prop_assert_eq!(&*rebuilt.state, story.state());
     }
 
     #[test]

@@ -388,7 +388,7 @@ proptest! {
         prop_assert_eq!(to_eva, 1);
         let (again, differences) = replay::rebuild::<QuestionMachine>(&story.records);
         prop_assert_eq!(differences, []);
-        prop_assert_eq!(&again.state, story.state());
+        prop_assert_eq!(&*again.state, story.state());
     }
 }
 

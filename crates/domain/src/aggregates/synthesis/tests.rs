@@ -133,7 +133,7 @@ fn the_table_of_what_is_held_back() {
     assert_eq!(told, [2, 1, 0, 1]);
     let (again, differences) = replay::rebuild::<SynthesisMachine>(&story.records);
     assert!(differences.is_empty(), "{differences:?}");
-    assert_eq!(&again.state, story.state());
+    assert_eq!(&*again.state, story.state());
 }
 
 #[test]

@@ -349,7 +349,7 @@ proptest! {
         prop_assert!(story.state().observations().is_sorted_by_key(|observation| observation.at));
         let (rebuilt, differences) = replay::rebuild::<TrackRecordMachine>(&story.records);
         prop_assert_eq!(differences, vec![]);
-        prop_assert_eq!(&rebuilt.state, story.state());
+        prop_assert_eq!(&*rebuilt.state, story.state());
         for version in [Version::Simple, Version::Comprehensive] {
             let (now, again) = (credibility_of(story.state(), version, &query(after(99))), &rebuilt.state);
             prop_assert_eq!(now, credibility_of(again, version, &query(after(99))));

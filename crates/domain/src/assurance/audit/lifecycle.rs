@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
 use concord_wire::Token;
@@ -129,7 +130,7 @@ impl<M: Machine> KindOf<M> {
         one.has_ended |= M::ends(&record.event);
         if one.has_ended && !M::changes_after_end(&one.versioned.state) {
             one.is_forgotten = true;
-            one.versioned.state = M::State::default();
+            one.versioned.state = Arc::default();
         }
     }
 }

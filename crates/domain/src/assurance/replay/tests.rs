@@ -95,7 +95,7 @@ fn a_changed_finding_does_not_go_unnoticed_by_who_reads_the_decision() {
     };
     recorded.received.message_id = message("m-forged");
     let (rebuilt, _) = rebuild::<CaseMachine>(&case.records);
-    let decision = rebuilt.state.decision.unwrap();
+    let decision = rebuilt.state.decision.as_ref().unwrap();
     assert!(
         !decision
             .findings

@@ -22,8 +22,8 @@ impl Gathered {
         bounds: &Bounds,
     ) {
         let case = rebuilt::<CaseMachine>(self.first_of(Aggregate::Case));
-        let opened = case.and_then(|case| case.state.opened);
-        self.inside = opened.map_or_else(Vec::new, |opened| everyone_in(&opened));
+        let opened = case.as_ref().and_then(|case| case.state.opened.as_ref());
+        self.inside = opened.map_or_else(Vec::new, |opened| everyone_in(opened));
         let others = asked
             .into_iter()
             .filter(|(_, asker)| !self.inside.contains(asker));

@@ -118,7 +118,10 @@ fn assessed(
         return;
     };
     let case = replay::rebuild::<CaseMachine>(of_case).0.state;
-    let graph = replay::rebuild::<ImpactMachine>(records).0.state.graph;
+    let graph = replay::rebuild::<ImpactMachine>(records)
+        .0
+        .into_state()
+        .graph;
     let outcomes = of_case.iter().filter(|record| {
         matches!(
             record.event,

@@ -2,6 +2,7 @@
 //! everybody in a case is told once of what matters there.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use concord_coordinator::route::shared::SharedInput;
 use concord_domain::Machine;
@@ -54,7 +55,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
 }
 
 /// The states of the case that an entry belongs to, from before it was written.
-fn before(archive: &Archive, record: &StoredEvent<MemoryEvent>) -> Vec<CaseState> {
+fn before(archive: &Archive, record: &StoredEvent<MemoryEvent>) -> Vec<Arc<CaseState>> {
     let MemoryEvent::Put(put) = &record.event;
     let Some(case_id) = &put.case_id else {
         return Vec::new();
@@ -64,18 +65,18 @@ fn before(archive: &Archive, record: &StoredEvent<MemoryEvent>) -> Vec<CaseState
     let mut known = Versioned::<CaseMachine>::default();
     let states = before.map(|one| {
         known.apply(one.clone());
-        known.state.clone()
+        Arc::clone(&known.state)
     });
     states.collect()
 }
 
 /// What is written, with what each of these states of its case says about whom it reaches.
-fn in_each(states: &[CaseState], input: MemoryInput) -> Vec<MemoryInput> {
+fn in_each(states: &[Arc<CaseState>], input: MemoryInput) -> Vec<MemoryInput> {
     let MemoryInput::Put(received) = &input;
     if received.case_id.is_none() {
         return vec![input];
     }
-    let with = |state: &CaseState| {
+    let with = |state: &Arc<CaseState>| {
         let mut received = received.clone();
         received.written_in = written_in(state);
         MemoryInput::Put(received)

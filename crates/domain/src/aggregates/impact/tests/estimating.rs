@@ -179,7 +179,7 @@ fn a_report_is_completed_by_the_answers_one_level_after_the_other() {
     assert_eq!(moved(&mut story, "e-5", 30.0), "assessed");
     assert_eq!(asks(&story), [(3, "dcf".into(), Figure::Number(30.0))]);
     let again = replay::rebuild::<ImpactMachine>(&story.records).0;
-    assert_eq!(again.state, *story.state());
+    assert_eq!(*again.state, *story.state());
 }
 
 #[test]

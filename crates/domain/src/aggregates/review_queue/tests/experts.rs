@@ -1,5 +1,7 @@
 //! Registering and leaving, and what operators do.
 
+use std::sync::Arc;
+
 use concord_wire::ErrorCode;
 
 use super::*;
@@ -112,7 +114,7 @@ fn there_are_so_many_experts_at_most() {
             }
             other => panic!("{other:?}"),
         };
-        ReviewQueueMachine::apply(&mut story.versioned.state, record);
+        ReviewQueueMachine::apply(Arc::make_mut(&mut story.versioned.state), record);
     }
     let fault = refusal(&story, &register("one-more", 1, &[]));
     assert_eq!(

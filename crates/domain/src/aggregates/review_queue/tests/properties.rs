@@ -385,7 +385,7 @@ proptest! {
         prop_assert_eq!(account.next(), None, "nothing is left to assign");
         let (rebuilt, differences) = replay::rebuild::<ReviewQueueMachine>(&story.records);
         prop_assert_eq!(differences, vec![]);
-        prop_assert_eq!(&rebuilt.state, story.state());
+        prop_assert_eq!(&*rebuilt.state, story.state());
         prop_assert_eq!(&state, story.state());
         let mut ids: Vec<_> = story.records.iter().map(|record| &record.meta.event_id).collect();
         ids.sort();

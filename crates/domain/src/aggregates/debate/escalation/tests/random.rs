@@ -198,6 +198,6 @@ proptest! {
         prop_assert_eq!(crate::assurance::replay::recount::<DebateMachine>(&story.records), vec![]);
         let (rebuilt, differences) = crate::assurance::replay::rebuild::<DebateMachine>(&story.records);
         prop_assert_eq!(differences, vec![]);
-        prop_assert_eq!(&rebuilt.state, story.state());
+        prop_assert_eq!(&*rebuilt.state, story.state());
     }
 }
