@@ -8,6 +8,7 @@ use concord_wire::policy::{Tolerance, plain_form};
 use serde_json::Value;
 
 mod date;
+pub(crate) mod digits;
 mod held;
 mod unit;
 
@@ -125,7 +126,7 @@ fn number_and_unit(words: &str, units: Units) -> Option<(f64, Option<&str>)> {
     {
         return None;
     }
-    let number: f64 = digits.replace(',', "").parse().ok()?;
+    let number = digits::number(digits)?;
     let sign = if before.trim_end().ends_with('-') {
         -1.0
     } else {

@@ -147,7 +147,8 @@ pub struct OpenTask {
     /// When the proposal is accepted (`poll`).
     #[serde(default)]
     pub majority: Majority,
-    /// How long bids are waited for, in milliseconds (`contract_net`); ten seconds when absent.
+    /// How long bids are waited for, in milliseconds (`contract_net`), less than the task has; ten seconds, or half of
+    /// `deadline_ms` where that is less, when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bids_ms: Option<u64>,
     /// What the parts of a bid weigh (`contract_net`).

@@ -72,9 +72,9 @@ fn begin(context: &Context, asked: &OpenedTask) -> Result<TaskOpened, Fault> {
         next.ask = agents;
     }
     let bids_due = strategy.calls_for_proposals().then(|| {
-        context
-            .now
-            .plus_millis(terms.bids_ms.unwrap_or(BIDS_MS).min(terms.deadline_ms))
+        // Whoever is given a short task needs some of its time.
+        let usual = BIDS_MS.min(terms.deadline_ms / 2);
+        context.now.plus_millis(terms.bids_ms.unwrap_or(usual))
     });
     Ok(TaskOpened {
         opened_by: asked.opened_by.clone(),
@@ -149,7 +149,11 @@ fn check_times(terms: &OpenTask) -> Result<(), Fault> {
     let times = [
         ("deadline_ms", Some(terms.deadline_ms), TASK_MS_MAX),
         ("answer_ms", terms.answer_ms, TASK_MS_MAX),
-        ("bids_ms", terms.bids_ms, terms.deadline_ms),
+        (
+            "bids_ms",
+            terms.bids_ms,
+            terms.deadline_ms.saturating_sub(1),
+        ),
     ];
     for (field, stated, most) in times {
         if let Some(stated) = stated.filter(|stated| !(1..=most).contains(stated)) {

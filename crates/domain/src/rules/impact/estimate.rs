@@ -36,7 +36,7 @@ use scale::{Both, as_used, both};
 
 use super::formula::Formula;
 use super::graph::{Analysis, Graph, Source, name_of};
-use crate::rules::canonical::normalise;
+use crate::rules::canonical::{digits, normalise};
 
 /// How sure an estimate is that a sensitivity or an elasticity makes.
 pub const LINEAR_CONFIDENCE: f64 = 0.70;
@@ -140,7 +140,7 @@ pub fn number(figure: &Figure) -> Option<f64> {
         Figure::Text(text) => {
             let bare = text.trim().trim_start_matches(['$', '€', '£']);
             let bare = bare.trim_end_matches('%').trim();
-            let number: f64 = bare.replace(',', "").parse().ok()?;
+            let number = digits::number(bare)?;
             number.is_finite().then_some(number)
         }
     }

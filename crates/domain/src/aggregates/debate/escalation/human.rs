@@ -18,6 +18,7 @@ use crate::aggregates::debate::signed;
 use crate::aggregates::person::{Act, Signed};
 use crate::machine::{Decision, Ignored};
 use crate::rules::conflict_type::{check_resolution, valued};
+use crate::rules::precedent::is_same;
 use crate::rules::size_budget::truncate;
 
 type DebateDecision = Decision<DebateEvent>;
@@ -128,6 +129,7 @@ pub(super) fn ruling(
     let resolved = resolution(opened, positions, &message.agent_id, ruling)
         .map(|resolution| valued(conflict, policy, resolution))
         .and_then(|resolution| {
+            says_one_thing(opened, positions, ruling, &resolution)?;
             // What a party holds is no less a position for being none that the result could have.
             if ruling.position_id.is_none() {
                 check_resolution(conflict, policy, positions, &resolution)?;
@@ -146,6 +148,40 @@ pub(super) fn ruling(
             .ruling(ruling)
             .event(on.state, on.context),
     )
+}
+
+/// Checks that a ruling does not say two things, of which one would be left out: the position of the brief and another value, or the id of a
+/// position as words.
+fn says_one_thing(
+    opened: &DebateOpened,
+    positions: &[Position],
+    ruling: &Ruling,
+    resolution: &Resolution,
+) -> Result<(), Fault> {
+    if let (Some(id), Some(value)) = (&ruling.position_id, &ruling.value) {
+        let chosen = (resolution.position.as_str(), resolution.value.as_ref());
+        let is_it = resolution.value.is_some() && is_same(chosen, ("", Some(value)));
+        return is_it.then_some(()).ok_or_else(|| {
+            Fault::invalid(
+                "/payload/value",
+                format!("The value is {value}, and that of {id} is another."),
+                "Leave value out to rule for a position of the brief, or give the value with words of your own in `position`.",
+            )
+        });
+    }
+    let words = ruling.position.as_deref().map(str::trim);
+    let briefed = brief::briefed_positions(opened, positions);
+    let meant = briefed
+        .iter()
+        .find(|one| Some(one.position_id.as_str()) == words);
+    meant.map_or(Ok(()), |meant| {
+        let id = &meant.position_id;
+        Err(Fault::invalid(
+            "/payload/position",
+            format!("{id} is the id of a position of the brief, and no words of your own."),
+            format!("Give position_id {id:?} (`concord rule ... --position {id}`), or say it in other words."),
+        ))
+    })
 }
 
 fn ruling_set_aside(

@@ -57,6 +57,16 @@ fn the_best_bid_is_awarded_and_the_next_best_when_the_winner_fails() {
 }
 
 #[test]
+fn a_short_task_leaves_time_for_whoever_is_awarded_it() {
+    let stage = net(json!({ "deadline_ms": 8_000 }));
+    let TaskEvent::Opened(opened) = &stage.story.records[0].event else {
+        panic!()
+    };
+    let left = opened.bids_due.map(|due| opened.due.millis_since(due));
+    assert_eq!(left, Some(4_000));
+}
+
+#[test]
 fn bids_count_until_they_are_due_and_without_any_the_task_fails() {
     let mut stage = net(json!({ "bids_ms": 5_000 }));
     stage.bid("ann", 10.0, 100);

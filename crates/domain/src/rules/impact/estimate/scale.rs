@@ -7,6 +7,7 @@ use concord_wire::payload::Figure;
 use serde_json::json;
 
 use super::number;
+use crate::rules::canonical::digits;
 use crate::rules::canonical::{Canonical, canonical_estimate, normalise, rounded};
 
 const SIGNS: [char; 3] = ['$', '€', '£'];
@@ -81,7 +82,7 @@ fn read(figure: &Figure) -> Option<(f64, Option<Unit>)> {
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | ',');
     let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
     let (digits, unit) = rest.split_at_checked(end)?;
-    let number: f64 = digits.replace(',', "").parse().ok()?;
+    let number = digits::number(digits)?;
     let sign = sign.map(String::from).unwrap_or_default();
     Some((number, Unit::of(&format!("{sign} {unit}"))))
 }

@@ -163,6 +163,31 @@ fn a_value_that_cannot_be_compared_with_the_positions_is_no_ruling() {
 }
 
 #[test]
+fn a_ruling_that_says_two_things_is_refused() {
+    let (mut story, digest) = with_eve();
+    let state = story.state();
+    let briefed = brief::briefed_positions(state.opened.as_ref().unwrap(), &state.positions);
+    let held = briefed[0].value.clone();
+    let of_brief = |value: Option<Value>| (Some("p1".to_owned()), None, value);
+    let own = |words: &str| (None, Some(words.to_owned()), None);
+    for (id, (position_id, position, value), heard) in [
+        ("r-1", of_brief(Some(json!(99))), "refused: /payload/value"),
+        ("r-2", own(" p1 "), "refused: /payload/position"),
+        ("r-3", of_brief(held), "resolved"),
+    ] {
+        let DebateInput::Message(mut said_by_eve) = rules("eve", id, &digest, "p1") else {
+            panic!("a ruling")
+        };
+        let MessageBody::Ruling(ruling) = &mut said_by_eve.body else {
+            panic!("a ruling")
+        };
+        (ruling.position_id, ruling.position, ruling.value) = (position_id, position, value);
+        let heard_now = story.hears(&said(id, 20), &DebateInput::Message(said_by_eve));
+        assert_eq!(heard_now, heard, "{id}");
+    }
+}
+
+#[test]
 fn a_ruling_after_the_time_is_recorded_and_refused() {
     let (mut story, digest) = with_eve();
     passes(&mut story, "person", after(6 * HOUR + 15 * MINUTE));
