@@ -81,7 +81,8 @@ fn ruled_by(outcome: &ConflictOutcome) -> Option<&AgentId> {
 }
 
 /// The outcome that this one replaces: the latest of the debates that it takes up again, and of all about the same subject. A challenge in vain
-/// leaves standing what others have found, and those that name no metric are each about a finding of its own.
+/// leaves standing what others have found, one that nobody has decided what a person has, and those that name no metric are each about a finding
+/// of its own.
 fn stood<'a>(state: &'a CaseState, changed: &ConflictOutcome) -> Option<&'a ConflictOutcome> {
     let subject = |id: &DebateId| {
         let mut debated = state.debated.iter();
@@ -90,14 +91,15 @@ fn stood<'a>(state: &'a CaseState, changed: &ConflictOutcome) -> Option<&'a Conf
     };
     let about = subject(&changed.conflict_id)?;
     let same: BTreeSet<&DebateId> = state.taken_up(&changed.conflict_id).collect();
-    let is_of_all = about != FINDING && !is_in_vain(state, changed);
+    let is_without_effect = |outcome| is_in_vain(state, outcome) || state.yields_to_person(outcome);
+    let is_of_all = about != FINDING && !is_without_effect(changed);
     let outcomes = state.outcomes.values();
     outcomes
         .filter(|outcome| outcome.resolution.is_some() && outcome.status != Status::Cancelled)
         .filter(|outcome| {
             let id = &outcome.conflict_id;
             let is_about = is_of_all && subject(id).as_ref() == Some(&about);
-            same.contains(id) || (is_about && !is_in_vain(state, outcome))
+            same.contains(id) || (is_about && !is_without_effect(outcome))
         })
         .max_by_key(|outcome| outcome.resolved_at)
 }

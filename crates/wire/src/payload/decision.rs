@@ -63,6 +63,16 @@ impl Status {
             Self::Cancelled => "cancelled",
         }
     }
+
+    /// Whether a person has decided what stands.
+    pub fn is_by_person(self) -> bool {
+        matches!(self, Self::Ruling | Self::Confirmed | Self::Overridden)
+    }
+
+    /// Whether the cautious position stands because nobody has decided.
+    pub fn is_by_default(self) -> bool {
+        matches!(self, Self::Provisional | Self::Fallback)
+    }
 }
 
 impl std::fmt::Display for Status {
@@ -229,7 +239,8 @@ pub struct FindingReference {
 pub struct ClauseOutcome {
     /// Whether it is there.
     pub present: bool,
-    /// `undisputed`, `deferred`, or how the debate about it ended: its status.
+    /// `undisputed`, `deferred`, how the debate about it ended (its status), or `cautious` where it ended with words that say neither: then the
+    /// most cautious position counts.
     pub basis: String,
 }
 

@@ -11,6 +11,13 @@ use super::state::{CHAIN_MAX, CaseState};
 use crate::rules::canonical::normalise;
 use crate::rules::conservative;
 
+/// The rules from which on a challenge that nobody has decided leaves standing what a person had decided before, and a result that is no
+/// value of its subject is not named as what the cautious value rests on.
+const PEOPLE_STAND: u32 = 2;
+
+/// What a value rests on that nobody has said: the debate has ended with words that state none.
+const CAUTIOUS: &str = "cautious";
+
 /// A detected conflict with the outcomes that say something about its subject.
 pub(super) struct Dispute<'a> {
     conflict: &'a Conflict,
@@ -19,6 +26,7 @@ pub(super) struct Dispute<'a> {
     /// Later outcomes of challenges about the same subject, the latest first.
     challenges: Vec<Challenged<'a>>,
     deferred: bool,
+    rules: u32,
 }
 
 /// The outcome of a challenge.
@@ -51,8 +59,17 @@ impl Dispute<'_> {
             }
         }
         let settled = self.outcome.and_then(|outcome| resolved(outcome, &read));
-        let value = settled.or_else(|| self.most_cautious(policy).and_then(&read));
-        (value, self.basis())
+        if settled.is_some() {
+            return (settled, self.basis());
+        }
+        let says_something = self
+            .outcome
+            .is_some_and(|outcome| outcome.resolution.is_some());
+        let basis = match self.rules >= PEOPLE_STAND && says_something {
+            true => CAUTIOUS,
+            false => self.basis(),
+        };
+        (self.most_cautious(policy).and_then(&read), basis)
     }
 
     fn most_cautious(&self, policy: &Policy) -> Option<&Value> {
@@ -76,26 +93,47 @@ fn resolved<T>(outcome: &ConflictOutcome, read: impl Fn(&Value) -> Option<T>) ->
     read(outcome.resolution.as_ref()?.value.as_ref()?)
 }
 
+impl CaseState {
+    /// Whether this is the end of a challenge that nobody has decided, after a person had decided about the same subject: then it leaves
+    /// standing what the person said.
+    pub(crate) fn yields_to_person(&self, outcome: &ConflictOutcome) -> bool {
+        let Some(asked) = self.asked.get(&outcome.conflict_id) else {
+            return false;
+        };
+        if asked.terms.refers_to.is_some() || !outcome.status.is_by_default() {
+            return false;
+        }
+        let subject = normalise(&asked.conflict.subject);
+        let mut same = self
+            .debated
+            .iter()
+            .filter(|conflict| normalise(&conflict.subject) == subject)
+            .filter_map(|conflict| self.outcomes.get(&conflict.conflict_id));
+        same.any(|one| one.status.is_by_person() && one.resolved_at <= outcome.resolved_at)
+    }
+}
+
 /// The conflict of this type about this subject, of which a case has at most one.
 pub(super) fn dispute<'a>(
+    rules: u32,
     state: &'a CaseState,
     kind: ConflictType,
     subject: &str,
 ) -> Option<Dispute<'a>> {
     conflicts(state)
         .find(|(conflict, _)| conflict.kind == kind && normalise(&conflict.subject) == subject)
-        .map(|(conflict, deferred)| about(state, conflict, deferred))
+        .map(|(conflict, deferred)| about(rules, state, conflict, deferred))
 }
 
 /// The conflicts about clauses by the compared form of the clause. Of two about one clause the
 /// first counts.
-pub(super) fn clause_disputes(state: &CaseState) -> BTreeMap<String, Dispute<'_>> {
+pub(super) fn clause_disputes(rules: u32, state: &CaseState) -> BTreeMap<String, Dispute<'_>> {
     let mut disputes = BTreeMap::new();
     for (conflict, deferred) in conflicts(state) {
         if conflict.kind == ConflictType::ClausePresenceDisagreement {
             disputes
                 .entry(normalise(&conflict.subject))
-                .or_insert_with(|| about(state, conflict, deferred));
+                .or_insert_with(|| about(rules, state, conflict, deferred));
         }
     }
     disputes
@@ -104,14 +142,16 @@ pub(super) fn clause_disputes(state: &CaseState) -> BTreeMap<String, Dispute<'_>
 /// The value that stands in the place of what the agent's finding says about this subject, because the finding was challenged with
 /// success. `subject` is in its compared form.
 pub(super) fn replaced<T: PartialEq>(
+    rules: u32,
     state: &CaseState,
     agent: &AgentId,
     subject: &str,
     read: impl Fn(&Value) -> Option<T>,
 ) -> Option<T> {
-    challenges(state, subject)
+    let mut challenges = challenges(state, subject);
+    challenges.retain(|challenged| challenged.agent == agent);
+    decided(rules, None, challenges)
         .iter()
-        .filter(|challenged| challenged.agent == agent)
         .find_map(|challenged| challenged.replacement(&read))
 }
 
@@ -122,7 +162,12 @@ fn conflicts(state: &CaseState) -> impl Iterator<Item = (&Conflict, bool)> {
     debated.chain(state.deferred.iter().map(|conflict| (conflict, true)))
 }
 
-fn about<'a>(state: &'a CaseState, conflict: &'a Conflict, deferred: bool) -> Dispute<'a> {
+fn about<'a>(
+    rules: u32,
+    state: &'a CaseState,
+    conflict: &'a Conflict,
+    deferred: bool,
+) -> Dispute<'a> {
     let outcome = standing(state, conflict);
     let mut challenges = challenges(state, &normalise(&conflict.subject));
     challenges.retain(|challenged| {
@@ -131,9 +176,34 @@ fn about<'a>(state: &'a CaseState, conflict: &'a Conflict, deferred: bool) -> Di
     Dispute {
         conflict,
         outcome,
-        challenges,
+        challenges: decided(rules, outcome, challenges),
         deferred,
+        rules,
     }
+}
+
+/// The challenges that say what stands, the latest first as before: without those that nobody has decided after a person had, in the
+/// debate itself or in an earlier challenge. Whoever lost a ruling could undo it otherwise, by challenging once more and waiting.
+fn decided<'a>(
+    rules: u32,
+    outcome: Option<&ConflictOutcome>,
+    challenges: Vec<Challenged<'a>>,
+) -> Vec<Challenged<'a>> {
+    if rules < PEOPLE_STAND {
+        return challenges;
+    }
+    let mut is_by_person = outcome.is_some_and(|outcome| outcome.status.is_by_person());
+    let mut decided: Vec<_> = challenges
+        .into_iter()
+        .rev()
+        .filter(|challenged| {
+            let status = challenged.outcome.status;
+            is_by_person |= status.is_by_person();
+            !(is_by_person && status.is_by_default())
+        })
+        .collect();
+    decided.reverse();
+    decided
 }
 
 /// The challenges about this subject that have an outcome, the latest first.

@@ -33,7 +33,7 @@ pub(super) fn end_reason(state: &CaseState) -> &'static str {
 }
 
 /// The rules by which results are made now; what each says more than the one before is at its use.
-const RULES: u32 = 1;
+const RULES: u32 = 2;
 
 /// The decision that follows from the state.
 pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> Decision {
@@ -111,7 +111,7 @@ fn by_agent(state: &CaseState) -> Vec<&ReceivedFinding> {
 
 fn outcome(rules: u32, state: &CaseState, policy: &Policy) -> Outcome {
     let state = &*worded(state, policy);
-    let (clauses, clauses_omitted) = clauses(state, policy);
+    let (clauses, clauses_omitted) = clauses(rules, state, policy);
     let risk_score = risk_score(rules, state, policy);
     debug_assert!(
         risk_score.is_none_or(f64::is_finite),
@@ -120,7 +120,7 @@ fn outcome(rules: u32, state: &CaseState, policy: &Policy) -> Outcome {
     Outcome {
         risk_score,
         severity: severity(rules, state),
-        recommendation: recommendation(state, policy),
+        recommendation: recommendation(rules, state, policy),
         clauses,
         clauses_omitted,
     }
@@ -144,21 +144,26 @@ fn severity(rules: u32, state: &CaseState) -> Option<Severity> {
         if rules < 1 {
             return Some(stated);
         }
-        let replaced = replaced(state, &received.agent_id, SEVERITY, read_severity);
+        let replaced = replaced(rules, state, &received.agent_id, SEVERITY, read_severity);
         Some(replaced.unwrap_or(stated))
     });
     standing.max()
 }
 
 fn risk_score(rules: u32, state: &CaseState, policy: &Policy) -> Option<f64> {
-    if let Some(dispute) = dispute(state, ConflictType::RiskScoreDisagreement, RISK_SCORE) {
+    if let Some(dispute) = dispute(
+        rules,
+        state,
+        ConflictType::RiskScoreDisagreement,
+        RISK_SCORE,
+    ) {
         return dispute.result(policy, score).0;
     }
     let scored: Vec<(f64, f64)> = by_agent(state)
         .into_iter()
         .filter_map(|received| {
             let stated = received.finding.risk_score?;
-            let replaced = replaced(state, &received.agent_id, RISK_SCORE, score);
+            let replaced = replaced(rules, state, &received.agent_id, RISK_SCORE, score);
             Some((replaced.unwrap_or(stated), received.confidence))
         })
         .collect();
@@ -182,26 +187,35 @@ fn risk_score(rules: u32, state: &CaseState, policy: &Policy) -> Option<f64> {
         .max_by(f64::total_cmp)
 }
 
-fn recommendation(state: &CaseState, policy: &Policy) -> Option<String> {
+fn recommendation(rules: u32, state: &CaseState, policy: &Policy) -> Option<String> {
     let read = |value: &Value| {
         value
             .as_str()
             .map(|words| recommendation_word(policy, words))
             .filter(|words| !words.is_empty())
     };
-    if let Some(dispute) = dispute(state, ConflictType::RecommendationConflict, RECOMMENDATION) {
+    if let Some(dispute) = dispute(
+        rules,
+        state,
+        ConflictType::RecommendationConflict,
+        RECOMMENDATION,
+    ) {
         return dispute.result(policy, read).0;
     }
     by_agent(state).into_iter().find_map(|received| {
         let stated = received.finding.recommendation.as_deref()?;
-        let replaced = replaced(state, &received.agent_id, RECOMMENDATION, read);
+        let replaced = replaced(rules, state, &received.agent_id, RECOMMENDATION, read);
         Some(replaced.unwrap_or_else(|| normalise(stated))).filter(|words| !words.is_empty())
     })
 }
 
 /// The outcome for each clause type, under the name that the first finding uses, and the number of
 /// clauses that were left out.
-fn clauses(state: &CaseState, policy: &Policy) -> (BTreeMap<String, ClauseOutcome>, u32) {
+fn clauses(
+    rules: u32,
+    state: &CaseState,
+    policy: &Policy,
+) -> (BTreeMap<String, ClauseOutcome>, u32) {
     let mut named: BTreeMap<String, (&str, bool)> = BTreeMap::new();
     for received in by_agent(state) {
         let stated = received
@@ -217,12 +231,12 @@ fn clauses(state: &CaseState, policy: &Policy) -> (BTreeMap<String, ClauseOutcom
         for (name, present) in stated.chain(relied_on) {
             let subject = normalise(name);
             let present =
-                replaced(state, &received.agent_id, &subject, presence).unwrap_or(present);
+                replaced(rules, state, &received.agent_id, &subject, presence).unwrap_or(present);
             let (_, found) = named.entry(subject).or_insert((name, false));
             *found |= present;
         }
     }
-    let disputes = clause_disputes(state);
+    let disputes = clause_disputes(rules, state);
     // A conflict that was left out for want of room makes its clause disputed all the same.
     let contested = if state.conflicts_omitted > 0 {
         contested_clauses(&state.findings)

@@ -164,7 +164,7 @@ fn a_resolution_is_used_as_it_is_meant_and_the_most_cautious_position_where_ther
         (voted, usual, 45.0, "sign", true, "vote"),
         (voted, as_texts, 45.5, "sign", true, "vote"),
         (voted, unusable, 80.0, "reject", false, "vote"),
-        (voted, impossible, 80.0, "reject", false, "vote"),
+        (voted, impossible, 80.0, "reject", false, "cautious"),
         (
             Some(Status::Unresolved),
             nothing(),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::aggregates::answerable::{self, Concern};
 use crate::aggregates::case::FINAL_GATE;
+use crate::aggregates::case::outcome::decision_by;
 use concord_events::DecisionChanged;
 use concord_wire::payload::{Conflict, ConflictOutcome};
 
@@ -287,6 +288,29 @@ fn a_challenge_that_succeeds_after_the_vote_replaces_it_and_one_that_fails_does_
     assert_eq!(after_challenge(found, 30, 30), Some(80.0), "it failed");
 }
 
+#[test]
+fn a_challenge_that_nobody_has_decided_leaves_a_ruling_standing() {
+    let found = [json!({"risk_score": 30}), json!({"risk_score": 80})];
+    let (mut story, about) = challenged(found, ruling(45));
+    let ends = |status| ConflictOutcome {
+        status,
+        ..challenge_ends(&about, 95)
+    };
+    settle(&mut story, "e-2", ends(Status::Provisional));
+    let decision = current(&story);
+    assert_eq!(decision.outcome.risk_score, Some(45.0));
+    assert_eq!(
+        decision.provisional,
+        [about.conflict_id.clone()],
+        "to be reviewed"
+    );
+    let opened = story.state().opened.clone().unwrap();
+    let before = decision_by(1, story.state(), &opened, "settled");
+    assert_eq!(before.outcome.risk_score, Some(95.0), "as it was made then");
+    settle(&mut story, "e-3", ends(Status::Confirmed));
+    assert_eq!(current(&story).outcome.risk_score, Some(95.0), "reviewed");
+}
+
 /// Whom the last event concerns, by what was before it.
 fn concerned(story: &CaseStory) -> BTreeMap<AgentId, Concern> {
     let (last, before) = story.records.split_last().unwrap();
@@ -350,7 +374,15 @@ fn a_challenge_in_vain_overrides_nobody_and_takes_nobody_their_place() {
     let in_vain = challenge_ends(&about, 30);
     assert_eq!(concerned(&story, in_vain.clone()), eva(Concern::Answers));
     let succeeds = challenge_ends(&about, 55);
-    assert_eq!(concerned(&story, succeeds), eva(Concern::Overridden));
+    assert_eq!(
+        concerned(&story, succeeds.clone()),
+        eva(Concern::Overridden)
+    );
+    let by_default = ConflictOutcome {
+        status: Status::Provisional,
+        ..succeeds
+    };
+    assert_eq!(concerned(&story, by_default), eva(Concern::Answers));
     settle(&mut story, "e-2", in_vain);
     let otherwise = risk_is(Status::Vote, 10, CASE_DUE + 300);
     assert_eq!(concerned(&story, otherwise), eva(Concern::Overridden));
