@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::permissions::PATIENCE;
 use crate::permissions::user::start;
 
-/// A coordinator that is connected as a debate facilitator would be is not ready, and has the broker's words for it.
+/// A coordinator that is connected as a debate facilitator would be is not ready, and has the broker's words for it; `concord doctor` names it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_without_the_rights_of_its_service_is_not_ready() {
     let output = concord(&["permissions", "--service", "debate-facilitator", "--json"]);
@@ -37,6 +37,12 @@ async fn a_replica_without_the_rights_of_its_service_is_not_ready() {
         said.then_some(()).ok_or(answer)
     })
     .await;
+    // The other coordinator answers for the service.
+    let doctor = concord(&["doctor", "--server", installation.server_url()]);
+    let told = String::from_utf8_lossy(&doctor.stdout);
+    let is_named = told.contains("concord-coordinator (pid")
+        && told.contains("is not ready: the broker does not give the rights");
+    assert!(is_named && !doctor.status.success(), "{told}");
     let metrics = http_get(&address, "/metrics").await.expect("it lives");
     let refuses = "concord_stream_refuses{stream=\"CONCORD_EVENTS\"} 1";
     assert!(!metrics.contains(refuses), "{metrics}");

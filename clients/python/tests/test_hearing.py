@@ -59,6 +59,18 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
         await asyncio.wait_for(ended.wait(), PATIENCE)
         self.assertEqual(handled, [])
 
+    async def test_what_a_handler_returns_is_said_to_go_nowhere(self) -> None:
+        ann, ben = [await self.connected(name) for name in ("ann", "ben")]
+
+        @ben.on("request")
+        async def answer(request: Message) -> dict[str, Any]:
+            return {"answer": 42}
+
+        with self.assertLogs("concord_agent", "WARNING") as logged:
+            with self.assertRaises(RequestTimeout):
+                await ann.request("ben", "help", timeout=1)
+        self.assertIn("ben: what the handler of a request returned goes nowhere", logged.output[0])
+
     async def test_one_result_that_is_too_large_spoils_no_other_of_its_batch(self) -> None:
         ann, ben = [await self.connected(name) for name in ("ann", "ben")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import ContextVar
 
 from nats.aio.msg import Msg
@@ -21,7 +21,7 @@ from .types import NOTIFICATIONS
 from .waiting import ENDS
 from .waking import awake, begin, event_of
 
-Handler = Callable[[Message], Awaitable[None]]
+Handler = Callable[[Message], Awaitable[object]]
 #: The agent whose handler runs.
 HANDLING: ContextVar[Hearer | None] = ContextVar("HANDLING", default=None)
 log = logging.getLogger("concord_agent")
@@ -158,7 +158,13 @@ class Hearer(Asker):
     async def _handle(self, handler: Handler, message: Message) -> None:
         begin(self.agent_id, message)
         try:
-            await handler(message)
+            returned = await handler(message)
+            if isinstance(returned, Mapping):
+                log.warning(
+                    "%s: what the handler of a %s returned goes nowhere: answer with `await agent.respond(message, ...)`, `reply` or the like",
+                    self.agent_id,
+                    message.message_type,
+                )
         except (Exception, asyncio.CancelledError) as why:  # noqa: BLE001 - whatever a handler raises, the others go on.
             task = asyncio.current_task()
             if isinstance(why, asyncio.CancelledError) and task is not None and task.cancelling():

@@ -107,10 +107,13 @@ pub(crate) async fn register(
         .service_builder()
         .description(format!("Concord's {}", runner.service))
         .metadata(metadata)
-        // By which `concord doctor` sees that the clock of a process is wrong, and why one cannot archive: each replica says it of itself.
-        .stats_handler(
-            move |_, _| json!({ "clock": clock::now(), "archive": noted.noted(ARCHIVE) }),
-        )
+        // By which `concord doctor` sees that the clock of a process is wrong, why one cannot archive, and which one is not ready: each
+        // replica says it of itself.
+        .stats_handler(move |_, _| {
+            json!({
+                "clock": clock::now(), "archive": noted.noted(ARCHIVE), "reasons": noted.readiness().reasons,
+            })
+        })
         .start(
             format!("concord-{}", runner.service),
             env!("CARGO_PKG_VERSION"),

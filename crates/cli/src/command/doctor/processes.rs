@@ -1,4 +1,5 @@
-//! What each process of the services says of itself: its clock, which is compared with the broker's, and why it cannot archive.
+//! What each process of the services says of itself: its clock, which is compared with the broker's, why it cannot archive, and why it is not
+//! ready where others of its service are.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use tokio::time::timeout;
 use super::{Check, broker};
 
 const AREA: &str = "Clocks";
+const SERVICES: &str = "Services";
 const ARCHIVE: &str = "Archive";
 /// The time that the processes have to answer.
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -39,10 +41,17 @@ struct Said {
     /// Why the process cannot archive; none where it can, and where it need not.
     #[serde(default)]
     archive: Option<String>,
+    /// Why the process is not ready; none where it is, and of earlier versions.
+    #[serde(default)]
+    reasons: Vec<String>,
 }
 
-/// How far a process is from this machine's clock, and why it cannot archive.
-type Found = (Skew, Option<String>);
+/// What a process says of itself, with its clock as compared with that of this machine.
+struct Found {
+    skew: Skew,
+    archive: Option<String>,
+    reasons: Vec<String>,
+}
 
 /// By how many milliseconds a clock is ahead of this machine's, and the error of that.
 type Skew = (i64, u64);
@@ -55,12 +64,26 @@ pub(super) async fn look(broker: &Broker, processes: &[Instance]) -> Vec<Check> 
     };
     let said = said(broker, processes.len()).await.unwrap_or_default();
     let (mut agree, mut worst) = (0, 0);
-    let (mut checks, mut archiving) = (Vec::new(), Vec::new());
+    let (mut checks, mut others) = (Vec::new(), Vec::new());
     for process in processes {
-        let Some(((skew, error), archive)) = said.get(&process.id) else {
+        let Some(Found {
+            skew: (skew, error),
+            archive,
+            reasons,
+        }) = said.get(&process.id)
+        else {
             continue;
         };
-        archiving.extend(archive.iter().map(|why| no_archive(process, why)));
+        others.extend(archive.iter().map(|why| no_archive(process, why)));
+        // Of a service with one process it is said beside the service.
+        let is_one_of_several = processes
+            .iter()
+            .filter(|one| one.name == process.name)
+            .count()
+            > 1;
+        if is_one_of_several && !reasons.is_empty() {
+            others.push(not_ready(process, reasons));
+        }
         let (skew, error) = (skew - of_broker, error + within);
         if skew.unsigned_abs().saturating_sub(error) <= SKEW_MAX {
             (agree, worst) = (agree + 1, worst.max(skew.unsigned_abs()));
@@ -74,13 +97,19 @@ pub(super) async fn look(broker: &Broker, processes: &[Instance]) -> Vec<Check> 
         );
         checks.insert(0, Check::good(AREA, found));
     }
-    checks.extend(archiving);
+    checks.extend(others);
     checks
 }
 
 /// The service of a process, and which of them it is.
 fn named(process: &Instance) -> String {
     format!("{} ({})", process.name, process.process())
+}
+
+fn not_ready(process: &Instance, reasons: &[String]) -> Check {
+    let found = format!("{} is not ready: {}", named(process), reasons.join("; "));
+    let advice = "wait if it has just started; otherwise look at its log and its credentials: another process of its service answers for it";
+    Check::fault(SERVICES, found, advice)
 }
 
 fn no_archive(process: &Instance, why: &str) -> Check {
@@ -123,11 +152,21 @@ async fn said(
                 continue;
             };
             let said = stats.endpoints.into_iter().find_map(|one| one.data);
-            if let Some(Said { clock, archive }) = said {
+            if let Some(Said {
+                clock,
+                archive,
+                reasons,
+            }) = said
+            {
                 // It was said, at a guess, in the middle.
                 let skew = clock.unix_millis() - before.unix_millis() - half;
                 let skew = (skew, half.unsigned_abs() + 1);
-                found.insert(stats.id, (skew, archive));
+                let said = Found {
+                    skew,
+                    archive,
+                    reasons,
+                };
+                found.insert(stats.id, said);
             }
         }
     };
