@@ -10,6 +10,7 @@ mod impact;
 mod ruling;
 mod signed;
 mod stage;
+mod stands;
 
 /// Longer than anything here takes, even on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);

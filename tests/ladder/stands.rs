@@ -1,0 +1,80 @@
+//! What a person has decided stands until somebody decides otherwise.
+
+use concord_testkit::{Message, TestInstallation, concord, unique};
+use serde_json::{Value, json};
+
+use crate::ladder::stage::Stage;
+
+/// A case in which an expert has ruled 45 between 20 and 80, as its decision says.
+async fn ruled() -> Stage {
+    let stage = Stage {
+        installation: TestInstallation::start_without_adapter().await,
+        case: unique("case"),
+        finance: unique("finance"),
+        strategy: unique("strategy"),
+    };
+    let expert = unique("eve");
+    let registration = json!({ "agent_id": expert, "domains": ["valuation"] });
+    stage.installation.register_expert(&registration).await;
+    let times = json!({
+        "acknowledge_ms": 50, "evidence_ms": 50, "evaluation_ms": 50, "opinion_ms": 1, "mediation_ms": 50, "person_ms": 6_000,
+        "provisional_ms": 60_000,
+    });
+    let ladder = json!({ "domain": "valuation", "times": times });
+    let policy = json!({
+        "conflict_handling": "ladder", "rounds_max": 0, "answer_timeout_ms": 100, "decide": "when_settled", "ladder": ladder,
+    });
+    stage
+        .open(json!({ "gates": ["release"], "policy": policy }))
+        .await;
+    let finding = |score: u32| json!({ "summary": "Seen.", "risk_score": score });
+    stage.give_findings([finding(20), finding(80)]).await;
+    let brief = stage.message_to(&expert, "request", |_| true).await;
+    let debate = &brief["payload"]["parameters"]["debate_id"];
+    let ruling = json!({
+        "debate_id": debate, "digest": brief["payload"]["parameters"]["digest"], "position": "Risk score: 45",
+        "rationale": "Half of it is capped.",
+    });
+    let message = Message::new(&stage.case, &expert, "debate-facilitator", "ruling", ruling);
+    let message = message.with(
+        "/correlation_id",
+        debate.as_str().expect("an id").to_owned(),
+    );
+    stage.send(&message).await;
+    let decided = stage.event("case", "decided", |_| true).await;
+    assert_eq!(decided["data"]["decision"]["outcome"]["risk_score"], 45.0);
+    stage
+}
+
+/// Whoever has lost a ruling challenges the value once more, and nobody rules in time: the cautious position of the challenge is provisional,
+/// and the decision goes on saying what the expert has said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_challenge_that_nobody_decides_leaves_the_ruling_in_the_decision() {
+    let stage = ruled().await;
+    let challenge = json!({
+        "challenge_id": "CH-1", "challenger": stage.strategy, "challenged": stage.finance, "disputed_finding": "A risk of 20",
+        "challenge_basis": "It is more.", "required_evidence": ["the annex"], "metric": "risk_score", "challenged_value": 20,
+        "position": "Risk score: 95", "value": 95, "domain": "valuation",
+    });
+    let (case, from) = (&stage.case, &stage.strategy);
+    stage
+        .send(&Message::new(
+            case,
+            from,
+            "coordinator",
+            "challenge",
+            challenge,
+        ))
+        .await;
+    let changed = stage.event("case", "decision_changed", |_| true).await["data"].clone();
+    assert_eq!(changed["outcome"]["status"], "provisional", "{changed}");
+    assert_eq!(changed["outcome"]["resolution"]["value"], 95, "{changed}");
+    let decision = &changed["decision"];
+    assert_eq!(decision["outcome"]["risk_score"], 45.0, "{decision}");
+    assert_eq!(decision["provisional"].as_array().map(Vec::len), Some(1));
+    let server = stage.installation.server_url();
+    let shown = concord(&["case", "show", case, "--json", "--server", server]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    assert_eq!(shown["decision"]["outcome"]["risk_score"], 45.0, "{shown}");
+    stage.holds().await;
+}
