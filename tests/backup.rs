@@ -14,6 +14,7 @@ use concord_wire::subject::Service;
 use futures::TryStreamExt;
 use serde_json::{Value, json};
 
+mod at_once;
 mod ended;
 mod left;
 mod repeated;
