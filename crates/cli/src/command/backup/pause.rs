@@ -15,9 +15,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::shared::broker_api;
 use crate::shared::failure::Failure;
+use crate::shared::output;
 
 /// How long to wait before it is looked again whether something is being worked on.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How often it is said what is waited for.
+const SAID_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How often the pause is renewed before it would be over.
 const RENEWALS: u32 = 4;
@@ -201,6 +205,7 @@ impl<'b> Paused<'b> {
     pub(super) async fn quiet(&self, within: Duration) -> Result<(), Failure> {
         let mut until = Instant::now() + within;
         let (mut since, mut is_asked) = (Instant::now(), false);
+        let mut said = None;
         loop {
             let infos = self.waited_for().await?;
             let busy = infos.iter().filter(|info| info.num_ack_pending > 0);
@@ -220,7 +225,14 @@ impl<'b> Paused<'b> {
             if Instant::now() > until {
                 return Err(still_busy(within, busy));
             }
+            if said.is_none_or(|said: Instant| said.elapsed() >= SAID_INTERVAL) {
+                output::complain(&format!("waiting until this is done: {}", named(busy)));
+                said = Some(Instant::now());
+            }
             if is_stuck {
+                output::complain(
+                    "what waits for a further try is given to the services for a moment",
+                );
                 self.let_go_on(patience).await?;
                 (since, is_asked) = (Instant::now(), false);
                 // What was handed over last has time to be done.
@@ -263,14 +275,19 @@ impl<'b> Paused<'b> {
 }
 
 fn still_busy<'i>(within: Duration, busy: impl Iterator<Item = &'i consumer::Info>) -> Failure {
-    let busy = busy.map(|info| format!("{} of {}", info.num_ack_pending, info.name));
-    let busy: Vec<String> = busy.collect();
     Failure::failed(format!(
         "after {} s something is still being worked on, or waits for a further try: {}; give it more time with --wait, or mend what the logs of \
          these services say fails again and again, or stop all services first",
         within.as_secs(),
-        busy.join(", ")
+        named(busy)
     ))
+}
+
+/// How much each of these consumers waits for.
+fn named<'i>(busy: impl Iterator<Item = &'i consumer::Info>) -> String {
+    let busy = busy.map(|info| format!("{} of {}", info.num_ack_pending, info.name));
+    let busy: Vec<String> = busy.collect();
+    busy.join(", ")
 }
 
 /// The stream of a consumer, and its name.
