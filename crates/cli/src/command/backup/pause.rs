@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer;
 use concord_events::topology::{ConsumerKind, StreamKind};
+use concord_runtime::broker::provision::is_missing;
 use concord_runtime::broker::timestamp;
 use concord_runtime::{Broker, clock};
 use concord_wire::Timestamp;
@@ -307,9 +308,14 @@ async fn durable(broker: &Broker) -> Result<Vec<consumer::Info>, Failure> {
 
 /// The consumers of a stream; none where there is no such stream.
 pub(super) async fn infos(broker: &Broker, stream: &str) -> Result<Vec<consumer::Info>, Failure> {
-    let Ok(stream) = broker.jetstream.get_stream(stream).await else {
-        return Ok(Vec::new());
+    let unlisted = |error: &dyn std::error::Error| {
+        Failure::unavailable(format!("the consumers cannot be listed: {error}"))
+    };
+    let stream = match broker.jetstream.get_stream(stream).await {
+        Ok(stream) => stream,
+        Err(error) if is_missing(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(unlisted(&error)),
     };
     let infos: Result<Vec<_>, _> = stream.consumers().try_collect().await;
-    infos.map_err(|error| Failure::failed(format!("the consumers cannot be listed: {error}")))
+    infos.map_err(|error| unlisted(&error))
 }

@@ -24,9 +24,6 @@ use super::{asked_to_end, pause};
 
 /// How many bytes are sent in a message.
 const CHUNK_BYTES: usize = 128 * 1_024;
-/// How long the broker may take to take a piece, or to read the whole at the end.
-const ANSWER_MAX: Duration = Duration::from_secs(120);
-
 /// How long the broker may take to remove a stream.
 const REMOVAL_MAX: Duration = Duration::from_secs(10);
 
@@ -259,16 +256,8 @@ async fn restore(
 
 /// Sends a piece, or the end; the broker's answer as JSON, null where it is empty.
 async fn send(broker: &Broker, subject: &str, piece: Vec<u8>) -> Result<Value, Failure> {
-    let request = async_nats::Request::new()
-        .payload(piece.into())
-        .timeout(Some(ANSWER_MAX));
-    let answer = broker
-        .client
-        .send_request(subject.to_owned(), request)
-        .await;
-    let answer = answer.map_err(|error| {
-        Failure::unavailable(format!("the broker has stopped in the middle: {error}"))
-    })?;
+    let answer = broker_api::request(broker, subject.to_owned(), piece.into()).await;
+    let answer = answer.map_err(|failure| failure.and("the stream is not complete"))?;
     let said: Value = serde_json::from_slice(&answer.payload).unwrap_or_default();
     match said.pointer("/error/description").and_then(Value::as_str) {
         Some(error) => Err(Failure::failed(format!(

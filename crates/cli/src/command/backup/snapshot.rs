@@ -27,6 +27,7 @@ pub(super) async fn copy(
     stream: &str,
     into: &Path,
 ) -> Result<Option<StreamCopy>, Failure> {
+    let connects = broker.connects();
     let inbox = broker.client.new_inbox();
     let mut chunks = broker
         .client
@@ -48,7 +49,10 @@ pub(super) async fn copy(
     let mut file = tokio::fs::File::from_std(directory::new_file(&path)?);
     let (mut sum, mut bytes) = (Sha256::new(), 0);
     loop {
-        let chunk = timeout(SILENCE_MAX, chunks.next()).await.ok().flatten();
+        let chunk = tokio::select! {
+            chunk = timeout(SILENCE_MAX, chunks.next()) => chunk.ok().flatten(),
+            lost = broker_api::lost(broker, connects) => return Err(lost),
+        };
         let Some(chunk) = chunk else {
             return Err(Failure::failed(format!(
                 "the broker has stopped in the middle of the copy of {stream}; begin again, with an empty directory"
