@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use concord_runtime::Broker;
 use concord_runtime::clock;
 use concord_wire::Timestamp;
+use concord_wire::hex::hex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::shared::failure::Failure;
 
@@ -56,6 +58,9 @@ pub(super) struct StreamCopy {
     pub(super) bytes: u64,
     /// The SHA-256 of `stream.tar.s2`, in hexadecimal digits.
     pub(super) sha256: String,
+    /// That of `backup.json`; earlier versions did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) described_sha256: Option<String>,
 }
 
 impl Manifest {
@@ -161,11 +166,11 @@ pub(super) fn contents(directory: &Path, stream: &str) -> PathBuf {
 }
 
 pub(super) fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(), Failure> {
-    write(&directory.join(MANIFEST), manifest)
+    write(&directory.join(MANIFEST), manifest).map(drop)
 }
 
 pub(super) fn write_head(directory: &Path, head: &impl Serialize) -> Result<(), Failure> {
-    write(&directory.join(HEAD), head)
+    write(&directory.join(HEAD), head).map(drop)
 }
 
 /// Where the head is.
@@ -173,11 +178,13 @@ pub(super) fn head_path(directory: &Path) -> PathBuf {
     directory.join(HEAD)
 }
 
-pub(super) fn write(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+/// Writes a file: its SHA-256, in hexadecimal digits.
+pub(super) fn write(path: &Path, value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_vec_pretty(value)
         .map_err(|error| Failure::failed(format!("{} has no JSON: {error}", path.display())))?;
     let written = new_file(path)?.write_all(&text);
-    written.map_err(|error| cannot("written", path, &error))
+    written.map_err(|error| cannot("written", path, &error))?;
+    Ok(hex(&Sha256::digest(&text)))
 }
 
 /// How folders are made that their owner alone may enter: a backup holds all that was said.

@@ -151,15 +151,22 @@ async fn check(broker: &Broker, manifest: &Manifest, from: &Path) -> Result<(), 
         )));
     }
     for copy in &manifest.streams {
-        let path = directory::contents(from, &copy.stream);
-        let sum = digest(&path).await?;
-        if sum != copy.sha256 {
-            return Err(Failure::data(format!(
-                "{} is not what was copied: its SHA-256 is {sum}, and the manifest says {}",
-                path.display(),
-                copy.sha256
-            )));
+        is_what_was_copied(&directory::contents(from, &copy.stream), &copy.sha256).await?;
+        if let Some(sum) = &copy.described_sha256 {
+            is_what_was_copied(&directory::description(from, &copy.stream), sum).await?;
         }
+        directory::read_description(from, &copy.stream)?;
+    }
+    Ok(())
+}
+
+async fn is_what_was_copied(path: &Path, sha256: &str) -> Result<(), Failure> {
+    let sum = digest(path).await?;
+    if sum != sha256 {
+        return Err(Failure::data(format!(
+            "{} is not what was copied: its SHA-256 is {sum}, and the manifest says {sha256}",
+            path.display()
+        )));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use async_nats::Subscriber;
 use concord_runtime::Broker;
 use concord_wire::hex::hex;
 use futures::StreamExt;
@@ -43,38 +44,13 @@ pub(super) async fn copy(
     let folder = directory::folder(into, stream);
     directory::new_folder(&folder)?;
     let described = json!({ "config": begun.get("config"), "state": begun.get("state") });
-    directory::write(&directory::description(into, stream), &described)?;
+    let described = directory::write(&directory::description(into, stream), &described)?;
     let path = directory::contents(into, stream);
-    // Not by another thread, which could make it when the directory of a copy that failed is being removed.
-    let mut file = tokio::fs::File::from_std(directory::new_file(&path)?);
-    let (mut sum, mut bytes) = (Sha256::new(), 0);
-    loop {
-        let chunk = tokio::select! {
-            chunk = timeout(SILENCE_MAX, chunks.next()) => chunk.ok().flatten(),
-            lost = broker_api::lost(broker, connects) => return Err(lost),
-        };
-        let Some(chunk) = chunk else {
-            return Err(Failure::failed(format!(
-                "the broker has stopped in the middle of the copy of {stream}; begin again, with an empty directory"
-            )));
-        };
-        if chunk.payload.is_empty() {
-            check_end(stream, &chunk)?;
-            break;
-        }
-        file.write_all(&chunk.payload)
-            .await
-            .map_err(|error| cannot("written", &path, &error))?;
-        sum.update(&chunk.payload);
-        bytes += chunk.payload.len() as u64;
-        // The broker sends no more than a window that was not acknowledged.
-        if let Some(reply) = chunk.reply {
-            let acknowledged = broker.client.publish(reply, "".into()).await;
-            acknowledged.map_err(|error| Failure::unavailable(error.to_string()))?;
-        }
-    }
-    let synced = file.sync_all().await;
-    synced.map_err(|error| cannot("written", &path, &error))?;
+    let received = receive(broker, stream, &mut chunks, &path);
+    let (bytes, sha256) = tokio::select! {
+        received = received => received?,
+        lost = broker_api::lost(broker, connects) => return Err(lost),
+    };
     let number = |name: &str| {
         begun
             .pointer(&format!("/state/{name}"))
@@ -87,8 +63,46 @@ pub(super) async fn copy(
         last_sequence: number("last_seq").unwrap_or(0),
         consumers: number("consumer_count").unwrap_or(0),
         bytes,
-        sha256: hex(&sum.finalize()),
+        sha256,
+        described_sha256: Some(described),
     }))
+}
+
+/// Writes the contents that the broker sends: how many bytes that were, and their SHA-256.
+async fn receive(
+    broker: &Broker,
+    stream: &str,
+    chunks: &mut Subscriber,
+    path: &Path,
+) -> Result<(u64, String), Failure> {
+    // Not by another thread, which could make it when the directory of a copy that failed is being removed.
+    let mut file = tokio::fs::File::from_std(directory::new_file(path)?);
+    let (mut sum, mut bytes) = (Sha256::new(), 0);
+    loop {
+        let chunk = timeout(SILENCE_MAX, chunks.next()).await.ok().flatten();
+        let Some(chunk) = chunk else {
+            return Err(Failure::failed(format!(
+                "the broker has stopped in the middle of the copy of {stream}; begin again, with an empty directory"
+            )));
+        };
+        if chunk.payload.is_empty() {
+            check_end(stream, &chunk)?;
+            break;
+        }
+        file.write_all(&chunk.payload)
+            .await
+            .map_err(|error| cannot("written", path, &error))?;
+        sum.update(&chunk.payload);
+        bytes += chunk.payload.len() as u64;
+        // The broker sends no more than a window that was not acknowledged.
+        if let Some(reply) = chunk.reply {
+            let acknowledged = broker.client.publish(reply, "".into()).await;
+            acknowledged.map_err(|error| Failure::unavailable(error.to_string()))?;
+        }
+    }
+    let synced = file.sync_all().await;
+    synced.map_err(|error| cannot("written", path, &error))?;
+    Ok((bytes, hex(&sum.finalize())))
 }
 
 /// The last message of a copy is empty, and says by its status whether it is complete.
