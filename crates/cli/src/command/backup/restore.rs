@@ -18,8 +18,9 @@ use crate::shared::broker_api;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, NAMED, Table, styled};
+use crate::shared::own_folder::cannot;
 
-use super::directory::{self, Manifest, StreamCopy, cannot};
+use super::directory::{self, Manifest, StreamCopy};
 use super::{asked_to_end, pause};
 
 /// How many bytes are sent in a message.

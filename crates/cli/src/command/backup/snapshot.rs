@@ -14,8 +14,9 @@ use tokio::time::timeout;
 
 use crate::shared::broker_api;
 use crate::shared::failure::Failure;
+use crate::shared::own_folder::{self, cannot};
 
-use super::directory::{self, StreamCopy, cannot};
+use super::directory::{self, StreamCopy};
 
 /// How many bytes the broker sends in a message.
 const CHUNK_BYTES: usize = 128 * 1_024;
@@ -42,7 +43,7 @@ pub(super) async fn copy(
         return Ok(None);
     };
     let folder = directory::folder(into, stream);
-    directory::new_folder(&folder)?;
+    own_folder::new_folder(&folder)?;
     let described = json!({ "config": begun.get("config"), "state": begun.get("state") });
     let described = directory::write(&directory::description(into, stream), &described)?;
     let path = directory::contents(into, stream);
@@ -76,7 +77,7 @@ async fn receive(
     path: &Path,
 ) -> Result<(u64, String), Failure> {
     // Not by another thread, which could make it when the directory of a copy that failed is being removed.
-    let mut file = tokio::fs::File::from_std(directory::new_file(path)?);
+    let mut file = tokio::fs::File::from_std(own_folder::new_file(path)?);
     let (mut sum, mut bytes) = (Sha256::new(), 0);
     loop {
         let chunk = timeout(SILENCE_MAX, chunks.next()).await.ok().flatten();
