@@ -14,6 +14,7 @@ use concord_wire::subject::Service;
 use futures::TryStreamExt;
 use serde_json::{Value, json};
 
+mod at_once;
 mod ended;
 mod left;
 mod repeated;
@@ -242,12 +243,18 @@ async fn refuses_what_was_changed(server: &str, copy: &Path) {
     assert!(missing.refused(2).contains("manifest"));
     let other = concord(server, &["--prefix", "other", "restore", &text(copy)]).await;
     assert!(other.refused(2).contains("--prefix concord"));
-    let contents = copy.join("CONCORD_EVENTS").join("stream.tar.s2");
-    let good = std::fs::read(&contents).unwrap();
-    let mut changed = good.clone();
-    changed[100] ^= 1;
-    std::fs::write(&contents, changed).unwrap();
-    let refused = concord(server, &["restore", &text(copy)]).await;
-    assert!(refused.refused(65).contains("is not what was copied"));
-    std::fs::write(&contents, good).unwrap();
+    for name in ["stream.tar.s2", "backup.json"] {
+        let contents = copy.join("CONCORD_EVENTS").join(name);
+        let good = std::fs::read(&contents).unwrap();
+        let mut changed = good.clone();
+        changed[100] ^= 1;
+        std::fs::write(&contents, changed).unwrap();
+        let refused = concord(server, &["restore", &text(copy)]).await;
+        let said = refused.refused(65);
+        assert!(
+            said.contains("is not what was copied") && said.contains(name),
+            "{said}"
+        );
+        std::fs::write(&contents, good).unwrap();
+    }
 }

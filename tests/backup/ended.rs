@@ -102,6 +102,11 @@ async fn the_services_stand_still_for_as_long_as_a_backup_takes() {
     let ended = backup.wait_with_output().await.unwrap();
     assert!(ended.status.success(), "{ended:?}");
     assert_eq!(paused(client).await, 0);
+    let said = String::from_utf8(ended.stderr).unwrap();
+    let waits = said
+        .matches("waiting until this is done: 1 of slow")
+        .count();
+    assert!(waits >= 3, "at once, and every five seconds: {said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use concord_testkit::{TestInstallation, wait_for};
+use concord_testkit::{TestBroker, TestInstallation, wait_for};
 
 use crate::backup::ended::{UnderWay, waiting};
 use crate::backup::{PATIENCE, concord, text};
@@ -46,10 +46,11 @@ async fn what_a_killed_backup_left_is_removed_and_what_is_written_stays() {
     let folder = tempfile::tempdir().unwrap();
     let parent = text(folder.path());
     let under_way = UnderWay::at(&installation).await;
-    let mut running = waiting(&installation, &[&parent, "--dated"]).await;
+    let first = [parent.as_str(), "--dated", "--pause-max", "10"];
+    let mut running = waiting(&installation, &first).await;
     let written = names(folder.path());
     assert_eq!(written.len(), 1);
-    // Within the same second it would have the same name.
+    // It would find everything paused, and within the same second it would have the same name.
     let beside = concord(server, &["backup", &parent, "--dated", "--wait", "0"]).await;
     assert_ne!(beside.code, 0, "{beside:?}");
     assert_eq!(names(folder.path()), written, "{beside:?}");
@@ -61,11 +62,16 @@ async fn what_a_killed_backup_left_is_removed_and_what_is_written_stays() {
     }
     under_way.done().await;
     let next = ["backup", &parent, "--dated", "--json"];
-    let made = wait_for("a backup in another second", PATIENCE, async || {
-        let made = concord(server, &next).await;
-        let is_made = made.code != 2;
-        is_made.then(|| made.clone().json()).ok_or(made.err)
-    })
+    let made = wait_for(
+        "a backup after the pause of the other",
+        PATIENCE,
+        async || {
+            let made = concord(server, &next).await;
+            // Until then it is refused; what the other one has left is not in its way.
+            let is_made = made.code == 0;
+            is_made.then(|| made.clone().json()).ok_or(made.err)
+        },
+    )
     .await;
     let made = Path::new(made["directory"].as_str().unwrap());
     let name = made.file_name().unwrap().to_str().unwrap();
@@ -73,15 +79,19 @@ async fn what_a_killed_backup_left_is_removed_and_what_is_written_stays() {
     assert!(!names(made).contains(&".lock".to_owned()));
 }
 
-/// It holds everything that agents and people have said.
+/// They hold everything that agents and people have said.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_is_read_by_its_owner_alone() {
+async fn a_backup_and_a_bundle_are_read_by_their_owner_alone() {
     let installation = TestInstallation::start_without_adapter().await;
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("backups").join("copy");
     let backup = ["backup", &text(&copy)];
     concord(installation.server_url(), &backup).await.good();
-    let (mut open, mut looked_at) = (Vec::new(), vec![folder.path().join("backups")]);
+    let bundle = folder.path().join("bundle");
+    let export = ["audit", "export", &text(&bundle)];
+    concord(installation.server_url(), &export).await.good();
+    assert!(names(&bundle).contains(&"manifest.json".to_owned()));
+    let (mut open, mut looked_at) = (Vec::new(), vec![folder.path().join("backups"), bundle]);
     while let Some(path) = looked_at.pop() {
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         if mode & 0o077 != 0 {
@@ -92,4 +102,15 @@ async fn a_backup_is_read_by_its_owner_alone() {
         }
     }
     assert!(open.is_empty(), "{open:#?}");
+}
+
+#[tokio::test]
+async fn a_bundle_that_fails_leaves_nothing() {
+    let broker = TestBroker::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let export = ["audit", "export", &text(&folder.path().join("bundle"))];
+    let said = concord(&broker.url(), &export).await.refused(1);
+    assert!(said.contains("is removed"), "{said}");
+    let left = names(folder.path());
+    assert!(left.is_empty(), "{left:?}");
 }

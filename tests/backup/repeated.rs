@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use async_nats::jetstream;
 use concord_testkit::{TestBroker, TestInstallation, command, programs_of, wait_for};
@@ -10,8 +11,12 @@ use serde_json::Value;
 use tokio::fs::OpenOptions;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Child;
+use tokio::time::timeout;
 
 use crate::backup::{PATIENCE, concord, text};
+
+/// Far less than the broker may take to answer.
+const SOON: Duration = Duration::from_secs(40);
 
 /// The copy of an installation that is gone.
 async fn copied(folder: &Path) -> PathBuf {
@@ -135,6 +140,25 @@ async fn a_restore_that_is_interrupted_takes_back_what_it_made() {
     std::fs::write(&contents, whole).unwrap();
     let again = concord(&broker.url(), &["restore", &text(&copy)]).await;
     again.good();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_whose_broker_dies_says_so_soon() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = copied(folder.path()).await;
+    let broker = TestBroker::start().await;
+    let midway = Midway::of(&broker, &copy).await;
+    broker.server().kill();
+    drop(midway._more_to_come);
+    let ended = timeout(SOON, midway.restore.wait_with_output()).await;
+    let ended = ended.expect("it does not wait for an answer").unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(69), "{said}");
+    assert!(
+        said.contains("the connection to the broker is lost") && said.contains("nats stream rm"),
+        "{said}"
+    );
+    assert!(!said.contains("the rights of an operator"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

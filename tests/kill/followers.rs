@@ -35,7 +35,8 @@ async fn a_follower_hears_again_soon_after_its_broker_has_died() {
     // On a broker to which this client is not connected: a client that connects anew asks anew.
     let mine = context.client().server_info().server_name;
     let (consumer, its) = wait_for("a consumer elsewhere", PATIENCE, async || {
-        let made = stream.create_consumer::<OrderedConfig>(followed()).await;
+        let config: OrderedConfig = followed(&context.client());
+        let made = stream.create_consumer(config).await;
         let consumer = made.map_err(|error| error.to_string())?;
         let cluster = consumer.cached_info().cluster.clone().unwrap_or_default();
         let leader = cluster.leader.ok_or("no leader")?;

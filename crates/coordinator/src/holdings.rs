@@ -60,7 +60,7 @@ impl Holdings {
                 .subjects()
                 .events_of_kind(Aggregate::Commitment),
             deliver_policy: DeliverPolicy::ByStartTime { start_time },
-            ..followed()
+            ..followed(&runner.broker.client)
         };
         let stream = runner.broker.stream(StreamKind::Events).await?;
         let mut messages = stream.create_consumer(config).await?.messages().await?;

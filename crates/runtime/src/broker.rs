@@ -44,7 +44,7 @@ use wire_preferences::{CardLookup, WirePreferences};
 pub use connection::Error;
 pub(crate) use connection::check_files;
 pub use denials::Denials;
-pub use followed::followed;
+pub use followed::{bounded, followed};
 pub use headers::trace_of;
 pub(crate) use headers::{bytes_of, headers};
 pub use unavailable::{Operation, Unavailable};

@@ -1,15 +1,22 @@
 //! Requests of JetStream's API for which the client library has no function.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use async_nats::{Message, RequestErrorKind};
+use bytes::Bytes;
 use concord_runtime::Broker;
 use concord_wire::Timestamp;
 use serde_json::{Value, json};
 
 use crate::shared::failure::Failure;
 
-/// How long the broker may take to answer. To begin a copy of a large stream takes it a while.
+/// How long the broker may take to answer. To begin a copy of a large stream takes it a while, and so does to read the whole at the end.
 const ANSWER_MAX: Duration = Duration::from_secs(120);
+
+/// How long an answer is waited for that a lost connection has probably taken with it.
+const LOST_MAX: Duration = Duration::from_secs(5);
+/// How often is looked whether there is a connection.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The code of an error: there is no such stream.
 const NO_STREAM: u64 = 10_059;
@@ -32,6 +39,45 @@ pub(crate) async fn pause(
     Ok(answer.map(|answer| Duration::from_nanos(left(answer).unwrap_or(0))))
 }
 
+/// Waits until the connection is lost on which something was asked when the process had connected so often.
+pub(crate) async fn lost(broker: &Broker, connects: u64) -> Failure {
+    let mut since = None;
+    loop {
+        // What was asked on an earlier connection is seldom answered on the next, though it may be.
+        if broker.is_connected() && broker.connects() == connects {
+            since = None;
+        } else if since.get_or_insert_with(Instant::now).elapsed() >= LOST_MAX {
+            return Failure::unavailable("the connection to the broker is lost");
+        }
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+}
+
+/// Sends a request for which the broker may take a while.
+pub(crate) async fn request(
+    broker: &Broker,
+    subject: String,
+    payload: Bytes,
+) -> Result<Message, Failure> {
+    let request = async_nats::Request::new()
+        .payload(payload)
+        .timeout(Some(ANSWER_MAX));
+    let connects = broker.connects();
+    let answer = tokio::select! {
+        answer = broker.client.send_request(subject.clone(), request) => answer,
+        lost = lost(broker, connects) => return Err(lost),
+    };
+    answer.map_err(|error| {
+        let unanswered =
+            Failure::unavailable(format!("the broker does not answer on {subject}: {error}"));
+        match error.kind() {
+            // A broker in between may drop what may not be asked without a word.
+            RequestErrorKind::TimedOut => unanswered.and("this needs the rights of an operator"),
+            _ => unanswered,
+        }
+    })
+}
+
 /// Asks JetStream, where the body is null with an empty request; `None` where there is no such stream.
 pub(crate) async fn ask(
     broker: &Broker,
@@ -42,15 +88,7 @@ pub(crate) async fn ask(
         Value::Null => String::new(),
         body => body.to_string(),
     };
-    let request = async_nats::Request::new()
-        .payload(body.into())
-        .timeout(Some(ANSWER_MAX));
-    let answer = broker.client.send_request(subject.clone(), request).await;
-    let answer = answer.map_err(|error| {
-        Failure::unavailable(format!(
-            "the broker does not answer on {subject}: {error}; this needs the rights of an operator"
-        ))
-    })?;
+    let answer = request(broker, subject.clone(), body.into()).await?;
     let answer: Value = serde_json::from_slice(&answer.payload)
         .map_err(|error| Failure::failed(format!("the broker sent nonsense: {error}")))?;
     let Some(error) = answer.get("error") else {

@@ -15,6 +15,7 @@ pub(crate) mod flags;
 pub(crate) mod held_back;
 pub(crate) mod input;
 pub mod output;
+pub(crate) mod own_folder;
 pub mod program;
 pub(crate) mod put;
 pub(crate) mod rights;

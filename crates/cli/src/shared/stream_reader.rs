@@ -198,7 +198,7 @@ impl Scope {
         Self { since, ..self }
     }
 
-    fn config(&self) -> OrderedConfig {
+    fn config(&self, broker: &Broker) -> OrderedConfig {
         let nanos = |since: Timestamp| {
             (i128::from(since.unix_millis()) * 1_000_000).clamp(0, i64::MAX.into())
         };
@@ -211,11 +211,15 @@ impl Scope {
             Some(start_time) => DeliverPolicy::ByStartTime { start_time },
             None => DeliverPolicy::All,
         };
+        let read = match self.headers_only {
+            true => OrderedConfig::default(),
+            false => broker::bounded(&broker.client),
+        };
         OrderedConfig {
             filter_subjects: self.filters.clone(),
             headers_only: self.headers_only,
             deliver_policy,
-            ..OrderedConfig::default()
+            ..read
         }
     }
 }
@@ -235,7 +239,7 @@ pub(crate) async fn follow(
     let stream = broker.stream(scope.stream).await?;
     let name = broker.layout.stream_name(scope.stream);
     let consumer = stream
-        .create_consumer(scope.config())
+        .create_consumer(scope.config(broker))
         .await
         .map_err(|error| missing(&name, &error))?;
     let waiting = consumer.cached_info().num_pending;

@@ -233,7 +233,8 @@ pub async fn inspect_payloads(
     )))
 }
 
-fn is_missing(error: &jetstream::context::GetStreamError) -> bool {
+/// Whether there is no such stream, in place of an answer that has failed to come.
+pub fn is_missing(error: &jetstream::context::GetStreamError) -> bool {
     matches!(error.kind(), GetStreamErrorKind::JetStream(error) if error.error_code() == jetstream::ErrorCode::STREAM_NOT_FOUND)
 }
 

@@ -104,7 +104,7 @@ impl Directory {
         let config = pull::OrderedConfig {
             filter_subject: filter,
             deliver_policy: DeliverPolicy::LastPerSubject,
-            ..followed()
+            ..followed(&broker.client)
         };
         let stream = broker.stream(StreamKind::Events).await?;
         let consumer = stream.create_consumer(config).await;

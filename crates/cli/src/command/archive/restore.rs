@@ -14,6 +14,7 @@ use crate::command::audit::bundle::StreamWriter;
 use crate::shared::args::{JsonArg, case_id};
 use crate::shared::failure::Failure;
 use crate::shared::output::{NAMED, count, styled};
+use crate::shared::own_folder::OwnFolder;
 use crate::shared::stream_reader::StreamMessage;
 
 /// Arguments of `concord archive restore`.
@@ -63,7 +64,10 @@ pub(super) async fn run(
     })?;
     let folder = args.to.clone().unwrap_or_else(|| case.as_str().into());
     let messages = contents.messages.len() as u64;
-    write(&folder, contents)?;
+    let begun = OwnFolder::begin(&folder, "name another with --to")?;
+    if let Err(failure) = write(&folder, contents) {
+        return Err(begun.discard(failure));
+    }
     let restored = Restored {
         case_id: case,
         folder: folder.display().to_string(),
@@ -82,23 +86,6 @@ pub(super) async fn run(
 }
 
 fn write(folder: &std::path::Path, contents: CaseContents) -> Result<(), Failure> {
-    let unusable = |error: std::io::Error| {
-        Failure::usage(format!(
-            "the folder {} cannot be used: {error}; name another with --to",
-            folder.display()
-        ))
-    };
-    std::fs::create_dir_all(folder).map_err(unusable)?;
-    if std::fs::read_dir(folder)
-        .map_err(unusable)?
-        .next()
-        .is_some()
-    {
-        return Err(Failure::usage(format!(
-            "the folder {} is not empty; name another with --to",
-            folder.display()
-        )));
-    }
     for stream in [StreamKind::Events, StreamKind::Messages, StreamKind::Urgent] {
         let mut writer = StreamWriter::new(folder, stream)?;
         let messages = contents.messages.iter();

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::head::HeadFile;
 use crate::shared::failure::Failure;
+use crate::shared::own_folder::{self, cannot};
 use crate::shared::stream_reader::StreamMessage;
 
 /// The form of a bundle.
@@ -145,7 +146,7 @@ impl StreamWriter {
     /// Begins the file of a stream.
     pub(crate) fn new(folder: &Path, kind: StreamKind) -> Result<Self, Failure> {
         let path = file_of(folder, kind);
-        let file = File::create(&path).map_err(|error| unwritable(&path, &error))?;
+        let file = own_folder::new_file(&path)?;
         Ok(Self {
             path,
             file: BufWriter::new(file),
@@ -156,14 +157,14 @@ impl StreamWriter {
     pub(crate) fn write(&mut self, stored: &StreamMessage) -> Result<(), Failure> {
         let line = serde_json::to_string(&Line::of(stored))
             .map_err(|error| Failure::failed(error.to_string()))?;
-        writeln!(self.file, "{line}").map_err(|error| unwritable(&self.path, &error))
+        writeln!(self.file, "{line}").map_err(|error| cannot("written", &self.path, &error))
     }
 
     /// Ends the file.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         self.file
             .flush()
-            .map_err(|error| unwritable(&self.path, &error))
+            .map_err(|error| cannot("written", &self.path, &error))
     }
 }
 
@@ -178,15 +179,12 @@ pub(super) fn finish(folder: &Path, manifest: &Manifest) -> Result<(), Failure> 
 fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let text =
         serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
-    std::fs::write(path, text + "\n").map_err(|error| unwritable(path, &error))
+    let written = own_folder::new_file(path)?.write_all((text + "\n").as_bytes());
+    written.map_err(|error| cannot("written", path, &error))
 }
 
 fn file_of(folder: &Path, kind: StreamKind) -> PathBuf {
     folder.join(format!("{}.jsonl", kind.as_str()))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("{} cannot be written: {error}", path.display()))
 }
 
 /// A bundle that was written.

@@ -1,6 +1,6 @@
 //! `concord audit export`: a bundle of everything that is stored.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use concord_events::topology::StreamKind;
@@ -15,6 +15,7 @@ use crate::command::check::{self, Stillness};
 use crate::shared::args::JsonArg;
 use crate::shared::failure::Failure;
 use crate::shared::output::{NAMED, count, styled};
+use crate::shared::own_folder::OwnFolder;
 use crate::shared::stream_reader::{self, Scope};
 
 /// Arguments of `concord audit export`.
@@ -32,24 +33,22 @@ pub(crate) struct ExportArgs {
 }
 
 pub(super) async fn run(broker: &Broker, args: &ExportArgs) -> Result<u8, Failure> {
-    let folder = &args.folder;
-    let unusable = |error: std::io::Error| {
-        Failure::usage(format!(
-            "the folder {} cannot be used: {error}",
-            folder.display()
-        ))
+    let folder = OwnFolder::begin(&args.folder, "name another")?;
+    let manifest = match write(broker, &args.folder).await {
+        Ok(manifest) => manifest,
+        Err(failure) => return Err(folder.discard(failure)),
     };
-    std::fs::create_dir_all(folder).map_err(unusable)?;
-    if std::fs::read_dir(folder)
-        .map_err(unusable)?
-        .next()
-        .is_some()
-    {
-        return Err(Failure::usage(format!(
-            "the folder {} is not empty; name another",
-            folder.display()
-        )));
-    }
+    let written = json!({
+        "folder": args.folder.display().to_string(),
+        "head": manifest.head.as_ref().map(|file| file.head.number),
+        "streams": manifest.streams,
+    });
+    args.json.print(&written, |_| text(args, &manifest))?;
+    Ok(0)
+}
+
+/// Writes the bundle.
+async fn write(broker: &Broker, folder: &Path) -> Result<Manifest, Failure> {
     let mut manifest = Manifest::new(head::installation(broker), clock::now());
     let stillness = Stillness::begin(broker).await?;
     manifest.messages_since = check::messages_since(broker).await?;
@@ -67,13 +66,7 @@ pub(super) async fn run(broker: &Broker, args: &ExportArgs) -> Result<u8, Failur
     manifest.under_way = stillness.end(broker).await?;
     manifest.keys = evidence::keys(&Source::Broker(broker)).await?;
     bundle::finish(folder, &manifest)?;
-    let written = json!({
-        "folder": folder.display().to_string(),
-        "head": manifest.head.as_ref().map(|file| file.head.number),
-        "streams": manifest.streams,
-    });
-    args.json.print(&written, |_| text(args, &manifest))?;
-    Ok(0)
+    Ok(manifest)
 }
 
 fn text(args: &ExportArgs, manifest: &Manifest) -> String {

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use concord_wire::Timestamp;
 
-use super::directory::{self, cannot};
+use super::directory;
 use crate::shared::failure::Failure;
 use crate::shared::output;
+use crate::shared::own_folder::cannot;
 
 /// No backup of an earlier version takes longer.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;

@@ -2,18 +2,20 @@
 //!
 //! A stream's folder holds what the broker made of it: `backup.json`, its configuration and state, and `stream.tar.s2`.
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use concord_runtime::Broker;
 use concord_runtime::clock;
 use concord_wire::Timestamp;
+use concord_wire::hex::hex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::shared::failure::Failure;
+use crate::shared::own_folder::{OwnFolder, cannot, new_file};
 
 /// The version of the form of the directory.
 const FORM: u32 = 1;
@@ -56,6 +58,9 @@ pub(super) struct StreamCopy {
     pub(super) bytes: u64,
     /// The SHA-256 of `stream.tar.s2`, in hexadecimal digits.
     pub(super) sha256: String,
+    /// That of `backup.json`; earlier versions did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) described_sha256: Option<String>,
 }
 
 impl Manifest {
@@ -73,38 +78,22 @@ impl Manifest {
 
 /// A directory into which this process copies, and nobody else.
 pub(super) struct Begun {
-    path: PathBuf,
-    /// Whether it was made for this.
-    is_new: bool,
+    folder: OwnFolder,
     /// Held until the process ends, however it does.
     _lock: File,
 }
 
 /// Makes the directory. Nothing is written over.
 pub(super) fn prepare(directory: &Path) -> Result<Begun, Failure> {
-    let made = |made: std::io::Result<()>| made.map_err(|error| cannot("made", directory, &error));
-    if let Some(parent) = directory.parent() {
-        made(own_folders().recursive(true).create(parent))?;
-    }
-    let is_new = match own_folders().create(directory) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
-        other => made(other).map(|()| true)?,
-    };
-    let entries = std::fs::read_dir(directory);
-    let mut entries = entries.map_err(|error| cannot("read", directory, &error))?;
-    if entries.next().is_some() {
-        return Err(Failure::usage(format!(
-            "{} is not empty; name a directory that does not exist yet, or say --dated to have one made in it",
-            directory.display()
-        )));
-    }
-    let path = directory.join(LOCK);
-    let lock = new_file(&path)?;
+    let folder = OwnFolder::begin(
+        directory,
+        "name a directory that does not exist yet, or say --dated to have one made in it",
+    )?;
+    let lock = new_file(&directory.join(LOCK))?;
     // Where the file system knows no locks nobody gets it, and what is left of a backup stays.
     let _ = lock.try_lock();
     Ok(Begun {
-        path: directory.to_owned(),
-        is_new,
+        folder,
         _lock: lock,
     })
 }
@@ -113,19 +102,12 @@ impl Begun {
     /// The backup is complete.
     pub(super) fn complete(self) {
         // Of what is complete nobody asks whether it is being written.
-        let _ = std::fs::remove_file(self.path.join(LOCK));
+        let _ = std::fs::remove_file(self.folder.path().join(LOCK));
     }
 
-    /// Removes what was copied before it failed, where the directory was made for it: the failure, with what is left.
+    /// Removes what was copied before it failed: the failure, with what is left.
     pub(super) fn discard(self, failure: Failure) -> Failure {
-        let shown = self.path.display();
-        if !self.is_new {
-            return failure.and(format!("what was copied stays there: {shown}"));
-        }
-        match std::fs::remove_dir_all(&self.path) {
-            Ok(()) => failure.and(format!("{shown} is removed")),
-            Err(error) => failure.and(cannot("removed", &self.path, &error)),
-        }
+        self.folder.discard(failure)
     }
 }
 
@@ -161,11 +143,11 @@ pub(super) fn contents(directory: &Path, stream: &str) -> PathBuf {
 }
 
 pub(super) fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(), Failure> {
-    write(&directory.join(MANIFEST), manifest)
+    write(&directory.join(MANIFEST), manifest).map(drop)
 }
 
 pub(super) fn write_head(directory: &Path, head: &impl Serialize) -> Result<(), Failure> {
-    write(&directory.join(HEAD), head)
+    write(&directory.join(HEAD), head).map(drop)
 }
 
 /// Where the head is.
@@ -173,31 +155,13 @@ pub(super) fn head_path(directory: &Path) -> PathBuf {
     directory.join(HEAD)
 }
 
-pub(super) fn write(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+/// Writes a file: its SHA-256, in hexadecimal digits.
+pub(super) fn write(path: &Path, value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_vec_pretty(value)
         .map_err(|error| Failure::failed(format!("{} has no JSON: {error}", path.display())))?;
     let written = new_file(path)?.write_all(&text);
-    written.map_err(|error| cannot("written", path, &error))
-}
-
-/// How folders are made that their owner alone may enter: a backup holds all that was said.
-fn own_folders() -> DirBuilder {
-    let mut builder = DirBuilder::new();
-    builder.mode(0o700);
-    builder
-}
-
-/// Makes a folder that its owner alone may enter.
-pub(super) fn new_folder(path: &Path) -> Result<(), Failure> {
-    let made = own_folders().create(path);
-    made.map_err(|error| cannot("made", path, &error))
-}
-
-/// Makes a file that its owner alone may read.
-pub(super) fn new_file(path: &Path) -> Result<File, Failure> {
-    let mut options = File::options();
-    let opened = options.write(true).create_new(true).mode(0o600).open(path);
-    opened.map_err(|error| cannot("made", path, &error))
+    written.map_err(|error| cannot("written", path, &error))?;
+    Ok(hex(&Sha256::digest(&text)))
 }
 
 pub(super) fn read_manifest(directory: &Path) -> Result<Manifest, Failure> {
@@ -226,8 +190,4 @@ fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     })?;
     serde_json::from_slice(&text)
         .map_err(|error| Failure::data(format!("{shown} is not what a backup writes: {error}")))
-}
-
-pub(super) fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("{} cannot be {what}: {error}", path.display()))
 }

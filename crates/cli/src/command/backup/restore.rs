@@ -18,15 +18,13 @@ use crate::shared::broker_api;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, NAMED, Table, styled};
+use crate::shared::own_folder::cannot;
 
-use super::directory::{self, Manifest, StreamCopy, cannot};
+use super::directory::{self, Manifest, StreamCopy};
 use super::{asked_to_end, pause};
 
 /// How many bytes are sent in a message.
 const CHUNK_BYTES: usize = 128 * 1_024;
-/// How long the broker may take to take a piece, or to read the whole at the end.
-const ANSWER_MAX: Duration = Duration::from_secs(120);
-
 /// How long the broker may take to remove a stream.
 const REMOVAL_MAX: Duration = Duration::from_secs(10);
 
@@ -154,15 +152,22 @@ async fn check(broker: &Broker, manifest: &Manifest, from: &Path) -> Result<(), 
         )));
     }
     for copy in &manifest.streams {
-        let path = directory::contents(from, &copy.stream);
-        let sum = digest(&path).await?;
-        if sum != copy.sha256 {
-            return Err(Failure::data(format!(
-                "{} is not what was copied: its SHA-256 is {sum}, and the manifest says {}",
-                path.display(),
-                copy.sha256
-            )));
+        is_what_was_copied(&directory::contents(from, &copy.stream), &copy.sha256).await?;
+        if let Some(sum) = &copy.described_sha256 {
+            is_what_was_copied(&directory::description(from, &copy.stream), sum).await?;
         }
+        directory::read_description(from, &copy.stream)?;
+    }
+    Ok(())
+}
+
+async fn is_what_was_copied(path: &Path, sha256: &str) -> Result<(), Failure> {
+    let sum = digest(path).await?;
+    if sum != sha256 {
+        return Err(Failure::data(format!(
+            "{} is not what was copied: its SHA-256 is {sum}, and the manifest says {sha256}",
+            path.display()
+        )));
     }
     Ok(())
 }
@@ -259,16 +264,8 @@ async fn restore(
 
 /// Sends a piece, or the end; the broker's answer as JSON, null where it is empty.
 async fn send(broker: &Broker, subject: &str, piece: Vec<u8>) -> Result<Value, Failure> {
-    let request = async_nats::Request::new()
-        .payload(piece.into())
-        .timeout(Some(ANSWER_MAX));
-    let answer = broker
-        .client
-        .send_request(subject.to_owned(), request)
-        .await;
-    let answer = answer.map_err(|error| {
-        Failure::unavailable(format!("the broker has stopped in the middle: {error}"))
-    })?;
+    let answer = broker_api::request(broker, subject.to_owned(), piece.into()).await;
+    let answer = answer.map_err(|failure| failure.and("the stream is not complete"))?;
     let said: Value = serde_json::from_slice(&answer.payload).unwrap_or_default();
     match said.pointer("/error/description").and_then(Value::as_str) {
         Some(error) => Err(Failure::failed(format!(

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use async_nats::Subscriber;
 use concord_runtime::Broker;
 use concord_wire::hex::hex;
 use futures::StreamExt;
@@ -13,8 +14,9 @@ use tokio::time::timeout;
 
 use crate::shared::broker_api;
 use crate::shared::failure::Failure;
+use crate::shared::own_folder::{self, cannot};
 
-use super::directory::{self, StreamCopy, cannot};
+use super::directory::{self, StreamCopy};
 
 /// How many bytes the broker sends in a message.
 const CHUNK_BYTES: usize = 128 * 1_024;
@@ -27,6 +29,7 @@ pub(super) async fn copy(
     stream: &str,
     into: &Path,
 ) -> Result<Option<StreamCopy>, Failure> {
+    let connects = broker.connects();
     let inbox = broker.client.new_inbox();
     let mut chunks = broker
         .client
@@ -40,12 +43,41 @@ pub(super) async fn copy(
         return Ok(None);
     };
     let folder = directory::folder(into, stream);
-    directory::new_folder(&folder)?;
+    own_folder::new_folder(&folder)?;
     let described = json!({ "config": begun.get("config"), "state": begun.get("state") });
-    directory::write(&directory::description(into, stream), &described)?;
+    let described = directory::write(&directory::description(into, stream), &described)?;
     let path = directory::contents(into, stream);
+    let received = receive(broker, stream, &mut chunks, &path);
+    let (bytes, sha256) = tokio::select! {
+        received = received => received?,
+        lost = broker_api::lost(broker, connects) => return Err(lost),
+    };
+    let number = |name: &str| {
+        begun
+            .pointer(&format!("/state/{name}"))
+            .and_then(Value::as_u64)
+    };
+    Ok(Some(StreamCopy {
+        stream: stream.to_owned(),
+        messages: number("messages").unwrap_or(0),
+        first_sequence: number("first_seq").unwrap_or(0),
+        last_sequence: number("last_seq").unwrap_or(0),
+        consumers: number("consumer_count").unwrap_or(0),
+        bytes,
+        sha256,
+        described_sha256: Some(described),
+    }))
+}
+
+/// Writes the contents that the broker sends: how many bytes that were, and their SHA-256.
+async fn receive(
+    broker: &Broker,
+    stream: &str,
+    chunks: &mut Subscriber,
+    path: &Path,
+) -> Result<(u64, String), Failure> {
     // Not by another thread, which could make it when the directory of a copy that failed is being removed.
-    let mut file = tokio::fs::File::from_std(directory::new_file(&path)?);
+    let mut file = tokio::fs::File::from_std(own_folder::new_file(path)?);
     let (mut sum, mut bytes) = (Sha256::new(), 0);
     loop {
         let chunk = timeout(SILENCE_MAX, chunks.next()).await.ok().flatten();
@@ -60,7 +92,7 @@ pub(super) async fn copy(
         }
         file.write_all(&chunk.payload)
             .await
-            .map_err(|error| cannot("written", &path, &error))?;
+            .map_err(|error| cannot("written", path, &error))?;
         sum.update(&chunk.payload);
         bytes += chunk.payload.len() as u64;
         // The broker sends no more than a window that was not acknowledged.
@@ -70,21 +102,8 @@ pub(super) async fn copy(
         }
     }
     let synced = file.sync_all().await;
-    synced.map_err(|error| cannot("written", &path, &error))?;
-    let number = |name: &str| {
-        begun
-            .pointer(&format!("/state/{name}"))
-            .and_then(Value::as_u64)
-    };
-    Ok(Some(StreamCopy {
-        stream: stream.to_owned(),
-        messages: number("messages").unwrap_or(0),
-        first_sequence: number("first_seq").unwrap_or(0),
-        last_sequence: number("last_seq").unwrap_or(0),
-        consumers: number("consumer_count").unwrap_or(0),
-        bytes,
-        sha256: hex(&sum.finalize()),
-    }))
+    synced.map_err(|error| cannot("written", path, &error))?;
+    Ok((bytes, hex(&sum.finalize())))
 }
 
 /// The last message of a copy is empty, and says by its status whether it is complete.

@@ -1,0 +1,80 @@
+//! Folders that a command fills, and that their owner alone may read: they hold what agents and people have said.
+
+use std::fs::{DirBuilder, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::shared::failure::Failure;
+
+/// A folder that was empty, or was made.
+pub(crate) struct OwnFolder {
+    path: PathBuf,
+    /// Whether it was made for this.
+    is_new: bool,
+}
+
+impl OwnFolder {
+    /// Makes the folder. Nothing is written over: where it is not empty, the failure has this advice.
+    pub(crate) fn begin(path: &Path, advice: &str) -> Result<Self, Failure> {
+        let made = |made: std::io::Result<()>| made.map_err(|error| cannot("made", path, &error));
+        if let Some(parent) = path.parent() {
+            made(own_folders().recursive(true).create(parent))?;
+        }
+        let is_new = match own_folders().create(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+            other => made(other).map(|()| true)?,
+        };
+        let entries = std::fs::read_dir(path);
+        let mut entries = entries.map_err(|error| cannot("read", path, &error))?;
+        if entries.next().is_some() {
+            return Err(Failure::usage(format!(
+                "{} is not empty; {advice}",
+                path.display()
+            )));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            is_new,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes what was written before it failed, where the folder was made for it: the failure, with what is left.
+    pub(crate) fn discard(self, failure: Failure) -> Failure {
+        let shown = self.path.display();
+        if !self.is_new {
+            return failure.and(format!("what was written stays there: {shown}"));
+        }
+        match std::fs::remove_dir_all(&self.path) {
+            Ok(()) => failure.and(format!("{shown} is removed")),
+            Err(error) => failure.and(cannot("removed", &self.path, &error)),
+        }
+    }
+}
+
+fn own_folders() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
+}
+
+/// Makes a folder in such a one.
+pub(crate) fn new_folder(path: &Path) -> Result<(), Failure> {
+    let made = own_folders().create(path);
+    made.map_err(|error| cannot("made", path, &error))
+}
+
+/// Makes a file in such a one.
+pub(crate) fn new_file(path: &Path) -> Result<File, Failure> {
+    let mut options = File::options();
+    let opened = options.write(true).create_new(true).mode(0o600).open(path);
+    opened.map_err(|error| cannot("made", path, &error))
+}
+
+pub(crate) fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("{} cannot be {what}: {error}", path.display()))
+}
