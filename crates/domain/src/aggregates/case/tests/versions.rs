@@ -301,7 +301,7 @@ fn a_challenge_that_nobody_has_decided_leaves_a_ruling_standing() {
     assert_eq!(decision.outcome.risk_score, Some(45.0));
     assert_eq!(
         decision.provisional,
-        [about.conflict_id.clone()],
+        std::slice::from_ref(&about.conflict_id),
         "to be reviewed"
     );
     let opened = story.state().opened.clone().unwrap();
