@@ -9,6 +9,7 @@ use super::*;
 use crate::aggregates::answerable::{self, Concern};
 use crate::aggregates::case::FINAL_GATE;
 use crate::aggregates::case::outcome::decision_by;
+use crate::aggregates::impact::assumption_standings;
 use concord_events::DecisionChanged;
 use concord_wire::payload::{Conflict, ConflictOutcome};
 
@@ -307,8 +308,14 @@ fn a_challenge_that_nobody_has_decided_leaves_a_ruling_standing() {
     let opened = story.state().opened.clone().unwrap();
     let before = decision_by(1, story.state(), &opened, "settled");
     assert_eq!(before.outcome.risk_score, Some(95.0), "as it was made then");
+    // And so it is for what rests on it.
+    let assumed = |story: &CaseStory| format!("{:?}", assumption_standings(story.state(), None));
+    let before = assumed(&story);
+    assert!(before.contains("45") && !before.contains("95"), "{before}");
     settle(&mut story, "e-3", ends(Status::Confirmed));
     assert_eq!(current(&story).outcome.risk_score, Some(95.0), "reviewed");
+    let after = assumed(&story);
+    assert!(after.contains("95"), "{after}");
 }
 
 /// Whom the last event concerns, by what was before it.
