@@ -550,6 +550,7 @@ class RuledBy(TypedDict):
 
     digest: NotRequired[str | None]
     expert: AgentId
+    first_reviewer: NotRequired[AgentId | None]
     key: NotRequired[str | None]
     rationale: str
 
@@ -873,6 +874,7 @@ class GatePassed(TypedDict):
     """The data of `gate_passed`."""
 
     by: AgentId
+    first_reviewer: NotRequired[AgentId | None]
     gate: str
     next: NotRequired[str | None]
     unreviewed: list[DebateId]
@@ -908,6 +910,7 @@ class GateReviewed(TypedDict):
     by: AgentId
     debate_id: DebateId
     debated_again_as: NotRequired[DebateId | None]
+    first_reviewer: NotRequired[AgentId | None]
     review: Review
 
 

@@ -70,6 +70,15 @@ pub(crate) fn wanted_note(
     value_wanted(conflict, policy, said).map_or_else(String::new, note)
 }
 
+/// Who has decided: a person, or the two who had to say the same.
+pub(crate) fn deciders(ruled_by: &RuledBy) -> String {
+    let decided = &ruled_by.expert;
+    match &ruled_by.first_reviewer {
+        Some(first) => format!("{first} and {decided}"),
+        None => decided.to_string(),
+    }
+}
+
 /// With which key a person has signed, as a note; empty where they have not.
 pub(crate) fn signed_text(ruled_by: &RuledBy) -> String {
     ruled_by.key.as_ref().map_or_else(String::new, |key| {

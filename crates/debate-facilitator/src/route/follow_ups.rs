@@ -285,6 +285,7 @@ fn review(reviewed: GateReviewed) -> Command {
     let again = reviewed.again.map(|asked| asked.conflict.conflict_id);
     Command::Reviewed {
         by: reviewed.heard.agent_id,
+        first: reviewed.first_reviewer,
         review: Box::new(reviewed.review),
         again,
     }

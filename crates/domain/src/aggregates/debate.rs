@@ -55,7 +55,7 @@ mod state;
 pub mod strategy;
 pub mod verdicts;
 
-pub use crate::rules::conflict_type::value_wanted;
+pub use crate::rules::conflict_type::{value_wanted, valued};
 pub use discussion::Discussion;
 #[cfg(test)]
 pub(crate) use escalation::tests::stories as ladder_stories;

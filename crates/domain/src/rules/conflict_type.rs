@@ -194,7 +194,7 @@ pub(crate) fn check_value(conflict: &Conflict, value: Option<&Value>) -> Result<
 }
 
 /// A resolution that was given in words, with the value that they state.
-pub(crate) fn valued(conflict: &Conflict, policy: &Policy, resolution: Resolution) -> Resolution {
+pub fn valued(conflict: &Conflict, policy: &Policy, resolution: Resolution) -> Resolution {
     let in_words = || value_in_words(conflict, policy, &resolution.position);
     Resolution {
         value: resolution.value.clone().or_else(in_words),

@@ -264,6 +264,9 @@ pub struct GateReviewed {
     pub debate_id: DebateId,
     /// The review as it was sent.
     pub review: Review,
+    /// The reviewer who said the same before, where the policy wants two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_reviewer: Option<AgentId>,
     /// The debate that takes it up again, for `redebate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Box<DebateAsked>>,
@@ -276,6 +279,9 @@ pub struct GatePassed {
     pub heard: Heard,
     /// The gate.
     pub gate: String,
+    /// The reviewer who said the same before, where the policy wants two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_reviewer: Option<AgentId>,
     /// The next gate; none after the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,

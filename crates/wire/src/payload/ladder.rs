@@ -405,6 +405,9 @@ impl DebateTerms {
 pub struct RuledBy {
     /// The person.
     pub expert: AgentId,
+    /// At a gate, the reviewer who said the same before, where the policy wants two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_reviewer: Option<AgentId>,
     /// The reason for the ruling.
     pub rationale: String,
     /// Digest of the brief that was ruled on, or of what was reviewed.

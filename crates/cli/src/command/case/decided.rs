@@ -6,7 +6,7 @@ use concord_wire::AgentId;
 use concord_wire::payload::{ConflictOutcome, Decision, RuledBy, Status};
 
 use super::decision_versions;
-use crate::shared::debate_file::signed_text;
+use crate::shared::debate_file::{deciders, signed_text};
 use crate::shared::output::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line, styled};
 
 /// At most so many characters of a sentence are shown.
@@ -103,7 +103,7 @@ pub(crate) fn write_ended(out: &mut String, outcome: &ConflictOutcome) -> Result
 /// Who ruled or reviewed, and why.
 pub(crate) fn reason(ruled: &RuledBy) -> String {
     let why = one_line(&ruled.rationale, REASON);
-    styled(FAINT, format!("{}: {why}", ruled.expert)).to_string()
+    styled(FAINT, format!("{}: {why}", deciders(ruled))).to_string()
 }
 
 pub(super) fn number(value: f64) -> String {

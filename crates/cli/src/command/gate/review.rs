@@ -2,9 +2,10 @@
 
 use clap::{ArgGroup, Args};
 use concord_domain::aggregates::case::CaseState;
+use concord_domain::aggregates::debate::valued;
 use concord_events::Aggregate;
 use concord_events::{GatePassed, GateReviewed};
-use concord_wire::payload::{Review, ReviewAction};
+use concord_wire::payload::{Resolution, Review, ReviewAction};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, DebateId, MessageType};
 use serde::Serialize;
@@ -15,7 +16,7 @@ use super::load;
 use crate::shared::args::case_id;
 use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, words};
 use crate::shared::connection::ConnectionArgs;
-use crate::shared::debate_file::wanted_note;
+use crate::shared::debate_file::{resolution_text, wanted_note};
 use crate::shared::event_source::EventSource;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::input::unusable;
@@ -141,23 +142,30 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Resul
     let others = first_reviews::about(&said_before, review.debate_id.as_ref());
     let others = others.filter(|one| *one.by != args.by);
     let text = args.text(&receipt, &review, &others.collect::<Vec<_>>())?;
-    output::print(&(text + &wanted(&before, &review)))?;
+    output::print(&(text + &replacement(&before, &review)))?;
     Ok(0)
 }
 
-/// A note about an override in words that decide nothing; empty where there is none.
-fn wanted(before: &CaseState, review: &Review) -> String {
+/// What an override puts in the place of the provisional decision, with the value that is read from its words, and a note where they state
+/// none; empty for other reviews.
+fn replacement(before: &CaseState, review: &Review) -> String {
     let mut debated = before.debated.iter();
     let conflict =
         debated.find(|conflict| review.debate_id.as_ref() == Some(&conflict.conflict_id));
-    let position = review.position.as_deref();
-    match (&before.opened, conflict, position) {
-        (Some(opened), Some(conflict), Some(position)) => {
-            let said = (position, review.value.as_ref());
-            wanted_note(conflict, &opened.policy, said)
-        }
-        _ => String::new(),
-    }
+    let (Some(opened), Some(conflict), Some(position)) =
+        (&before.opened, conflict, &review.position)
+    else {
+        return String::new();
+    };
+    let policy = &opened.policy;
+    let given = Resolution {
+        position: position.clone(),
+        value: review.value.clone(),
+        supporters: Vec::new(),
+    };
+    let taken = resolution_text(&valued(conflict, policy, given));
+    let note = wanted_note(conflict, policy, (position, review.value.as_ref()));
+    format!("  in its place: {taken}\n{note}")
 }
 
 /// The answer to a review that waits for a second one: it did not agree with those before it.

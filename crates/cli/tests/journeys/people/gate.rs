@@ -262,7 +262,20 @@ async fn a_second_reviewer_sees_what_the_first_has_said() {
     );
     let shown = stage.json("gate show c-2").await;
     assert_eq!(shown["first_reviews"][1]["by"], "hal", "{shown:#}");
-    assert!(says("hal", 28).await.contains("is overridden"));
+    let text = says("hal", 28).await;
+    for seen in ["is overridden", "in its place: 28 %  [28]"] {
+        assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
+    }
+    let both = |shown: &Value| {
+        let ruled = &shown["decision"]["outcomes"][0]["ruled_by"];
+        (&ruled["first_reviewer"], &ruled["expert"]) == (&json!("gail"), &json!("hal"))
+    };
+    stage.until("case show c-2", both).await;
+    for line in ["case show c-2".to_owned(), format!("debate show {debate}")] {
+        let text = stage.good(&line).await;
+        let reason = "gail and hal: Guidance.";
+        assert!(text.contains(reason), "{line}: {text}");
+    }
     let shown = stage.json("gate show c-2").await;
     assert_eq!(shown["first_reviews"], Value::Null, "{shown:#}");
 }

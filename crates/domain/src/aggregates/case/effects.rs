@@ -155,6 +155,7 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
             let tell = Effect::tell_all(GateReviewed {
                 debate_id: reviewed.debate_id.clone(),
                 by: reviewed.heard.agent_id.clone(),
+                first_reviewer: reviewed.first_reviewer.clone(),
                 review: reviewed.review.clone(),
                 debated_again_as: again.map(|again| again.conflict.conflict_id.clone()),
             });
@@ -165,6 +166,7 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
         CaseEvent::GatePassed(passed) => vec![Effect::tell_all(GatePassed {
             gate: passed.gate.clone(),
             by: passed.heard.agent_id.clone(),
+            first_reviewer: passed.first_reviewer.clone(),
             next: passed.next.clone(),
             unreviewed: passed.unreviewed.clone(),
         })],

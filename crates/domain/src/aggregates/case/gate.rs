@@ -51,17 +51,18 @@ pub(super) fn review(
         },
         ReviewAction::Confirm | ReviewAction::Override | ReviewAction::Pass => None,
     };
-    match (reviewers::first_of_two(state, opened, received), &mut again) {
-        (Err(first), _) => return *first,
-        (Ok(Some(first)), Some(asked)) => {
-            asked.terms.added_context = reviewers::context_of_both(first, received);
-        }
-        (Ok(_), _) => {}
+    let first = match reviewers::first_of_two(state, opened, received) {
+        Ok(first) => first,
+        Err(is_first) => return *is_first,
+    };
+    if let (Some(first), Some(asked)) = (first, &mut again) {
+        asked.terms.added_context = reviewers::context_of_both(first, received);
     }
     Decision::Append(CaseEvent::GateReviewed(Box::new(GateReviewed {
         heard: received.heard.clone(),
         debate_id: debate_id.clone(),
         review: review.clone(),
+        first_reviewer: first.map(|(agent, _)| agent.clone()),
         again,
     })))
 }
@@ -274,9 +275,10 @@ fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Ca
     if let Err(fault) = shown::check(state, opened, &received.review) {
         return Decision::Reject(fault);
     }
-    if let Err(first) = reviewers::first_of_two(state, opened, received) {
-        return *first;
-    }
+    let first = match reviewers::first_of_two(state, opened, received) {
+        Ok(first) => first,
+        Err(is_first) => return *is_first,
+    };
     debug_assert!(
         state.gate() == Some(gate.as_str()),
         "a case passes the gate that is ahead"
@@ -284,6 +286,7 @@ fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Ca
     Decision::Append(CaseEvent::GatePassed(GatePassed {
         heard: received.heard.clone(),
         gate: gate.clone(),
+        first_reviewer: first.map(|(agent, _)| agent.clone()),
         next: opened.gates.get(state.gates_passed + 1).cloned(),
         unreviewed,
         rationale: received.review.rationale.clone(),

@@ -134,9 +134,12 @@ fn decide_command(
         } => escalation::assigned(&on, expert, contact, background.as_deref()),
         Command::Unassigned { expert, reason } => escalation::unassigned(&on, expert, *reason),
         Command::Overflowed { handling } => escalation::overflowed(&on, *handling),
-        Command::Reviewed { by, review, again } => {
-            escalation::reviewed(&on, by, review, again.as_ref())
-        }
+        Command::Reviewed {
+            by,
+            first,
+            review,
+            again,
+        } => escalation::reviewed(&on, (by, first.as_ref()), review, again.as_ref()),
         Command::Deadlines {
             control,
             later_ms,

@@ -182,6 +182,8 @@ pub enum Command {
     Reviewed {
         /// The reviewer.
         by: AgentId,
+        /// Who said the same before, where the policy wants two.
+        first: Option<AgentId>,
         /// The review.
         review: Box<Review>,
         /// The id of the next debate, where the review asks for one.

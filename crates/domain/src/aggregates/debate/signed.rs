@@ -1,5 +1,6 @@
 //! Whether the end of a debate says what a person has signed.
 
+use concord_events::GateReviewed;
 use concord_wire::AgentId;
 use concord_wire::payload::{
     ConflictOutcome, Resolution, Review, ReviewAction, RuledBy, Ruling, Signature,
@@ -54,11 +55,14 @@ fn is_resolved_by(before: &DebateState, outcome: &ConflictOutcome, signed: Resol
 pub(crate) fn review_differences(
     before: &DebateState,
     outcome: &ConflictOutcome,
-    reviewer: &AgentId,
-    review: &Review,
+    reviewed: &GateReviewed,
 ) -> Vec<String> {
+    let (reviewer, review) = (&reviewed.heard.agent_id, &reviewed.review);
+    let first = reviewed.first_reviewer.as_ref();
     let mut differences = Vec::new();
-    if !is_ended_by(outcome, &by_review(reviewer, review)) {
+    // A facilitator of an earlier version passes the first of two reviewers over.
+    let known = [first, None].map(|first| by_review(reviewer, first, review));
+    if !known.iter().any(|one| is_ended_by(outcome, one)) {
         differences.push("who reviewed it, why and on what is not what was signed".to_owned());
     }
     let is_other = review.action == ReviewAction::Override
@@ -73,6 +77,7 @@ pub(crate) fn review_differences(
 pub(super) fn by_ruling(expert: &AgentId, ruling: &Ruling) -> RuledBy {
     RuledBy {
         expert: expert.clone(),
+        first_reviewer: None,
         rationale: truncate::reason(&ruling.rationale),
         digest: Some(ruling.digest.clone()),
         key: ruling.signature.as_ref().map(Signature::fingerprint),
@@ -80,9 +85,10 @@ pub(super) fn by_ruling(expert: &AgentId, ruling: &Ruling) -> RuledBy {
 }
 
 /// Who has reviewed it at a gate, why and on what, as the end of a debate says it.
-pub(super) fn by_review(reviewer: &AgentId, review: &Review) -> RuledBy {
+pub(super) fn by_review(reviewer: &AgentId, first: Option<&AgentId>, review: &Review) -> RuledBy {
     RuledBy {
         expert: reviewer.clone(),
+        first_reviewer: first.cloned(),
         rationale: truncate::reason(&review.rationale),
         digest: review.digest.clone(),
         key: review.signature.as_ref().map(Signature::fingerprint),

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use concord_events::{Aggregate, CaseEvent, DebateEvent, Heard, PersonEvent, StoredEvent};
+use concord_events::{
+    Aggregate, CaseEvent, DebateEvent, GateReviewed, Heard, PersonEvent, StoredEvent,
+};
 use concord_wire::payload::{
     ConflictOutcome, Resolution, Review, ReviewAction, RuledBy, Ruling, Signature, Status,
 };
@@ -28,7 +30,7 @@ pub(super) struct Signatures {
     /// The keys of each person in the order in which they were registered, with the time; none where a registration has none.
     keys: BTreeMap<Token, Vec<(Option<String>, Timestamp)>>,
     /// Signed reviews of debates that have not ended yet.
-    reviews: BTreeMap<DebateId, (AgentId, Review)>,
+    reviews: BTreeMap<DebateId, GateReviewed>,
     /// What the ends of debates that somebody has signed say, until their cases have told them.
     ends: BTreeMap<DebateId, (Option<Resolution>, Option<RuledBy>)>,
 }
@@ -135,11 +137,12 @@ impl Signatures {
         match (self.reviews.remove(&outcome.conflict_id), has_key) {
             (None, false) => Vec::new(),
             (None, true) => vec!["It names the key of a review that is not there.".to_owned()],
-            (Some((by, review)), _) => {
+            (Some(reviewed), _) => {
+                let by = &reviewed.heard.agent_id;
                 let differences =
-                    before.map(|before| review_differences(before, outcome, &by, &review));
+                    before.map(|before| review_differences(before, outcome, &reviewed));
                 let differences = differences.unwrap_or_default();
-                differences.iter().map(|one| differs(&by, one)).collect()
+                differences.iter().map(|one| differs(by, one)).collect()
             }
         }
     }
@@ -165,7 +168,10 @@ impl Signatures {
                     if review.debate_id.as_ref() != Some(&reviewed.debate_id) {
                         faults.push(differs(&heard.agent_id, "the debate is another one"));
                     }
-                    let signed = (heard.agent_id.clone(), review.clone());
+                    let signed = GateReviewed {
+                        again: None,
+                        ..GateReviewed::clone(reviewed)
+                    };
                     self.reviews.insert(reviewed.debate_id.clone(), signed);
                 }
                 faults

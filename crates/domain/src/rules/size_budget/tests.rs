@@ -237,6 +237,7 @@ impl Hostile {
             .repeat(LADDER_TEXT_BYTES_MAX / self.filler.len());
         let ruled = RuledBy {
             expert: agent(&parties[0]),
+            first_reviewer: None,
             rationale: truncate::reason(&reason),
             digest: Some("0".repeat(64)),
             key: Some("0".repeat(16)),

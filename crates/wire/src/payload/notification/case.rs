@@ -40,6 +40,9 @@ pub struct GateReviewed {
     pub debate_id: DebateId,
     /// The person who reviewed it.
     pub by: AgentId,
+    /// The reviewer who said the same before, where the policy wants two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_reviewer: Option<AgentId>,
     /// The review as it was sent.
     pub review: Review,
     /// The debate that takes the conflict up again; null unless the review asks for that.
@@ -53,6 +56,9 @@ pub struct GatePassed {
     pub gate: String,
     /// The person who let it pass.
     pub by: AgentId,
+    /// The reviewer who said the same before, where the policy wants two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_reviewer: Option<AgentId>,
     /// The gate that comes next; null after the last one.
     pub next: Option<String>,
     /// The debates whose provisional decisions nobody has reviewed.

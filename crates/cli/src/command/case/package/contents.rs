@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::document::{Bar, Block, Document, Section};
 use super::past;
+use crate::shared::debate_file::deciders;
 use crate::shared::output::one_line;
 
 /// At most so many characters of what others wrote stand in a cell, and in a sentence.
@@ -212,7 +213,7 @@ fn ended(dispute: &Dispute) -> String {
         None => format!("{chosen} ({status})"),
         Some(ruled) => format!(
             "{chosen} ({status}, {}): {}",
-            ruled.expert,
+            deciders(ruled),
             one_line(&ruled.rationale, SENTENCE)
         ),
     }

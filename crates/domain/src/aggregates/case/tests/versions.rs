@@ -25,6 +25,7 @@ fn ruling(value: u32) -> ConflictOutcome {
     ConflictOutcome {
         ruled_by: Some(RuledBy {
             expert: agent("eva"),
+            first_reviewer: None,
             rationale: "Read the annex.".into(),
             digest: None,
             key: None,

@@ -194,10 +194,10 @@ fn cautious<'a>(opened: &DebateOpened, positions: &'a [BriefedPosition]) -> Caut
     }
 }
 
-/// What to do about the review of the provisional decision at a gate.
+/// What to do about the review of the provisional decision at a gate; `first` has said the same before, where the policy wants two.
 pub(in crate::aggregates::debate) fn reviewed(
     on: &OnLadder<'_>,
-    by: &AgentId,
+    (by, first): (&AgentId, Option<&AgentId>),
     review: &Review,
     again: Option<&DebateId>,
 ) -> Decision<DebateEvent> {
@@ -220,7 +220,7 @@ pub(in crate::aggregates::debate) fn reviewed(
             ));
         }
     };
-    let ruled = signed::by_review(by, review);
+    let ruled = signed::by_review(by, first, review);
     Decision::Append(
         OutcomeBuilder::new(on.opened, status, Level::Gate, resolution)
             .ruled_by(ruled)

@@ -99,6 +99,7 @@ pub(in crate::aggregates::debate) fn cancel(
         .map_or(Level::Agents, |ladder| ladder.level);
     let ruled = RuledBy {
         expert: by.clone(),
+        first_reviewer: None,
         rationale: truncate::words(why),
         digest: None,
         key: None,

@@ -186,6 +186,7 @@ fn reviews(action: ReviewAction) -> DebateInput {
     };
     command(Command::Reviewed {
         by: agent("gail"),
+        first: None,
         review: Box::new(review),
         again: None,
     })

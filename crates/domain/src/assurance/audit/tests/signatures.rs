@@ -124,6 +124,7 @@ impl Told {
         });
         outcome.ruled_by = Some(RuledBy {
             expert: by.clone(),
+            first_reviewer: None,
             rationale: "Between.".into(),
             digest: Some("abc".into()),
             key: Some(key(KEY)[..16].into()),

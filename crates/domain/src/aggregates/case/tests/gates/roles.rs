@@ -240,6 +240,7 @@ fn who_has_ruled_in_a_case_does_not_let_it_pass() {
         provisional: None,
         ruled_by: Some(RuledBy {
             expert: agent("rita"),
+            first_reviewer: None,
             rationale: "Seen.".into(),
             digest: None,
             key: None,

@@ -37,6 +37,17 @@ fn two_reviewers_must_say_the_same() {
     assert_eq!(hears("hal", passes, None), "refused: /from_agent");
     assert_eq!(hears("gail", passes, None), "gate_passed");
     assert!(story.state().first_reviews.is_empty());
+    // Both are named, whoever came second.
+    let named = story
+        .records
+        .iter()
+        .filter_map(|record| match &record.event {
+            CaseEvent::GateReviewed(one) => Some((&one.first_reviewer, &one.heard.agent_id)),
+            CaseEvent::GatePassed(one) => Some((&one.first_reviewer, &one.heard.agent_id)),
+            _ => None,
+        });
+    let both = (&Some(agent("hal")), &agent("gail"));
+    assert_eq!(named.collect::<Vec<_>>(), [both, both]);
     // The next gate needs two again.
     let next = reviews("gail", "m-next", "release", passes, None);
     assert_eq!(story.hears(&said("m-next", 90), &next), "review_recorded");
