@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use concord_testkit::{TestBroker, TestInstallation, wait_for};
+use concord_testkit::{TestBroker, TestInstallation, command, programs_of, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::backup::ended::{UnderWay, waiting};
 use crate::backup::{PATIENCE, concord, text};
@@ -111,6 +112,36 @@ async fn a_bundle_that_fails_leaves_nothing() {
     let export = ["audit", "export", &text(&folder.path().join("bundle"))];
     let said = concord(&broker.url(), &export).await.refused(1);
     assert!(said.contains("is removed"), "{said}");
+    let left = names(folder.path());
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_that_is_interrupted_leaves_nothing() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    // Enough to be written when it is interrupted.
+    let note = bytes::Bytes::from(vec![b'x'; 4_096]);
+    for _ in 0..5_000 {
+        let subject = "concord.v1.msg.c-1.ann.ben.note";
+        client.publish(subject, note.clone()).await.unwrap();
+    }
+    client.flush().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("bundle");
+    let mut export = command(programs_of(&["concord-cli"]).join("concord"));
+    export.args(["--server", installation.server_url(), "audit", "export"]);
+    let export = export.arg(&bundle).spawn().unwrap();
+    wait_for("a folder that is being filled", PATIENCE, async || {
+        bundle.is_dir().then_some(()).ok_or_else(String::new)
+    })
+    .await;
+    let pid = Pid::from_raw(i32::try_from(export.id().unwrap()).unwrap());
+    kill_process(pid.unwrap(), Signal::TERM).unwrap();
+    let ended = export.wait_with_output().await.unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("interrupted"), "{said}");
     let left = names(folder.path());
     assert!(left.is_empty(), "{left:?}");
 }

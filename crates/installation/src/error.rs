@@ -43,6 +43,8 @@ pub enum Error {
         name: String,
         /// The exit status.
         status: String,
+        /// The exit code of a service; none of the broker and where a signal ended it.
+        code: Option<i32>,
         /// Last lines of its log.
         tail: String,
     },

@@ -345,6 +345,7 @@ impl ServiceProcess {
         Some(Error::Ended {
             name,
             status: status.to_string(),
+            code: status.code(),
             tail: self.process.tail(),
         })
     }

@@ -148,6 +148,7 @@ impl NatsServer {
         Error::Ended {
             name: "nats-server".into(),
             status: status.into(),
+            code: None,
             tail: self.process.tail(),
         }
     }

@@ -149,7 +149,7 @@ fn plan(connection: &ConnectionArgs, args: &UpArgs, directory: &Path) -> Result<
     // Checked here, the reason is one line; nats-server would write it at the end of a log.
     if args.port != 0 && TcpListener::bind(("127.0.0.1", args.port)).is_err() {
         let port = args.port;
-        return Err(Failure::usage(format!(
+        return Err(Failure::failed(format!(
             "port {port} is taken; choose another, or any free one with --port 0"
         )));
     }

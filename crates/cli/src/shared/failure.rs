@@ -255,6 +255,8 @@ impl From<concord_installation::Error> for Failure {
         let message = ErrorChain(&error).to_string();
         match error {
             Error::NoNatsServer | Error::Connect { .. } => Self::unavailable(message),
+            // What a service says of its settings is said of those that it was given here.
+            Error::Ended { code: Some(64), .. } => Self::settings(message),
             _ => Self::failed(message),
         }
     }

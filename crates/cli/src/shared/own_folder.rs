@@ -5,6 +5,9 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use concord_runtime::service::shutdown;
+use tokio_util::sync::CancellationToken;
+
 use crate::shared::failure::Failure;
 
 /// A folder that was empty, or was made.
@@ -43,6 +46,19 @@ impl OwnFolder {
         &self.path
     }
 
+    /// Has it filled, until SIGTERM or Ctrl-C: what is not complete is removed, as [`Self::discard`] does.
+    pub(crate) async fn fill<T>(
+        self,
+        filling: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let asked = asked_to_end()?;
+        let filled = tokio::select! {
+            filled = filling => filled,
+            () = asked.cancelled() => Err(Failure::failed("interrupted")),
+        };
+        filled.map_err(|failure| self.discard(failure))
+    }
+
     /// Removes what was written before it failed, where the folder was made for it: the failure, with what is left.
     pub(crate) fn discard(self, failure: Failure) -> Failure {
         let shown = self.path.display();
@@ -54,6 +70,12 @@ impl OwnFolder {
             Err(error) => failure.and(cannot("removed", &self.path, &error)),
         }
     }
+}
+
+/// Cancelled by SIGTERM and Ctrl-C.
+pub(crate) fn asked_to_end() -> Result<CancellationToken, Failure> {
+    shutdown::on_signal()
+        .map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))
 }
 
 fn own_folders() -> DirBuilder {

@@ -211,7 +211,7 @@ async fn what_does_not_start_says_why() {
     let mut command = up(&["--set", "work.drain=1"]);
     let said = concord_testkit::finish(&mut command).await;
     assert!(
-        said.code == 1 && said.err.contains("did you mean \"work.drain_ms\"?"),
+        said.code == 64 && said.err.contains("did you mean \"work.drain_ms\"?"),
         "{said:?}"
     );
     let empty = tempfile::tempdir().unwrap();
@@ -224,6 +224,6 @@ async fn what_does_not_start_says_why() {
     );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let error = run(&["up", "--port", &port]).await.refused(2);
+    let error = run(&["up", "--port", &port]).await.refused(1);
     assert!(error.contains("is taken"), "{error}");
 }

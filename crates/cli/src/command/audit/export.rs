@@ -34,10 +34,7 @@ pub(crate) struct ExportArgs {
 
 pub(super) async fn run(broker: &Broker, args: &ExportArgs) -> Result<u8, Failure> {
     let folder = OwnFolder::begin(&args.folder, "name another")?;
-    let manifest = match write(broker, &args.folder).await {
-        Ok(manifest) => manifest,
-        Err(failure) => return Err(folder.discard(failure)),
-    };
+    let manifest = folder.fill(write(broker, &args.folder)).await?;
     let written = json!({
         "folder": args.folder.display().to_string(),
         "head": manifest.head.as_ref().map(|file| file.head.number),

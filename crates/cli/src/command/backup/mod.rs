@@ -13,7 +13,6 @@ use clap::Args;
 use concord_events::topology::{Layout, StreamKind};
 use concord_runtime::Broker;
 use concord_runtime::clock;
-use concord_runtime::service::shutdown;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +21,7 @@ use crate::shared::args::JsonArg;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, NAMED, Table, styled};
+use crate::shared::own_folder::asked_to_end;
 
 mod dated;
 mod directory;
@@ -109,12 +109,6 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &BackupArgs) -> Resul
     };
     args.json.print(&made, text)?;
     Ok(0)
-}
-
-/// Cancelled by SIGTERM and Ctrl-C.
-fn asked_to_end() -> Result<CancellationToken, Failure> {
-    shutdown::on_signal()
-        .map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))
 }
 
 /// Copies everything while nothing is handed over. Of a copy that is complete, also what came of telling the services to go on.

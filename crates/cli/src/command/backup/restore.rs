@@ -18,10 +18,10 @@ use crate::shared::broker_api;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, NAMED, Table, styled};
-use crate::shared::own_folder::cannot;
+use crate::shared::own_folder::{asked_to_end, cannot};
 
 use super::directory::{self, Manifest, StreamCopy};
-use super::{asked_to_end, pause};
+use super::pause;
 
 /// How many bytes are sent in a message.
 const CHUNK_BYTES: usize = 128 * 1_024;

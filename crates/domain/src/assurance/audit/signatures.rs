@@ -23,6 +23,9 @@ pub type Verify = fn(&Signature, &str) -> bool;
 /// How long after a key was replaced something signed with it may be stored, in milliseconds: it was verified before.
 const REPLACED_GRACE_MS: u64 = 60_000;
 
+/// What was chosen at the end of a debate, and by whom.
+type End = (Option<Resolution>, Option<RuledBy>);
+
 /// What is known of keys, and of what was signed with them and is told elsewhere later.
 #[derive(Debug, Default)]
 pub(super) struct Signatures {
@@ -32,7 +35,7 @@ pub(super) struct Signatures {
     /// Signed reviews of debates that have not ended yet.
     reviews: BTreeMap<DebateId, GateReviewed>,
     /// What the ends of debates that somebody has signed say, until their cases have told them.
-    ends: BTreeMap<DebateId, (Option<Resolution>, Option<RuledBy>)>,
+    ends: BTreeMap<DebateId, End>,
 }
 
 /// Something that was signed, where it stands in the log.
@@ -41,6 +44,15 @@ struct Kept<'a> {
     signature: &'a Signature,
     text: String,
     at: Timestamp,
+}
+
+/// The end of a debate as a coordinator of an earlier version tells it, which passes the first of two reviewers over.
+fn without_first((resolution, ruled_by): &End) -> End {
+    let mut ruled_by = ruled_by.clone();
+    if let Some(ruled) = &mut ruled_by {
+        ruled.first_reviewer = None;
+    }
+    (resolution.clone(), ruled_by)
 }
 
 impl Signatures {
@@ -235,7 +247,7 @@ impl Signatures {
         let end = is_end.then(|| self.ends.remove(&outcome.conflict_id));
         let told = (outcome.resolution.clone(), outcome.ruled_by.clone());
         match end.flatten() {
-            Some(end) if end != told => vec![format!(
+            Some(end) if end != told && without_first(&end) != told => vec![format!(
                 "What it tells of {} is not how that debate has ended, which a person has signed.",
                 outcome.conflict_id
             )],
