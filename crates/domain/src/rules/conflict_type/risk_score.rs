@@ -8,6 +8,7 @@ use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
 use super::{ConflictRule, Found, HIGHEST_IS_CAUTIOUS, Held, RISK_SCORE};
+use crate::rules::canonical::{digits, normalise};
 
 /// Risk scores further apart than the policy allows.
 pub(super) struct RiskScore;
@@ -60,12 +61,15 @@ impl ConflictRule for RiskScore {
         true
     }
 
-    /// The one number in them, where it can be a score.
     fn is_of_numbers(&self) -> bool {
         true
     }
 
     fn value_in_words(&self, _: &Policy, words: &str) -> Option<Value> {
+        said_score(words).map(|score| json!(score))
+    }
+
+    fn value_once_read(&self, words: &str) -> Option<Value> {
         let is_of_number = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
         let parts = words.split(|c: char| !is_of_number(c));
         let mut numbers = parts.filter(|part| part.bytes().any(|b| b.is_ascii_digit()));
@@ -91,6 +95,89 @@ impl ConflictRule for RiskScore {
     fn caution_in_words(&self, _: &Policy) -> Option<String> {
         Some(HIGHEST_IS_CAUTIOUS.to_owned())
     }
+}
+
+/// What may stand before a score in words. After other words a number may be that of a section, a clause or a page.
+const BEFORE_A_SCORE: [&str; 37] = [
+    "a",
+    "about",
+    "an",
+    "and",
+    "approximately",
+    "around",
+    "at",
+    "be",
+    "critical",
+    "high",
+    "is",
+    "it",
+    "keep",
+    "low",
+    "lower",
+    "lowered",
+    "medium",
+    "moderate",
+    "my",
+    "new",
+    "now",
+    "of",
+    "raise",
+    "raised",
+    "rating",
+    "reduce",
+    "reduced",
+    "revise",
+    "revised",
+    "risk",
+    "roughly",
+    "score",
+    "set",
+    "should",
+    "the",
+    "to",
+    "very",
+];
+
+/// Most words of any other name before a score, as in `Risikowert: 50`.
+const NAME_WORDS_MAX: usize = 3;
+
+/// The score that words state: `50`, `Risk score: 50`, `lower it to 50 %, because of the cap`, `50 out of 100`. None where the number could be
+/// of something else (`see section 4`, `within 30 days`, `at most 30`), and where there are two (`30 to 50`).
+fn said_score(words: &str) -> Option<f64> {
+    let words = normalise(words);
+    let (before, number) = words.split_at_checked(words.find(|c: char| c.is_ascii_digit())?)?;
+    let length = number.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | ','));
+    let (digits, _) = number.split_at_checked(length.unwrap_or(number.len()))?;
+    let digits = digits.trim_end_matches(['.', ',']);
+    let score = digits::number(digits)?;
+    let is_score = is_before_a_score(before) && is_after_a_score(number.get(digits.len()..)?);
+    (is_score && (0.0..=100.0).contains(&score)).then_some(score)
+}
+
+fn is_before_a_score(before: &str) -> bool {
+    let words = before.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let is_name = before.trim_end().ends_with([':', '=']) && words.len() <= NAME_WORDS_MAX;
+    let is_known = words.iter().all(|word| BEFORE_A_SCORE.contains(word));
+    (is_name || is_known) && !before.ends_with('-')
+}
+
+/// Nothing, or what it is of, and then nothing or a remark without a number.
+fn is_after_a_score(after: &str) -> bool {
+    let after = after.trim_start();
+    let of = [
+        "%",
+        "percent",
+        "points",
+        "/100",
+        "/ 100",
+        "out of 100",
+        "of 100",
+    ];
+    let rest = of.iter().find_map(|of| after.strip_prefix(of));
+    let rest = rest.unwrap_or(after).trim_start();
+    let is_remark = rest.is_empty() || rest.starts_with([',', ';', '.', '(', ')', '!', '–', '—']);
+    is_remark && !rest.contains(|c: char| c.is_ascii_digit())
 }
 
 /// Reads a score, also from a text.

@@ -20,11 +20,27 @@ fn check(kind: ConflictType, subject: &str, words: &[(&str, Value)]) {
 }
 
 #[test]
-fn a_score_is_the_one_number_in_the_words() {
+fn a_score_is_what_the_words_state_as_one() {
     let words = [
         ("Risk score: 50", json!(50.0)),
         (" 45.5. ", json!(45.5)),
-        ("at most 30 %", json!(30.0)),
+        ("45,5 %", json!(45.5)),
+        ("50 out of 100", json!(50.0)),
+        ("Score 80/100", json!(80.0)),
+        ("High risk (75), uncapped", json!(75.0)),
+        ("Reduce it to 60, because liability is capped", json!(60.0)),
+        ("Risikowert: 60", json!(60.0)),
+        ("at most 30 %", Value::Null),
+        ("Very high, see section 4", Value::Null),
+        ("Risk remains high given clause 12", Value::Null),
+        ("High, with notice within 30 days", Value::Null),
+        ("30 days of notice", Value::Null),
+        ("as p1 says", Value::Null),
+        ("p1", Value::Null),
+        ("Section 4: high", Value::Null),
+        ("reduced by 10", Value::Null),
+        ("60, or 70 with a cap", Value::Null),
+        ("60/80", Value::Null),
         ("between 30 and 50", Value::Null),
         ("30-50", Value::Null),
         ("-5", Value::Null),

@@ -238,6 +238,34 @@ fn a_long_reason_is_said_whole_or_as_earlier_versions_shortened_it() {
     }
 }
 
+/// Signs a ruling in words, which ended the debate with this value.
+fn signed_in_words(resolved: &mut DebateResolved, words: &str, value: u32) {
+    let ruling = resolved.ruling.as_mut().unwrap();
+    (ruling.position, ruling.value) = (Some(words.into()), None);
+    let heard = resolved.heard.as_ref().unwrap();
+    let text = ruling.signed_text(&heard.agent_id, &resolved.case_id, &heard.message_id);
+    ruling.signature.as_mut().unwrap().value = value_of(&key(KEY), &text);
+    let chosen = resolved.outcome.resolution.as_mut().unwrap();
+    (chosen.position, chosen.value) = (words.into(), Some(json!(f64::from(value))));
+}
+
+/// Words of a ruling had another value before some numbers in them were no scores any more (record 105).
+#[test]
+fn words_may_have_the_value_that_earlier_versions_read() {
+    let rows: [(bool, fn(&mut DebateResolved)); 3] = [
+        (true, |it| signed_in_words(it, "Risk score: 50", 50)),
+        (true, |it| signed_in_words(it, "High, see section 4", 4)),
+        (false, |it| signed_in_words(it, "High, see section 4", 5)),
+    ];
+    for (is_so, change) in rows {
+        let told = Told {
+            change,
+            ..Told::default()
+        };
+        assert_eq!(told.fault().is_none(), is_so, "{:?}", told.fault());
+    }
+}
+
 #[test]
 fn whatever_is_changed_of_it_is_named() {
     let rows: [(&str, fn(&mut DebateResolved)); 9] = [
