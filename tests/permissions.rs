@@ -7,6 +7,7 @@ mod accounts;
 mod command;
 mod credentials;
 mod direct_get;
+mod forged;
 mod inbox;
 mod payloads;
 mod people;

@@ -2,6 +2,7 @@
 //! the wire.
 
 use concord_testkit::{Message, dead_letters, events, unique, wait_for};
+use concord_wire::subject::Service;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -176,11 +177,15 @@ async fn services_go_on_beside_what_the_client_cannot_parse() {
             "the broker takes it"
         );
     }
-    // The case is opened by a message, not by the API: a service that has no connection for a moment misses a request.
+    decides_by_message(&stage).await;
+}
+
+/// The case is opened by a message, not by the API: a service that has no connection for a moment misses a request.
+async fn decides_by_message(stage: &Stage) {
     let case = unique("case");
     let message = request_to_open("bob", &opening(&case, &["bob"], json!({})));
     stage.send(&message).await;
-    wait_until_open(&stage, &case).await;
+    wait_until_open(stage, &case).await;
     stage
         .send(&Message::finding(&case, "bob", finding(50), 0.5))
         .await;
@@ -234,4 +239,41 @@ async fn what_the_client_cannot_parse_is_taken_out() {
         );
     }
     stage.goes_on().await;
+}
+
+/// Such a heartbeat ends the connection on which heartbeats are heard, and no other: the work goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn heartbeats_that_no_client_can_parse_hold_up_no_work() {
+    let stage = Stage::start().await;
+    let log = stage.installation().log(Service::Coordinator, 0);
+    let log = log.expect("a log").to_owned();
+    let lost = || {
+        let log = std::fs::read_to_string(&log).expect("readable");
+        let lost = log
+            .lines()
+            .filter(|line| line.contains("Lost the connection"));
+        lost.map(str::to_owned).collect::<Vec<String>>()
+    };
+    let headers = UNPARSABLE
+        .into_iter()
+        .filter(|(suffix, _)| suffix.is_empty());
+    for (_, headers) in headers {
+        let before = lost().len();
+        wait_for("a lost connection", PATIENCE, async || {
+            // Again: what comes while there is no connection is heard by nobody.
+            let beat = Wire::publish(&stage, b"concord.v1.beat.eve", headers, b"{}").await;
+            assert_eq!(beat, None);
+            let lost = lost();
+            (lost.len() > before)
+                .then_some(())
+                .ok_or_else(|| lost.join("\n"))
+        })
+        .await;
+    }
+    let lost = lost();
+    let others = lost
+        .iter()
+        .filter(|line| !line.contains("concord-coordinator-heard"));
+    assert_eq!(others.count(), 0, "{lost:#?}");
+    decides_by_message(&stage).await;
 }

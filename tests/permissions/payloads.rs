@@ -73,7 +73,7 @@ async fn start_backwards(installation: &TestInstallation, name: &AgentId) -> Chi
 }
 
 /// What the coordinator answers to a verb, or its fault.
-async fn ask(
+pub(crate) async fn ask(
     client: &Client,
     verb: &str,
     who: &AgentId,
@@ -253,7 +253,7 @@ const SHARE: usize = 4 << 20;
 const LARGEST: usize = 2 << 20;
 
 /// Puts a payload as the agent: the answer to its last part, or why one was refused.
-async fn put(client: &Client, who: &AgentId, bytes: usize) -> Result<Value, String> {
+pub(crate) async fn put(client: &Client, who: &AgentId, bytes: usize) -> Result<Value, String> {
     let payload = format!("\"{}\"", "x".repeat(bytes - 2)).into_bytes();
     let reference = PayloadReference::new(BUCKET, "m", &payload);
     let upload = unique("upload");

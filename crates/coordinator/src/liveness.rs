@@ -42,17 +42,16 @@ pub(crate) struct Liveness {
 struct LastLook {
     began: Instant,
     began_at: Timestamp,
-    /// How often this process had connected to the broker by then; none while it had no connection.
+    /// How often this process had connected to hear by then; none while it had no connection.
     connects: Option<u64>,
 }
 
 impl LastLook {
     fn now(runner: &ServiceRunner) -> Self {
-        let broker = &runner.broker;
         Self {
             began: Instant::now(),
             began_at: clock::now(),
-            connects: broker.is_connected().then(|| broker.connects()),
+            connects: runner.broker.hears_since(),
         }
     }
 
@@ -76,7 +75,7 @@ impl Liveness {
             (runner.clone(), Arc::clone(agents), Arc::clone(directory));
         let mut heard = runner
             .broker
-            .client
+            .heard
             .subscribe(runner.broker.subjects().beats())
             .await?;
         let liveness = Self {

@@ -54,6 +54,9 @@ pub use unavailable::{Operation, Unavailable};
 pub struct Broker {
     /// The connection.
     pub client: async_nats::Client,
+    /// Where a service hears what agents and people publish and nobody stores: heartbeats, requests to its verbs. A header block that no client
+    /// can parse costs the connection that is given it, so a service has another one for these ([`Self::hear_apart`]).
+    pub heard: async_nats::Client,
     /// JetStream on it.
     pub jetstream: jetstream::Context,
     /// Subjects, streams and consumers.
@@ -106,6 +109,7 @@ impl Broker {
         Ok(Self {
             archive: archive_of(storage, &jetstream)?,
             archive_after_ms: storage.archive_after_s.saturating_mul(1_000),
+            heard: client.clone(),
             client,
             jetstream,
             layout: Arc::new(Layout::new(&storage.prefix, storage.choices())),
@@ -118,6 +122,24 @@ impl Broker {
             refusals: Arc::default(),
             denials: denials.clone(),
         })
+    }
+
+    /// From now on what is heard of agents and people is heard on a connection of its own. It may be lost as often as somebody likes: the work
+    /// goes on.
+    pub(crate) async fn hear_apart(
+        &mut self,
+        name: &str,
+        settings: &BrokerSettings,
+    ) -> Result<(), Error> {
+        self.heard =
+            connection::connect(&format!("{name}-heard"), settings, true, &self.denials).await?;
+        Ok(())
+    }
+
+    /// How often the connection was made on which agents and people are heard; none while there is none.
+    pub fn hears_since(&self) -> Option<u64> {
+        let hears = self.heard.connection_state() == async_nats::connection::State::Connected;
+        hears.then(|| self.heard.statistics().connects.load(Ordering::Relaxed))
     }
 
     /// Whether there is a connection at this moment.

@@ -167,10 +167,8 @@ impl Budget {
 
     async fn renew(&self, now: i64, wish: Amount) -> Result<Renewed, RenewError> {
         let held = self.register.read().await?;
-        let granted: Granted = match &held {
-            Some(held) => serde_json::from_slice(&held.value)?,
-            None => Granted::default(),
-        };
+        let granted = held.as_ref().map(|held| self.granted(&held.value));
+        let granted = granted.unwrap_or_default();
         // Of what is owed, only as much as fits into a minute beside the wish can be asked for.
         let room = self
             .limits
@@ -228,6 +226,15 @@ impl Budget {
         Ok(renewed)
     }
 
+    /// What is granted, as it is stored. What cannot be read is no record, as when an agent has had the broker store an acknowledgement there
+    /// (record 35): it is begun anew, since nothing would ever be called again.
+    fn granted(&self, stored: &[u8]) -> Granted {
+        serde_json::from_slice(stored).unwrap_or_else(|error| {
+            tracing::warn!(provider = %self.provider, %error, "What stands for a budget is none; it is begun anew.");
+            Granted::default()
+        })
+    }
+
     /// Corrects the lease by the tokens that a call has really used.
     pub(crate) fn settle(&self, charge: Charge, used: u64) {
         if self.limits.tokens.is_some() {
@@ -270,8 +277,8 @@ enum RenewError {
     Register(#[from] concord_runtime::broker::Unavailable),
     #[error("the broker did not answer in time")]
     Silent,
-    #[error("the shared value cannot be read")]
-    Unreadable(#[from] serde_json::Error),
+    #[error("the shared value cannot be written")]
+    Unwritable(#[from] serde_json::Error),
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ fn options(
     addresses: &[ServerAddr],
     denials: &Denials,
 ) -> Result<ConnectOptions, Error> {
-    let denials = denials.clone();
+    let (connection, denials) = (name.to_owned(), denials.clone());
     // What cannot be read is said at the start; later it is tried again with each connection.
     check_files(broker)?;
     let (own, known) = (broker.clone(), addresses.to_vec());
@@ -145,7 +145,7 @@ fn options(
             Duration::from_millis(25 * 2_u64.pow(exponent)).min(Duration::from_secs(1))
         })
         .event_callback(move |event| {
-            happened(&event, &denials);
+            happened(&connection, &event, &denials);
             std::future::ready(())
         });
     if let Some(prefix) = &broker.inbox_prefix {
@@ -172,14 +172,16 @@ pub(crate) fn check_files(broker: &BrokerSettings) -> Result<(), Error> {
     tls_files::check(broker)
 }
 
-fn happened(event: &Event, denials: &Denials) {
+fn happened(connection: &str, event: &Event, denials: &Denials) {
     match event {
         Event::Connected => {
             // It may be as somebody with other rights.
             denials.forget();
-            tracing::info!("Connected to NATS.");
+            tracing::info!(connection, "Connected to NATS.");
         }
-        Event::Disconnected => tracing::warn!("Lost the connection to NATS; reconnecting."),
+        Event::Disconnected => {
+            tracing::warn!(connection, "Lost the connection to NATS; reconnecting.");
+        }
         Event::ServerError(error) => {
             denials.take(error);
             tracing::error!(%error, "NATS reports an error.");

@@ -2,17 +2,14 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::context::ObjectStoreErrorKind;
-use async_nats::jetstream::object_store::{GetErrorKind, Object};
 use concord_encoding::PayloadReference;
 use concord_wire::Envelope;
-use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
-use crate::broker::{Broker, Operation};
+use crate::broker::{Broker, Operation, payload_store};
 use crate::codec::Error;
 
-/// How long an object may take; of a part that is missing the broker says nothing.
+/// How long an object may take.
 const FETCH_MAX: Duration = Duration::from_secs(10);
 
 /// A message with its payload, wherever that is. An object that is not what the message says is the sender's fault; a broker
@@ -57,39 +54,24 @@ async fn fetched(
     })
 }
 
-async fn fetch(broker: &Broker, reference: &PayloadReference) -> Result<Vec<u8>, Error> {
-    let store = broker.jetstream.get_object_store(&reference.bucket).await;
-    let store = store.map_err(|error| match error.kind() {
-        ObjectStoreErrorKind::InvalidBucketName => Error::Refused(reference.missing()),
-        _ => Operation::FetchPayload.failed(error).into(),
-    })?;
-    let object = store
-        .get(&reference.object)
-        .await
-        .map_err(|error| match error.kind() {
-            GetErrorKind::NotFound | GetErrorKind::InvalidName | GetErrorKind::BucketLink => {
-                Error::Refused(reference.missing())
-            }
-            _ => Operation::FetchPayload.failed(error).into(),
-        })?;
-    read(object, reference).await
-}
-
 /// At most as many bytes as the reference says, whatever the object says of itself.
-async fn read(object: Object, reference: &PayloadReference) -> Result<Vec<u8>, Error> {
+async fn fetch(broker: &Broker, reference: &PayloadReference) -> Result<Vec<u8>, Error> {
+    let described = payload_store::described(broker, &reference.object).await?;
+    let described = described.ok_or_else(|| Error::Refused(reference.missing()))?;
+    if described.size > reference.size {
+        return Err(reference.larger().into());
+    }
     // It is known to be within bounds; to grow would take twice as much.
-    let mut bytes = Vec::with_capacity(usize::try_from(reference.size).unwrap_or_default() + 1);
-    let read = object
-        .take(reference.size.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .await;
-    match read {
-        Ok(_) if bytes.len() as u64 > reference.size => Err(reference.larger().into()),
-        // What the store has itself found to be wrong.
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            Err(reference.missing().into())
-        }
-        Err(error) => Err(Operation::FetchPayload.failed(error).into()),
-        Ok(_) => Ok(bytes),
+    let mut bytes = Vec::with_capacity(usize::try_from(reference.size).unwrap_or_default());
+    let mut after = 0;
+    while (bytes.len() as u64) < reference.size {
+        let part = payload_store::part_after(broker, &described.nuid, after).await?;
+        let part = part.ok_or_else(|| Error::Refused(reference.missing()))?;
+        after = part.sequence;
+        bytes.extend_from_slice(&part.payload);
+    }
+    match bytes.len() as u64 > reference.size {
+        true => Err(reference.larger().into()),
+        false => Ok(bytes),
     }
 }

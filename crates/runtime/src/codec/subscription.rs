@@ -25,7 +25,7 @@ impl Broker {
         &self,
         filter: String,
     ) -> Result<impl Stream<Item = ObservedMessage> + Send + Unpin + use<>, Unavailable> {
-        let heard = self.client.subscribe(filter).await;
+        let heard = self.heard.subscribe(filter).await;
         let heard = heard.map_err(|source| Operation::Subscribe.failed(source))?;
         Ok(heard.map(|message| {
             let declared = message

@@ -103,7 +103,7 @@ pub(crate) async fn register(
     let noted = runner.clone();
     let service = runner
         .broker
-        .client
+        .heard
         .service_builder()
         .description(format!("Concord's {}", runner.service))
         .metadata(metadata)
@@ -146,8 +146,8 @@ pub(crate) async fn register(
     for (verb, handler) in runner.take_verbs().into_iter().chain(common) {
         // The name of whoever asks is the last token of the subject.
         for subject in [format!("{root}.{verb}"), format!("{root}.{verb}.*")] {
-            let client = &runner.broker.client;
-            let requests = client.queue_subscribe(subject, QUEUE.to_owned()).await?;
+            let heard = &runner.broker.heard;
+            let requests = heard.queue_subscribe(subject, QUEUE.to_owned()).await?;
             runner.spawn(serve(asked(verb, Arc::clone(&handler)), requests));
         }
     }
@@ -182,6 +182,9 @@ async fn serve_counted(asked: Asked, mut endpoint: service::endpoint::Endpoint) 
             () = asked.runner.stop.cancelled() => None,
         };
         let Some(request) = request else { return };
+        if !Asked::is_asked(&request.message) {
+            continue;
+        }
         let admitted = asked.admit(&request.message);
         let (one, is_admitted) = (asked.clone(), admitted.is_ok());
         let answering = async move {
@@ -221,6 +224,9 @@ async fn serve(asked: Asked, mut requests: Subscriber) {
 
 impl Asked {
     async fn take(&self, request: Message) {
+        if !Self::is_asked(&request) {
+            return;
+        }
         let admitted = self.admit(&request);
         let (one, is_admitted) = (self.clone(), admitted.is_ok());
         let answering = async move { one.respond(request, admitted).await };
@@ -274,6 +280,16 @@ impl Asked {
         let authority = authority.map_err(|error| unreadable(&error))?;
         person::check_verb(&authority, &name, self.verb)?;
         Ok(Caller { name, authority })
+    }
+
+    /// Whether somebody waits for the answer. The broker waits for none: where an agent has named a verb for the reply to something else, its
+    /// acknowledgement would be done as if an operator had asked (record 35).
+    fn is_asked(request: &Message) -> bool {
+        let is_asked = request.reply.is_some();
+        if !is_asked {
+            tracing::debug!(subject = %request.subject, "Nobody waits for an answer; nothing is done.");
+        }
+        is_asked
     }
 
     /// What is to be answered; nothing where nobody may be answered there.

@@ -142,6 +142,12 @@ impl Takers {
     }
 }
 
+/// Whether another replica asks for a step, and hands nothing over. A delivery has the headers of its message, and whoever has sent that may
+/// have named them as they liked.
+fn is_question(message: &Message) -> bool {
+    named(message, header::CONSUMER).is_none() && owned::is_asked(message)
+}
+
 fn named<'a>(handed: &'a Message, name: &str) -> Option<&'a str> {
     Some(handed.headers.as_ref()?.get(name)?.as_str())
 }
@@ -171,7 +177,7 @@ pub(crate) async fn receive(runner: ServiceRunner) -> Result<(), Unavailable> {
     let handed = runner.broker.client.subscribe(subject).await;
     let mut handed = handed.map_err(|error| Operation::Subscribe.failed(error))?;
     while let Some(Some(message)) = runner.stop.run_until_cancelled(handed.next()).await {
-        if owned::is_asked(&message) {
+        if is_question(&message) {
             runner.spawn(owned::answer(runner.clone(), message));
             continue;
         }
@@ -305,4 +311,39 @@ pub(crate) fn subject(runner: &ServiceRunner, replica: &Token) -> String {
         verb: ReplicaVerb::Take,
         replica: Some(replica.clone()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message with these headers, as another replica has sent it.
+    fn with_headers(names: &[&str]) -> Message {
+        let mut headers = HeaderMap::new();
+        for name in names {
+            headers.insert(*name, "opener");
+        }
+        Message {
+            subject: "s".into(),
+            reply: None,
+            payload: "".into(),
+            headers: Some(headers),
+            status: None,
+            description: None,
+            length: 0,
+        }
+    }
+
+    #[test]
+    fn a_delivery_asks_for_nothing_whatever_headers_its_message_has() {
+        let question = "Concord-Asked-Aggregate";
+        for (names, expected) in [
+            ([question].as_slice(), true),
+            (&[question, header::CONSUMER], false),
+            (&[header::CONSUMER], false),
+            (&[], false),
+        ] {
+            assert_eq!(is_question(&with_headers(names)), expected, "{names:?}");
+        }
+    }
 }

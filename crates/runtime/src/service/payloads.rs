@@ -16,7 +16,6 @@ use concord_encoding::parts::{AskedPart, PART_BYTES, Part, PartStored, PutPart, 
 pub use concord_encoding::parts::{PAYLOAD, PUT_PAYLOAD};
 use concord_wire::envelope::from_json;
 use concord_wire::{AgentId, ErrorCode, Fault, Timestamp};
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::broker::{Broker, Operation, Unavailable, payload_store, publish};
@@ -148,16 +147,20 @@ async fn check_share(broker: &Broker, owner: &AgentId, put: &PutPart) -> Result<
     if most == 0 {
         return Ok(());
     }
-    let stored = payload_store::stored_by(broker, Some(owner)).await;
-    let stored = stored.map_err(|error| unread(&error))?;
-    let stored = stored.get(owner.as_str()).copied().unwrap_or_default();
     let more = if put.part == 0 { put.parts() } else { 1 } * PART_BYTES;
-    if stored.saturating_add(more) <= most {
+    let room = most.checked_sub(more);
+    let is_full = match room {
+        Some(room) => payload_store::has_more_than(broker, owner, room)
+            .await
+            .map_err(|error| unread(&error))?,
+        None => true,
+    };
+    if !is_full {
         return Ok(());
     }
     let what = format!(
-        "{owner} has {stored} bytes of payloads over 1 MB stored, and with {more} more it would have more than the {most} that an agent \
-         may have at once; each part counts as {PART_BYTES}."
+        "With {more} bytes more {owner} would have more payloads over 1 MB stored than the {most} bytes that an agent may have at once; \
+         each part counts as {PART_BYTES}."
     );
     let kept = match broker.payload_store.days {
         0 => "for ever".to_owned(),
@@ -192,19 +195,6 @@ fn refused(error: &publish::Error) -> Fault {
     Fault::new(code, "", what, advice)
 }
 
-/// What is needed of what the object store says of an object.
-#[derive(Deserialize)]
-struct Info {
-    #[serde(default)]
-    nuid: String,
-    #[serde(default)]
-    size: u64,
-    #[serde(default)]
-    digest: Option<String>,
-    #[serde(default)]
-    deleted: bool,
-}
-
 /// The part after the one that stands there.
 async fn given(broker: &Broker, asked: &AskedPart) -> Result<Part, Fault> {
     let reference = &asked.reference;
@@ -215,27 +205,15 @@ async fn given(broker: &Broker, asked: &AskedPart) -> Result<Part, Fault> {
     reference.check(&bucket, most)?;
     let permit = broker.payload_store.fetches.acquire().await;
     let _permit = permit.map_err(|error| unread(&Operation::FetchPayload.failed(error)))?;
-    let subject = object_subject(&bucket, &reference.object);
-    let info = last(broker, &bucket, &subject).await?;
-    let info = info.and_then(|info| serde_json::from_slice::<Info>(&info.payload).ok());
-    let is_it = |info: &Info| {
-        !info.deleted
-            && info.size == reference.size
-            && info.digest.as_ref() == Some(&reference.digest)
-    };
+    let described = payload_store::described(broker, &reference.object).await;
+    let described = described.map_err(|error| unread(&error))?;
     // Whoever knows a name alone is not told what there is.
-    let info = info.filter(is_it).ok_or_else(|| reference.missing())?;
-    let parts = format!("$O.{bucket}.C.{}", info.nuid);
-    let stream = broker
-        .jetstream
-        .get_stream_no_info(format!("OBJ_{bucket}"))
-        .await;
-    let stream = stream.map_err(|error| unread(&Operation::FetchPayload.failed(error)))?;
-    let found = stream
-        .get_first_raw_message_by_subject(&parts, asked.after.saturating_add(1))
-        .await;
-    match found {
-        Ok(found) if found.payload.len() > GIVEN_BYTES_MAX => Err(Fault::new(
+    let described = described
+        .filter(|it| it.size == reference.size && it.digest.as_ref() == Some(&reference.digest))
+        .ok_or_else(|| reference.missing())?;
+    let found = payload_store::part_after(broker, &described.nuid, asked.after).await;
+    match found.map_err(|error| unread(&error))? {
+        Some(found) if found.payload.len() > GIVEN_BYTES_MAX => Err(Fault::new(
             ErrorCode::CapacityExceeded,
             "/reference/object",
             format!(
@@ -244,11 +222,8 @@ async fn given(broker: &Broker, asked: &AskedPart) -> Result<Part, Fault> {
             ),
             "Have it put in smaller parts, as the client libraries do.",
         )),
-        Ok(found) => Ok(Part::new(found.sequence, &found.payload)),
-        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {
-            Err(reference.missing())
-        }
-        Err(error) => Err(unread(&Operation::FetchPayload.failed(error))),
+        Some(found) => Ok(Part::new(found.sequence, &found.payload)),
+        None => Err(reference.missing()),
     }
 }
 

@@ -172,7 +172,11 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
     // Whether the process lives is answered before there is a broker: an orchestrator that got no answer would end it.
     let http = HttpEndpoint::open(listener, &stop);
     let name = format!("concord-{}", R::SERVICE);
-    let connect = Broker::connect(&name, &settings.broker, &settings.storage, true);
+    let connect = async {
+        let (own, storage) = (&settings.broker, &settings.storage);
+        let mut broker = Broker::connect(&name, own, storage, true).await?;
+        broker.hear_apart(&name, own).await.map(|()| broker)
+    };
     let broker = tokio::select! {
         broker = connect => match broker {
             Ok(broker) => broker,
@@ -323,10 +327,12 @@ async fn serve<R: Run>(
     drop(registration);
     let drain = Duration::from_millis(runner.work.drain_ms);
     let drained = tokio::time::timeout(drain, runner.wait_for_tasks()).await;
-    // Acknowledgements still in the client's buffer go out before the process ends.
-    let flushed = tokio::time::timeout(Duration::from_secs(2), runner.broker.client.flush()).await;
+    // Acknowledgements and answers still in the clients' buffers go out before the process ends.
+    let broker = &runner.broker;
+    let flush = async { (broker.client.flush().await, broker.heard.flush().await) };
+    let flushed = tokio::time::timeout(Duration::from_secs(2), flush).await;
     match (drained, flushed) {
-        (Ok(()), Ok(Ok(()))) => tracing::info!("Drained."),
+        (Ok(()), Ok((Ok(()), _))) => tracing::info!("Drained."),
         (Ok(()), _) => tracing::warn!("Drained, but the broker did not take the last messages."),
         (Err(_), _) => {
             tracing::warn!("The drain took too long; what was under way will be delivered again.")

@@ -258,7 +258,10 @@ impl Replicas {
             }
             return false;
         }
-        let said = Beat::decode(&beat.payload);
+        let Some(said) = Beat::decode(&beat.payload) else {
+            tracing::debug!(%replica, "Something else than a beat is heard where replicas beat.");
+            return false;
+        };
         if let Some(number) = said.taken.get(&self.own) {
             self.receipts.confirm(&replica, *number);
         }

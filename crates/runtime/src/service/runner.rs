@@ -223,6 +223,9 @@ impl ServiceRunner {
         if self.metrics.broker_up.get() == 0 || !self.broker.is_connected() {
             reasons.push("the broker does not answer".to_owned());
         }
+        if self.broker.hears_since().is_none() {
+            reasons.push("agents and people are not heard: their connection is lost".to_owned());
+        }
         let refused = self.broker.refusals.now();
         reasons.extend(refused.into_iter().map(|(stream, why)| {
             let stream = self.broker.layout.stream_name(stream);

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::{Card, check_name};
@@ -62,7 +63,7 @@ impl fmt::Display for AgentStatus {
     }
 }
 
-/// What is published on `beat.<agent>`. An empty message is a heartbeat too, of an agent that is available.
+/// What is published on `beat.<agent>`, as a JSON object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Beat {
     /// The status of the agent.
@@ -71,12 +72,19 @@ pub struct Beat {
 }
 
 impl Beat {
-    /// Reads a heartbeat; none where it cannot be read.
+    /// Reads a heartbeat; none where it cannot be read. What the broker answers is none: an agent may have named the subject of somebody
+    /// else's heartbeats for the reply to something of its own.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        if bytes.trim_ascii().is_empty() {
-            return Some(Self::default());
+        #[derive(Deserialize)]
+        struct Heard {
+            #[serde(default)]
+            status: AgentStatus,
+            /// Of the broker's acknowledgements.
+            stream: Option<IgnoredAny>,
         }
-        serde_json::from_slice(bytes).ok()
+        let heard: Heard = serde_json::from_slice(bytes).ok()?;
+        let status = heard.status;
+        heard.stream.is_none().then_some(Beat { status })
     }
 }
 
@@ -126,10 +134,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heartbeat_needs_no_contents_and_nonsense_is_none() {
+    fn a_heartbeat_is_an_object_and_no_answer_of_the_broker() {
         for (bytes, status) in [
-            ("", Some(AgentStatus::Available)),
-            (" \n", Some(AgentStatus::Available)),
+            ("", None),
+            (" \n", None),
+            (r#"{"stream":"CONCORD_MESSAGES","seq":7}"#, None),
             ("{}", Some(AgentStatus::Available)),
             (r#"{"status":"busy"}"#, Some(AgentStatus::Busy)),
             (

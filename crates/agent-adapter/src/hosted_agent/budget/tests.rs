@@ -63,6 +63,24 @@ async fn two_replicas_that_ask_at_once_are_granted_no_more_than_the_limit() {
     assert_eq!(granted[0] + granted[1], 40, "{granted:?}");
 }
 
+/// An agent can have the broker store an acknowledgement there.
+#[tokio::test]
+async fn what_stands_for_a_budget_and_is_none_is_replaced() {
+    let server = TestBroker::start().await;
+    let limits = BudgetSettings {
+        requests_per_minute: Some(40),
+        tokens_per_minute: None,
+    };
+    let budget = replica(&server, limits).await;
+    for foreign in [br#"{"stream":"CONCORD_MESSAGES","seq":7}"#.as_slice(), b""] {
+        let held = budget.register.read().await.unwrap();
+        let replaced = budget.register.replace(held.as_ref(), foreign.into());
+        assert!(replaced.await.unwrap());
+        budget.lease().give_up();
+        budget.take(1, soon(5_000)).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_budget_of_tokens_alone_lets_as_many_calls_through_as_there_are_tokens_for() {
     let server = TestBroker::start().await;

@@ -41,8 +41,7 @@ pub(crate) struct Beat {
     /// When it was started. Nothing where it does not stand by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
-    /// How busy it is, in percent.
-    #[serde(default)]
+    /// How busy it is, in percent. Never left out: what does not say it is no beat.
     pub(crate) busy: u32,
 }
 
@@ -54,9 +53,10 @@ impl Beat {
             .unwrap_or_default()
     }
 
-    /// What a beat says. Earlier versions say nothing.
-    pub(crate) fn decode(body: &[u8]) -> Self {
-        serde_json::from_slice(body).unwrap_or_default()
+    /// What a beat says; none where it is none. The broker's own answers come here, too, where an agent has named this subject for the reply
+    /// to something else (record 35): an acknowledgement that passed for a replica would have all others stand by.
+    pub(crate) fn decode(body: &[u8]) -> Option<Self> {
+        serde_json::from_slice(body).ok()
     }
 }
 
@@ -215,10 +215,11 @@ mod tests {
             body,
             br#"{"taken":{"ann":3},"since":"2026-11-21T20:00:00.000Z","busy":7}"#.as_slice()
         );
-        assert_eq!(Beat::decode(&body), beat);
-        // What earlier versions say.
-        let earlier = Beat::decode(br#"{"taken":{"ann":3}}"#);
-        assert_eq!((earlier.taken, earlier.since), (beat.taken, None));
-        assert_eq!(Beat::decode(b""), Beat::default());
+        assert_eq!(Beat::decode(&body), Some(beat));
+        // What the broker says is no beat.
+        let acknowledged = br#"{"stream":"CONCORD_MESSAGES","seq":7}"#.as_slice();
+        for answer in [acknowledged, b"", b"+ACK", br#"{"taken":{"ann":3}}"#] {
+            assert_eq!(Beat::decode(answer), None);
+        }
     }
 }
