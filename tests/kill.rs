@@ -17,7 +17,7 @@ mod large;
 mod migrated;
 mod parties;
 mod reconnect;
-mod replicas;
+pub(crate) mod replicas;
 mod set_back;
 mod storm;
 mod upgrade;

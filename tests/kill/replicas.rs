@@ -122,7 +122,10 @@ async fn run_out(installation: &TestInstallation, cases: Range<usize>) {
 }
 
 /// How many replicas of a service work, and do not stand by.
-async fn working(installation: &TestInstallation, service: Service) -> Result<u64, String> {
+pub(crate) async fn working(
+    installation: &TestInstallation,
+    service: Service,
+) -> Result<u64, String> {
     let name = format!("concord-{service}");
     let enough = |found: &[Instance]| found.iter().filter(|one| one.name == name).count() >= 2;
     let found = instances(installation.client(), Duration::from_secs(1), enough).await;

@@ -1,22 +1,25 @@
 //! What the broker answers to an agent's own message goes where the agent has it go, also to subjects that nothing stores. It passes for
 //! nobody's word there: no replica's, no operator's, no other agent's.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use concord_encoding::parts::{PAYLOAD, object_subject};
 use concord_testkit::{Agent, Message, TestInstallation, event_data, unique, wait_for};
 use concord_wire::AgentId;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 use tokio::time::interval;
 
+use crate::kill::replicas::working;
 use crate::permissions::replies::message_to;
 use crate::permissions::user::{User, agents, start, users};
 use crate::permissions::{PATIENCE, payloads};
 
-/// Has the broker answer to these subjects, ten times a second each, until something else has happened.
+/// Has the broker answer to these subjects, ten times a second each, until something else has happened. `rounds` counts how often.
 async fn beside_answers_to<T>(
     (user, own): (&User, &AgentId),
-    subjects: &[&str],
+    (subjects, rounds): (&[&str], &AtomicU32),
     until: impl Future<Output = T>,
 ) -> T {
     let note = format!("concord.v1.msg._.{own}.{own}.note");
@@ -24,6 +27,7 @@ async fn beside_answers_to<T>(
         let mut every = interval(Duration::from_millis(100));
         loop {
             every.tick().await;
+            rounds.fetch_add(1, Ordering::Relaxed);
             for subject in subjects {
                 let sent = user.client.publish_with_reply(
                     note.clone(),
@@ -76,10 +80,14 @@ async fn what_the_broker_answers_is_nobodys_word() {
         "concord.v1.replica.beat.coordinator.evil",
         "concord.v1.replica.beat.debate-facilitator.evil",
     ];
-    beside_answers_to((&user, &eva), &subjects, async {
-        // Whoever believed in another replica would stand by from its first beat on.
-        for _ in 0..3 {
+    let rounds = AtomicU32::new(0);
+    beside_answers_to((&user, &eva), (&subjects, &rounds), async {
+        // Whoever believed in another replica would stand by after its first beat, and take nothing more than it had asked for.
+        while rounds.load(Ordering::Relaxed) < 20 {
             is_decided(&installation, &ann).await;
+            for service in [Service::Coordinator, Service::DebateFacilitator] {
+                assert_eq!(working(&installation, service).await, Ok(1), "{service}");
+            }
         }
     })
     .await;
