@@ -6,11 +6,11 @@ use concord_wire::{AgentId, Fault};
 
 use super::input::AnswerMessage;
 use crate::rules::canonical::normalise;
-use crate::rules::conflict_type::value_in_words;
+use crate::rules::conflict_type::{RECOMMENDATION, value_in_words};
 use crate::rules::size_budget::truncate::{self, Room};
 
-/// The position that the answer states, else the one of the peer it agrees with, else the one held
-/// before.
+/// The position that the answer states, else the one of the peer it agrees with, else the one held before. Who agrees and writes a sentence in
+/// place of a position holds the peer's.
 ///
 /// `positions` are those at the beginning of the round, which every party was shown. The party
 /// agrees with those, not with what a peer has moved to since then; so the order of arrival decides
@@ -30,7 +30,12 @@ pub(super) fn after(
     let (text, value) = match (&answer.revised_position, &answer.value) {
         (Some(text), Some(value)) => (truncate::words(text), Some(value.clone())),
         (None, Some(value)) => (truncate::words(&spoken(value)), Some(value.clone())),
-        (Some(text), None) => stated_in_words(opened, positions, held, &truncate::words(text)),
+        (Some(text), None) => {
+            let stated = stated_in_words(opened, positions, held, &truncate::words(text));
+            let names_one = || names_a_position(opened, positions, held, &stated);
+            let peer = peer_agreed_with(positions, held, message, agrees);
+            peer.filter(|_| !names_one()).unwrap_or(stated)
+        }
         (None, None) => {
             peer_agreed_with(positions, held, message, agrees).unwrap_or_else(|| unchanged(held))
         }
@@ -116,6 +121,25 @@ fn stated_in_words(
     let known = known.and_then(|position| position.value.clone());
     let stated = || value_in_words(&opened.conflict, &opened.policy, text);
     (text.to_owned(), known.or_else(stated))
+}
+
+/// Whether words are a position, and not a sentence about one: somebody holds the same, or they state a value of which the result of the case
+/// is made. Any words may be a recommendation; whoever agrees with a peer and writes `I agree that we should not sign` recommends nothing new.
+fn names_a_position(
+    opened: &DebateOpened,
+    positions: &[Position],
+    held: &Position,
+    (text, value): &(String, Option<serde_json::Value>),
+) -> bool {
+    let words = normalise(text);
+    let is_held = |position: &Position| normalise(&position.position) == words;
+    let is_of_order = || {
+        let mut order = opened.policy.caution_order.iter();
+        order.any(|known| normalise(known) == words)
+    };
+    let is_recommendation = normalise(&opened.conflict.subject) == RECOMMENDATION;
+    std::iter::once(held).chain(positions).any(is_held)
+        || value.is_some() && (!is_recommendation || is_of_order())
 }
 
 /// The position of the peer named, or of the only peer position there is.

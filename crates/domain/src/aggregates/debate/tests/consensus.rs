@@ -313,3 +313,66 @@ fn talk_settles_in_the_second_round_what_it_did_not_in_the_first() {
     assert_eq!(agreements, [0, 2]);
     assert_eq!(story.last().meta.deadlines, []);
 }
+
+/// Whoever agrees with a peer and writes a sentence, and no position, holds the peer's.
+#[test]
+fn a_sentence_of_who_agrees_is_no_position_of_its_own() {
+    let advice = [
+        ("ann", json!("reject"), 0.6),
+        ("ben", json!("sign"), 0.95),
+        ("cyd", json!("sign"), 0.5),
+    ];
+    let two = &advice[..2];
+    for (held, agrees, with, words, expected) in [
+        (
+            two,
+            true,
+            None,
+            "I agree that we should not sign.",
+            "reject",
+        ),
+        (two, true, None, "Sign.", "sign"),
+        (two, true, None, "negotiate", "negotiate"),
+        (two, false, None, "sign, if capped", "sign, if capped"),
+        (
+            &advice,
+            true,
+            Some("ann"),
+            "She is right about it.",
+            "reject",
+        ),
+        // Nobody says whom.
+        (&advice, true, None, "They are right.", "they are right"),
+    ] {
+        let conflict = conflict(
+            "d-1",
+            ConflictType::RecommendationConflict,
+            "recommendation",
+            held,
+        );
+        let mut story = opened(conflict, policy());
+        let answer = Answer {
+            revised_position: Some(words.into()),
+            agrees_with_peer: Some(agrees),
+            agrees_with: with.map(agent),
+            ..no_answer()
+        };
+        let sent = given("ben", "m-1", "revision", answer);
+        assert_eq!(story.hears(&said("m-1", 1), &answers(sent)), "answered");
+        let mut positions = story.state().positions.iter();
+        let his = positions.find(|position| position.agent_id == agent("ben"));
+        assert_eq!(his.unwrap().value, Some(json!(expected)), "{words}");
+    }
+    let mut story = opened(scores(), policy());
+    let high = Answer {
+        revised_position: Some("The peer is right, the risk is high.".into()),
+        agrees_with_peer: Some(true),
+        agrees_with: Some(agent("cyd")),
+        ..no_answer()
+    };
+    let sent = given("ben", "m-1", "agreement", high);
+    story.hears(&said("m-1", 1), &answers(sent));
+    let mut positions = story.state().positions.iter();
+    let his = positions.find(|position| position.agent_id == agent("ben"));
+    assert_eq!(his.unwrap().value, Some(json!(90)));
+}
