@@ -2,7 +2,8 @@
 
 use async_nats::jetstream::stream::Stream;
 use concord_events::dead_letter::header;
-use concord_testkit::{COMMAND_MAX, Message, TestInstallation, settled};
+use concord_testkit::{COMMAND_MAX, Message, TestInstallation, messages, settled};
+use concord_wire::header::MESSAGE_ID;
 use serde_json::{Value, json};
 
 use crate::command::{Session, case, doctor_until, length};
@@ -180,6 +181,30 @@ async fn keep(client: &async_nats::Client, original: &Message, reason: &str, cod
     let stream = async_nats::jetstream::new(client.clone());
     let sent = stream.publish_with_headers(subject, headers, original.bytes().into());
     sent.await.unwrap().await.unwrap();
+}
+
+/// The id under which a message is sent again can be foreseen, and the broker knows a message by its id alone.
+#[tokio::test]
+async fn what_is_sent_again_is_stored_once_whoever_has_taken_its_id() {
+    let installation = TestInstallation::start().await;
+    let client = installation.client();
+    let session = Session::new(installation.server_url());
+    let stream = async_nats::jetstream::new(client.clone());
+    let note = |from| Message::new("_", from, "ben", "note", json!({ "of": from }));
+    let [ann, mallory] = ["ann", "mallory"].map(note);
+    keep(client, &ann, "exhausted", "INTERNAL_ERROR").await;
+    keep(client, &ann, "exhausted", "INTERNAL_ERROR").await;
+    // Another's message, and then that of a retry that was interrupted before it marked its letter.
+    for (number, taker, sent) in [(1, &mallory, 1), (2, &ann, 2)] {
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert(MESSAGE_ID, format!("retry-CONCORD_MESSAGES-{number}"));
+        let taken = stream.publish_with_headers(taker.subject(), headers, taker.bytes().into());
+        taken.await.unwrap().await.unwrap();
+        session.good(&format!("dead retry {number}")).await;
+        let found = messages(client, &ann.subject()).await.unwrap();
+        let bodies: Vec<_> = found.iter().map(|one| one.payload.to_vec()).collect();
+        assert_eq!(bodies, vec![ann.bytes(); sent], "letter {number}");
+    }
 }
 
 /// A letter has room for a description besides the original, and an original at the broker's limit leaves none.

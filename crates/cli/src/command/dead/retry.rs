@@ -242,15 +242,6 @@ async fn publish(
     headers: HeaderMap,
     payload: Bytes,
 ) -> Result<(), Failure> {
-    let failed = |error: &dyn std::error::Error| {
-        Failure::failed(format!("the broker did not take it: {}", ErrorChain(error)))
-    };
-    let sent = broker
-        .jetstream
-        .publish_with_headers(subject, headers, payload)
-        .await;
-    sent.map_err(|error| failed(&error))?
-        .await
-        .map(|_| ())
-        .map_err(|error| failed(&error))
+    let sent = broker.publish_as_it_is(subject, headers, payload).await;
+    sent.map_err(|error| Failure::failed(ErrorChain(&error).to_string()))
 }
