@@ -37,7 +37,7 @@ pub(super) async fn run(broker: &Broker, args: &RetryArgs) -> Result<u8, Failure
     match args.sequence {
         Some(sequence) => report.push(retried(broker, sequence).await?),
         None => {
-            for letter in letters(broker).await? {
+            for letter in letters(broker).await?.all {
                 if letter.about.retried.is_some() {
                     continue;
                 }
