@@ -3,8 +3,10 @@
 import asyncio
 import unittest
 from typing import Any
+from unittest.mock import patch
 
 from broker import Broker
+from nats.errors import ConnectionClosedError
 
 from concord_agent import Agent
 from concord_agent.inbox import CONCURRENT, Inbox
@@ -52,6 +54,36 @@ class Closing(unittest.IsolatedAsyncioTestCase):
         await asyncio.wait_for(subscription.asked.wait(), PATIENCE)
         await asyncio.wait_for(inbox.close(), PATIENCE)
         self.assertEqual(heard, [], "the broker keeps it")
+
+
+class Working(unittest.IsolatedAsyncioTestCase):
+    async def test_the_broker_is_told_again_that_a_message_is_worked_on_where_that_has_failed(self) -> None:
+        told = asyncio.Event()
+
+        class Lost(Delivery):
+            """A message of which the broker is told at the second try."""
+
+            failed = False
+
+            async def in_progress(self) -> None:
+                if not self.failed:
+                    self.failed = True
+                    raise ConnectionClosedError
+                told.set()
+
+        async def hear(_: Any) -> asyncio.Task[None]:
+            async def handle() -> None:
+                await asyncio.wait_for(told.wait(), PATIENCE)
+
+            return asyncio.create_task(handle())
+
+        inbox = Inbox(None, "concord", "ann", True, False, hear, hear)  # type: ignore[arg-type]
+        with patch("concord_agent.inbox.ACK_WAIT_SECONDS", 0.03), self.assertLogs("concord_agent") as logged:
+            seats = asyncio.Semaphore(CONCURRENT)
+            await seats.acquire()
+            await inbox._work(Lost(), seats)  # type: ignore[arg-type]
+        self.assertEqual(len(logged.output), 1, logged.output)
+        self.assertIn("ann: the broker was not told that a message is being worked on", logged.output[0])
 
 
 class Listening(unittest.IsolatedAsyncioTestCase):

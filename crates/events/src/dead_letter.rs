@@ -8,6 +8,8 @@ use concord_wire::id::Token;
 use concord_wire::subject::Service;
 use concord_wire::timestamp::Timestamp;
 
+use crate::non_event::COPIED_FROM;
+
 /// The reason why a message is a dead letter; the last token of its subject.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -90,6 +92,12 @@ pub mod header {
         /// On an original that is sent again: the sequence of its dead letter.
         RETRY_OF = "Concord-Dead-Retry-Of";
     }
+}
+
+/// Whether a message on `dead` is a letter, by the headers that it has. Agents can have the broker store there what it
+/// answers them: an acknowledgement, which has no headers, or a copy of a message of theirs.
+pub fn is_letter(has: impl Fn(&str) -> bool) -> bool {
+    has(header::SUBJECT) && !has(COPIED_FROM)
 }
 
 /// A dead message as the command line shows it.

@@ -196,4 +196,7 @@ class Inbox:
     async def _keep_alive(self, delivery: Msg) -> None:
         while True:
             await asyncio.sleep(ACK_WAIT_SECONDS / 3)
-            await delivery.in_progress()
+            try:
+                await delivery.in_progress()
+            except Exception as why:  # noqa: BLE001 - whatever it is, the next time may do.
+                log.warning("%s: the broker was not told that a message is being worked on: %s", self._agent_id, why)

@@ -291,7 +291,7 @@ pub(crate) fn text(report: &Report, under_way: u64) -> String {
             .sequence
             .map_or(String::new(), |sequence| format!(" at {sequence}"));
         let note = format!(
-            "{} in the place of events and services' messages that no service wrote, passed over; the first is",
+            "{} in the place of events, dead letters and services' messages that no service wrote, passed over; the first is",
             count(*number, "message")
         );
         text.push_str(&format!(

@@ -2,6 +2,7 @@
 
 use concord_domain::assurance::audit::{Auditor, Content, Dead, RawEvent, StoredMessage};
 use concord_events::dead_letter::header;
+use concord_events::non_event::{COPIED_FROM, NonEvent};
 use concord_events::subject::{SystemSubject, matches};
 use concord_events::topology::{Layout, StreamKind};
 use concord_wire::header::DIALECT;
@@ -81,6 +82,13 @@ fn reaches_a_service(layout: &Layout, lane: Lane, subject: &str) -> bool {
 }
 
 fn dead(layout: &Layout, auditor: &mut Auditor, stored: &StreamMessage) {
+    if !stored.is_letter() {
+        let is_copy = !stored.header(COPIED_FROM).is_empty();
+        if let Some(foreign) = NonEvent::of(is_copy, &stored.raw) {
+            auditor.foreign(stored.sequence, &stored.subject, foreign);
+        }
+        return;
+    }
     let subject = layout.subjects.parse(stored.header(header::SUBJECT)).ok();
     let stream = stored.header(header::STREAM);
     let lanes = [

@@ -21,6 +21,8 @@ impl OwnFolder {
     /// Makes the folder. Nothing is written over: where it is not empty, the failure has this advice.
     pub(crate) fn begin(path: &Path, advice: &str) -> Result<Self, Failure> {
         let made = |made: std::io::Result<()>| made.map_err(|error| cannot("made", path, &error));
+        let above = path.ancestors().take_while(|one| !is_there(one));
+        let missing: Vec<&Path> = above.collect();
         if let Some(parent) = path.parent() {
             made(own_folders().recursive(true).create(parent))?;
         }
@@ -28,6 +30,9 @@ impl OwnFolder {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
             other => made(other).map(|()| true)?,
         };
+        for new in missing {
+            sync_folder(folder_of(new))?;
+        }
         let entries = std::fs::read_dir(path);
         let mut entries = entries.map_err(|error| cannot("read", path, &error))?;
         if entries.next().is_some() {
@@ -84,6 +89,23 @@ fn own_folders() -> DirBuilder {
     builder
 }
 
+/// Whether there is such a folder; an empty path is where the command runs.
+fn is_there(path: &Path) -> bool {
+    path.as_os_str().is_empty() || path.exists()
+}
+
+/// The folder that something is in.
+fn folder_of(path: &Path) -> &Path {
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    above.unwrap_or(Path::new("."))
+}
+
+/// Has the disk take the names of what is in a folder: without them what it has of the files is lost.
+pub(crate) fn sync_folder(path: &Path) -> Result<(), Failure> {
+    let synced = File::open(path).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| cannot("written", path, &error))
+}
+
 /// Makes a folder in such a one.
 pub(crate) fn new_folder(path: &Path) -> Result<(), Failure> {
     let made = own_folders().create(path);
@@ -99,4 +121,28 @@ pub(crate) fn new_file(path: &Path) -> Result<File, Failure> {
 
 pub(crate) fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::failed(format!("{} cannot be {what}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_above_it_are_made_however_many_are_missing() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a/b/c");
+        let begun = OwnFolder::begin(&path, "").unwrap();
+        assert!(begun.is_new && path.is_dir());
+        assert!(!OwnFolder::begin(&path, "").unwrap().is_new);
+        new_file(&path.join("one")).unwrap();
+        assert!(OwnFolder::begin(&path, "name another").is_err());
+    }
+
+    #[test]
+    fn what_has_no_folder_is_where_the_command_runs() {
+        for (path, folder) in [("a/b", "a"), ("a", "."), ("/a", "/"), ("./a", ".")] {
+            assert_eq!(folder_of(Path::new(path)), Path::new(folder), "{path}");
+        }
+        assert!(is_there(Path::new("")));
+    }
 }

@@ -8,6 +8,7 @@ use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use bytes::Bytes;
 use concord_archive::ArchivedMessage;
+use concord_events::dead_letter::is_letter;
 use concord_events::non_event::NonEvent;
 use concord_events::topology::StreamKind;
 use concord_runtime::broker::{log_reader, non_event};
@@ -122,6 +123,11 @@ impl StreamMessage {
     /// A header's value; empty when there is none.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.as_str())
+    }
+
+    /// Whether it is a letter, of those in the stream of dead letters.
+    pub(crate) fn is_letter(&self) -> bool {
+        is_letter(|name| self.headers.get(name).is_some())
     }
 }
 

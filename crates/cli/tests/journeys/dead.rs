@@ -2,7 +2,9 @@
 
 use async_nats::jetstream::stream::Stream;
 use concord_events::dead_letter::header;
-use concord_testkit::{COMMAND_MAX, Message, TestInstallation, settled};
+use concord_events::topology::StreamKind;
+use concord_testkit::{COMMAND_MAX, Message, TestInstallation, messages, settled, stored, until};
+use concord_wire::header::MESSAGE_ID;
 use serde_json::{Value, json};
 
 use crate::command::{Session, case, doctor_until, length};
@@ -180,6 +182,83 @@ async fn keep(client: &async_nats::Client, original: &Message, reason: &str, cod
     let stream = async_nats::jetstream::new(client.clone());
     let sent = stream.publish_with_headers(subject, headers, original.bytes().into());
     sent.await.unwrap().await.unwrap();
+}
+
+/// The id under which a message is sent again can be foreseen, and the broker knows a message by its id alone.
+#[tokio::test]
+async fn what_is_sent_again_is_stored_once_whoever_has_taken_its_id() {
+    let installation = TestInstallation::start().await;
+    let client = installation.client();
+    let session = Session::new(installation.server_url());
+    let stream = async_nats::jetstream::new(client.clone());
+    let note = |from| Message::new("_", from, "ben", "note", json!({ "of": from }));
+    let [ann, mallory] = ["ann", "mallory"].map(note);
+    keep(client, &ann, "exhausted", "INTERNAL_ERROR").await;
+    keep(client, &ann, "exhausted", "INTERNAL_ERROR").await;
+    // Another's message, and then that of a retry that was interrupted before it marked its letter.
+    for (number, taker, sent) in [(1, &mallory, 1), (2, &ann, 2)] {
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert(MESSAGE_ID, format!("retry-CONCORD_MESSAGES-{number}"));
+        let taken = stream.publish_with_headers(taker.subject(), headers, taker.bytes().into());
+        taken.await.unwrap().await.unwrap();
+        session.good(&format!("dead retry {number}")).await;
+        let found = messages(client, &ann.subject()).await.unwrap();
+        let bodies: Vec<_> = found.iter().map(|one| one.payload.to_vec()).collect();
+        assert_eq!(bodies, vec![ann.bytes(); sent], "letter {number}");
+    }
+}
+
+/// Whoever names a subject of letters for the reply to a message has the broker store its acknowledgement there.
+#[tokio::test]
+async fn what_no_service_has_put_among_the_letters_is_none() {
+    let installation = TestInstallation::start().await;
+    let client = installation.client();
+    let session = Session::new(installation.server_url());
+    let reply = "concord.v1.dead.coordinator.exhausted";
+    let own = "concord.v1.msg._.mallory.mallory.note";
+    let sent = client.publish_with_reply(own, reply, "{}".into());
+    sent.await.unwrap();
+    let letters = async || stored(client, StreamKind::Dead, ">").await;
+    let is_there = until("an acknowledgement", COMMAND_MAX, async || {
+        let letters = letters().await?;
+        (letters.len() == 1)
+            .then_some(())
+            .ok_or_else(|| format!("{} letters", letters.len()))
+    });
+    is_there.await.unwrap();
+    // A copy of a message of its own has the headers that its sender likes.
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert(header::SUBJECT, own);
+    headers.insert("Nats-Stream", "CONCORD_MESSAGES");
+    let stream = async_nats::jetstream::new(client.clone());
+    let sent = stream.publish_with_headers(reply, headers, "{}".into());
+    sent.await.unwrap().await.unwrap();
+
+    assert_eq!(session.json("dead list --all").await, json!([]));
+    let listed = session.good("dead list").await;
+    assert!(
+        listed.contains("2 messages among them that no service has put there"),
+        "{listed}"
+    );
+    assert_eq!(session.json("dead retry --all").await, json!([]));
+    session
+        .refused("dead show 1", "there is no dead letter 1")
+        .await;
+    session
+        .refused("dead retry 2", "there is no dead letter 2")
+        .await;
+    let server = session.arguments("");
+    let server: Vec<&str> = server.iter().map(String::as_str).collect();
+    doctor_until(&server, |doctor| {
+        doctor.code == 0 && !doctor.out.contains("failed to process")
+    })
+    .await;
+    let check = session.json("check").await;
+    assert_eq!(
+        (&check["dead"], &check["foreign"]["number"]),
+        (&json!(0), &json!(2)),
+        "{check}"
+    );
 }
 
 /// A letter has room for a description besides the original, and an original at the broker's limit leaves none.

@@ -1,5 +1,7 @@
 //! Publishing messages of services: each is stored once under its id, in the dialect of its recipient.
 
+use std::borrow::Cow;
+
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use concord_wire::subject::Subject;
@@ -40,6 +42,22 @@ impl Broker {
         trace: Option<&Trace>,
     ) -> Result<(), Error> {
         publish_all(self, &[(dialect, envelope)], trace).await
+    }
+
+    /// Stores a message as it is, once under the id in its headers, if they have one; done when it is stored. Another
+    /// message that has taken the id does not keep it from being stored.
+    pub async fn publish_as_it_is(
+        &self,
+        subject: String,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<(), Error> {
+        let written = WrittenMessage {
+            subject,
+            headers,
+            body,
+        };
+        written.store_once(self).await
     }
 
     /// Stores one message under its `message_id`, unless its sender has published another for the same recipient and case
@@ -110,13 +128,9 @@ async fn publish_all(
         .iter()
         .map(|&(dialect, envelope)| WrittenMessage::new(broker, dialect, envelope, trace));
     let written = written.collect::<Result<Vec<_>, Error>>()?;
-    let stored = written.into_iter().map(async |written| {
-        let stored = written.store(broker).await?;
-        if stored.duplicate {
-            ensure_stored(broker, &stored, written).await?;
-        }
-        Ok(())
-    });
+    let stored = written
+        .into_iter()
+        .map(|written| written.store_once(broker));
     try_join_all(stored).await.map(|_| ())
 }
 
@@ -160,19 +174,37 @@ impl WrittenMessage {
         Ok(stored.map_err(|error| Operation::StoreMessage.failed(error))?)
     }
 
+    /// Stores it, unless it stands there already.
+    async fn store_once(self, broker: &Broker) -> Result<(), Error> {
+        let stored = self.store(broker).await?;
+        if stored.duplicate {
+            ensure_stored(broker, &stored, self).await?;
+        }
+        Ok(())
+    }
+
     /// Whether a stored message is this one. The same in another dialect is the same: the agent's card may have become known
     /// in between.
     fn is_stored_as(&self, broker: &Broker, stored: &RawMessage) -> bool {
         let is_same = || {
-            let subject = broker.subjects().parse(&self.subject).ok()?;
             let found = stored.body().ok()?;
             let found_headers = dialect::headers_of(&stored.headers().ok()?);
-            let found = dialect::plain(&found, found_headers.as_ref()).ok()?;
-            let written = dialect::plain(&self.body, Some(&self.headers)).ok()?;
-            Some(stored.subject == self.subject && dialect::is_same(&found, &written, &subject))
+            let found = plain_or_raw(&found, found_headers.as_ref());
+            let written = plain_or_raw(&self.body, Some(&self.headers));
+            let is_same = match broker.subjects().parse(&self.subject) {
+                Ok(subject) => dialect::is_same(&found, &written, &subject),
+                // A deadline or a dead letter, which know no dialects.
+                Err(_) => found == written,
+            };
+            Some(is_same)
         };
-        is_same() == Some(true)
+        stored.subject == self.subject && is_same() == Some(true)
     }
+}
+
+/// A body as it was written. What cannot be expanded counts as it is.
+fn plain_or_raw<'a>(body: &'a [u8], headers: Option<&HeaderMap>) -> Cow<'a, [u8]> {
+    dialect::plain(body, headers).unwrap_or(Cow::Borrowed(body))
 }
 
 /// Makes sure of a message that the broker says it has already, as `acknowledged`.
@@ -198,14 +230,12 @@ async fn ensure_stored(
     } = written;
     tracing::warn!(%subject, sequence = acknowledged.sequence, "Another message had taken this message's id.");
     let mut without_id = HeaderMap::new();
-    for name in [
-        header::DIALECT,
-        header::CONTENT_ENCODING,
-        header::TRACEPARENT,
-        header::TRACESTATE,
-    ] {
-        if let Some(value) = headers.get(name) {
-            without_id.insert(name, value.clone());
+    for (name, values) in headers.iter() {
+        if AsRef::<str>::as_ref(name) == header::MESSAGE_ID {
+            continue;
+        }
+        for value in values {
+            without_id.append(name.clone(), value.clone());
         }
     }
     let stored = broker.store(subject, without_id, body).await;

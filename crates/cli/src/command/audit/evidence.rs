@@ -231,7 +231,8 @@ async fn retried(source: &Source<'_>) -> Result<BTreeMap<u64, MessageDigest>, Fa
     let mut retried = BTreeMap::new();
     let take = |stored: StreamMessage| {
         let original = stored.header(MESSAGE_ID).strip_prefix("retried-");
-        if !stored.header(RETRIED).is_empty()
+        if stored.is_letter()
+            && !stored.header(RETRIED).is_empty()
             && let Some(sequence) = original.and_then(|sequence| sequence.parse().ok())
         {
             retried.insert(sequence, digest(StreamKind::Dead, &stored));

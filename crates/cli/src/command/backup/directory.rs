@@ -15,7 +15,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::shared::failure::Failure;
-use crate::shared::own_folder::{OwnFolder, cannot, new_file};
+use crate::shared::own_folder::{OwnFolder, cannot, new_file, sync_folder};
 
 /// The version of the form of the directory.
 const FORM: u32 = 1;
@@ -142,8 +142,10 @@ pub(super) fn contents(directory: &Path, stream: &str) -> PathBuf {
     folder(directory, stream).join("stream.tar.s2")
 }
 
+/// Writes the manifest; done when the disk has everything, so that older backups may go.
 pub(super) fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(), Failure> {
-    write(&directory.join(MANIFEST), manifest).map(drop)
+    write(&directory.join(MANIFEST), manifest)?;
+    sync_folder(directory)
 }
 
 pub(super) fn write_head(directory: &Path, head: &impl Serialize) -> Result<(), Failure> {
@@ -155,11 +157,12 @@ pub(super) fn head_path(directory: &Path) -> PathBuf {
     directory.join(HEAD)
 }
 
-/// Writes a file: its SHA-256, in hexadecimal digits.
+/// Writes a file, until the disk has it: its SHA-256, in hexadecimal digits.
 pub(super) fn write(path: &Path, value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_vec_pretty(value)
         .map_err(|error| Failure::failed(format!("{} has no JSON: {error}", path.display())))?;
-    let written = new_file(path)?.write_all(&text);
+    let mut file = new_file(path)?;
+    let written = file.write_all(&text).and_then(|()| file.sync_all());
     written.map_err(|error| cannot("written", path, &error))?;
     Ok(hex(&Sha256::digest(&text)))
 }

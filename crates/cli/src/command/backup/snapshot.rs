@@ -52,6 +52,7 @@ pub(super) async fn copy(
         received = received => received?,
         lost = broker_api::lost(broker, connects) => return Err(lost),
     };
+    own_folder::sync_folder(&folder)?;
     let number = |name: &str| {
         begun
             .pointer(&format!("/state/{name}"))

@@ -3,7 +3,7 @@
 use async_nats::HeaderMap;
 use async_nats::jetstream::stream::RawMessageErrorKind;
 use bytes::Bytes;
-use concord_events::dead_letter::{DeadLetter, DeadReason, header};
+use concord_events::dead_letter::{DeadLetter, DeadReason, header, is_letter};
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{Channel, ConsumerKind, StreamKind};
 use concord_runtime::Broker;
@@ -51,6 +51,9 @@ impl Letter {
         else {
             return None;
         };
+        if !is_letter(|name| headers.get(name).is_some()) {
+            return None;
+        }
         let header = |name: &str| {
             headers
                 .get(name)
@@ -159,21 +162,34 @@ impl Letter {
     }
 }
 
-/// All dead letters, the oldest first, without their originals: those may be large.
-pub(crate) async fn letters(broker: &Broker) -> Result<Vec<Letter>, Failure> {
-    let mut letters = Vec::new();
+/// The dead letters, the oldest first.
+#[derive(Default)]
+pub(crate) struct Letters {
+    /// All of them.
+    pub(crate) all: Vec<Letter>,
+    /// How many messages stand among them and are none.
+    pub(super) others: u64,
+}
+
+/// All dead letters, without their originals: those may be large.
+pub(crate) async fn letters(broker: &Broker) -> Result<Letters, Failure> {
+    let mut letters = Letters::default();
     stream_reader::for_each(
         broker,
         &Scope::all(StreamKind::Dead).without_bodies(),
         "reading dead letters",
         |stored| {
-            letters.extend(Letter::new(
+            let letter = Letter::new(
                 broker,
                 stored.sequence,
                 stored.subject,
                 stored.headers,
                 stored.payload,
-            ));
+            );
+            match letter {
+                Some(letter) => letters.all.push(letter),
+                None => letters.others += 1,
+            }
             Ok(())
         },
     )

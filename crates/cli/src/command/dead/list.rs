@@ -3,6 +3,7 @@
 use concord_events::dead_letter::DeadLetter;
 use concord_runtime::Broker;
 
+use super::letter::Letters;
 use super::{Letter, ListArgs, letters};
 use crate::shared::failure::Failure;
 use crate::shared::output::{
@@ -10,7 +11,10 @@ use crate::shared::output::{
 };
 
 pub(super) async fn run(broker: &Broker, args: &ListArgs) -> Result<u8, Failure> {
-    let mut letters = letters(broker).await?;
+    let Letters {
+        all: mut letters,
+        others,
+    } = letters(broker).await?;
     let all = letters.len();
     letters.retain(|letter| args.all || letter.about.retried.is_none());
     letters.reverse();
@@ -28,6 +32,13 @@ pub(super) async fn run(broker: &Broker, args: &ListArgs) -> Result<u8, Failure>
         let note = format!(
             "{} more were sent again; --all lists them",
             all - letters.len()
+        );
+        text.push_str(&format!("{}\n", styled(FAINT, note)));
+    }
+    if others > 0 {
+        let note = format!(
+            "{} among them that no service has put there, passed over",
+            output::count(others, "message")
         );
         text.push_str(&format!("{}\n", styled(FAINT, note)));
     }

@@ -37,7 +37,7 @@ pub(super) async fn run(broker: &Broker, args: &RetryArgs) -> Result<u8, Failure
     match args.sequence {
         Some(sequence) => report.push(retried(broker, sequence).await?),
         None => {
-            for letter in letters(broker).await? {
+            for letter in letters(broker).await?.all {
                 if letter.about.retried.is_some() {
                     continue;
                 }
@@ -242,15 +242,6 @@ async fn publish(
     headers: HeaderMap,
     payload: Bytes,
 ) -> Result<(), Failure> {
-    let failed = |error: &dyn std::error::Error| {
-        Failure::failed(format!("the broker did not take it: {}", ErrorChain(error)))
-    };
-    let sent = broker
-        .jetstream
-        .publish_with_headers(subject, headers, payload)
-        .await;
-    sent.map_err(|error| failed(&error))?
-        .await
-        .map(|_| ())
-        .map_err(|error| failed(&error))
+    let sent = broker.publish_as_it_is(subject, headers, payload).await;
+    sent.map_err(|error| Failure::failed(ErrorChain(&error).to_string()))
 }

@@ -237,7 +237,7 @@ async fn describe(broker: &Broker, definition: &ConsumerDefinition) -> Result<In
 /// process is a fault.
 pub(super) async fn dead(broker: &Broker) -> Vec<Check> {
     let letters = match dead::letters(broker).await {
-        Ok(letters) => letters,
+        Ok(letters) => letters.all,
         Err(failure) => {
             return vec![Check::fault(
                 DEAD,
