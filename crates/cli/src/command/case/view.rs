@@ -69,6 +69,7 @@ fn write_case(out: &mut String, file: &CaseFile) -> Result {
     writeln!(out, "  participants  {}", names(&package.participants))?;
     flags::write(out, &package.alerts)?;
     write_findings(out, file)?;
+    write_similar(out, &file.package.findings)?;
     write_conflicts(out, file)?;
     if let Some(decision) = &package.decision {
         write_decision(out, decision)?;
@@ -133,7 +134,6 @@ fn write_findings(out: &mut String, file: &CaseFile) -> Result {
     if !findings.is_empty() {
         write!(out, "{table}")?;
     }
-    write_similar(out, findings)?;
     if !file.state.missing.is_empty() {
         writeln!(
             out,

@@ -222,7 +222,7 @@ mod tests {
             at: Timestamp::from_unix_millis(0),
             assessed: serde_json::from_value(assessed).unwrap(),
         };
-        let plain = |due: &[&str]| {
+        let plain = |due: &[&'static str]| {
             let due = due.iter().map(|name| Token::fixed(name)).collect();
             anstream::adapter::strip_str(&text(&shown, Some(&due))).to_string()
         };
