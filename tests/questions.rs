@@ -7,6 +7,7 @@ mod answers;
 mod archived;
 mod killed;
 mod modes;
+mod published;
 mod python;
 mod rust;
 mod stage;

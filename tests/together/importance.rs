@@ -145,3 +145,34 @@ async fn check_library(installation: &TestInstallation, case: &str) {
     assert_eq!(first.agent, AgentId::new("ann").expect("a name"));
     assert_eq!(first.topic.as_str(), "great");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_told_at_once_forms_patterns_with_the_rest() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let case = filtered(&installation, json!({ "filtered": true })).await;
+    for (agent, topic, importance, reach) in [
+        ("ann", "capex", 0.81, "broadcast"),
+        ("ben", "capex", 0.80, "held"),
+        ("ann", "fx", 0.95, "broadcast"),
+        ("ben", "fx", 0.95, "broadcast"),
+    ] {
+        let kept = granted(client, &writes(&case, agent, topic, importance)).await;
+        assert_eq!(kept["reach"], reach, "{kept}");
+    }
+    for agent in ["ann", "ben"] {
+        let finding = json!({ "summary": "Seen.", "risk_score": 10 });
+        Message::finding(&case, agent, finding, 0.8)
+            .store(client)
+            .await;
+    }
+    let first = told(client, (&case, "ann"), "insights_consolidated", |_| true).await;
+    let insights = first["insights"].as_array().expect("a list");
+    let topics: Vec<&Value> = insights.iter().map(|one| &one["agent"]).collect();
+    assert_eq!(topics, [&json!("ben")], "nothing is told again: {first}");
+    let patterns = first["patterns"].as_array().expect("a list");
+    let about: Vec<&Value> = patterns.iter().map(|one| &one["about"]).collect();
+    assert_eq!(about, [&json!("capex"), &json!("fx")], "{first}");
+    assert_eq!(patterns[0]["agents"], json!(["ann", "ben"]), "{first}");
+    audit(client).await.unwrap();
+}

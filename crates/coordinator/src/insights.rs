@@ -1,8 +1,6 @@
 //! Checkpoints: what is held back of shared memory is told when the case comes to one, or the time is over. Every step follows from a
 //! stored event, and the synthesis of the case says what was told already.
 
-use std::collections::BTreeMap;
-
 use concord_domain::Context;
 use concord_domain::aggregates::case::{CaseMachine, CaseState, Phase, everyone_in};
 use concord_domain::aggregates::memory::{entry_of, insight_of};
@@ -43,11 +41,12 @@ impl<P: Ports> Shared<P> {
         let synthesis = self.syntheses.load(&case_id.token()).await?.state;
         let is_checkpoint = synthesis.is_over || synthesis.held.len() + 1 >= HELD_MAX;
         let known = if is_checkpoint {
-            self.known(&case, &synthesis, Some(&insight)).await?
+            self.known((case_id, &case), &synthesis, Some(&insight))
+                .await?
         } else {
             Known {
                 everyone: everyone_in(opened),
-                standing: BTreeMap::new(),
+                ..Known::default()
             }
         };
         let input = SynthesisInput::Hold {
@@ -144,7 +143,7 @@ impl<P: Ports> Shared<P> {
         };
         let case = self.cases.load(&id).await?.state;
         let synthesis = self.syntheses.load(&id).await?.state;
-        let known = self.known(&case, &synthesis, None).await?;
+        let known = self.known((&case_id, &case), &synthesis, None).await?;
         let input = SynthesisInput::Elapsed {
             elapsed,
             case_id,
@@ -180,7 +179,7 @@ impl<P: Ports> Shared<P> {
         let input = SynthesisInput::Checkpoint {
             case_id: case_id.clone(),
             reason,
-            known: self.known(case, &synthesis, None).await?,
+            known: self.known((case_id, case), &synthesis, None).await?,
         };
         self.synthesise(case_id, context, &input).await
     }
@@ -197,17 +196,17 @@ impl<P: Ports> Shared<P> {
         Ok(())
     }
 
-    /// Who is told, and which versions stand of what is held back.
+    /// Who is told, which versions stand of what is held back, and what was told at once.
     async fn known(
         &self,
-        case: &CaseState,
+        (case_id, case): (&CaseId, &CaseState),
         synthesis: &SynthesisState,
         last: Option<&Insight>,
     ) -> Result<Known, HandleError> {
         let opened = case.opened.as_ref();
         let mut known = Known {
             everyone: opened.map(|opened| everyone_in(opened)).unwrap_or_default(),
-            standing: BTreeMap::new(),
+            ..Known::default()
         };
         for insight in synthesis.held.values().chain(last) {
             let memory = self.memories.load(&insight.agent.token()).await?.state;
@@ -217,6 +216,20 @@ impl<P: Ports> Shared<P> {
                 known.standing.insert(place, stands.listing.version);
             }
         }
+        for agent in &known.everyone {
+            let memory = self.memories.load(&agent.token()).await?.state;
+            let entries = memory.topics.values();
+            let told = entries.filter(|entry| {
+                let listing = &entry.listing;
+                let reach = listing.reach.as_ref().map(|reach| reach.reach);
+                listing.case_id.as_ref() == Some(case_id) && reach == Some(Reach::Broadcast)
+            });
+            known.shared.extend(told.map(|entry| insight_of(entry)));
+        }
+        // As many as are held back at most: the last ones.
+        known.shared.sort_by_key(|insight| insight.since);
+        let before = known.shared.len().saturating_sub(HELD_MAX);
+        known.shared.drain(..before);
         Ok(known)
     }
 }

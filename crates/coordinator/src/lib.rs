@@ -40,6 +40,7 @@ mod open_case;
 mod openers;
 mod people;
 mod policies;
+mod published;
 mod questions;
 mod quotas;
 mod register;
@@ -142,16 +143,15 @@ pub fn bind<P: Ports>(
             (&tasks, &shared, &questions),
         ),
     );
-    binder.handle(
-        ConsumerKind::Exchange,
-        exchange::Exchange::new(
-            service,
-            &requests,
-            (&questions, &shared),
-            directory,
-            &silence,
-        ),
+    let exchange = exchange::Exchange::new(
+        service,
+        &requests,
+        (&questions, &shared),
+        directory,
+        &silence,
     );
+    let exchange = published::Published::new(service, &questions, exchange);
+    binder.handle(ConsumerKind::Exchange, exchange);
     binder.handle(
         ConsumerKind::Effects(SERVICE),
         events::OwnEvents::new(

@@ -1,9 +1,11 @@
 //! Everything that is stored of one debate, and its positions as text.
 
+use std::collections::BTreeMap;
+
 use concord_domain::aggregates::debate::{DebateMachine, DebateState, value_wanted};
 use concord_events::{DebateEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_wire::payload::{Conflict, Level, Resolution, RuledBy};
+use concord_wire::payload::{Conflict, HistoricalContext, Level, Resolution, RuledBy};
 use concord_wire::policy::Policy;
 use concord_wire::{AgentId, CaseId, DebateId};
 use serde_json::Value;
@@ -11,6 +13,9 @@ use serde_json::Value;
 use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 use crate::shared::output::{DOUBTFUL, FAINT, one_line, styled};
+
+/// At most so many characters of an earlier case are shown.
+const SIMILAR: usize = 200;
 
 /// A debate and its events; an error when there is none under this id.
 pub(crate) async fn load(
@@ -94,6 +99,44 @@ pub(crate) fn value_text(value: Option<&Value>) -> String {
 
 fn plain_value(value: &Value) -> String {
     format!("  [{}]", one_line(&value.to_string(), 80))
+}
+
+/// Earlier cases that an agent names, in a line each; how many more there are is the last one.
+pub(crate) fn similar_lines(context: &HistoricalContext, shown_max: usize) -> Vec<String> {
+    let text = |pattern: &BTreeMap<String, Value>| {
+        let field = |(name, value): (&String, &Value)| {
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            format!("{name}: {value}")
+        };
+        let fields: Vec<String> = pattern.iter().map(field).collect();
+        one_line(&fields.join(", "), SIMILAR)
+    };
+    let named = &context.similar_patterns;
+    let more = named.len().saturating_sub(shown_max);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    named.iter().take(shown_max).map(text).chain(more).collect()
+}
+
+/// What somebody claims about earlier cases, in numbers; none where it is nothing.
+pub(crate) fn claimed_text(context: &HistoricalContext) -> Option<String> {
+    let own = context.my_accuracy_on_pattern;
+    context.pattern_success_rate.or(own)?;
+    Some(claim_text(
+        context.pattern_success_rate,
+        context.observations,
+        own,
+    ))
+}
+
+/// The same of each number.
+pub(crate) fn claim_text(rate: Option<f64>, of: Option<u32>, own: Option<f64>) -> String {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let rate = rate.map_or_else(|| "no rate".to_owned(), percent);
+    let of = of.map(|of| format!(" of {of}"));
+    let own = own.map(|own| format!(", own accuracy {}", percent(own)));
+    rate + &of.unwrap_or_default() + &own.unwrap_or_default()
 }
 
 /// The name of a level.

@@ -17,7 +17,10 @@ async fn panel(client: &async_nats::Client) -> Vec<Agent> {
     let high = json!({
         "summary": "Dangerous <script>alert(1)</script> *now*.", "risk_score": 80, "recommendation": "reject",
         "evidence": ["Clause 7: no cap on liability"],
-        "historical_context": { "pattern_success_rate": 0.95, "observations": 40 },
+        "historical_context": {
+            "pattern_success_rate": 0.95, "observations": 40, "my_accuracy_on_pattern": 0.81,
+            "similar_patterns": [{ "company": "MSFT <b>", "year": 2016, "outcome": "Cloud investment paid off" }],
+        },
     });
     vec![
         Agent::steadfast(client, "ann", low, 0.6).await,
@@ -69,6 +72,7 @@ async fn a_meeting_gets_what_is_known_of_a_case_and_of_cases_before_it() {
         .await;
 
     let first = decided(&session, "c-1").await;
+    history_is_shown(&session).await;
     let debate = debate_about(&first, "recommendation");
     let outcome =
         format!("outcome {debate} --held-by ann --from eva --because 'The roof held for a year.'");
@@ -80,7 +84,49 @@ async fn a_meeting_gets_what_is_known_of_a_case_and_of_cases_before_it() {
     for_people(&session, directory.path()).await;
     by_rights(&session).await;
     lessons_are_found(&session).await;
+    weighed_in_the_present_regime(&session).await;
     session.refused("case package c-none", "c-none").await;
+}
+
+/// What agents say of earlier cases is shown where nothing is known here.
+async fn history_is_shown(session: &Session) {
+    let text = session.good("case package c-1").await;
+    for part in [
+        "ben claims 95 % of 40, own accuracy 81 %",
+        "ben: company: MSFT &lt;b&gt;, outcome: Cloud investment paid off, year: 2016",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    let text = session.good("case show c-1").await;
+    let named = "ben names earlier cases: company: MSFT <b>, outcome: Cloud investment paid off, year: 2016";
+    assert!(text.contains(named), "{text}");
+}
+
+/// A case that is opened after the regime has changed, and names none, is weighed in the new one.
+async fn weighed_in_the_present_regime(session: &Session) {
+    let regime = |package: &Value| {
+        let known = &package["credibility"]["ann"][0]["credibility"]["factors"];
+        let known = known.as_array().unwrap().iter();
+        let found = known.clone().find(|one| one["name"] == "regime_adjustment");
+        found.unwrap()["explanation"].as_str().unwrap().to_owned()
+    };
+    let before = regime(&session.json("case package c-2").await);
+    assert!(before.contains("no present regime is given"), "{before}");
+    session
+        .good("person register mia --agent --role alerter")
+        .await;
+    session
+        .good("alert raise regime_change --by mia --old BULL_LOW --new BEAR_LOW")
+        .await;
+    let shown = |shown: &Value| shown["regime"] == "BEAR_LOW";
+    session.until("record show ann", shown).await;
+    decided(session, "c-4").await;
+    for case in ["c-2", "c-4"] {
+        let after = regime(&session.json(&format!("case package {case}")).await);
+        let is_present =
+            !after.contains("no present regime") && after.contains("the present regime");
+        assert!(is_present, "{case}: {after}");
+    }
 }
 
 /// What proved right is in the precedents, under what was disputed and under its field.

@@ -2,12 +2,14 @@
 //!
 //! | state                | Hold                                 | Checkpoint                     | the last Checkpoint | period due   |
 //! |----------------------|--------------------------------------|--------------------------------|---------------------|--------------|
-//! | nothing is held      | held                                 | ignored                        | consolidated [3]    | -            |
+//! | nothing is held      | held                                 | ignored [4]                    | consolidated [3]    | -            |
 //! | some are held        | held [1]; the 64th: consolidated [2] | consolidated                   | consolidated        | consolidated |
 //! | the case is over     | consolidated [2]                     | ignored                        | ignored             | ignored      |
 //!
 //! [1] In the place of an earlier version of the same topic; a version that was held back already, or is not the last any more, is ignored. [2] With this one, so
-//! that nothing is lost that was written in time and is heard of late. What entries of several agents have in common is told with them. [3] Tells nobody, and says that the case is over.
+//! that nothing is lost that was written in time and is heard of late. What entries of several agents have in common is told with them,
+//! and so is what they have in common with entries that were told at once. [3] Tells nobody, and says that the case is over; but see [4].
+//! [4] Consolidated where entries that were told at once, one of them since the last checkpoint, have something in common.
 //!
 //! What has led to a checkpoint leads to no other when it is delivered again.
 
@@ -17,7 +19,7 @@ use concord_events::{
     Deadline, DeadlineElapsed, InsightHeld, InsightsTold, StoredEvent, SynthesisEvent,
 };
 use concord_wire::payload::notification::InsightsConsolidated;
-use concord_wire::payload::{Checkpoint, CheckpointReason, Insight};
+use concord_wire::payload::{Checkpoint, CheckpointReason, Insight, Pattern};
 use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
 
 use crate::effect::Effect;
@@ -55,6 +57,8 @@ pub struct SynthesisState {
     /// What has led to a checkpoint: it leads to no other when it comes again.
     causes: BTreeSet<MessageId>,
     due: Option<Timestamp>,
+    /// Where the last checkpoint is stored.
+    last_at: u64,
 }
 
 /// One input of what is held back in a case.
@@ -98,6 +102,8 @@ pub struct Known {
     pub everyone: Vec<AgentId>,
     /// The version that stands of topics which were written again since they were held back.
     pub standing: BTreeMap<(Token, AgentId), u64>,
+    /// The entries that stand and were told at once: they are not told again, and have their part in patterns.
+    pub shared: Vec<Insight>,
 }
 
 impl Machine for SynthesisMachine {
@@ -124,7 +130,9 @@ impl Machine for SynthesisMachine {
             } => {
                 let is_last = *reason == CheckpointReason::CaseOver;
                 let was_made = state.is_over || state.causes.contains(&context.cause);
-                if was_made || state.held.is_empty() && !is_last {
+                let is_silent =
+                    || state.held.is_empty() && in_common(state, &[], &known.shared).is_empty();
+                if was_made || !is_last && is_silent() {
                     return Decision::Ignore(Ignored::AlreadyDone);
                 }
                 consolidated(state, case_id, *reason, known, None)
@@ -164,8 +172,9 @@ impl Machine for SynthesisMachine {
                     reason: told.reason,
                     at: record.meta.at,
                     told: u32::try_from(told.insights.len()).unwrap_or(u32::MAX),
-                    patterns: patterns(&told.insights),
+                    patterns: patterns_of(&told),
                 });
+                state.last_at = record.sequence;
             }
         }
     }
@@ -186,7 +195,7 @@ impl Machine for SynthesisMachine {
             checkpoint: told.checkpoint,
             reason: told.reason,
             insights: told.insights.clone(),
-            patterns: patterns(&told.insights),
+            patterns: patterns_of(told),
         };
         let tell = |to: &AgentId| Effect::tell(to.clone(), data.clone());
         told.told.iter().map(tell).collect()
@@ -232,6 +241,19 @@ impl Machine for SynthesisMachine {
 
 fn place_of(insight: &Insight) -> Place {
     (insight.topic.clone(), insight.agent.clone())
+}
+
+/// What a checkpoint tells as patterns.
+fn patterns_of(told: &InsightsTold) -> Vec<Pattern> {
+    match told.patterns.as_slice() {
+        [] => patterns(&told.insights),
+        stored => stored.to_vec(),
+    }
+}
+
+/// What entries that are told now, and those that were told at once, have in common.
+fn in_common(state: &SynthesisState, told: &[Insight], shared: &[Insight]) -> Vec<Pattern> {
+    patterns::patterns_with(told, shared, state.last_at)
 }
 
 fn next_number(state: &SynthesisState) -> u32 {
@@ -291,17 +313,23 @@ fn consolidated(
     held.retain(|_, insight| !is_replaced(known, insight));
     let replaced = u32::try_from(before - held.len()).unwrap_or(u32::MAX);
     let insights: Vec<Insight> = held.into_values().collect();
-    let told = if insights.is_empty() {
+    let mut found = in_common(state, &insights, &known.shared);
+    let told = if insights.is_empty() && found.is_empty() {
         Vec::new()
     } else {
         known.everyone.clone()
     };
+    if found == patterns(&insights) {
+        // They follow from the entries.
+        found.clear();
+    }
     Decision::Append(SynthesisEvent::Consolidated(InsightsTold {
         case_id: case_id.clone(),
         checkpoint: next_number(state),
         reason,
         insights,
         replaced,
+        patterns: found,
         told,
     }))
 }

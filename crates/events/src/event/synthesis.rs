@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::events;
 use crate::Aggregate;
 use concord_wire::id::{AgentId, CaseId};
-use concord_wire::payload::{CheckpointReason, Insight};
+use concord_wire::payload::{CheckpointReason, Insight, Pattern};
 use concord_wire::timestamp::Timestamp;
 
 events! {
@@ -44,7 +44,10 @@ pub struct InsightsTold {
     /// How many that were held back are not told, because a version that was not held back stands in their place.
     #[serde(default, skip_serializing_if = "is_none")]
     pub replaced: u32,
-    /// Who is told, each alone; nobody where nothing was held back.
+    /// What these entries and those that were told at once have in common; empty where it follows from these entries alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<Pattern>,
+    /// Who is told, each alone; nobody where nothing was held back and there is no pattern.
     pub told: Vec<AgentId>,
 }
 

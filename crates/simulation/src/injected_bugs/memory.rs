@@ -87,8 +87,8 @@ pub(super) async fn forget_held(
         case_id: detected.case_id,
         reason: CheckpointReason::Detected,
         known: Known {
-            everyone: Vec::new(),
             standing: standing.collect(),
+            ..Known::default()
         },
     };
     let context = service.of_event(stored.meta.event_id);

@@ -21,6 +21,7 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
         && fields.has("challenger")
         && !fields.has("content")
     {
+        envelope.metadata.confidence = content::stated_confidence(&fields);
         envelope.payload = fields.into_raw()?;
         return Ok(envelope);
     }
@@ -29,12 +30,18 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
         &addressing.kind,
         "/content",
     )?;
-    OverflowFields::take(&mut content)?.apply(&addressing, "/content/concord", &mut envelope)?;
+    let overflow = OverflowFields::take(&mut content)?;
+    // Metadata that are carried say all that there is to say.
+    let says_all = overflow.metadata.is_some();
+    overflow.apply(&addressing, "/content/concord", &mut envelope)?;
     content::take_confidence(
         &mut content,
         &addressing.kind,
         &mut envelope.metadata.confidence,
     )?;
+    if !says_all && envelope.metadata.confidence.is_none() {
+        envelope.metadata.confidence = content::stated_confidence(&content);
+    }
     if is_finding(&addressing.kind) {
         content.rename(FINDING.0, FINDING.1)?;
     }
@@ -51,7 +58,9 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     }
     let mut metadata = envelope.metadata.clone();
     content::put_confidence(&mut content, kind, &mut metadata.confidence)?;
-    let metadata = (metadata != Metadata::default()).then_some(metadata);
+    // A confidence that stays in the content would be read as that of the message.
+    let is_ambiguous = !content::moves_confidence(kind) && content.has("confidence");
+    let metadata = (is_ambiguous || metadata != Metadata::default()).then_some(metadata);
     OverflowFields {
         timestamp: None,
         priority: None,

@@ -18,8 +18,8 @@ fn text_field_of(kind: &MessageType) -> &'static str {
     }
 }
 
-/// Whether the confidence in a content of this type means the same as the confidence in the metadata.
-fn has_confidence(kind: &MessageType) -> bool {
+/// Whether the confidence in a content of this type means the same as the confidence in the metadata, and stands in one of the two alone.
+pub(super) fn moves_confidence(kind: &MessageType) -> bool {
     matches!(
         kind,
         MessageType::Finding | MessageType::FindingWithPrecedent | MessageType::Alert
@@ -120,7 +120,7 @@ pub(super) fn take_confidence(
     kind: &MessageType,
     confidence: &mut Option<f64>,
 ) -> Result<(), Fault> {
-    if !has_confidence(kind) {
+    if !moves_confidence(kind) {
         return Ok(());
     }
     if let Some(value) = fields.take::<f64>("confidence")? {
@@ -146,7 +146,7 @@ pub(super) fn put_confidence(
     kind: &MessageType,
     confidence: &mut Option<f64>,
 ) -> Result<(), Fault> {
-    if !has_confidence(kind) {
+    if !moves_confidence(kind) {
         return Ok(());
     }
     // Also without one in the metadata: one in the payload would be read as that.
@@ -154,6 +154,13 @@ pub(super) fn put_confidence(
     confidence
         .take()
         .map_or(Ok(()), |confidence| fields.put("confidence", &confidence))
+}
+
+/// The confidence that the content of any other type states, where it is a number from 0 to 1. It stays in the content, where it may mean
+/// something else as well.
+pub(super) fn stated_confidence(fields: &Fields) -> Option<f64> {
+    let stated = serde_json::from_str(fields.get("confidence")?.get()).ok();
+    stated.filter(|stated| (0.0..=1.0).contains(stated))
 }
 
 fn only_field<'a>(fields: &'a Fields, name: &str) -> Option<&'a RawValue> {

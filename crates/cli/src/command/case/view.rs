@@ -10,7 +10,7 @@ use crate::command::case::decided::{names, number, write_decision, write_ended};
 use crate::command::case::decision_versions;
 use crate::command::case::show::{phase_name, phase_style};
 use crate::shared::case_file::{CaseFile, DebateFile, RoundFile};
-use crate::shared::debate_file::level_name;
+use crate::shared::debate_file::{level_name, similar_lines};
 use crate::shared::flags;
 use crate::shared::output::{
     Cell, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, Table, ago, count, one_line, span, styled,
@@ -18,6 +18,8 @@ use crate::shared::output::{
 
 /// At most so many characters of a sentence are shown.
 const SENTENCE: usize = 100;
+/// Most earlier cases that are shown of one finding.
+const SIMILAR_MAX: usize = 5;
 
 /// A case as text.
 pub(super) fn text(file: &CaseFile) -> String {
@@ -67,6 +69,7 @@ fn write_case(out: &mut String, file: &CaseFile) -> Result {
     writeln!(out, "  participants  {}", names(&package.participants))?;
     flags::write(out, &package.alerts)?;
     write_findings(out, file)?;
+    write_similar(out, &file.package.findings)?;
     write_conflicts(out, file)?;
     if let Some(decision) = &package.decision {
         write_decision(out, decision)?;
@@ -151,6 +154,19 @@ fn write_findings(out: &mut String, file: &CaseFile) -> Result {
             aside.note.agent_id,
             one_line(&aside.finding.summary, SENTENCE)
         )?;
+    }
+    Ok(())
+}
+
+/// The earlier cases that agents name in their findings.
+fn write_similar(out: &mut String, findings: &[ReceivedFinding]) -> Result {
+    for received in findings {
+        let context = received.finding.historical_context.as_ref();
+        let named = context.map(|context| similar_lines(context, SIMILAR_MAX));
+        for line in named.unwrap_or_default() {
+            let agent = styled(NAMED, &received.agent_id);
+            writeln!(out, "  {agent} names earlier cases: {line}")?;
+        }
     }
     Ok(())
 }

@@ -1,10 +1,14 @@
 //! `concord impact show`: what changed decisions do to the analyses of a case.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
-use concord_domain::aggregates::impact::{ImpactMachine, reports};
+use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::impact::rerun::plan_now;
+use concord_domain::aggregates::impact::{ImpactMachine, all_standings, reports};
 use concord_events::ImpactAssessed;
 use concord_wire::payload::{AnalysisImpact, ChangedAssumption, Figure};
-use concord_wire::{CaseId, Timestamp};
+use concord_wire::{CaseId, Timestamp, Token};
 use serde::Serialize;
 
 use crate::shared::args::{JsonArg, case_id};
@@ -51,7 +55,7 @@ struct Shown {
 pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let source = EventSource::new(&broker).await?;
-    let (_, events) = source
+    let (analyses, events) = source
         .aggregate::<ImpactMachine>(&args.case.token())
         .await?;
     if events.is_empty() {
@@ -64,6 +68,16 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
     if args.last {
         reports.drain(..reports.len().saturating_sub(1));
     }
+    let (case, _) = source.aggregate::<CaseMachine>(&args.case.token()).await?;
+    let plan = plan_now(&analyses.graph, &all_standings(&case, &analyses.graph));
+    let due: BTreeSet<Token> = plan
+        .required
+        .into_iter()
+        .map(|step| step.analysis_id)
+        .collect();
+    // What the plan has no room for may be any of them.
+    let due = (plan.required_omitted == 0).then_some(due);
+    let text = |shown: &Shown| text(shown, due.as_ref());
     args.json
         .print(&reports, |reports| match reports.as_slice() {
             [] => "No decision has changed on which an analysis rests.\n".to_owned(),
@@ -72,17 +86,19 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
     Ok(0)
 }
 
-fn text(shown: &Shown) -> String {
+/// A report as a reader sees it. `due` are the analyses that must be done again as of now, where all of them are known.
+fn text(shown: &Shown, due: Option<&BTreeSet<Token>>) -> String {
     let ImpactAssessed { report, by, .. } = &shown.assessed;
     let by = by.as_ref().map(|by| format!(", decided by {by}"));
     let mut lines = format!(
-        "{} {}{}\n{} affected, {} to be done again in {} min\n",
+        "{} {}{}\n{} affected, {} to be done again in {} min{}\n",
         output::ago(shown.at),
         styled(NAMED, changed(&report.changed_assumption)),
         by.unwrap_or_default(),
         report.affected_count,
         report.high_impact_count,
         report.total_rerun_time,
+        done_since(&report.impacts, due),
     );
     let mut table = Table::new([
         "ANALYSIS", "FIGURE", "NOW", "ESTIMATE", "CHANGE", "SURE", "AGAIN",
@@ -95,7 +111,7 @@ fn text(shown: &Shown) -> String {
             Cell::text(figure(one.estimated_new_value.as_ref())),
             Cell::text(change(one)),
             Cell::text(sure(one)),
-            Cell::text(again(one)),
+            Cell::text(again(one, due)),
         ]);
     }
     lines.push_str(&table.to_string());
@@ -157,10 +173,24 @@ fn without_estimate(one: &AnalysisImpact) -> Option<String> {
     (!line.is_empty()).then(|| format!("{}: no estimate{line}\n", one.analysis_id))
 }
 
-fn again(one: &AnalysisImpact) -> String {
-    match one.requires_rerun {
-        true => format!("yes, {} min", one.rerun_minutes),
-        false => "no".to_owned(),
+/// Whether it must be done again by the report, and whether that is so still.
+fn again(one: &AnalysisImpact, due: Option<&BTreeSet<Token>>) -> String {
+    let is_due = due.is_none_or(|due| due.contains(&one.analysis_id));
+    match (one.requires_rerun, is_due) {
+        (true, true) => format!("yes, {} min", one.rerun_minutes),
+        (true, false) => "not any more".to_owned(),
+        (false, _) => "no".to_owned(),
+    }
+}
+
+/// How many that had to be done again by the report need not be any more; empty where that is none.
+fn done_since(impacts: &[AnalysisImpact], due: Option<&BTreeSet<Token>>) -> String {
+    let is_done = |one: &&AnalysisImpact| {
+        one.requires_rerun && due.is_some_and(|due| !due.contains(&one.analysis_id))
+    };
+    match impacts.iter().filter(is_done).count() {
+        0 => String::new(),
+        done => format!("; {done} of them not any more"),
     }
 }
 
@@ -192,7 +222,17 @@ mod tests {
             at: Timestamp::from_unix_millis(0),
             assessed: serde_json::from_value(assessed).unwrap(),
         };
-        let text = anstream::adapter::strip_str(&text(&shown)).to_string();
+        let plain = |due: &[&'static str]| {
+            let due = due.iter().map(|name| Token::fixed(name)).collect();
+            anstream::adapter::strip_str(&text(&shown, Some(&due))).to_string()
+        };
+        let done: Vec<String> = plain(&[]).lines().map(str::to_owned).collect();
+        assert!(
+            done[1].ends_with("1 to be done again in 5 min; 1 of them not any more")
+                && done[3].contains("not any more"),
+            "{done:?}"
+        );
+        let text = plain(&["dcf"]);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[0].ends_with("assumption operating_margin: 25 is 28, decided by eva"),

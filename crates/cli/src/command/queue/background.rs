@@ -9,7 +9,7 @@ use concord_wire::payload::{
 };
 
 use super::brief::TEXT;
-use crate::shared::debate_file::value_text;
+use crate::shared::debate_file::{claim_text, value_text};
 use crate::shared::flags;
 use crate::shared::held_back::held_back;
 use crate::shared::output::{DOUBTFUL, FAINT, NAMED, PLAIN, STRONG, count, one_line, styled};
@@ -279,11 +279,8 @@ pub(super) fn write_claims(out: &mut String, claims: &[PrecedentClaim]) -> Resul
         } else {
             PLAIN
         };
-        let rate = claim
-            .claimed_rate
-            .map(|rate| format!("{:.0} %", rate * 100.0));
-        let of = claim.claimed_observations.map(|of| format!(" of {of}"));
-        let claimed = rate.unwrap_or_else(|| "no rate".to_owned()) + &of.unwrap_or_default();
+        let (rate, of) = (claim.claimed_rate, claim.claimed_observations);
+        let claimed = claim_text(rate, of, claim.claimed_accuracy);
         writeln!(
             out,
             "  {} claims {claimed} in cases like this: {}",

@@ -5,10 +5,10 @@ use std::fmt::{Result, Write};
 use concord_domain::aggregates::debate::DebateState;
 use concord_events::{Briefed, DebateEvent, StoredEvent, names};
 use concord_runtime::service::clock;
-use concord_wire::payload::{Brief, BriefedPosition, Mediation, Position};
+use concord_wire::payload::{Brief, BriefedPosition, Mediation, Position, SIMILAR_PATTERNS_MAX};
 
 use super::background;
-use crate::shared::debate_file::value_text;
+use crate::shared::debate_file::{similar_lines, value_text};
 use crate::shared::output::{
     BAD, Cell, DOUBTFUL, FAINT, NAMED, STRONG, Table, ago, count, one_line, span, styled,
 };
@@ -118,6 +118,11 @@ fn write_challenge(out: &mut String, brief: &Brief) -> Result {
             .as_str()
             .map_or_else(|| wanted.to_string(), str::to_owned);
         writeln!(out, "  wants meanwhile: {}", one_line(&wanted, TEXT))?;
+    }
+    let context = challenge.historical_context.as_ref();
+    let named = context.map(|context| similar_lines(context, SIMILAR_PATTERNS_MAX));
+    for line in named.unwrap_or_default() {
+        writeln!(out, "  names earlier cases: {line}")?;
     }
     Ok(())
 }
@@ -242,6 +247,11 @@ pub(crate) mod tests {
                 { "round": 2, "agent_id": "ben", "agrees": true, "moved": true, "position": "100", "words": "Half of it." },
             ],
             "said_omitted": 3,
+            "claims": [{
+                "agent_id": "ben", "claimed_rate": 0.72, "claimed_observations": 40, "claimed_accuracy": 0.81,
+                "known": { "right": 0, "known": 0, "interval": { "low": 0.0, "high": 1.0 } },
+                "is_far_outside": false, "remark": "Not known here.",
+            }],
             "credibility": { "ann": {
                 "score": 0.75, "interval": { "low": 0.6, "high": 0.9 }, "data_points": 20.0, "effective_size": 21.0,
                 "observations": 22, "factors": [{
@@ -271,6 +281,9 @@ pub(crate) mod tests {
                 "challenge": {
                     "challenge_id": "ch-1", "challenger": "ben", "challenged": "ann", "basis": "Margins are stale.",
                     "required_evidence": ["the model"],
+                    "historical_context": {
+                        "similar_patterns": [{ "company": "MSFT", "year": 2016, "outcome": "It paid\u{1b}[2J off" }],
+                    },
                 },
                 "positions": [
                     { "position_id": "p1", "position": "120", "value": 120, "held_by": [
@@ -311,6 +324,8 @@ pub(crate) mod tests {
             "ben disputes ann",
             "because Margins are stale.",
             "wants to see: the model",
+            "names earlier cases: company: MSFT, outcome: It paid [2J off, year: 2016",
+            "ben claims 72 % of 40, own accuracy 81 % in cases like this: Not known here.",
             "  p1  120  [120]\n      ann confidence 0.80: 120\n        because growth\n        evidence: filing",
             "and 2 further items",
             "  p1        ann          0.750  0.100      20",

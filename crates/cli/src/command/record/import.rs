@@ -24,7 +24,7 @@ const NAMED_MAX: usize = 20;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A row is one time that an agent proved right or wrong: agent, domain, outcome (right or wrong), at (when that became known), source
-(where the row comes from), and where known metric and id. The first line of CSV names the columns; JSON Lines has an object on each
+(where the row comes from), and where known metric, regime, sector and id. The first line of CSV names the columns; JSON Lines has an object on each
 line. Nothing is imported unless every row is good. The same id of the same agent again changes nothing; a row without an id is known
 by its contents, so that the same file again changes nothing either.
 

@@ -27,6 +27,10 @@ struct Written {
     domain: String,
     #[serde(default)]
     metric: Option<String>,
+    #[serde(default)]
+    regime: Option<String>,
+    #[serde(default)]
+    sector: Option<String>,
     outcome: String,
     at: String,
     source: String,
@@ -127,7 +131,7 @@ fn without_place(error: &csv::Error) -> String {
 /// A wrong first line is told once, not with every row.
 fn check_columns<'a>(columns: impl Iterator<Item = &'a str> + Clone) -> Result<(), String> {
     const NEEDED: [&str; 5] = ["agent", "domain", "outcome", "at", "source"];
-    const OTHERS: [&str; 2] = ["id", "metric"];
+    const OTHERS: [&str; 4] = ["id", "metric", "regime", "sector"];
     if let Some(missing) = NEEDED
         .iter()
         .find(|needed| columns.clone().all(|column| column != **needed))
@@ -179,10 +183,11 @@ fn record(written: Written, now: Timestamp) -> Result<ImportedRecord, String> {
     }
     let named = |name: Option<String>| name.filter(|name| !name.trim().is_empty());
     let metric = named(written.metric);
+    let (regime, sector) = (named(written.regime), named(written.sector));
     let id = named(written.id).unwrap_or_else(|| {
         // Without an id a row is its contents: the same file again adds nothing.
         let (correct, at) = (correct.to_string(), at.to_string());
-        let parts = [
+        let mut parts = vec![
             agent.as_str(),
             &written.domain,
             metric.as_deref().unwrap_or_default(),
@@ -190,6 +195,10 @@ fn record(written: Written, now: Timestamp) -> Result<ImportedRecord, String> {
             &at,
             &written.source,
         ];
+        // A row without them has the id that it always had.
+        if regime.is_some() || sector.is_some() {
+            parts.extend([&regime, &sector].map(|name| name.as_deref().unwrap_or_default()));
+        }
         digest(parts.join("\n").as_bytes())
     });
     let record = ImportedRecord {
@@ -197,6 +206,8 @@ fn record(written: Written, now: Timestamp) -> Result<ImportedRecord, String> {
         agent,
         domain: written.domain,
         metric,
+        regime,
+        sector,
         correct,
         at,
         source: written.source,
@@ -240,6 +251,27 @@ mod tests {
             (rows.good[0].id.as_str(), rows.good[1].id.len()),
             ("r-1", 64)
         );
+    }
+
+    #[test]
+    fn a_row_may_say_in_which_regime_and_sector_it_was() {
+        let csv = "agent,domain,outcome,at,source,regime,sector\n\
+                   ann,valuation,right,2025-01-01T00:00:00Z,audit,BEAR_LOW,software\n\
+                   ann,valuation,right,2025-01-01T00:00:00Z,audit,,\n";
+        let rows = read(csv.as_bytes(), Format::Csv, now());
+        assert_eq!(rows.bad, []);
+        let [with, without] = [0, 1].map(|row: usize| rows.good[row].observation());
+        assert_eq!(with.regime.as_deref(), Some("BEAR_LOW"));
+        assert_eq!(with.context.sector.as_deref(), Some("software"));
+        assert_eq!((without.regime, without.context.sector), (None, None));
+        let old =
+            "agent,domain,outcome,at,source\nann,valuation,right,2025-01-01T00:00:00Z,audit\n";
+        let old = read(old.as_bytes(), Format::Csv, now());
+        assert_eq!(
+            rows.good[1].id, old.good[0].id,
+            "the same file adds nothing"
+        );
+        assert_ne!(rows.good[0].id, rows.good[1].id);
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn insight(who: &str, topic: &str, version: u64) -> Insight {
 fn known() -> Known {
     Known {
         everyone: ["ann", "ben", "olga"].map(agent).to_vec(),
-        standing: BTreeMap::new(),
+        ..Known::default()
     }
 }
 
@@ -284,4 +284,79 @@ fn what_entries_of_several_agents_have_in_common_is_told_with_them() {
     assert_eq!(shown.patterns.len(), 2);
     let nothing = patterns(&[insight("ann", "margin", 1), insight("ann", "price", 1)]);
     assert!(nothing.is_empty(), "{nothing:?}");
+}
+
+/// A checkpoint when these entries of the case were told at once.
+fn checkpoint_with(shared: &[Insight]) -> SynthesisInput {
+    SynthesisInput::Checkpoint {
+        case_id: case_id(),
+        reason: CheckpointReason::Detected,
+        known: Known {
+            shared: shared.to_vec(),
+            ..known()
+        },
+    }
+}
+
+/// What the messages of the last checkpoint say: the topics that are told, and the patterns with their agents.
+fn told(story: &Story<SynthesisMachine>) -> (Vec<String>, Vec<(String, usize, u32)>) {
+    let messages = crate::effect::messages::<SynthesisMachine>(story.last()).unwrap();
+    let data: serde_json::Value = messages[0].payload().unwrap();
+    let data: InsightsConsolidated = serde_json::from_value(data["data"].clone()).unwrap();
+    let topics = data.insights.iter().map(|one| one.topic.to_string());
+    let patterns = data.patterns.into_iter();
+    let patterns = patterns.map(|one| (one.about, one.agents.len(), one.entries));
+    (topics.collect(), patterns.collect())
+}
+
+#[test]
+fn what_was_told_at_once_has_its_part_in_patterns_and_is_not_told_again() {
+    let since = |insight: Insight, since| Insight {
+        since: Snapshot(since),
+        importance: 0.9,
+        ..insight
+    };
+    let mut story = Story::<SynthesisMachine>::of("c-1");
+    let shared = [
+        since(about("ann", "capex", &["cloud"], 0.5), 1),
+        since(about("ben", "capex", &["cloud"], 0.5), 1),
+    ];
+    let held = SynthesisInput::Hold {
+        case_id: case_id(),
+        insight: about("cyd", "cloud", &[], 0.5),
+        every_ms: 0,
+        known: known(),
+    };
+    assert_eq!(hears(&mut story, &held), "held");
+    assert_eq!(hears(&mut story, &checkpoint_with(&shared)), "consolidated");
+    let both = ("capex".to_owned(), 2, 2);
+    let all = ("cloud".to_owned(), 3, 3);
+    let expected = (vec!["cloud".to_owned()], vec![all, both]);
+    assert_eq!(told(&story), expected);
+    assert_eq!(story.state().checkpoints[0].patterns.len(), 2);
+    // What was known then is no news. An entry alone is no pattern, and neither are two of one agent.
+    assert_eq!(
+        hears(&mut story, &checkpoint_with(&shared)),
+        "ignored: already_done"
+    );
+    let at = story.last().sequence + 1;
+    let alone = since(about("ann", "rates", &[], 0.5), at);
+    for other in [None, Some("ann")] {
+        let other = other.map(|who| since(about(who, "yield", &["rates"], 0.5), at));
+        let shared: Vec<Insight> = [alone.clone()].into_iter().chain(other).collect();
+        assert_eq!(
+            hears(&mut story, &checkpoint_with(&shared)),
+            "ignored: already_done"
+        );
+    }
+    // Two that differ are surfaced, although nothing is held back; so is one more about what is known.
+    let differs = since(about("ben", "rates", &[], 0.5), at);
+    let third = since(about("cyd", "capex", &[], 0.5), at);
+    let shared = [shared.to_vec(), vec![alone, differs, third]].concat();
+    assert_eq!(hears(&mut story, &checkpoint_with(&shared)), "consolidated");
+    let (capex, rates) = (("capex".to_owned(), 3, 3), ("rates".to_owned(), 2, 2));
+    assert_eq!(told(&story), (Vec::new(), vec![capex, rates]));
+    let (again, differences) = replay::rebuild::<SynthesisMachine>(&story.records);
+    assert!(differences.is_empty(), "{differences:?}");
+    assert_eq!(&*again.state, story.state());
 }

@@ -256,3 +256,44 @@ fn a_request_without_an_action_asks_in_the_dialects_that_know_none() {
         assert_eq!(asked(message.clone()).0["payload"], message["content"]);
     }
 }
+
+#[test]
+fn whatever_an_analyst_says_has_the_confidence_of_its_content() {
+    let read_as = |kind: &str, message: Value| {
+        let subject = subject(&format!("concord.v1.msg.c-1.ann.coordinator.{kind}"));
+        let bytes = message.to_string();
+        let (envelope, _) = read(bytes.as_bytes(), Some(Dialect::Analyst), &subject).unwrap();
+        let written = write(&envelope, Dialect::Analyst).unwrap();
+        let (again, _) = read(&written, Some(Dialect::Analyst), &subject).unwrap();
+        assert_eq!(canonical(&again), canonical(&envelope), "{kind}");
+        (envelope.metadata.confidence, canonical(&envelope))
+    };
+    for kind in ["confirmation", "challenge", "evidence", "finding", "alert"] {
+        for (stated, taken) in [
+            (serde_json::json!(0.7), Some(0.7)),
+            (serde_json::json!(1), Some(1.0)),
+        ] {
+            let content = serde_json::json!({ "confirms": "m-1", "confidence": stated });
+            let said = read_as(kind, serde_json::json!({ "content": content })).0;
+            assert_eq!(said, taken, "{kind} {stated}");
+        }
+    }
+    for stated in [
+        serde_json::json!("high"),
+        serde_json::json!(7),
+        serde_json::json!(-0.1),
+    ] {
+        let content = serde_json::json!({ "confirms": "m-1", "confidence": stated });
+        let (said, kept) = read_as("confirmation", serde_json::json!({ "content": content }));
+        assert_eq!(said, None, "{stated}");
+        assert_eq!(kept["payload"]["confidence"], stated, "for others to read");
+    }
+    // What the metadata say counts before what the content says.
+    let content =
+        serde_json::json!({ "confidence": 0.7, "concord": { "metadata": { "confidence": 0.2 } } });
+    let said = read_as("confirmation", serde_json::json!({ "content": content }));
+    assert_eq!(said.0, Some(0.2));
+    let printed =
+        serde_json::json!({ "challenger": "ann", "challenged": "ben", "confidence": 0.9 });
+    assert_eq!(read_as("challenge", printed).0, Some(0.9));
+}

@@ -22,6 +22,12 @@ pub struct ImportedRecord {
     /// The metric that was judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
+    /// The regime at that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regime: Option<String>,
+    /// The sector that was judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sector: Option<String>,
     /// Whether the agent was right.
     pub correct: bool,
     /// When that became known.
@@ -45,14 +51,20 @@ impl ImportedRecord {
         }
         let observation = self.observation();
         observation.check(pointer)?;
-        match &observation.context.metric {
-            Some(metric) if metric.trim().is_empty() => Err(Fault::invalid(
-                format!("{pointer}/metric"),
-                "metric is empty.",
-                "Name it, or leave it out.",
-            )),
-            _ => Ok(()),
+        for (field, name) in [
+            ("metric", &self.metric),
+            ("regime", &self.regime),
+            ("sector", &self.sector),
+        ] {
+            if name.as_ref().is_some_and(|name| name.trim().is_empty()) {
+                return Err(Fault::invalid(
+                    format!("{pointer}/{field}"),
+                    format!("{field} is empty."),
+                    "Name it, or leave it out.",
+                ));
+            }
         }
+        Ok(())
     }
 
     /// What it adds to the agent's track record.
@@ -61,9 +73,10 @@ impl ImportedRecord {
             at: self.at,
             correct: self.correct,
             domain: self.domain.clone(),
-            regime: None,
+            regime: self.regime.clone(),
             context: Context {
                 metric: self.metric.clone(),
+                sector: self.sector.clone(),
                 ..Context::default()
             },
             source: Source::Import,

@@ -7,6 +7,7 @@ use concord_wire::payload::{Figure, PrecedentClaim, PrecedentGuidance, SuccessRa
 
 use super::contents::{CELL, interval, number, percent};
 use super::document::Block;
+use crate::shared::debate_file::{claim_text, claimed_text, similar_lines};
 use crate::shared::output::{count, one_line};
 
 /// Most rows of a table of earlier decisions.
@@ -31,15 +32,17 @@ pub(super) fn earlier(package: &MeetingPackage) -> Vec<Block> {
     let mut blocks = Vec::new();
     for dispute in &package.disputes {
         let history = &dispute.history;
-        if history.earlier.is_empty() {
+        if history.earlier.is_empty() && dispute.claims.is_empty() {
             continue;
         }
         blocks.push(Block::Heading(one_line(&dispute.topic, CELL)));
-        blocks.push(Block::Text(format!(
-            "{}; the chosen position proved right: {}.",
-            count(history.earlier.len() as u64, "earlier decision"),
-            rate(&history.success)
-        )));
+        if !history.earlier.is_empty() {
+            blocks.push(Block::Text(format!(
+                "{}; the chosen position proved right: {}.",
+                count(history.earlier.len() as u64, "earlier decision"),
+                rate(&history.success)
+            )));
+        }
         blocks.extend(
             dispute
                 .guidance
@@ -50,12 +53,15 @@ pub(super) fn earlier(package: &MeetingPackage) -> Vec<Block> {
         let claims =
             claims.map(|claim| format!("{} {}: {}", claim.agent_id, claimed(claim), claim.remark));
         blocks.push(Block::List(claims.collect()));
-        let shown = history.earlier.iter().take(EARLIER_MAX);
-        blocks.push(Block::Table {
-            headings: &["When", "Decided", "By", "Proved right"],
-            rows: shown.map(row).collect(),
-        });
+        if !history.earlier.is_empty() {
+            let shown = history.earlier.iter().take(EARLIER_MAX);
+            blocks.push(Block::Table {
+                headings: &["When", "Decided", "By", "Proved right"],
+                rows: shown.map(row).collect(),
+            });
+        }
     }
+    blocks.extend(named(package));
     if !package.cautionary.is_empty() {
         blocks.push(Block::Heading("Proved wrong: take care".to_owned()));
         let line = |one: &EarlierDecision| {
@@ -86,16 +92,34 @@ pub(super) fn earlier(package: &MeetingPackage) -> Vec<Block> {
 
 /// What somebody claims about earlier cases.
 fn claimed(claim: &PrecedentClaim) -> String {
-    let rate = claim.claimed_rate.map_or("no rate".to_owned(), percent);
-    let of = claim.claimed_observations.map(|of| format!(" of {of}"));
-    let own = claim
-        .claimed_accuracy
-        .map(|own| format!(", own accuracy {}", percent(own)));
-    format!(
-        "claims {rate}{}{}",
-        of.unwrap_or_default(),
-        own.unwrap_or_default()
-    )
+    let (rate, of) = (claim.claimed_rate, claim.claimed_observations);
+    format!("claims {}", claim_text(rate, of, claim.claimed_accuracy))
+}
+
+/// The earlier cases that agents name in their findings, and what they claim about them where no dispute says it.
+fn named(package: &MeetingPackage) -> Vec<Block> {
+    let compared: Vec<&AgentId> = package
+        .disputes
+        .iter()
+        .flat_map(|dispute| dispute.claims.iter().map(|claim| &claim.agent_id))
+        .collect();
+    let mut lines = Vec::new();
+    for received in &package.case.findings {
+        let Some(context) = &received.finding.historical_context else {
+            continue;
+        };
+        let agent = &received.agent_id;
+        if let Some(claimed) = claimed_text(context).filter(|_| !compared.contains(&agent)) {
+            lines.push(format!("{agent}: claims {claimed}"));
+        }
+        let similar = similar_lines(context, EARLIER_MAX);
+        lines.extend(similar.iter().map(|line| format!("{agent}: {line}")));
+    }
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let heading = "What agents say of earlier cases; nothing of it is checked here";
+    vec![Block::Heading(heading.to_owned()), Block::List(lines)]
 }
 
 /// What the earlier decisions say about a dispute, line by line.

@@ -5,6 +5,7 @@ use concord_domain::aggregates::impact::rerun::plan_now;
 use concord_domain::aggregates::impact::{ImpactMachine, all_standings, reports};
 use concord_domain::aggregates::precedent::{self, PrecedentMachine};
 use concord_domain::aggregates::track_record::TrackRecordMachine;
+use concord_domain::aggregates::watch::{self, WatchMachine};
 use concord_domain::meeting::{
     AssessedImpact, DebateMatter, EarlierDecision, MeetingPackage, Sources, meeting_package,
 };
@@ -12,10 +13,11 @@ use concord_domain::rules::precedent::matter_of;
 use concord_events::{DebateEvent, OutcomeKnown};
 use concord_runtime::Broker;
 use concord_runtime::service::clock;
+use concord_wire::payload::track_record::Circumstances;
 use concord_wire::payload::{Conflict, Precedent, PrecedentMatter};
 use concord_wire::{CaseId, DebateId};
 
-use crate::shared::case_file::{self, unknown};
+use crate::shared::case_file::{self, CaseFile, unknown};
 use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 
@@ -28,12 +30,9 @@ pub(super) async fn package(broker: &Broker, case: &CaseId) -> Result<MeetingPac
         .await?
         .ok_or_else(|| unknown(case))?;
     let source = EventSource::new(broker).await?;
-    let opened = file.state.opened.as_ref();
     let mut sources = Sources {
         now: clock::now(),
-        circumstances: opened
-            .map(|opened| opened.circumstances.clone())
-            .unwrap_or_default(),
+        circumstances: circumstances(&source, &file).await?,
         ..Sources::default()
     };
     for conflict in file.debates.iter().map(|debate| &debate.conflict) {
@@ -65,6 +64,23 @@ pub(super) async fn package(broker: &Broker, case: &CaseId) -> Result<MeetingPac
     sources.to_do_again = required.map(|step| step.analysis_id).collect();
     sources.gate_ahead = file.state.gate().map(str::to_owned);
     Ok(meeting_package(file.package, sources))
+}
+
+/// The circumstances of the case, in the regime in which a debate of it would be held now.
+async fn circumstances(source: &EventSource, file: &CaseFile) -> Result<Circumstances, Failure> {
+    let opened = file.state.opened.as_ref();
+    let mut stated = opened
+        .map(|opened| opened.circumstances.clone())
+        .unwrap_or_default();
+    let watch = match source.aggregate::<WatchMachine>(&watch::id()).await {
+        Ok((watch, _)) => watch,
+        // Who may not read it may not read the track records either, which are all that it is read for.
+        Err(failure) if failure.is_unauthorized() => return Ok(stated),
+        Err(failure) => return Err(failure),
+    };
+    let present = watch.regime_of(file.state.opened_sequence, stated.regime.as_deref());
+    stated.regime = present.or(stated.regime);
+    Ok(stated)
 }
 
 /// Notes once what the reader may not read; any other failure ends the work.

@@ -1,0 +1,95 @@
+//! Answers that are told to everybody, as the specification of coordination prints them, and not to whoever asked.
+
+use concord_testkit::{Message, TestInstallation, event_data, wait_for};
+use serde_json::{Value, json};
+
+use crate::questions::PATIENCE;
+use crate::questions::stage::{end_of, register, response};
+
+/// What the specification prints as the result of an agent: to the session, naming the question.
+async fn publish_task_result(client: &async_nats::Client, from: &str, case: &str, asked: &str) {
+    let result = json!({
+        "interaction_type": "TASK_RESULT", "source_agent_id": from, "target_agent_id": null, "conversation_id": case,
+        "content": "The exchange rate is 4.72 MYR per USD", "reply_to_message_id": asked,
+        "metadata": { "confidence": 0.95, "source": "real-time API", "can_elaborate": true },
+    });
+    let subject = format!("concord.v1.msg.{case}.{from}._all.task_result");
+    let body = result.to_string().into();
+    client.publish(subject, body).await.unwrap();
+    client.flush().await.unwrap();
+}
+
+async fn is_open(client: &async_nats::Client) {
+    wait_for("the question to be open", PATIENCE, async || {
+        let opened = event_data(client, "question.*.opened").await?;
+        (!opened.is_empty())
+            .then_some(())
+            .ok_or_else(|| "it is not".to_owned())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_told_to_everybody_counts() {
+    let installation = TestInstallation::start().await;
+    register(&installation, &["ann", "ben"]).await;
+    let client = installation.client();
+    let asked = Message::new(
+        "s-1",
+        "eva",
+        "_any",
+        "group_query",
+        json!({ "content": "@ann @ben what is the rate?" }),
+    );
+    asked.publish(client).await;
+    is_open(client).await;
+    publish_task_result(client, "ann", "s-1", asked.id()).await;
+    Message::new("s-1", "ben", "_all", "response", response("About 4.7."))
+        .with("/reply_to", asked.id())
+        .with("/metadata/confidence", json!(0.78))
+        .publish(client)
+        .await;
+    let end = end_of(client, "eva", asked.id()).await;
+    let result = &end["payload"]["result"];
+    assert_eq!(result["primary"]["by"], "ann", "{end}");
+    assert_eq!(result["supplementary"][0]["by"], "ben", "{end}");
+    installation.holds(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outside_cases_the_thread_says_which_question_is_answered() {
+    let installation = TestInstallation::start().await;
+    register(&installation, &["ann", "ben"]).await;
+    let client = installation.client();
+    let asked = Message::new(
+        "_",
+        "eva",
+        "_any",
+        "group_query",
+        json!({ "content": "@ann who knows?", "mode": "first_responder" }),
+    );
+    asked.publish(client).await;
+    is_open(client).await;
+    let answer = |by: &str, reply_to: &str| {
+        Message::new("_", by, "_all", "task_result", json!({ "content": "I." }))
+            .with("/reply_to", reply_to)
+    };
+    // What answers no question is said to everybody, as before.
+    answer("ben", "lunch").publish(client).await;
+    answer("ann", asked.id()).publish(client).await;
+    let end = end_of(client, "eva", asked.id()).await;
+    assert_eq!(end["payload"]["result"]["primary"]["by"], "ann", "{end}");
+    // Who was not asked is told so, as where it answers whoever asked.
+    let late = answer("ben", asked.id());
+    late.publish(client).await;
+    wait_for("a refusal", PATIENCE, async || {
+        let told = crate::questions::stage::answers_to(client, "ben", late.id()).await;
+        let is_error = |body: &Value| body["message_type"] == "error";
+        told.iter()
+            .any(is_error)
+            .then_some(())
+            .ok_or_else(|| format!("{told:?}"))
+    })
+    .await;
+    installation.holds(PATIENCE).await;
+}
