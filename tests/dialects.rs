@@ -7,6 +7,7 @@ mod cases;
 mod dialect_message;
 mod errors;
 mod repetition;
+mod responses;
 mod sending;
 
 /// Longer than anything here takes, even on a machine that does much else.

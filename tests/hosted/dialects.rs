@@ -22,6 +22,20 @@ for line in sys.stdin:
     }), flush=True)
 "#;
 
+/// A program that takes part in a case in the dialect `exchange`, and puts what it says into the result of a response.
+const EXCHANGE: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    asked = message["payload"]
+    if "conflict" in asked:
+        result = {"revised_position": 30, "agrees_with_peer": False, "confidence": 0.7, "reasoning": None}
+    else:
+        result = {"summary": "Risky.", "risk_score": 90, "evidence": None}
+    payload = {"status": "success", "result": result, "errors": [], "warnings": []}
+    print(json.dumps({"message_type": "response", "correlation_id": message["message_id"], "payload": payload}), flush=True)
+"#;
+
 /// A program that answers every request in the dialect of its argument, after it has checked the request in it.
 const EACH: &str = r#"
 import json, sys
@@ -139,6 +153,36 @@ async fn a_program_and_a_server_decide_a_case_each_in_its_own_dialect() {
     check_part_in_case(&stage, &quick, "Usual.", 20.0).await;
     let confidence = &messages_of(&stage, &quick).await[0]["metadata"]["confidence"];
     assert_eq!(confidence, 0.6);
+    stage.installation.holds(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn what_stands_in_the_result_of_a_response_is_the_finding_and_the_answer() {
+    let (first, second) = (unique("first"), unique("second"));
+    let quick = PANEL.replace("Lease", "Rent");
+    let settings = [
+        program(&first, "exchange", EXCHANGE),
+        program(&second, "panel", &quick),
+    ];
+    let stage = Stage::start(1, &settings.concat()).await;
+    let opening = json!({
+        "participants": [first, second], "task": { "type": "contract_review", "title": "Rent", "input": {} },
+    });
+    let case = stage.installation.open_case(&opening).await;
+    let decided = stage.installation.decision(&case, PATIENCE).await;
+    assert_eq!(
+        decided["decision"]["outcome"]["risk_score"], 30.0,
+        "{decided:#}"
+    );
+    let said = messages_of(&stage, &first).await;
+    let of = |kind: &str| said.iter().find(|message| message["message_type"] == kind);
+    assert_eq!(
+        of("finding").expect("a finding")["payload"]["risk_score"],
+        90,
+        "{said:#?}"
+    );
+    let answer = of("disagreement").expect("an answer");
+    assert_eq!(answer["payload"]["revised_position"], 30, "{answer:#}");
     stage.installation.holds(PATIENCE).await;
 }
 

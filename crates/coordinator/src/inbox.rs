@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::request::RequestMachine;
+use concord_runtime::delivery::as_asked::as_asked;
 use concord_runtime::delivery::handlers::{self, MessageHandler, Prepare};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Ports, Routed};
+use concord_wire::subject::Service;
 
 use crate::people::Names;
 use crate::questions::Questions;
@@ -68,6 +70,7 @@ impl<P: Ports> Handler for InboxHandler<P> {
         if let Some(done) = Box::pin(self.tasks.take(&envelope, delivery)).await? {
             return Ok(done);
         }
+        let envelope = as_asked(&self.service.ports, Service::Coordinator, envelope).await?;
         if let Some(input) = shared::from_message(&envelope, self.shared.bounds)? {
             return self.shared.take(input, envelope, delivery).await;
         }

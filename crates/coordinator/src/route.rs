@@ -46,8 +46,7 @@ pub fn from_message(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
 
 fn finding(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     let case = envelope.case_id.as_ref().ok_or_else(no_case)?;
-    let finding: Finding = envelope.payload()?;
-    finding.check()?;
+    let finding = envelope.answered(Finding::read)?;
     let received = ReceivedFinding {
         agent_id: envelope.from_agent.clone(),
         message_id: envelope.message_id.clone(),

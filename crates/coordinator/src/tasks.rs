@@ -6,7 +6,7 @@ use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::task::{OpenedTask, Said, TaskInput, TaskMachine, TaskState, Word};
 use concord_domain::aggregates::worklist::{WorklistInput, WorklistMachine};
-use concord_domain::{Context, Decision, Machine, Versioned};
+use concord_domain::{Context, Decision, Machine};
 use concord_events::{
     AgentEvent, DeadlineElapsed, EventMeta, StoredEvent, TaskEvent, TaskStep, WorkTaken,
     WorklistEvent,
@@ -21,10 +21,11 @@ use concord_wire::{AgentId, Envelope, Fault, MessageId, MessageType, Token};
 
 use crate::openers::Openers;
 use crate::people::Names;
-use crate::route::task::{PARAMETERS, TaskMessage, from_message, named_task};
+use crate::route::task::{PARAMETERS, TaskMessage, from_message};
 use panels::Panels;
 
 mod api;
+mod asked;
 mod candidates;
 mod capacity;
 mod find;
@@ -87,33 +88,17 @@ impl<P: Ports> Tasks<P> {
         }
     }
 
-    /// Whether a message answers a task that this process has in memory, so that it need not be looked for elsewhere.
-    pub(crate) async fn is_answered_by(&self, envelope: &Envelope) -> Result<bool, step::Error> {
-        let Some((id, asked)) = named_task(envelope) else {
-            return Ok(false);
-        };
-        let task = self.tasks.load_up_to(&id, 0).await?.state;
-        Ok(task.has_asked(&envelope.from_agent, asked))
-    }
-
-    /// Whether an `error` is that of somebody whom a task has asked.
-    async fn has_failed(&self, envelope: &Envelope) -> Result<bool, step::Error> {
-        let Some((id, asked)) = named_task(envelope) else {
-            return Ok(false);
-        };
-        let has_asked =
-            |task: &Versioned<TaskMachine>| task.state.has_asked(&envelope.from_agent, asked);
-        // A copy that lags may not have the task yet: that it has not asked is believed of the leader alone.
-        Ok(has_asked(&self.tasks.peek(&id).await?) || has_asked(&self.tasks.load(&id).await?))
-    }
-
     /// Handles a message that is about a task; none when it is about something else.
     pub(crate) async fn take(
         &self,
         envelope: &Envelope,
         delivery: &Delivery,
     ) -> Result<Option<Ack>, HandleError> {
-        let (id, input) = match from_message(envelope)? {
+        let message = match envelope.message_type {
+            MessageType::Response => self.read_response(envelope).await?,
+            _ => from_message(envelope)?,
+        };
+        let (id, input) = match message {
             None => return Ok(None),
             Some(TaskMessage::Find(asked)) => {
                 let found = find::answer_message(
@@ -129,7 +114,7 @@ impl<P: Ports> Tasks<P> {
             }
             Some(TaskMessage::Step(..))
                 if envelope.message_type == MessageType::Error
-                    && !self.has_failed(envelope).await? =>
+                    && !self.has_asked(envelope).await? =>
             {
                 return Ok(None);
             }

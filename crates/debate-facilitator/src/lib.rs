@@ -5,6 +5,7 @@ use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::aggregates::track_record::TrackRecordMachine;
 use concord_events::Aggregate;
 use concord_events::topology::ConsumerKind;
+use concord_runtime::delivery::as_asked::as_asked;
 use concord_runtime::delivery::handlers::{self, EffectHandler, MessageHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
@@ -25,11 +26,13 @@ pub use settings::{FacilitatorSettings, QuotaSettings};
 
 use stores::Stores;
 
+const SERVICE: Service = Service::DebateFacilitator;
+
 /// The service.
 pub struct DebateFacilitator;
 
 impl Run for DebateFacilitator {
-    const SERVICE: Service = Service::DebateFacilitator;
+    const SERVICE: Service = SERVICE;
     const ABOUT: &'static str = "Conducts discussions, votes, mediation and the queue of people";
     type Own = FacilitatorSettings;
 
@@ -51,11 +54,11 @@ pub fn bind<P: Ports>(
     quota: &QuotaSettings,
     binder: &mut impl Binder,
 ) {
-    const SERVICE: Service = Service::DebateFacilitator;
     let stores = Stores::new(service);
-    let messages = || {
-        MessageHandler::new(service, &stores.debates, route::from_message)
-            .prepared_by(stores.clone())
+    let messages = || Inbox {
+        service: service.clone(),
+        debates: MessageHandler::new(service, &stores.debates, route::from_message)
+            .prepared_by(stores.clone()),
     };
     binder.handle(ConsumerKind::Inbox(SERVICE), messages());
     binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
@@ -73,6 +76,20 @@ pub fn bind<P: Ports>(
         },
     );
     operator_verbs::bind(service, &stores, binder);
+}
+
+/// Messages to the facilitator. A response to a question of a debate is an answer in it.
+struct Inbox<P> {
+    service: ServiceContext<P>,
+    debates: MessageHandler<P, DebateMachine, Stores<P>>,
+}
+
+impl<P: Ports> Handler for Inbox<P> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        let message = delivery.read(&self.service).await?;
+        let message = as_asked(&self.service.ports, SERVICE, message).await?;
+        self.debates.take(message, delivery).await
+    }
 }
 
 /// Publishes what follows from the facilitator's own events. A debate whose case was cancelled before it was opened ends.

@@ -34,8 +34,7 @@ pub fn from_message(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
 }
 
 fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
-    let answer: Answer = envelope.payload()?;
-    answer.check()?;
+    let answer = envelope.answered(Answer::read)?;
     check_own(&answer, envelope)?;
     let question = effect::question_of(envelope);
     let id = debate_of(envelope)?;

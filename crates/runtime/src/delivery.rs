@@ -1,5 +1,6 @@
 //! Deliveries: what a delivery carries, who handles it, and what becomes of it. The service's worker pulls them.
 
+pub mod as_asked;
 mod cost;
 pub mod dead_letter;
 mod failure;

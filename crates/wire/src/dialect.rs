@@ -28,6 +28,7 @@ use crate::subject::Subject;
 use crate::{Envelope, MessageId};
 
 pub use answer::{AnswerContext, read_answer};
+pub use content::retyped;
 pub use overflow_fields::OVERFLOW_FIELD;
 pub use unnamed_action::DEFAULT_ACTION;
 

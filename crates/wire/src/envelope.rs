@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::extensions::{Extensions, keeps_unknown};
 use crate::fault::Fault;
 use crate::id::{AgentId, CaseId, MessageId, Recipient};
-use crate::payload::Snapshot;
+use crate::payload::{Snapshot, result_of};
 use crate::subject::{Lane, Subject};
 use crate::timestamp::Timestamp;
 
@@ -295,6 +295,30 @@ impl Envelope {
     /// Reads the payload as `T`; the fault's pointer begins with `/payload`.
     pub fn payload<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         from_json(self.payload.get().as_bytes(), "/payload")
+    }
+
+    /// What `read` makes of what is answered: of the payload, or where that has the form of a response, of its `result`. `read` says the
+    /// places of faults as if it stood in the payload.
+    pub fn answered<T>(
+        &self,
+        read: impl FnOnce(&RawValue) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let Some(result) = result_of(&self.payload) else {
+            return read(&self.payload);
+        };
+        read(&result).map_err(|fault| Fault {
+            pointer: fault.pointer.replacen("/payload", "/payload/result", 1),
+            ..fault
+        })
+    }
+
+    /// The same message with what is answered as its payload.
+    #[must_use]
+    pub fn without_response_form(self) -> Self {
+        match result_of(&self.payload) {
+            Some(payload) => Self { payload, ..self },
+            None => self,
+        }
     }
 
     /// The answer of `by` to this message: to its sender, with `reply_to`, in the same case and conversation.

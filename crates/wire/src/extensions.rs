@@ -111,8 +111,9 @@ macro_rules! keeps_unknown {
     (@required $field:ident) => {
         $field.ok_or_else(|| serde::de::Error::missing_field(stringify!($field)))?
     };
+    // What may be absent may be null: many serialisers write all fields.
     (@default $field:ident) => {
-        $field.unwrap_or_default()
+        Option::flatten($field).unwrap_or_default()
     };
     (@rounded $field:ident) => {
         Option::flatten($field).map(|$crate::envelope::Rounded(whole)| whole)

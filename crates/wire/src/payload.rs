@@ -1,5 +1,7 @@
 //! The payloads, by message type. A payload is read by [`crate::Envelope::payload`].
 
+use serde::{Deserialize, Deserializer};
+
 mod action;
 mod agent;
 mod alert;
@@ -87,6 +89,7 @@ pub use decision::{
     Outcome, RecordedFigures, Resolution, RoundRecord, SetAside, SetAsideReason, Status, Tally,
     VoteOption, Voter,
 };
+pub(crate) use exchange::result_of;
 pub use exchange::{
     ErrorReport, RATE_LIMIT, Request, Response, ResponseStatus, action_of, parameters_of,
 };
@@ -140,6 +143,13 @@ pub use track_record::{
 #[allow(clippy::trivially_copy_pass_by_ref)] // The serialiser gives a reference.
 pub fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// Reads `null` as an absent field: language models write it for what they have nothing to say about.
+pub(crate) fn null_is_absent<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// The first characters of a wrong text, to be repeated in an answer.

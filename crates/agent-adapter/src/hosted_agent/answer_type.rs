@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use concord_wire::payload::Answer;
 use concord_wire::{Envelope, MessageType};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -106,15 +107,6 @@ impl Answerable {
     }
 }
 
-/// The fields of an answer in a debate that decide its type.
-#[derive(Deserialize)]
-struct DebateAnswer {
-    #[serde(default)]
-    agrees_with_peer: Option<bool>,
-    #[serde(default)]
-    revised_position: Option<String>,
-}
-
 impl ExpectedAnswer {
     /// The kind of answer that a message asks for.
     pub(crate) fn of(incoming: &Envelope) -> Self {
@@ -139,7 +131,7 @@ impl ExpectedAnswer {
             Self::Clarification => MessageType::Clarification,
             Self::Response => MessageType::Response,
             Self::Position(own) => {
-                let answer: Option<DebateAnswer> = serde_json::from_str(payload.get()).ok();
+                let answer = Answer::read(payload).ok();
                 let agrees = answer.as_ref().and_then(|answer| answer.agrees_with_peer);
                 let revised = answer
                     .and_then(|answer| answer.revised_position)

@@ -48,8 +48,8 @@ pub(crate) fn parse_answer(
         case: case_id.as_ref(),
         dialect: raw.card_dialect,
     };
-    let read = dialect::read_answer(raw.body, declared, &answering, |payload| {
-        expected.kind(payload)
+    let read = dialect::read_answer(raw.body, declared, &answering, |answer| {
+        answer.answered(|payload| Ok(expected.kind(payload)))
     })?;
     let Some(Envelope {
         mut message_type,
@@ -58,7 +58,7 @@ pub(crate) fn parse_answer(
         extensions,
         reply_to,
         ..
-    }) = read
+    }) = read.map(in_its_own_form)
     else {
         return Ok(None);
     };
@@ -91,6 +91,18 @@ pub(crate) fn parse_answer(
         extensions,
         ..answer(target, now, message_type, payload, metadata)
     }))
+}
+
+/// A finding, an answer in a debate and the like in their own form, also of an agent that knows responses alone and has put them into one.
+fn in_its_own_form(answer: Envelope) -> Envelope {
+    use MessageType as T;
+    match answer.message_type {
+        T::Finding | T::FindingWithPrecedent | T::Clarification | T::Evidence => {
+            answer.without_response_form()
+        }
+        T::Agreement | T::Disagreement | T::Revision => answer.without_response_form(),
+        _ => answer,
+    }
 }
 
 /// The message with a model's answer.

@@ -100,7 +100,7 @@ pub(crate) fn check_result(incoming: &Envelope, payload: &RawValue) -> Result<()
     }
     match strategy::named(&work.strategy) {
         Some(strategy) if result.status == ResultStatus::Success => {
-            strategy.check_result(&result.result)
+            strategy.read_result(&result.result).map(|_| ())
         }
         _ => Ok(()),
     }

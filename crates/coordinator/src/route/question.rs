@@ -2,7 +2,8 @@
 
 use concord_domain::aggregates::question::{QuestionInput, id_of};
 use concord_domain::effect::source_of;
-use concord_wire::payload::{GivenAnswer, ResponseStatus};
+use concord_runtime::delivery::as_asked;
+use concord_wire::payload::GivenAnswer;
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
@@ -59,13 +60,7 @@ fn given(envelope: &Envelope, at: Timestamp) -> Option<GivenAnswer> {
 
 /// Whether an answer says that there is none: it is an error, has failed, or does not accept.
 fn declines(kind: &MessageType, payload: &Value) -> bool {
-    let accepted = payload
-        .pointer("/result/accepted")
-        .or_else(|| payload.get("accepted"));
-    let status = payload.get("status").cloned().unwrap_or_default();
-    let has_failed = serde_json::from_value(status)
-        .is_ok_and(|one: ResponseStatus| one == ResponseStatus::Failure);
-    *kind == MessageType::Error || has_failed || accepted == Some(&Value::Bool(false))
+    *kind == MessageType::Error || as_asked::declines(payload)
 }
 
 #[cfg(test)]

@@ -54,9 +54,9 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<Routed<AgentInput>>, F
     }))
 }
 
-/// An agent's own word on how it is. Messages about the state of work have another form, and are not for the register.
+/// An agent's own word on how it is. What is about work is not for the register.
 fn status(envelope: &Envelope) -> Result<Routed<AgentInput>, Fault> {
-    let Ok(report) = envelope.payload::<StatusReport>() else {
+    let Some(report) = StatusReport::of(envelope)? else {
         return Ok(Routed::Ignored("other_status"));
     };
     let agent_id = envelope.from_agent.clone();

@@ -5,12 +5,19 @@ use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::task::strategy::{self, panel};
 use concord_domain::aggregates::task::{OpenedTask, Said, TaskInput, Word};
 use concord_domain::effect::question_of;
+use concord_domain::rules::size_budget::WHY_BYTES_MAX;
+use concord_domain::text::beginning;
 use concord_events::{StoredEvent, TaskEvent};
+use concord_runtime::delivery::as_asked::declines;
+use concord_wire::envelope::from_json;
 use concord_wire::payload::{
     Bid, CANCEL_TASK, CancelTask, Decline, ErrorReport, FIND_AGENTS, FindAgents, Handoff,
-    JOIN_TASK, LEAVE_TASK, OPEN_TASK, OpenTask, TaskMember, TaskResult, action_of, parameters_of,
+    JOIN_TASK, LEAVE_TASK, OPEN_TASK, OpenTask, Response, TaskMember, TaskResult, action_of,
+    parameters_of,
 };
 use concord_wire::{AgentId, Envelope, Fault, MessageType, Token};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::reruns::TASK_PREFIX;
 
@@ -84,14 +91,64 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<TaskMessage>, Fault> {
     Ok(Some(TaskMessage::Step(id, TaskInput::Say(Box::new(said)))))
 }
 
+/// What a response says to somebody whom a task has asked: some dialects have one word for all answers. It is a bid where it answers a call.
+pub(crate) fn from_response(
+    envelope: &Envelope,
+    (id, asked): (Token, Option<u64>),
+    is_bid: bool,
+) -> Result<TaskMessage, Fault> {
+    let response = envelope.payload::<Response>().ok();
+    let why = response
+        .as_ref()
+        .map_or_else(String::new, |one| one.errors.join(" "));
+    let why = beginning(&why, WHY_BYTES_MAX).to_owned();
+    let word = match is_bid {
+        true if declines(&envelope.payload().unwrap_or_default()) => Word::Refuse(why),
+        true => {
+            let read = |payload: &RawValue| from_json(payload.get().as_bytes(), "/payload");
+            Word::Bid(envelope.answered(read)?, 0.0)
+        }
+        false => Word::Result(result_of(envelope, response.as_ref(), why)?),
+    };
+    let by = envelope.from_agent.clone();
+    let said = Said { by, asked, word };
+    Ok(TaskMessage::Step(id, TaskInput::Say(Box::new(said))))
+}
+
+fn result_of(
+    envelope: &Envelope,
+    response: Option<&Response>,
+    why: String,
+) -> Result<TaskResult, Fault> {
+    let mut result = TaskResult::of(envelope)?;
+    if result.why.is_empty() {
+        result.why = why;
+    }
+    // Without a result the other fields are it, but for those of the response.
+    if response.is_some_and(|one| one.result.is_null())
+        && let Value::Object(fields) = &mut result.result
+    {
+        fields.remove("errors");
+        fields.remove("warnings");
+        if fields.is_empty() {
+            result.result = Value::Null;
+        }
+    }
+    Ok(result)
+}
+
 /// The task that a message answers, if it is one, and the sequence of the event by which its sender was asked. A result may name the
 /// task alone, as its `correlation_id`.
 pub(crate) fn named_task(envelope: &Envelope) -> Option<(Token, Option<u64>)> {
     if let Some((id, asked)) = question_of(envelope) {
         return Some((Token::new(id).ok()?, Some(asked)));
     }
-    let is_result = envelope.message_type == MessageType::TaskResult && envelope.reply_to.is_none();
-    let id = envelope.correlation_id.as_deref().filter(|_| is_result)?;
+    let is_result = matches!(
+        envelope.message_type,
+        MessageType::TaskResult | MessageType::Response
+    );
+    let names_task = is_result && envelope.reply_to.is_none();
+    let id = envelope.correlation_id.as_deref().filter(|_| names_task)?;
     Some((Token::new(id).ok()?, None))
 }
 
@@ -153,7 +210,7 @@ pub(crate) fn check_task_id(id: Option<&Token>, pointer: &str) -> Result<(), Fau
 mod tests {
     use concord_wire::payload::ResultStatus;
     use concord_wire::subject::SubjectSpace;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

@@ -1,7 +1,5 @@
 //! Answers that do not come through the broker: no subject says who answers whom, nor of what type the answer is.
 
-use serde_json::value::RawValue;
-
 use super::fields::Fields;
 use super::overflow_fields::OVERFLOW_FIELD;
 use super::{Dialect, detect};
@@ -40,13 +38,13 @@ impl AnswerContext<'_> {
 /// Reads an answer in the dialect that it declares, or else in the only dialect with such fields, or else in the dialect of the
 /// agent's card. In the canonical form `message_type` and `payload` suffice. `{}` is no answer.
 ///
-/// `type_of_payload` names the type of an answer that does not name it (`RESPONSE`), from its payload. Of the returned envelope,
+/// `type_of` names the type of an answer that does not name it (`RESPONSE`), from what it says. Of the returned envelope,
 /// type, payload, metadata and extensions are those of the answer; id, time and thread may be missing.
 pub fn read_answer(
     bytes: &[u8],
     declared: Option<Dialect>,
     context: &AnswerContext<'_>,
-    type_of_payload: impl FnOnce(&RawValue) -> MessageType,
+    type_of: impl FnOnce(&Envelope) -> Result<MessageType, Fault>,
 ) -> Result<Option<Envelope>, Fault> {
     let fields = Fields::parse(bytes, "")?;
     if fields.names().next().is_none() {
@@ -72,7 +70,7 @@ pub fn read_answer(
     let read = |kind: &MessageType| super::read(&bytes, Some(dialect), &context.subject(kind));
     let kind = match kind {
         Some(kind) => kind,
-        None => type_of_payload(&read(&MessageType::Response)?.0.payload),
+        None => type_of(&read(&MessageType::Response)?.0)?,
     };
     Ok(Some(read(&kind)?.0))
 }
@@ -203,8 +201,8 @@ fn kind(fields: &Fields, dialect: Dialect) -> Result<Option<MessageType>, Fault>
         Dialect::Collaboration | Dialect::Exchange => match overflow_type(fields) {
             Some(kind) => Ok(Some(kind)),
             None => of("message_type", |word| match word {
-                "RESPONSE" | "response" => None,
-                "BROADCAST" => Some("notification".into()),
+                word if word.eq_ignore_ascii_case("response") => None,
+                word if word.eq_ignore_ascii_case("broadcast") => Some("notification".into()),
                 word => Some(word.to_ascii_lowercase()),
             }),
         },

@@ -1,5 +1,5 @@
 //! Specification 2: `{id, sender_id, receiver_id, message_type, content, metadata, reply_to}`. Without a receiver it is
-//! for everyone; there are six types, in upper case.
+//! for everyone; there are six types, in upper case; any case is read.
 
 use serde_json::value::RawValue;
 
@@ -33,8 +33,8 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
         }
     }
     if let Some(value) = fields.take::<String>("message_type")?
-        && value != performative(&addressing.kind).0
-        && value != addressing.kind.as_str().to_ascii_uppercase()
+        && !value.eq_ignore_ascii_case(performative(&addressing.kind).0)
+        && !value.eq_ignore_ascii_case(addressing.kind.as_str())
     {
         return Err(differs(
             "/message_type",

@@ -3,8 +3,8 @@
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::fields::{Fields, unwritable};
-use crate::MessageType;
 use crate::fault::Fault;
+use crate::{Envelope, MessageType};
 
 /// The field of a payload of this type that holds free text.
 fn text_field_of(kind: &MessageType) -> &'static str {
@@ -112,6 +112,28 @@ pub(super) fn write_text(
 pub(super) fn serialised(fields: Fields, pointer: &str) -> Result<Box<RawValue>, Fault> {
     let json = fields.into_raw()?;
     to_raw_value(json.get()).map_err(|error| unwritable(pointer, &error))
+}
+
+/// A message as one of another type, which its sender has no name for: what a response has as its result is the payload, and words stand
+/// where that type has them.
+pub fn retyped(message: Envelope, message_type: MessageType) -> Envelope {
+    let (words, own) = (
+        text_field_of(&message.message_type),
+        text_field_of(&message_type),
+    );
+    let message = Envelope {
+        message_type,
+        ..message.without_response_form()
+    };
+    let renamed = fields(&message.payload).ok().and_then(|mut fields| {
+        only_field(&fields, words).filter(|value| value.get().starts_with('"'))?;
+        fields.rename(words, own).ok()?;
+        fields.into_raw().ok()
+    });
+    match renamed {
+        Some(payload) => Envelope { payload, ..message },
+        None => message,
+    }
 }
 
 /// Moves the confidence of a finding or alert from its content to the metadata.

@@ -1,6 +1,6 @@
 //! Checks of an envelope, and how its JSON is read.
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::ENVELOPE_BYTES_MAX;
 use super::in_words::{InWords, in_words};
@@ -88,6 +88,15 @@ pub(crate) fn value_from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> 
             error.into_inner(),
         ),
     };
+    let is_json = || serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
+    if (error.is_syntax() || error.is_eof()) && is_json() {
+        // So serde calls a value of any other type where one of a few words must stand.
+        return Err(Fault::invalid(
+            pointer,
+            "It is not what is expected: a text.",
+            "Write one of the words that the JSON Schema of what you send has there.",
+        ));
+    }
     if error.is_syntax() || error.is_eof() {
         return Err(Fault::invalid(
             pointer,

@@ -157,3 +157,52 @@ fn a_list_is_no_object() {
         assert_eq!(fault.message, "It is not a JSON object.");
     }
 }
+
+#[test]
+fn null_is_an_absent_field_where_a_field_may_be_absent() {
+    for field in [
+        "case_id",
+        "correlation_id",
+        "reply_to",
+        "round",
+        "priority",
+        "requires_response",
+        "deadline",
+        "metadata",
+    ] {
+        let mut message = good();
+        message[field] = Value::Null;
+        let read = decode(&message).unwrap_or_else(|fault| panic!("{field}: {fault}"));
+        message.as_object_mut().unwrap().remove(field);
+        let without = serde_json::to_value(decode(&message).unwrap()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), without, "{field}");
+    }
+}
+
+#[test]
+fn json_that_is_no_word_is_not_said_to_be_no_json() {
+    let mut message = good();
+    message["priority"] = json!(5);
+    let fault = decode(&message).unwrap_err();
+    assert_eq!(fault.pointer, "/priority");
+    assert!(!fault.advice.contains("UTF-8"), "{fault}");
+    assert!(!fault.message.contains("column"), "{fault}");
+    let fault = decode_bytes(br#"{"priority": }"#).unwrap_err();
+    assert!(fault.advice.contains("UTF-8"), "{fault}");
+}
+
+#[test]
+fn what_is_answered_may_stand_in_the_result_of_a_response() {
+    let mut message = good();
+    message["payload"] = json!({ "status": "success", "result": { "summary": "Fine.", "risk_score": 700 }, "errors": [] });
+    let read = decode(&message).unwrap();
+    let fault = read.answered(crate::payload::Finding::read).unwrap_err();
+    assert_eq!(fault.pointer, "/payload/result/risk_score");
+    let bare = read.without_response_form();
+    assert_eq!(
+        bare.payload::<Value>().unwrap(),
+        json!({ "summary": "Fine.", "risk_score": 700 })
+    );
+    let fault = bare.answered(crate::payload::Finding::read).unwrap_err();
+    assert_eq!(fault.pointer, "/payload/risk_score");
+}

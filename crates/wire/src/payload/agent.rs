@@ -5,8 +5,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use super::{Card, check_name};
+use super::{Card, check_name, null_is_absent, shortened};
+use crate::envelope::{Envelope, from_json};
 use crate::fault::Fault;
 use crate::id::AgentId;
 
@@ -46,6 +48,13 @@ pub enum AgentStatus {
 impl AgentStatus {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Available, Self::Busy, Self::Unavailable];
+
+    /// The status of this name, in whatever case it is written.
+    fn in_any_case(word: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|one| one.as_str().eq_ignore_ascii_case(word.trim()))
+    }
 
     /// The status as it is written.
     pub fn as_str(self) -> &'static str {
@@ -125,12 +134,58 @@ pub struct StatusReport {
     /// The status of the agent.
     pub status: AgentStatus,
     /// The reason, for people to read.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub why: String,
+}
+
+impl StatusReport {
+    /// What a `status` says of an agent; none where it is about work. The word may be written in any case, and may be all that is said, as
+    /// in the dialects.
+    pub fn of(message: &Envelope) -> Result<Option<Self>, Fault> {
+        let mut fields: Map<String, Value> = message.payload()?;
+        let is_of_work = ["progress", "about"]
+            .iter()
+            .any(|name| fields.contains_key(*name));
+        let stated = ["status", "content", "state"]
+            .into_iter()
+            .find(|name| fields.contains_key(*name));
+        let Some(name) = stated.filter(|name| *name != "state" || !is_of_work) else {
+            return Ok(None);
+        };
+        let word = fields.remove(name).unwrap_or_default();
+        let known = word.as_str().and_then(AgentStatus::in_any_case);
+        let Some(status) = known else {
+            // How work is may be said in any word.
+            return match name {
+                "state" => Ok(None),
+                _ => Err(no_status(name, &word)),
+            };
+        };
+        fields.insert("status".into(), Value::String(status.to_string()));
+        let fields = serde_json::to_vec(&fields).unwrap_or_default();
+        from_json(&fields, "/payload").map(Some)
+    }
+}
+
+fn no_status(field: &str, word: &Value) -> Fault {
+    Fault::invalid(
+        format!("/payload/{field}"),
+        format!("{} is no status of an agent.", shortened(&word.to_string())),
+        format!(
+            "Write one of: {}. How work is belongs into \"state\".",
+            AgentStatus::ALL.map(AgentStatus::as_str).join(", ")
+        ),
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -162,5 +217,52 @@ mod tests {
         for status in AgentStatus::ALL {
             assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
         }
+    }
+
+    fn status(payload: Value) -> Result<Option<AgentStatus>, Fault> {
+        let message = json!({
+            "message_id": "m-1", "timestamp": "2026-11-21T20:00:00Z", "from_agent": "bob", "to_agent": "coordinator",
+            "message_type": "status", "payload": payload,
+        });
+        let message: Envelope = serde_json::from_value(message).unwrap();
+        Ok(StatusReport::of(&message)?.map(|report| report.status))
+    }
+
+    #[test]
+    fn a_status_is_read_in_any_case_and_form_and_what_is_none_is_refused() {
+        for (payload, expected) in [
+            (json!({ "status": "busy" }), Some(AgentStatus::Busy)),
+            (
+                json!({ "status": "BUSY", "why": null }),
+                Some(AgentStatus::Busy),
+            ),
+            (json!({ "content": "busy" }), Some(AgentStatus::Busy)),
+            (
+                json!({ "content": " Available" }),
+                Some(AgentStatus::Available),
+            ),
+            (json!({ "state": "busy" }), Some(AgentStatus::Busy)),
+            // About work.
+            (json!({ "state": "busy", "about": "t-1" }), None),
+            (json!({ "state": "working", "progress": 0.5 }), None),
+            (json!({ "progress": 0.5 }), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(status(payload.clone()), Ok(expected), "{payload}");
+        }
+        for (payload, pointer) in [
+            (json!({ "status": "working" }), "/payload/status"),
+            (json!({ "status": 5 }), "/payload/status"),
+            (json!({ "content": "I am half done." }), "/payload/content"),
+            (json!({ "status": "busy", "why": 7 }), "/payload/why"),
+        ] {
+            let fault = status(payload.clone()).unwrap_err();
+            assert_eq!(fault.pointer, pointer, "{payload}");
+        }
+        let fault = status(json!({ "status": "working" })).unwrap_err();
+        assert!(
+            fault.advice.contains("available, busy, unavailable"),
+            "{fault}"
+        );
     }
 }

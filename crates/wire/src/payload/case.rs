@@ -1,7 +1,11 @@
 //! Opening a case and handing out its task.
 
+use std::fmt;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::task::Work;
@@ -22,7 +26,8 @@ pub struct OpenCase {
     pub policy: Value,
     /// The participants.
     pub participants: Vec<AgentId>,
-    /// The matter of the case.
+    /// The matter of the case; words are read as its title.
+    #[serde(deserialize_with = "task_or_title")]
     pub task: Task,
     /// Named human checkpoints, in the order in which they are passed. None for a case that ends with its decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -72,6 +77,32 @@ pub struct Task {
     pub input: Value,
 }
 
+/// Reads the task of whoever opens one: an object, or words, which are the title of one that is of no other kind than `task`.
+pub(super) fn task_or_title<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Task, D::Error> {
+    struct TaskOrTitle;
+    impl<'de> Visitor<'de> for TaskOrTitle {
+        type Value = Task;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object with at least {\"type\": ...}, or a text as its title")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, title: &str) -> Result<Task, E> {
+            let (kind, title) = ("task".to_owned(), title.to_owned());
+            Ok(Task {
+                kind,
+                title,
+                input: Value::Null,
+            })
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Task, A::Error> {
+            Task::deserialize(MapAccessDeserializer::new(fields))
+        }
+    }
+    deserializer.deserialize_any(TaskOrTitle)
+}
+
 /// The payload of `task_assignment`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskAssignment {
@@ -86,4 +117,53 @@ pub struct TaskAssignment {
     /// The task, where it is one that a strategy hands out and not the matter of a case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Box<Work>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::envelope::from_json;
+    use crate::fault::Fault;
+    use crate::payload::OpenTask;
+
+    fn opened(task: Value) -> Result<Task, Fault> {
+        let open = json!({ "strategy": "broadcast", "task": task }).to_string();
+        let strategy = from_json::<OpenTask>(open.as_bytes(), "").map(|open| open.task);
+        let open = json!({ "participants": ["ann"], "task": task }).to_string();
+        let case = from_json::<OpenCase>(open.as_bytes(), "").map(|open| open.task);
+        assert_eq!(strategy, case);
+        case
+    }
+
+    #[test]
+    fn a_task_in_words_has_them_as_its_title() {
+        let task = opened(json!("Translate this")).unwrap();
+        let (kind, title) = (task.kind.as_str(), task.title.as_str());
+        assert_eq!(
+            (kind, title, &task.input),
+            ("task", "Translate this", &Value::Null)
+        );
+        let whole = json!({ "type": "sum", "title": "Sum", "input": [1, 2] });
+        assert_eq!(
+            serde_json::to_value(opened(whole.clone()).unwrap()).unwrap(),
+            whole
+        );
+    }
+
+    #[test]
+    fn who_gives_no_task_is_told_what_one_needs() {
+        let fault = opened(json!(5)).unwrap_err();
+        assert_eq!(fault.pointer, "/task");
+        assert!(fault.advice.contains("{\"type\": ...}"), "{fault}");
+        assert_eq!(
+            opened(json!({ "title": "Sum" })).unwrap_err().pointer,
+            "/task/type"
+        );
+        assert_eq!(
+            opened(json!({ "type": 5 })).unwrap_err().pointer,
+            "/task/type"
+        );
+    }
 }

@@ -1,13 +1,18 @@
 //! What the facilitator asks and what the parties answer.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
-use crate::envelope::check_confidence;
+use crate::envelope::{check_confidence, from_json};
 use crate::fault::Fault;
 use crate::id::{AgentId, CaseId, DebateId, Token};
-use crate::payload::{Conflict, ConflictType, DebateTerms, Position, PrecedentGuidance};
+use crate::payload::{
+    Conflict, ConflictType, DebateTerms, Position, PrecedentGuidance, null_is_absent, shortened,
+};
 use crate::policy::Policy;
 use crate::timestamp::Timestamp;
 
@@ -118,17 +123,54 @@ pub struct Answer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agrees_with: Option<AgentId>,
     /// The reasoning, in brief.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     pub reasoning: String,
     /// The evidence for it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub evidence: Vec<String>,
     /// The party that has answered, where the facilitator tells it to the others. A party need not name itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<AgentId>,
 }
 
+/// The fields of an [`Answer`] by which a party says something.
+const ANSWER_FIELDS: [&str; 7] = [
+    "revised_position",
+    "value",
+    "agrees_with_peer",
+    "agrees_with",
+    "confidence",
+    "reasoning",
+    "evidence",
+];
+
 impl Answer {
+    /// Reads an answer and checks it; pointers begin with `/payload`. A position that is written as a number, as language models do, is the
+    /// value that is now held. Without any field that an answer has, what it says would be lost; nothing at all keeps the position.
+    pub fn read(payload: &RawValue) -> Result<Self, Fault> {
+        let mut fields: BTreeMap<String, Box<RawValue>> =
+            from_json(payload.get().as_bytes(), "/payload")?;
+        let is_known = |name: &String| ANSWER_FIELDS.contains(&name.as_str());
+        if !fields.is_empty() && !fields.keys().any(is_known) {
+            return Err(no_answer(&fields));
+        }
+        let is_number = |position: &Box<RawValue>| {
+            position
+                .get()
+                .starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        };
+        let answer: Self = match fields.remove("revised_position").filter(is_number) {
+            None => from_json(payload.get().as_bytes(), "/payload")?,
+            Some(number) => from_json(&with_number(fields, number), "/payload")?,
+        };
+        answer.check()?;
+        Ok(answer)
+    }
+
     /// Checks ranges; pointers begin with `/payload`.
     pub fn check(&self) -> Result<(), Fault> {
         if self
@@ -157,6 +199,35 @@ impl Answer {
             .map_or(0, |value| value.to_string().len());
         (words + value + self.evidence.iter().map(String::len).sum::<usize>()).div_ceil(4)
     }
+}
+
+/// An answer's fields with a position that was written as a number.
+fn with_number(mut fields: BTreeMap<String, Box<RawValue>>, number: Box<RawValue>) -> Vec<u8> {
+    let has_value = fields
+        .get("value")
+        .is_some_and(|value| value.get() != "null");
+    // Beside a value it is the words, which must state the same.
+    let words = has_value.then(|| to_raw_value(number.get()).ok()).flatten();
+    match words {
+        Some(words) => fields.insert("revised_position".to_owned(), words),
+        None => fields.insert("value".to_owned(), number),
+    };
+    serde_json::to_vec(&fields).unwrap_or_default()
+}
+
+fn no_answer(fields: &BTreeMap<String, Box<RawValue>>) -> Fault {
+    let stated: Vec<&str> = fields.keys().map(String::as_str).collect();
+    Fault::invalid(
+        "/payload",
+        format!(
+            "No field of an answer is in it; it has {}.",
+            shortened(&stated.join(", "))
+        ),
+        format!(
+            "Give at least one of {}; or an empty object, which keeps the position.",
+            ANSWER_FIELDS.join(", ")
+        ),
+    )
 }
 
 #[cfg(test)]
@@ -208,5 +279,76 @@ mod tests {
         };
         assert_eq!(tokens(json!({ "reasoning": "x".repeat(40) })), 10);
         assert_eq!(tokens(json!({ "value": "x".repeat(38) })), 10);
+    }
+
+    fn read(payload: Value) -> Result<Answer, Fault> {
+        Answer::read(&to_raw_value(&payload).unwrap())
+    }
+
+    #[test]
+    fn a_position_that_is_a_number_is_the_value() {
+        for (payload, words, value) in [
+            (json!({ "revised_position": 80 }), None, Some(json!(80))),
+            (
+                json!({ "revised_position": -0.5, "value": null }),
+                None,
+                Some(json!(-0.5)),
+            ),
+            (
+                json!({ "revised_position": 80, "value": 80.0 }),
+                Some("80"),
+                Some(json!(80.0)),
+            ),
+            (json!({ "revised_position": "80" }), Some("80"), None),
+        ] {
+            let answer = read(payload.clone()).unwrap();
+            let said = (answer.revised_position.as_deref(), answer.value);
+            assert_eq!(said, (words, value), "{payload}");
+        }
+        let fault = read(json!({ "revised_position": ["80"] })).unwrap_err();
+        assert_eq!(fault.pointer, "/payload/revised_position");
+    }
+
+    #[test]
+    fn null_is_an_absent_field() {
+        for field in ANSWER_FIELDS {
+            let answer = read(json!({ field: null })).unwrap();
+            assert_eq!(answer, Answer::default(), "{field}");
+        }
+    }
+
+    #[test]
+    fn an_answer_without_a_field_of_an_answer_is_refused() {
+        for payload in [
+            json!({ "position": "reject" }),
+            json!({ "status": "success", "result": {} }),
+            json!({ "content": ["reject"] }),
+        ] {
+            let fault = read(payload.clone()).unwrap_err();
+            assert_eq!(fault.pointer, "/payload", "{payload}");
+            assert!(fault.advice.contains("revised_position, value"), "{fault}");
+        }
+        assert_eq!(read(json!({})).unwrap(), Answer::default());
+        let with_more = read(json!({ "reasoning": "ok", "position": "reject" })).unwrap();
+        assert_eq!(with_more.reasoning, "ok");
+    }
+
+    #[test]
+    fn each_field_of_an_answer_is_known() {
+        let whole = json!({
+            "revised_position": "a", "value": 1, "confidence": 0.5, "agrees_with_peer": true, "agrees_with": "bob",
+            "reasoning": "b", "evidence": ["c"],
+        });
+        let answer = serde_json::to_value(read(whole).unwrap()).unwrap();
+        let mut written: Vec<&str> = answer
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        let mut known = ANSWER_FIELDS;
+        written.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(written, known);
     }
 }

@@ -129,6 +129,27 @@ pub struct Response {
     pub warnings: Vec<String>,
 }
 
+/// What a payload with the form of a response has as its result: the fields of the answer itself, which specification 5 has there. None for a
+/// payload of another form, and for one that says that it failed.
+pub(crate) fn result_of(payload: &RawValue) -> Option<Box<RawValue>> {
+    /// Fields that say how it went, and nothing of what was asked for.
+    const BESIDE: [&str; 3] = ["status", "errors", "warnings"];
+    // Most payloads are of another form, and some are large.
+    if !payload.get().contains("\"result\"") {
+        return None;
+    }
+    let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(payload.get()).ok()?;
+    let result = fields.remove("result")?;
+    let has_failed = fields.get("status").is_some_and(|status| {
+        serde_json::from_str(status.get())
+            .is_ok_and(|one: ResponseStatus| one == ResponseStatus::Failure)
+    });
+    let is_response = fields.keys().all(|name| BESIDE.contains(&name.as_str()));
+    let is_said = serde_json::from_str(result.get())
+        .is_ok_and(|one: BTreeMap<String, IgnoredAny>| !one.is_empty());
+    (is_response && is_said && !has_failed).then_some(result)
+}
+
 /// Reads sentences as agents write them: the specification does not say what the elements of these lists are, and an answer that says that it
 /// failed must not be lost over how it says why.
 pub(super) fn sentences<'de, D: Deserializer<'de>>(

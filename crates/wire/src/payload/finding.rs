@@ -3,10 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::ErrorCode;
+use crate::envelope::from_json;
 use crate::fault::Fault;
-use crate::payload::{HistoricalContext, json_text_bytes};
+use crate::payload::{HistoricalContext, json_text_bytes, null_is_absent};
 
 /// Most bytes of a name as JSON, without its quotation marks: a topic, a type of clause, a recommendation and the like.
 pub const NAME_BYTES_MAX: usize = 256;
@@ -66,30 +68,51 @@ pub struct Finding {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub impact: Option<String>,
     /// Single problems, each about a topic.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     #[schemars(length(max = COMPARED_MAX))]
     pub critical_findings: Vec<CriticalFinding>,
     /// Clauses looked for, found or not.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     #[schemars(length(max = COMPARED_MAX))]
     pub clauses: Vec<Clause>,
     /// Clause types that this finding relies on as present.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     #[schemars(length(max = COMPARED_MAX))]
     pub affected_clauses: Vec<String>,
     /// Statements about a subject's attribute.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     #[schemars(length(max = COMPARED_MAX))]
     pub facts: Vec<FactClaim>,
     /// Numbers that later work may depend on.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     #[schemars(length(max = COMPARED_MAX))]
     pub estimates: Vec<Estimate>,
     /// Quotations and references that support the finding.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub evidence: Vec<String>,
     /// The assumptions that the finding rests on.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub assumptions: Vec<String>,
     /// What the agent says about earlier cases like this one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,7 +127,7 @@ pub struct CriticalFinding {
     /// The severity.
     pub severity: Severity,
     /// Details.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     pub detail: String,
 }
 
@@ -165,6 +188,13 @@ impl Estimate {
 }
 
 impl Finding {
+    /// Reads a finding and checks it; pointers begin with `/payload`.
+    pub fn read(payload: &RawValue) -> Result<Self, Fault> {
+        let finding: Self = from_json(payload.get().as_bytes(), "/payload")?;
+        finding.check()?;
+        Ok(finding)
+    }
+
     /// Checks the ranges that the type cannot express; pointers begin with `/payload`.
     pub fn check(&self) -> Result<(), Fault> {
         if self.summary.trim().is_empty() {
@@ -372,5 +402,25 @@ mod tests {
                 "{text:?}"
             );
         }
+    }
+
+    #[test]
+    fn null_is_an_absent_field() {
+        let found = json!({ "summary": "Found." });
+        let mut nulls = found.clone();
+        for field in [
+            "risk_score",
+            "critical_findings",
+            "clauses",
+            "affected_clauses",
+            "facts",
+        ] {
+            nulls[field] = Value::Null;
+        }
+        for field in ["estimates", "evidence", "assumptions", "historical_context"] {
+            nulls[field] = Value::Null;
+        }
+        let read = Finding::read(&serde_json::value::to_raw_value(&nulls).unwrap()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), found);
     }
 }

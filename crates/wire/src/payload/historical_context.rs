@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::ErrorCode;
 use crate::fault::Fault;
 use crate::id::AgentId;
-use crate::payload::SuccessRate;
 use crate::payload::track_record::Interval;
+use crate::payload::{SuccessRate, null_is_absent};
 
 /// Most similar patterns that one message names.
 pub const SIMILAR_PATTERNS_MAX: usize = 20;
@@ -22,7 +22,10 @@ const PATTERN_BYTES_MAX: usize = 512;
 #[serde(default)]
 pub struct HistoricalContext {
     /// Earlier cases, with their outcomes, in fields of the agent's own.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     #[schemars(length(max = SIMILAR_PATTERNS_MAX))]
     pub similar_patterns: Vec<BTreeMap<String, Value>>,
     /// How often what it concludes proved right in them, 0 to 1.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::case::Task;
+use super::case::{Task, task_or_title};
 use crate::envelope::{Envelope, Priority};
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
@@ -124,7 +124,8 @@ pub struct OpenTask {
     pub task_id: Option<Token>,
     /// The name of the strategy by which it is handed out, for example `round_robin`.
     pub strategy: String,
-    /// What is to be done.
+    /// What is to be done; words are read as its title.
+    #[serde(deserialize_with = "task_or_title")]
     pub task: Task,
     /// Whom it is for.
     #[serde(default, skip_serializing_if = "Criteria::is_everybody")]
@@ -255,7 +256,7 @@ pub struct TaskResult {
     /// How it went.
     #[serde(default)]
     pub status: ResultStatus,
-    /// The result, in any form; of a `poll` one of `"yes"`, `"no"`, `"abstain"`.
+    /// The result, in any form; of a `poll` one of `"yes"`, `"no"`, `"abstain"` in any case, or true or false.
     #[serde(default)]
     #[schemars(with = "Option<Value>")]
     pub result: Value,

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 
 mod of_tasks;
+mod response_form;
 
 fn asked(kind: &str, payload: Value) -> Envelope {
     let question = json!({

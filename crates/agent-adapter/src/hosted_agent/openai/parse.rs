@@ -40,8 +40,7 @@ pub(super) fn parse_reply(text: &str, incoming: &Envelope) -> Result<ModelAnswer
         }
         AnswerForm::Finding => {
             fields.remove("confidence");
-            let finding: Finding = typed(fields)?;
-            finding.check().map_err(|fault| describe(&fault))?;
+            let finding = read(fields, Finding::read)?;
             (MessageType::Finding, to_raw_value(&finding))
         }
         AnswerForm::Evidence => {
@@ -193,9 +192,7 @@ fn answer(fields: &Map<String, Value>) -> Result<Answer, String> {
     {
         return Err("It lacks \"agrees_with_peer\" and \"revised_position\".".into());
     }
-    let answer: Answer = typed(fields)?;
-    answer.check().map_err(|fault| describe(&fault))?;
-    Ok(answer)
+    read(fields, Answer::read)
 }
 
 /// The payload of a response: the reply itself where it is one, else the reply as the result of a successful response.
@@ -221,6 +218,15 @@ fn response(mut fields: Map<String, Value>) -> Value {
             json!({ "status": ResponseStatus::Success, "result": fields, "errors": [], "warnings": [] })
         }
     }
+}
+
+/// What `read` makes of a payload with these fields.
+fn read<T>(
+    fields: Map<String, Value>,
+    read: impl FnOnce(&RawValue) -> Result<T, Fault>,
+) -> Result<T, String> {
+    let payload = to_raw_value(&fields).map_err(|error| error.to_string())?;
+    read(&payload).map_err(|fault| describe(&fault))
 }
 
 fn typed<T: serde::de::DeserializeOwned>(fields: Map<String, Value>) -> Result<T, String> {

@@ -5,6 +5,7 @@ use concord_events::{AnswerSetAside, DebateEvent, DebateOpened, Heard};
 use concord_wire::payload::{Answer, SetAsideReason};
 use concord_wire::{AgentId, ErrorCode, Fault, MessageId};
 
+use super::input::AnswerMessage;
 use super::state::DebateState;
 use crate::aggregates::case::reused_message_id;
 use crate::machine::{Decision, Ignored};
@@ -21,6 +22,42 @@ pub(super) fn repetition(
         Decision::Ignore(Ignored::Repetition)
     } else {
         Decision::Reject(reused_message_id())
+    })
+}
+
+/// Why an answer of a party cannot be used; `None` if it can.
+pub(super) fn unusable(state: &DebateState, message: &AnswerMessage) -> Option<SetAsideReason> {
+    let is_to_earlier_question = message
+        .question_sequence
+        .is_some_and(|sequence| sequence < state.round_sequence);
+    let is_of_earlier_round = message
+        .round
+        .is_some_and(|round| round > 0 && round < state.round);
+    if state.outcome.is_some() || is_to_earlier_question || is_of_earlier_round {
+        return Some(SetAsideReason::Late);
+    }
+    let has_answered = state
+        .answers
+        .iter()
+        .any(|answer| answer.agent_id == message.agent_id);
+    has_answered.then_some(SetAsideReason::Repeated)
+}
+
+/// The fault of an answer that names the question of the round that is open, and another round.
+pub(super) fn wrong_round(state: &DebateState, message: &AnswerMessage) -> Option<Fault> {
+    let names_question = message.question_sequence == Some(state.round_sequence);
+    let other = message
+        .round
+        .filter(|round| *round > 0 && *round < state.round)?;
+    (state.outcome.is_none() && names_question).then(|| {
+        Fault::invalid(
+            "/round",
+            format!(
+                "It answers the question of round {}, and says that it is of round {other}.",
+                state.round
+            ),
+            "Give the round that stands in the question, or leave it out.",
+        )
     })
 }
 

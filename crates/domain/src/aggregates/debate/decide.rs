@@ -4,8 +4,7 @@ use concord_events::{
     Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, HeardBy, ReceivedAnswer,
 };
 use concord_wire::payload::{
-    Answer, Conflict, DebatePriority, DebateTerms, OpenDebate, Position, SetAsideReason, Snapshot,
-    json_text_bytes,
+    Answer, Conflict, DebatePriority, DebateTerms, OpenDebate, Position, Snapshot, json_text_bytes,
 };
 use concord_wire::policy::Policy;
 use concord_wire::{AgentId, ErrorCode, Fault};
@@ -282,7 +281,10 @@ fn decide_answer(
         let revised = position::after(opened, &state.positions, held, message, message.agrees());
         return escalation::answer(&on, message, held, &revised);
     }
-    if let Some(reason) = unusable(state, message) {
+    if let Some(fault) = admission::wrong_round(state, message) {
+        return Decision::Reject(fault);
+    }
+    if let Some(reason) = admission::unusable(state, message) {
         return admission::set_aside(state, opened, message.reference(), answer.clone(), reason);
     }
     if !state.asked.contains(agent_id) {
@@ -325,24 +327,6 @@ fn check_size(answer: &Answer, tokens_max: u32) -> Result<(), Fault> {
         what,
         ADVICE,
     ))
-}
-
-/// Why an answer of a party cannot be used; `None` if it can.
-fn unusable(state: &DebateState, message: &AnswerMessage) -> Option<SetAsideReason> {
-    let is_to_earlier_question = message
-        .question_sequence
-        .is_some_and(|sequence| sequence < state.round_sequence);
-    let is_of_earlier_round = message
-        .round
-        .is_some_and(|round| round > 0 && round < state.round);
-    if state.outcome.is_some() || is_to_earlier_question || is_of_earlier_round {
-        return Some(SetAsideReason::Late);
-    }
-    let has_answered = state
-        .answers
-        .iter()
-        .any(|answer| answer.agent_id == message.agent_id);
-    has_answered.then_some(SetAsideReason::Repeated)
 }
 
 fn received(

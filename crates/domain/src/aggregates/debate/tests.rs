@@ -9,6 +9,7 @@ use crate::effect::Effect;
 use crate::fixtures::*;
 
 mod consensus;
+mod earlier_round;
 mod hearing;
 pub(crate) mod memory_sync;
 mod votes;

@@ -40,7 +40,7 @@ pub(super) fn say(state: &TaskState, context: &Context, said: &Said) -> Decision
     if let Some(earlier) = state.heard.get(&context.cause_in::<TaskMachine>(state)) {
         return match (earlier, &said.word) {
             (Some(earlier), Word::Result(result))
-                if earlier.by == said.by && is_another(earlier, result) =>
+                if earlier.by == said.by && is_another(state, earlier, result) =>
             {
                 Decision::Reject(reused_message_id())
             }
@@ -80,9 +80,20 @@ pub(super) fn repeated(earlier: Option<&HeardWord>, by: &AgentId) -> Decision<Ta
     ))
 }
 
+/// The result as the strategy of the task reads it.
+fn as_it_counts(state: &TaskState, result: &TaskResult) -> Result<Value, Fault> {
+    match state.strategy() {
+        Some(strategy) if result.status == ResultStatus::Success => {
+            strategy.read_result(&result.result)
+        }
+        _ => Ok(result.result.clone()),
+    }
+}
+
 /// Whether a result is another one than was given under its id.
-fn is_another(earlier: &HeardWord, result: &TaskResult) -> bool {
-    let again = digest_of_result(result.status, &result.result, &result.why);
+fn is_another(state: &TaskState, earlier: &HeardWord, result: &TaskResult) -> bool {
+    let counts = as_it_counts(state, result).unwrap_or_default();
+    let again = digest_of_result(result.status, &counts, &result.why);
     earlier
         .result
         .as_ref()
@@ -172,11 +183,7 @@ fn report(
             "Give the result.",
         ));
     }
-    if result.status == ResultStatus::Success
-        && let Some(strategy) = strategy
-    {
-        strategy.check_result(&result.result)?;
-    }
+    let counts = as_it_counts(state, result)?;
     let done = match result.status {
         ResultStatus::Success => Some(true),
         ResultStatus::Failure => Some(false),
@@ -187,7 +194,7 @@ fn report(
         TaskEvent::Reported(TaskReported {
             by: by.clone(),
             status: result.status,
-            result: result.result.clone(),
+            result: counts.clone(),
             why: result.why.clone(),
             next,
         })

@@ -137,6 +137,11 @@ impl TaskState {
         })
     }
 
+    /// Whether the event at this sequence has called for bids.
+    pub fn has_called(&self, asked: Option<u64>) -> bool {
+        asked == Some(self.opened_sequence)
+    }
+
     /// Whether an agent is to be asked as soon as it has room.
     pub fn waits_for(&self, agent: &AgentId) -> bool {
         let waits = |part: &Part| part.stage == Stage::Waiting;

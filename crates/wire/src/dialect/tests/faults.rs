@@ -251,3 +251,43 @@ fn what_does_not_fit_any_more_is_over_capacity() {
         ErrorCode::CapacityExceeded
     );
 }
+
+#[test]
+fn the_types_of_specification_2_are_read_in_any_case() {
+    let request = "concord.v1.msg._.ann.coordinator.request";
+    for word in ["REQUEST", "request", "Request"] {
+        let message = json!({
+            "id": "m-1", "sender_id": "ann", "receiver_id": "coordinator", "message_type": word,
+            "content": { "action": "open_case" }, "metadata": {},
+        });
+        let subject = SubjectSpace::default().parse(request).unwrap();
+        for declared in [None, Some(Dialect::Collaboration)] {
+            let read = read(message.to_string().as_bytes(), declared, &subject);
+            let (envelope, dialect) = read.unwrap_or_else(|fault| panic!("{word}: {fault}"));
+            assert_eq!(dialect, Dialect::Collaboration);
+            assert_eq!(envelope.message_type, crate::MessageType::Request);
+        }
+    }
+}
+
+#[test]
+fn what_is_a_response_by_its_type_is_read_as_what_was_asked_for() {
+    let mut message = good(Dialect::Collaboration);
+    message["content"] = json!("I stay.");
+    let subject = SubjectSpace::default();
+    let subject = subject
+        .parse("concord.v1.msg.c-1.ann.coordinator.response")
+        .unwrap();
+    let (response, _) = read(message.to_string().as_bytes(), None, &subject).unwrap();
+    for (kind, field) in [
+        (crate::MessageType::Finding, "summary"),
+        (crate::MessageType::Disagreement, "reasoning"),
+    ] {
+        let read = retyped(response.clone(), kind.clone());
+        assert_eq!(read.message_type, kind);
+        assert_eq!(
+            read.payload::<Value>().unwrap(),
+            json!({ field: "I stay." })
+        );
+    }
+}

@@ -22,15 +22,26 @@ impl TaskStrategy for Poll {
         counted(progress)
     }
 
-    fn check_result(&self, result: &Value) -> Result<(), Fault> {
-        if result.as_str().is_some_and(|vote| VOTES.contains(&vote)) {
-            return Ok(());
-        }
-        Err(Fault::invalid(
-            "/payload/result",
-            "It is no vote.",
-            "Give one of \"yes\", \"no\", \"abstain\" as the result.",
-        ))
+    fn read_result(&self, result: &Value) -> Result<Value, Fault> {
+        vote(result).map(Value::from).ok_or_else(|| {
+            Fault::invalid(
+                "/payload/result",
+                "It is no vote.",
+                "Give one of \"yes\", \"no\", \"abstain\" as the result, or true or false.",
+            )
+        })
+    }
+}
+
+/// The vote that a result is. Specification 2 has true and false.
+fn vote(result: &Value) -> Option<&'static str> {
+    match result {
+        Value::Bool(true) => Some("yes"),
+        Value::Bool(false) => Some("no"),
+        Value::String(word) => VOTES
+            .into_iter()
+            .find(|vote| vote.eq_ignore_ascii_case(word.trim())),
+        _ => None,
     }
 }
 

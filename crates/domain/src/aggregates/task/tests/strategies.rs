@@ -228,6 +228,26 @@ fn a_poll_counts_each_vote_once_and_by_its_rule() {
 }
 
 #[test]
+fn a_vote_may_be_a_boolean_and_in_any_case() {
+    let names = ["ann", "ben", "cyd", "dan", "eve"];
+    let mut stage = Stage::open("poll", &names, json!({}));
+    stage.places(&names);
+    for (name, vote) in names.iter().zip([
+        json!(true),
+        json!("Yes"),
+        json!(false),
+        json!(" NO"),
+        json!("ABSTAIN"),
+    ]) {
+        assert_eq!(stage.result(name, vote.clone()), "reported", "{vote}");
+    }
+    assert_eq!(
+        stage.completed()["result"],
+        json!({ "accepted": false, "yes": 2, "no": 2, "abstain": 1, "of": 5 })
+    );
+}
+
+#[test]
 fn a_swarm_waits_for_members_and_not_for_those_who_left() {
     let mut stage = Stage::open("swarm", &[], json!({ "quorum": 2 }));
     let member = |stage: &mut Stage, name: &str, joins| {
