@@ -7,6 +7,7 @@ mod asking;
 mod backlog;
 mod coordination;
 mod flood;
+mod looking_back;
 mod loops;
 mod outside;
 mod pairing;

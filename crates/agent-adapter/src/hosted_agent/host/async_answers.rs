@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use concord_events::topology::StreamKind;
 use concord_runtime::Ports;
+use concord_runtime::codec::message_lookup::SearchStart;
 use concord_runtime::delivery::{Delivery, HandleError};
+use concord_runtime::ports::Search;
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, MessageType, Timestamp};
 
@@ -127,10 +129,10 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
             let subjects = ports.subjects();
             let (case, agent) = (incoming.case_id.as_ref(), &self.agent.agent_id);
             let filter = subjects.messages_between(lane, case, agent, &incoming.from_agent);
-            // The delivery says nothing about sequences on the other lane. There is little on it between two agents.
             let is_own = delivery.stream == ports.layout().stream_name(StreamKind::of_lane(lane));
-            let first = if is_own { delivery.sequence } else { 1 };
-            let found = ports.find_message(lane, &filter, first, answers).await?;
+            let start = SearchStart::since_message(is_own, delivery.sequence, delivery.stored_at);
+            let search = Search::new(lane, &filter, start);
+            let found = ports.find_message(search, answers).await?;
             if found.is_some() {
                 return Ok(true);
             }
