@@ -6,6 +6,7 @@ use std::time::Duration;
 mod asking;
 mod backlog;
 mod coordination;
+mod endings;
 mod flood;
 mod looking_back;
 mod loops;
