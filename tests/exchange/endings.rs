@@ -1,10 +1,42 @@
-//! What ends a request: a notification that says that the work is complete.
+//! What ends a request: whoever answers first what everybody was asked, and a notification that says that the work is complete.
 
-use concord_testkit::{Message, TestInstallation};
+use concord_testkit::{Message, TestInstallation, settled};
 use serde_json::json;
 
 use crate::exchange::PATIENCE;
-use crate::exchange::stage::{in_millis, names, request, requests_with};
+use crate::exchange::stage::{fails, in_millis, names, request, requests_with, response};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_to_everybody_ends_with_the_first_answer_or_with_a_timeout() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let [ann, bob] = names(["ann", "bob"]);
+    let asked = |millis: u64| {
+        request(&ann, "_all", "ponder", json!({})).with("/deadline", json!(in_millis(millis)))
+    };
+    let lost = asked(700);
+    fails(client, &lost, "TIMEOUT").await;
+
+    let good = asked(20_000);
+    good.publish(client).await;
+    response(&good.body, &bob).publish(client).await;
+    let answered = requests_with(&installation, "answered", 1).await;
+    assert_eq!(answered[0]["request"]["request_id"], good.id());
+    assert_eq!(answered[0]["answer"]["by"], json!(bob));
+    // A broadcast of another type expects no answer.
+    Message::new(
+        "_",
+        &ann,
+        "_all",
+        "notification",
+        json!({ "event": "lunch" }),
+    )
+    .publish(client)
+    .await;
+    settled(client, PATIENCE).await.unwrap();
+    assert_eq!(requests_with(&installation, "opened", 2).await.len(), 2);
+    installation.holds(PATIENCE).await;
+}
 
 /// A notification of `by` that names a request.
 fn told(asked: &Message, by: &str, event: &str) -> Message {
