@@ -1,22 +1,17 @@
 //! Requests whose answers name them by the `correlation_id` that the requests themselves have, as specification 5 has it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use async_nats::Client;
 use concord_testkit::{Message, TestInstallation, message_bodies, settled};
-use concord_wire::Timestamp;
 use serde_json::{Value, json};
 
 use crate::exchange::PATIENCE;
-use crate::exchange::stage::{names, request, requests_with};
+use crate::exchange::stage::{in_millis, names, request, requests_with};
 
 /// A request with a `correlation_id` of its own that must be answered within two seconds.
 fn asked(from: &str, to: &str, correlation: &str) -> Message {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let now = Timestamp::from_unix_millis(i64::try_from(now.as_millis()).unwrap());
     request(from, to, "ponder", json!({}))
         .with("/correlation_id", json!(correlation))
-        .with("/deadline", json!(now.plus_millis(2_000)))
+        .with("/deadline", json!(in_millis(2_000)))
 }
 
 async fn answer(client: &Client, from: &str, to: &str, correlation: &str) -> Message {

@@ -1,23 +1,17 @@
 //! Requests of agents to agents: each ends in exactly one of response or error.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_nats::Client;
 use concord_testkit::{Agent, Message, TestInstallation, event_data, settled, wait_for};
-use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::exchange::PATIENCE;
 use crate::exchange::stage::{
-    answer_to, answers_to, card, fails, fails_at, names, register, request, requests_with,
-    response, to_coordinator, wait_for_status,
+    answer_to, answers_to, card, fails, fails_at, in_millis, names, register, request,
+    requests_with, response, to_coordinator, wait_for_status,
 };
-
-fn in_millis(millis: u64) -> Timestamp {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    Timestamp::from_unix_millis(i64::try_from(now.as_millis()).unwrap()).plus_millis(millis)
-}
 
 /// The response of `from` to a request that `asker` sent.
 fn answer(asker: &str, asked: &Message, from: &str) -> Message {

@@ -1,14 +1,23 @@
 //! Helpers of the tests in this folder: messages of agents that have only a NATS client, and their answers.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use async_nats::Client;
 use concord_testkit::{
     Instance, Message, TestInstallation, event_data, http_get, instances, message_bodies, settled,
     unique, wait_for,
 };
+use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::exchange::PATIENCE;
+
+/// A time so many milliseconds from now.
+pub(crate) fn in_millis(millis: u64) -> Timestamp {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Timestamp::from_unix_millis(i64::try_from(now.as_millis()).unwrap()).plus_millis(millis)
+}
 
 /// The card of an agent: its id, and the fields of `more`.
 pub(crate) fn card(agent: &str, more: &Value) -> Value {

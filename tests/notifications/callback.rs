@@ -39,6 +39,12 @@ async fn a_completion_is_posted_to_whom_the_settings_allow_until_it_is_taken() {
 
     let good = ask(&ann, &bob, &format!("http://127.0.0.1:{port}/done"));
     good.publish(client).await;
+    // That it is at work is no completion.
+    let progress = json!({ "event": "progress", "data": { "pct": 10 }, "severity": "info" });
+    Message::new("_", &bob, &ann, "notification", progress)
+        .with("/correlation_id", json!(good.id()))
+        .publish(client)
+        .await;
     answer(&good, &bob).publish(client).await;
     let first = server.call("request.answered", 500).await;
     let second = server.call("request.answered", 204).await;

@@ -136,6 +136,7 @@ async fn who_can_do_it_is_found_and_capacity_and_priority_order_what_waits() {
         let of_it = |body: &Value| body["reply_to"] == asked.id();
         let answer = hears(client, "olga", of_it).await;
         assert_eq!(answer["correlation_id"], conversation, "{answer}");
+        assert_eq!(answer["metadata"]["version"], "1.0", "{answer}");
     }
     let asked = json!({ "criteria": { "domains": ["tax"] } });
     let found = installation

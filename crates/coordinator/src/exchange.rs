@@ -11,7 +11,9 @@ use concord_domain::aggregates::request::{
 };
 use concord_events::topology::{EXCHANGED, StreamKind};
 use concord_events::{HeardAnswer, RequestOpened};
+use concord_runtime::codec::message_lookup::SearchStart;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::ports::Search;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports, delivery::handlers};
 use concord_wire::payload::AgentStatus;
@@ -215,8 +217,9 @@ pub(crate) async fn find_unread_answer<P: Ports>(
     let requests = ports
         .subjects()
         .between(lane, Some(&opened.from), asked, &kind);
+    let itself = SearchStart::Sequence(opened.sequence);
     let stored = ports
-        .next_message(lane, &requests, opened.sequence)
+        .next_message(lane, &requests, itself)
         .await?
         .filter(|stored| stored.sequence == opened.sequence);
     let request = stored.and_then(|stored| stored.envelope);
@@ -230,9 +233,9 @@ pub(crate) async fn find_unread_answer<P: Ports>(
     let takes_it = |later: &Envelope, at| {
         (at <= answer.at && later.correlation_id.as_ref() == Some(&correlation)).then_some(())
     };
-    let later = ports
-        .find_message(lane, &requests, opened.sequence + 1, takes_it)
-        .await?;
+    let later = SearchStart::Sequence(opened.sequence + 1);
+    let later = Search::new(lane, &requests, later);
+    let later = ports.find_message(later, takes_it).await?;
     Ok(later.is_none().then_some(answer))
 }
 
@@ -265,10 +268,10 @@ async fn find_answer<P: Ports>(
             let filter = ports
                 .subjects()
                 .between(lane, from, &opened.from, &kind.token());
-            // Of the other lane only its own sequences are known, and there is little on it between two agents.
-            let own_lane = opened.urgent == (lane == Lane::Urgent);
-            let first = if own_lane { opened.sequence } else { 1 };
-            if let Some(answer) = ports.find_message(lane, &filter, first, answer).await? {
+            let is_own = opened.urgent == (lane == Lane::Urgent);
+            let start = SearchStart::since_message(is_own, opened.sequence, opened.asked_at);
+            let search = Search::new(lane, &filter, start);
+            if let Some(answer) = ports.find_message(search, answer).await? {
                 return Ok(Some(answer));
             }
         }

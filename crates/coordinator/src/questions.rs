@@ -14,7 +14,9 @@ use concord_domain::aggregates::track_record::{TrackRecordMachine, credibility_o
 use concord_events::{
     DeadlineElapsed, EventMeta, QuestionBounds, QuestionOpened, StoredEvent, WakeDecided, WakeEvent,
 };
+use concord_runtime::codec::message_lookup::SearchStart;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, handlers};
+use concord_runtime::ports::Search;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, People, Ports};
 use concord_wire::payload::GivenAnswer;
@@ -25,8 +27,6 @@ use concord_wire::{AgentId, Envelope, Timestamp, Token};
 use crate::people::Names;
 use crate::route::question::{ANSWERING, read_answer, read_synthesis};
 
-/// Messages that one search for answers looks through at most.
-const SEARCHED_MAX: usize = 1_000;
 /// Answers of one agent that one search for answers reads: the first counts whose payload is what it says, and each may cost a fetch of
 /// megabytes.
 const READ_OF_ONE_MAX: usize = 4;
@@ -184,20 +184,15 @@ impl<P: Ports> Questions<P> {
         let missing: Vec<&AgentId> = asked.filter(|one| !known.has_answer_of(one)).collect();
         let mut found = Vec::new();
         for lane in Lane::ALL {
-            // Of the other lane only its own sequences are known; there is little on it between two agents.
             let is_own = opened.terms.urgent == (lane == Lane::Urgent);
-            let (first, senders) = match is_own {
-                true => (opened.terms.sequence, vec![None]),
-                false => (1, missing.iter().copied().map(Some).collect()),
+            let sequence = opened.terms.sequence;
+            let start = SearchStart::since_message(is_own, sequence, opened.asked_at);
+            let is_wanted = |envelope: &Envelope, at| {
+                let read = read_answer(envelope, at).filter(|(of, _)| of == id);
+                read.map(|(_, answer)| answer)
+                    .filter(|answer| missing.contains(&&answer.by))
             };
-            for from in senders {
-                let is_wanted = |envelope: &Envelope, at| {
-                    let read = read_answer(envelope, at).filter(|(of, _)| of == id);
-                    read.map(|(_, answer)| answer)
-                        .filter(|answer| missing.contains(&&answer.by))
-                };
-                found.extend(self.stored(opened, (lane, from, first), is_wanted).await?);
-            }
+            found.extend(self.stored(opened, (lane, start), is_wanted).await?);
         }
         Ok(found)
     }
@@ -206,7 +201,7 @@ impl<P: Ports> Questions<P> {
     async fn stored(
         &self,
         opened: &QuestionOpened,
-        (lane, from, first): (Lane, Option<&AgentId>, u64),
+        (lane, start): (Lane, SearchStart),
         wanted: impl Fn(&Envelope, Timestamp) -> Option<GivenAnswer> + Send + Sync,
     ) -> Result<Vec<GivenAnswer>, HandleError> {
         let ports = &self.service.ports;
@@ -214,13 +209,9 @@ impl<P: Ports> Questions<P> {
         for kind in &ANSWERING {
             let filter = ports
                 .subjects()
-                .between(lane, from, &opened.asker, &kind.token());
-            let mut sequence = first;
-            for _ in 0..SEARCHED_MAX {
-                let Some(stored) = ports.next_message(lane, &filter, sequence).await? else {
-                    break;
-                };
-                sequence = stored.sequence + 1;
+                .between(lane, None, &opened.asker, &kind.token());
+            let mut search = Search::new(lane, &filter, start);
+            while let Some(stored) = search.next(ports).await? {
                 let at = stored.stored_at;
                 let is_wanted = |envelope: &Envelope| wanted(envelope, at).is_some();
                 let Some(envelope) = stored.envelope.filter(is_wanted) else {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::broker::Unavailable;
 use crate::codec;
-use crate::codec::message_lookup::Stored;
+use crate::codec::message_lookup::{SearchStart, Stored};
 use crate::event_store::{Error, EventStore, Publisher};
 
 /// The headers of a message. The type of the NATS client is used as it is: it is built without a connection, and a type
@@ -112,15 +112,53 @@ pub trait DeadLetters: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
+/// A search among the messages of a lane whose subject matches a filter. At most a thousand are looked through.
+#[derive(Debug, Clone)]
+pub struct Search<'a> {
+    lane: Lane,
+    filter: &'a str,
+    start: SearchStart,
+    left: usize,
+}
+
+impl<'a> Search<'a> {
+    /// A search that has not looked at any message.
+    pub fn new(lane: Lane, filter: &'a str, start: SearchStart) -> Self {
+        Self {
+            lane,
+            filter,
+            start,
+            left: SEARCHED_MAX,
+        }
+    }
+
+    /// The next message; none where there is no other, or enough were looked through.
+    pub async fn next(
+        &mut self,
+        messages: &(impl MessageLookup + ?Sized),
+    ) -> Result<Option<Stored>, Unavailable> {
+        let Some(left) = self.left.checked_sub(1) else {
+            return Ok(None);
+        };
+        self.left = left;
+        let found = messages.next_message(self.lane, self.filter, self.start);
+        let found = found.await?;
+        if let Some(stored) = &found {
+            self.start = SearchStart::Sequence(stored.sequence + 1);
+        }
+        Ok(found)
+    }
+}
+
 /// Messages that are looked up one by one, as the leader of their stream has them.
 pub trait MessageLookup: Send + Sync + 'static {
-    /// The first message at or after `sequence` on whose subject matches `filter`; without its payload where that is kept apart from it, since
+    /// The first message from `start` on whose subject matches `filter`; without its payload where that is kept apart from it, since
     /// who searches passes most of them over.
     fn next_message(
         &self,
         lane: Lane,
         filter: &str,
-        sequence: u64,
+        start: SearchStart,
     ) -> impl Future<Output = Result<Option<Stored>, Unavailable>> + Send;
 
     /// A message with its payload, which may be kept apart from it. An object that is not what the message says is the
@@ -130,24 +168,16 @@ pub trait MessageLookup: Send + Sync + 'static {
         envelope: Envelope,
     ) -> impl Future<Output = Result<Envelope, codec::Error>> + Send;
 
-    /// What `wanted` makes of the first message that it makes something of, among those at or after `sequence` on whose
-    /// subject matches `filter`. It is asked before the payload is fetched, where that is kept apart, and again with it. At most a thousand
-    /// messages are looked through.
+    /// What `wanted` makes of the first message that it makes something of, among those of a search.
+    /// It is asked before the payload is fetched, where that is kept apart, and again with it.
     fn find_message<T: Send>(
         &self,
-        lane: Lane,
-        filter: &str,
-        sequence: u64,
+        mut search: Search<'_>,
         wanted: impl Fn(&Envelope, Timestamp) -> Option<T> + Send + Sync,
     ) -> impl Future<Output = Result<Option<T>, Unavailable>> + Send {
         async move {
-            let (mut sequence, mut unreadable) = (sequence, 0);
-            for _ in 0..SEARCHED_MAX {
-                let Some(stored) = self.next_message(lane, filter, sequence).await? else {
-                    return Ok(None);
-                };
-                debug_assert!(stored.sequence >= sequence, "the lookup went backwards");
-                sequence = stored.sequence + 1;
+            let mut unreadable = 0;
+            while let Some(stored) = search.next(self).await? {
                 let at = stored.stored_at;
                 let is_wanted = |envelope: &Envelope| wanted(envelope, at).is_some();
                 let Some(envelope) = stored.envelope.filter(is_wanted) else {
@@ -214,8 +244,11 @@ mod tests {
             &self,
             _: Lane,
             _: &str,
-            sequence: u64,
+            start: SearchStart,
         ) -> Result<Option<Stored>, Unavailable> {
+            let SearchStart::Sequence(sequence) = start else {
+                return Ok(None);
+            };
             let message = json!({
                 "message_id": format!("m-{sequence}"), "timestamp": "2026-01-01T00:00:00Z", "from_agent": "ben",
                 "to_agent": "ann", "message_type": "response", "payload": {},
@@ -241,7 +274,8 @@ mod tests {
             let id = one.message_id.as_str();
             wanted(id).then(|| id.to_owned())
         };
-        let found = kept.find_message(Lane::Normal, "", 1, wanted).await;
+        let search = Search::new(Lane::Normal, "", SearchStart::Sequence(1));
+        let found = kept.find_message(search, wanted).await;
         found.expect("the broker is there")
     }
 

@@ -11,9 +11,11 @@ use concord_events::topology::{
 };
 use concord_events::{Deadline, EventMeta};
 use concord_runtime::Appended;
+use concord_runtime::codec::message_lookup::SearchStart;
 use concord_wire::subject::Service;
 
 use crate::scheduler::Scheduler;
+use crate::world::instant;
 
 /// What is published.
 #[derive(Debug, Clone)]
@@ -250,16 +252,20 @@ impl Broker {
         }
     }
 
-    /// The first message of a stream at or after `sequence` on whose subject matches `filter`.
+    /// The first message of a stream from `start` on whose subject matches `filter`.
     pub(crate) fn next_message(
         &self,
         kind: StreamKind,
         filter: &str,
-        sequence: u64,
+        start: SearchStart,
     ) -> Option<&Stored> {
         let filter: Vec<String> = filter.split('.').map(str::to_owned).collect();
-        let skipped = usize::try_from(sequence.saturating_sub(1)).unwrap_or(usize::MAX);
-        let mut from = self.messages(kind).iter().skip(skipped);
+        let messages = self.messages(kind);
+        let skipped = messages.partition_point(|stored| match start {
+            SearchStart::Sequence(sequence) => stored.sequence < sequence,
+            SearchStart::Time(at) => instant(stored.at) < at,
+        });
+        let mut from = messages.iter().skip(skipped);
         from.find(|stored| {
             let tokens: Vec<&str> = stored.publication.subject.split('.').collect();
             matches(&filter, &tokens)

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use concord_events::topology::StreamKind;
 use concord_runtime::Appended;
 use concord_runtime::broker::Operation;
+use concord_runtime::codec::message_lookup::SearchStart;
 use concord_runtime::event_store::Error;
 use concord_wire::{Timestamp, subject::SubjectSpace};
 
@@ -61,11 +62,11 @@ pub(crate) enum Request {
     At { sequence: u64 },
     /// All events from a sequence on.
     Scan { first: u64 },
-    /// The first message of a stream at or after a sequence whose subject matches the filter.
+    /// The first message of a stream from there on whose subject matches the filter.
     NextMessage {
         kind: StreamKind,
         filter: String,
-        sequence: u64,
+        start: SearchStart,
     },
 }
 
@@ -230,8 +231,8 @@ impl World {
             Request::NextMessage {
                 kind,
                 filter,
-                sequence,
-            } => Reply::Found(self.broker.next_message(kind, &filter, sequence).cloned()),
+                start,
+            } => Reply::Found(self.broker.next_message(kind, &filter, start).cloned()),
         }
     }
 

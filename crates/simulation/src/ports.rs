@@ -11,7 +11,7 @@ use concord_events::dead_letter::header as dead;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{Layout, StreamKind};
 use concord_runtime::broker::{Operation, Unavailable};
-use concord_runtime::codec::message_lookup::Stored as FoundMessage;
+use concord_runtime::codec::message_lookup::{SearchStart, Stored as FoundMessage};
 use concord_runtime::codec::{self, StoredMessage, read_message};
 use concord_runtime::event_store::Error;
 use concord_runtime::ports::{
@@ -151,12 +151,12 @@ impl MessageLookup for SimPorts {
         &self,
         lane: Lane,
         filter: &str,
-        sequence: u64,
+        start: SearchStart,
     ) -> Result<Option<FoundMessage>, Unavailable> {
         let request = Request::NextMessage {
             kind: StreamKind::of_lane(lane),
             filter: filter.to_owned(),
-            sequence,
+            start,
         };
         let reply = self.connection.send(request).await;
         let reply = reply.ok_or_else(|| Operation::FindMessage.failed("no answer came in time"))?;

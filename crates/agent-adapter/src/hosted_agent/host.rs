@@ -190,7 +190,6 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         acknowledge: bool,
     ) -> Result<(), HandleError> {
         if self.was_answered_before(incoming, delivery).await? {
-            self.context.count_ignored("answered_before");
             return Ok(());
         }
         let now = self.context.ports.now();
@@ -204,7 +203,15 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
             self.publish(&receipt, &span).await?;
         }
         let asked = Asked::Message;
-        match self.answer(incoming, delivery, &span, until, asked).await {
+        let answered = self.answer(incoming, delivery, &span, until, asked).await;
+        let publishes = matches!(
+            answered,
+            Ok(Answer::Message(_)) | Err(AnswerError::Agent(_))
+        );
+        if publishes && self.was_answered_since(now, incoming, delivery).await? {
+            return Ok(());
+        }
+        match answered {
             Ok(answer) => self.publish_answer(answer, incoming, &span).await,
             Err(AnswerError::Agent(failure)) => {
                 self.report_failure(failure, incoming, delivery, &span)
@@ -384,13 +391,6 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
 
     fn is_expired(&self, incoming: &Envelope) -> bool {
         is_ended_by_coordinator(incoming, self.context.ports.now())
-    }
-
-    fn acknowledgement(&self, incoming: &Envelope) -> Result<Envelope, HandleError> {
-        let empty = serde_json::value::to_raw_value(&serde_json::json!({}))?;
-        let now = self.context.ports.now();
-        let kind = MessageType::Acknowledgement;
-        Ok(incoming.reply(&self.agent.agent_id, now, kind, empty))
     }
 
     fn span(&self, incoming: &Envelope, delivery: &Delivery) -> AnswerSpan {

@@ -7,7 +7,7 @@ use concord_events::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened
 use concord_runtime::delivery::route::digest_of;
 pub use concord_runtime::delivery::route::is_between_agents;
 use concord_wire::fault::with_article;
-use concord_wire::payload::notification::{AnsweredLate, EventData};
+use concord_wire::payload::notification::{AnsweredLate, EventData, is_progress};
 use concord_wire::payload::{Card, ErrorReport, Notification, Request, Response};
 use concord_wire::{Envelope, Fault, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
@@ -121,6 +121,11 @@ fn no_answer(why: String) -> Fault {
     )
 }
 
+/// Whether a message says that a request has arrived and is worked on.
+fn is_receipt(envelope: &Envelope) -> bool {
+    envelope.message_type == MessageType::Acknowledgement || is_progress(envelope)
+}
+
 /// An acknowledgement or answer, with the request that it is for.
 pub fn read_answer(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Reply)>, Fault> {
     let Recipient::Agent(asker) = &envelope.to_agent else {
@@ -153,7 +158,8 @@ pub fn read_answer(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, 
         })
     };
     let said = match &envelope.message_type {
-        MessageType::Acknowledgement => Reply::Acknowledgement(RequestAcknowledged {
+        // Whoever tells of its progress has the request, and has not answered it.
+        _ if is_receipt(envelope) => Reply::Acknowledgement(RequestAcknowledged {
             by: by.clone(),
             message_id: message_id.clone(),
             at,
@@ -196,6 +202,23 @@ mod tests {
             .parse("concord.v1.msg._.bob.coordinator.notification")
             .unwrap();
         Envelope::decode(bytes.to_string().as_bytes(), &subject).unwrap()
+    }
+
+    #[test]
+    fn progress_acknowledges_a_request_and_any_other_notification_answers_it() {
+        let at = Timestamp::from_unix_millis(0);
+        let said = |event: &str| {
+            let told = Envelope {
+                to_agent: "ann".parse().unwrap(),
+                reply_to: Some("m-ask".into()),
+                ..notice(event, json!({ "pct": 10 }))
+            };
+            read_answer(&told, at).unwrap().unwrap().1
+        };
+        assert!(matches!(said("progress"), Reply::Acknowledgement(_)));
+        for event in ["complete", "in progress", "Progress", ""] {
+            assert!(matches!(said(event), Reply::Answer(_)), "{event}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::service::api::{Answer, Call, Verb, answer};
 use concord_runtime::{Directory, Ports};
-use concord_wire::envelope::{Metadata, from_json};
+use concord_wire::envelope::from_json;
 use concord_wire::payload::{AgentStatus, FindAgents, FoundAgent, Response, ResponseStatus};
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, Fault, MessageId, MessageType};
@@ -92,7 +92,6 @@ pub(super) fn answer_message<P: Ports>(
             .clone()
             .or_else(|| Some(answered.clone())),
         reply_to: Some(answered),
-        metadata: Metadata::default(),
         ..Envelope::new(message_id, now, from, to.into(), kind, payload)
     })
 }

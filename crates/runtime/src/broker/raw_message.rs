@@ -8,6 +8,7 @@ use async_nats::{HeaderName, StatusCode};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use concord_archive::ArchivedMessage;
+use concord_wire::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -81,6 +82,21 @@ pub(crate) async fn next(
         broker,
         stream,
         &json!({ "seq": sequence, "next_by_subj": filter }),
+    )
+    .await
+}
+
+/// The first message that was stored at this time or later and whose subject matches `filter`.
+pub(crate) async fn next_since(
+    broker: &Broker,
+    stream: &str,
+    filter: &str,
+    at: Timestamp,
+) -> Result<Option<RawMessage>, Error> {
+    ask(
+        broker,
+        stream,
+        &json!({ "start_time": at, "next_by_subj": filter }),
     )
     .await
 }

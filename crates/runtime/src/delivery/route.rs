@@ -39,9 +39,10 @@ pub fn digest_of(envelope: &Envelope) -> String {
     digest_of_all(said.map(str::as_bytes))
 }
 
-/// Whether an agent sends a message to another agent, or to any agent that can help.
+/// Whether an agent sends a message to another agent, or to any agent that can help; or a request to everybody, which whoever answers
+/// first has answered.
 pub fn is_between_agents(subject: &Subject) -> bool {
-    let Subject::Message { from, to, .. } = subject else {
+    let Subject::Message { from, to, kind, .. } = subject else {
         return false;
     };
     let is_agent = |name: &str| Service::parse(name).is_err();
@@ -49,7 +50,7 @@ pub fn is_between_agents(subject: &Subject) -> bool {
         && match to {
             Recipient::Agent(to) => is_agent(to.as_str()),
             Recipient::Any => true,
-            // A broadcast expects no answer.
-            Recipient::All => false,
+            // Any other broadcast expects no answer.
+            Recipient::All => kind.as_str() == MessageType::Request.as_str(),
         }
 }

@@ -14,7 +14,7 @@ use concord_wire::{AgentId, Dialect, Envelope, Timestamp, Token, header};
 
 use crate::broker::{Broker, Operation, Unavailable, log_reader};
 use crate::clock;
-use crate::codec::message_lookup::{self, Stored};
+use crate::codec::message_lookup::{self, SearchStart, Stored};
 use crate::codec::{self, claim_check};
 use crate::event_store::nats::NatsEventStore;
 use crate::event_store::publish::check_size;
@@ -266,9 +266,9 @@ impl MessageLookup for NatsPorts {
         &self,
         lane: Lane,
         filter: &str,
-        sequence: u64,
+        start: SearchStart,
     ) -> Result<Option<Stored>, Unavailable> {
-        message_lookup::next(&self.broker, lane, filter, sequence).await
+        message_lookup::next(&self.broker, lane, filter, start).await
     }
 
     async fn with_payload(&self, envelope: Envelope) -> Result<Envelope, codec::Error> {

@@ -10,7 +10,7 @@ use concord_events::topology::Layout;
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
 use concord_runtime::broker::{Operation, Unavailable};
 use concord_runtime::codec;
-use concord_runtime::codec::message_lookup::Stored;
+use concord_runtime::codec::message_lookup::{SearchStart, Stored};
 use concord_runtime::event_store::Error;
 use concord_runtime::ports::{
     ArmedDeadline, Clock, DeadLetters, Headers, MessageLookup, Ports, Preferences, Timers,
@@ -133,12 +133,12 @@ impl MessageLookup for HostedPorts {
         &self,
         lane: Lane,
         filter: &str,
-        sequence: u64,
+        start: SearchStart,
     ) -> Result<Option<Stored>, Unavailable> {
         let request = Request::NextMessage {
             lane,
             filter: filter.to_owned(),
-            sequence,
+            start,
         };
         match self.send(request).await {
             Some(Reply::Found(found)) => Ok(found.map(|found| *found)),

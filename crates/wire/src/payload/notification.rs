@@ -31,7 +31,7 @@ pub use memory::{InsightShared, InsightsConsolidated, MemorySync, MemorySynced};
 pub use shared::{BoardChanged, CommitmentEnded, CommitmentMade};
 pub use task::{BidRejected, TaskCompleted, TaskHandedOn, TaskWithdrawn};
 
-use crate::envelope::from_json;
+use crate::envelope::{Envelope, MessageType, from_json};
 use crate::fault::Fault;
 use crate::subject::Service;
 
@@ -78,6 +78,22 @@ impl Notification {
     pub fn typed(&self) -> Option<Result<NotificationData, Fault>> {
         NotificationData::decode(&self.event, self.data.to_string().as_bytes())
     }
+}
+
+/// The `event` of a notification by which an agent says that it still works on what it was asked.
+pub const PROGRESS: &str = "progress";
+
+/// Whether an agent says that it still works on what it was asked: that answers nothing. Any other notification that names a request says
+/// that it is complete.
+pub fn is_progress(message: &Envelope) -> bool {
+    #[derive(Deserialize)]
+    struct Told {
+        event: String,
+    }
+    message.message_type == MessageType::Notification
+        && message
+            .payload::<Told>()
+            .is_ok_and(|told| told.event == PROGRESS)
 }
 
 /// The data of the notification of one event.

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use concord_events::topology::StreamKind;
 use concord_runtime::Ports;
+use concord_runtime::codec::message_lookup::SearchStart;
 use concord_runtime::delivery::{Delivery, HandleError};
+use concord_runtime::ports::Search;
+use concord_wire::payload::notification::is_progress;
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, MessageType, Timestamp};
 
@@ -18,7 +21,18 @@ use crate::hosted_agent::inbox::is_of_case;
 use crate::hosted_agent::spans::AnswerSpan;
 use crate::hosted_agent::timing::timeout;
 
+/// How long the broker certainly knows an answer by its id, in milliseconds: it remembers ids for two minutes.
+const REMEMBERED_MS: u64 = 100_000;
+
 impl<P: Ports, C: AgentCaller> Host<P, C> {
+    /// Says that a request with a callback has arrived.
+    pub(super) fn acknowledgement(&self, incoming: &Envelope) -> Result<Envelope, HandleError> {
+        let empty = serde_json::value::to_raw_value(&serde_json::json!({}))?;
+        let now = self.context.ports.now();
+        let kind = MessageType::Acknowledgement;
+        Ok(incoming.reply(&self.agent.agent_id, now, kind, empty))
+    }
+
     /// The address to which the answer to a message can be posted later. None where agents cannot answer later.
     pub(super) fn callback_url(
         &self,
@@ -103,7 +117,31 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
             _ if age_ms > self.context.work.ack_wait_ms && is_of_case(incoming) => Answered::Usably,
             _ => return Ok(false),
         };
-        self.has_answered(incoming, delivery, answered).await
+        let was = self.has_answered(incoming, delivery, answered).await?;
+        if was {
+            self.context.count_ignored("answered_before");
+        }
+        Ok(was)
+    }
+
+    /// Whether a message whose answering began at this time may have been answered by another replica, and has been. One that was frozen or
+    /// cut off meanwhile has lost the message to another; the broker takes what it says then for a repetition only while it remembers.
+    pub(super) async fn was_answered_since(
+        &self,
+        began: Timestamp,
+        incoming: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<bool, HandleError> {
+        if !may_be_forgotten(began, self.context.ports.now()) {
+            return Ok(false);
+        }
+        let was = self
+            .has_answered(incoming, delivery, Answered::Since(began))
+            .await?;
+        if was {
+            self.context.count_ignored("answered_before");
+        }
+        Ok(was)
     }
 
     /// Whether the agent's answer to a message is stored, whichever replica published it.
@@ -115,28 +153,35 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
     ) -> Result<bool, HandleError> {
         let ports = &self.context.ports;
         let id = incoming.message_id.as_str();
-        let answers = |message: &Envelope, _: Timestamp| {
-            let is_answer = match message.message_type {
-                MessageType::Acknowledgement => false,
-                MessageType::Error => answered == Answered::Anyhow,
-                _ => true,
+        let answers = |message: &Envelope, at: Timestamp| {
+            let counts = match answered {
+                Answered::Anyhow => true,
+                Answered::Usably => message.message_type != MessageType::Error,
+                Answered::Since(began) => at >= began,
             };
-            (is_answer && message.reply_to.as_deref() == Some(id)).then_some(())
+            let is_answer =
+                message.message_type != MessageType::Acknowledgement && !is_progress(message);
+            (counts && is_answer && message.reply_to.as_deref() == Some(id)).then_some(())
         };
         for lane in Lane::ALL {
             let subjects = ports.subjects();
             let (case, agent) = (incoming.case_id.as_ref(), &self.agent.agent_id);
             let filter = subjects.messages_between(lane, case, agent, &incoming.from_agent);
-            // The delivery says nothing about sequences on the other lane. There is little on it between two agents.
             let is_own = delivery.stream == ports.layout().stream_name(StreamKind::of_lane(lane));
-            let first = if is_own { delivery.sequence } else { 1 };
-            let found = ports.find_message(lane, &filter, first, answers).await?;
+            let start = SearchStart::since_message(is_own, delivery.sequence, delivery.stored_at);
+            let search = Search::new(lane, &filter, start);
+            let found = ports.find_message(search, answers).await?;
             if found.is_some() {
                 return Ok(true);
             }
         }
         Ok(false)
     }
+}
+
+/// Whether the broker may by now have forgotten the id of an answer that was published after this time.
+fn may_be_forgotten(began: Timestamp, now: Timestamp) -> bool {
+    now.millis_since(began) > REMEMBERED_MS
 }
 
 /// What counts as an answer.
@@ -146,4 +191,23 @@ enum Answered {
     Anyhow,
     /// Who is asked again may have an answer now.
     Usably,
+    /// Also an error, where it was stored since then. What was said before is known to whoever had it answered again.
+    Since(Timestamp),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_looked_for_before_the_broker_has_forgotten_its_id() {
+        let began = Timestamp::from_unix_millis(1_700_000_000_000);
+        assert!(!may_be_forgotten(began, began.plus_millis(REMEMBERED_MS)));
+        assert!(may_be_forgotten(
+            began,
+            began.plus_millis(REMEMBERED_MS + 1)
+        ));
+        // A clock that was set back has measured nothing.
+        assert!(!may_be_forgotten(began.plus_millis(1), began));
+    }
 }

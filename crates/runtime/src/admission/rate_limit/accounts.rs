@@ -30,6 +30,10 @@ const FLOOD_RATE_MIN: u32 = 1_000;
 /// How long after its last flood an agent is taken to flood.
 const FLOOD_MEMORY: Duration = Duration::from_secs(10);
 
+/// How far the time of what is counted may go back before the time before is taken for that of a wrong clock, in milliseconds. Streams
+/// that are read side by side are less far apart; and if each step back began anew, whoever sends on two of them would have no limit.
+const AHEAD_MS_MAX: u64 = 60_000;
+
 /// A token bucket.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
@@ -46,9 +50,14 @@ impl Bucket {
         }
     }
 
-    /// Adds what has come since tokens were added last. A time that goes back, as between two streams, adds nothing.
+    /// Adds what has come since tokens were added last. A time that goes back, as between two streams, adds nothing. Where it goes back
+    /// far, what was counted last came by a clock that is ahead, as this process's may be of the broker's: time counts from here, or
+    /// nothing would be added until the one has caught up with the other.
     fn fill(&mut self, rate: u32, burst: u32, now: Timestamp) {
-        let filled = self.filled.map_or(now, |filled| filled.max(now));
+        let is_ahead = |filled: &Timestamp| filled.millis_since(now) > AHEAD_MS_MAX;
+        let latest = |filled: Timestamp| filled.max(now);
+        let filled = self.filled.filter(|filled| !is_ahead(filled));
+        let filled = filled.map_or(now, latest);
         // Milliseconds since the last message, or an idle day: exact as a float.
         let passed_ms = self.filled.map_or(0, |before| filled.millis_since(before));
         let refilled = Duration::from_millis(passed_ms).as_secs_f64() * f64::from(rate);

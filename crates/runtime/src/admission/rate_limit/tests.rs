@@ -120,6 +120,26 @@ fn bytes_count_beside_messages_and_what_is_owed_is_waited_for() {
     assert!((0..9).all(|_| free.count(INBOX, &ann, usize::MAX, at(0)).admitted));
 }
 
+/// Messages are counted at the time of the broker, and verbs at that of this process.
+#[test]
+fn a_clock_that_is_ahead_takes_no_bytes_from_what_is_sent_after_it() {
+    let limits = RateLimits::new(&WorkSettings {
+        agent_bytes_max: 1_000,
+        agent_bytes_burst_max: 5_000,
+        ..WorkSettings::default()
+    });
+    let (pat, hour) = (agent("pat"), 3_600_000);
+    assert_eq!(limits.spend(INBOX, &pat, 6_000, at(hour)), Ok(()));
+    let admitted = |bytes, ms| limits.count(INBOX, &pat, bytes, at(ms)).admitted;
+    assert!(!admitted(1, 0), "a step back adds nothing");
+    assert!(!admitted(1, 1_000));
+    assert!(
+        admitted(1, 1_001),
+        "what is owed is paid by the broker's time"
+    );
+    assert!(admitted(5_000, 7_000), "and the account fills again");
+}
+
 #[tokio::test(start_paused = true)]
 async fn memory_is_bounded_and_refusals_are_gathered_until_they_are_told() {
     let limits = limits(1, 1);

@@ -1,6 +1,6 @@
 //! The messages of the adapter: what they say to whom, and where they are stored.
 
-use concord_runtime::codec::message_lookup::Stored as StoredMessage;
+use concord_runtime::codec::message_lookup::{SearchStart, Stored as StoredMessage};
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, MessageType};
@@ -113,17 +113,18 @@ impl World {
         (self.asked.len() + self.stored.len()) as u64 + 1
     }
 
-    /// The first message at or after a sequence whose subject matches the filter.
+    /// The first message from `start` on whose subject matches the filter.
     pub(super) fn next_message(
         &self,
         lane: Lane,
         filter: &str,
-        sequence: u64,
+        start: SearchStart,
     ) -> Option<Box<StoredMessage>> {
         let filter: Vec<String> = filter.split('.').map(str::to_owned).collect();
-        let first = self
-            .stored
-            .partition_point(|kept| kept.message.sequence < sequence);
+        let first = self.stored.partition_point(|kept| match start {
+            SearchStart::Sequence(sequence) => kept.message.sequence < sequence,
+            SearchStart::Time(at) => kept.message.stored_at < at,
+        });
         let mut later = self.stored.iter().skip(first);
         let found = later.find(|kept| {
             let tokens: Vec<&str> = kept.subject.split('.').collect();

@@ -133,8 +133,8 @@ impl World {
             Request::NextMessage {
                 lane,
                 filter,
-                sequence,
-            } => Reply::Found(self.next_message(lane, &filter, sequence)),
+                start,
+            } => Reply::Found(self.next_message(lane, &filter, start)),
             Request::Acknowledge { sequence } => {
                 if let Some(asked) = self.asked.get_mut(sequence) {
                     asked.lease = None;

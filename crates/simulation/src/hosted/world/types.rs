@@ -1,7 +1,7 @@
 //! What is asked, said, called and recorded in the world of one hosted agent.
 
 use concord_domain::resilience::breaker::End;
-use concord_runtime::codec::message_lookup::Stored as StoredMessage;
+use concord_runtime::codec::message_lookup::{SearchStart, Stored as StoredMessage};
 use concord_runtime::delivery::Delivery;
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, Timestamp};
@@ -30,11 +30,11 @@ pub(crate) enum Reply {
 pub(crate) enum Request {
     /// Store a message, unless one is stored under its id.
     Publish(Box<Publication>),
-    /// The first message of a lane at or after a sequence whose subject matches the filter.
+    /// The first message of a lane from there on whose subject matches the filter.
     NextMessage {
         lane: Lane,
         filter: String,
-        sequence: u64,
+        start: SearchStart,
     },
     /// A delivery is done with.
     Acknowledge { sequence: usize },
