@@ -6,7 +6,8 @@ use concord_wire::{Envelope, MessageType, Recipient};
 use serde_json::Value;
 
 use crate::broker::Unavailable;
-use crate::ports::Ports;
+use crate::codec::message_lookup::SearchStart;
+use crate::ports::{Ports, Search};
 
 /// The message as an answer to what `service` has asked: a response that names the task of its case is a finding, and one that names a
 /// question of a debate is an answer in it. Every other message, and a response that says that there is no answer, is as it came.
@@ -40,11 +41,8 @@ pub async fn as_asked<P: Ports>(
             kind: asking.token(),
         });
         let is_asked = |asked: &Envelope, _| is_answered(asked, &message).then_some(());
-        if ports
-            .find_message(lane, &filter, 1, is_asked)
-            .await?
-            .is_some()
-        {
+        let search = Search::new(lane, &filter, SearchStart::Sequence(1));
+        if ports.find_message(search, is_asked).await?.is_some() {
             return Ok(retyped(message, answer));
         }
     }
