@@ -209,7 +209,7 @@ mod tests {
         let at = Timestamp::from_unix_millis(0);
         let said = |event: &str| {
             let told = Envelope {
-                to_agent: "ann".parse().unwrap(),
+                to_agent: Recipient::new("ann").unwrap(),
                 reply_to: Some("m-ask".into()),
                 ..notice(event, json!({ "pct": 10 }))
             };
