@@ -50,7 +50,7 @@ fn bad_values() -> [(&'static str, Value, &'static str); 9] {
         ),
         ("participants", json!("alice"), "/participants"),
         ("participants", json!([7]), "/participants/0"),
-        ("task", json!("review"), "/task"),
+        ("task", json!(7), "/task"),
         ("task", json!({}), "/task/type"),
         ("colour", json!("red"), "/colour"),
     ]

@@ -78,7 +78,7 @@ panel | {"replyTo": {}} | /replyTo
 collaboration | {"receiver_id": null} | /receiver_id
 collaboration | {"receiver_id": "ben"} | /receiver_id
 collaboration | {"message_type": "FINDINGS"} | /message_type
-collaboration | {"message_type": "response"} | /message_type
+collaboration | {"message_type": "request"} | /message_type
 collaboration | {"metadata": []} | /metadata
 collaboration | {"metadata": {"confidence": 2}} | /metadata/confidence
 collaboration | {"metadata": {"concord": {"case_id": "c-2"}}} | /metadata/concord/case_id
