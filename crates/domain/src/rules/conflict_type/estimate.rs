@@ -47,6 +47,10 @@ impl ConflictRule for EstimateOfMetric {
         true
     }
 
+    fn is_of_quantities(&self) -> bool {
+        true
+    }
+
     fn comparable(&self, _: &Policy, position: &Position) -> Canonical {
         match &position.value {
             Some(value) if !value.is_null() => canonical_estimate(value, None),

@@ -42,6 +42,10 @@ impl ConflictRule for Factual {
         found.for_each(offer);
     }
 
+    fn is_of_quantities(&self) -> bool {
+        true
+    }
+
     fn allowance(&self, policy: &Policy, _: &str) -> Allowance {
         Allowance::relative(policy.number_tolerance)
     }

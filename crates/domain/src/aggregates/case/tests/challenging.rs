@@ -1,13 +1,15 @@
 //! What a challenge disputes: what the finding says, under the name that it has in the result.
 
-use concord_events::CaseEvent;
-use concord_wire::payload::{Challenge, Conflict, Severity, Status};
+use concord_events::{CaseEvent, DebateEvent};
+use concord_wire::payload::{Challenge, Conflict, Resolution, Severity, Status};
 use serde_json::{Value, json};
 
 use super::gates::challenges;
 use crate::aggregates::case::{CaseInput, CaseMachine};
+use crate::aggregates::debate::{DebateMachine, verdicts::holds};
 use crate::fixtures::*;
 use crate::machine::Machine;
+use crate::rules::conflict_type::valued;
 
 /// A case in which finance has stated a risk of 86 and a margin of 25; what it says to a challenge of strategy.
 fn challenged(change: impl FnOnce(&mut Challenge)) -> Result<Conflict, String> {
@@ -159,6 +161,52 @@ fn a_position_in_words_has_the_value_that_it_states() {
     assert_eq!(values(&conflict), [json!(86.0), json!(30.0)]);
     let doubted = challenged(|challenge| challenge.value = None).unwrap();
     assert_eq!(values(&doubted), [json!(86.0), Value::Null]);
+}
+
+/// A challenge of a margin of 25 % in words, as a value or in both; and what a person puts in its place.
+#[test]
+fn whoever_was_right_in_a_challenge_of_a_quantity_is_so_in_words_and_as_a_value() {
+    let stated = json!({ "value": 25.0, "unit": "%" });
+    for (position, value) in [
+        (Some("30 %"), None),
+        (Some("30% operating margin"), None),
+        (None, Some(json!(30))),
+        (Some("30 %"), Some(json!(30))),
+    ] {
+        let conflict = challenged_of(stated.clone(), |challenge| {
+            challenge.metric = Some("operating margin".into());
+            challenge.position = position.map(str::to_owned);
+            challenge.value.clone_from(&value);
+        });
+        let conflict = conflict.unwrap();
+        let own = json!({ "value": 30.0, "unit": "%" });
+        assert_eq!(values(&conflict), [stated.clone(), own], "{position:?}");
+        let mut story = Story::<DebateMachine>::of(conflict.conflict_id.as_str());
+        story.hears(
+            &said("c-1-5-0", 0),
+            &open_debate(conflict.clone(), policy()),
+        );
+        let DebateEvent::Opened(opened) = &story.last().event else {
+            panic!("it is open");
+        };
+        for (words, value) in [
+            ("30 %", None),
+            ("30", None),
+            ("30 %", Some(json!(30))),
+            ("as guided", Some(json!("30 %"))),
+        ] {
+            let ruled = Resolution {
+                position: words.into(),
+                value,
+                supporters: Vec::new(),
+            };
+            let ruled = valued(&conflict, &policy(), ruled);
+            let (words, value) = (ruled.position.as_str(), ruled.value.as_ref());
+            let held = conflict.positions.iter();
+            let right: Vec<bool> = held.map(|held| holds(opened, held, words, value)).collect();
+            assert_eq!(right, [false, true], "{position:?} {words} {value:?}");
+        }
+    }
 }
 
 /// The decision of a case in which finance stated what strategy challenges, after a ruling with this value.
