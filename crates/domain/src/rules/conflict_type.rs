@@ -30,7 +30,10 @@ mod severity;
 
 pub(crate) use clause_presence::{contested as contested_clauses, presence};
 pub(crate) use comparable::{check_proved, check_resolution, is_same_resolution, meant};
-pub(crate) use estimate::{incomparable as incomparable_estimates, value as estimate_value};
+pub(crate) use estimate::{
+    incomparable as incomparable_estimates, subject_of as estimate_subject, value as estimate_value,
+};
+pub(crate) use factual::escaped;
 pub(crate) use recommendation::word as recommendation_word;
 pub(crate) use risk_score::score;
 pub(crate) use said::check_party;
@@ -250,6 +253,11 @@ impl ConflictRule for Challenge {
 
     fn is_of_quantities(&self) -> bool {
         true
+    }
+
+    /// An estimate may be challenged by what it is of: `acme/operating margin`.
+    fn metric(&self, subject: &str) -> String {
+        estimate::metric_of(subject)
     }
 
     /// What is challenged may be an estimate: numbers are compared in their base unit, and those in words as they always were.

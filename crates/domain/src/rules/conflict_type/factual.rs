@@ -89,7 +89,7 @@ pub(super) fn subject_of(fact: &FactClaim) -> String {
     joined(&normalise(&fact.subject), &normalise(&fact.attribute))
 }
 
-pub(super) fn escaped(name: &str) -> String {
+pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 

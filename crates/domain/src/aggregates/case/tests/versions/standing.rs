@@ -1,10 +1,12 @@
 //! What a person has decided stands until somebody decides otherwise.
 
+use concord_events::DebateAsked;
 use serde_json::Value;
 
 use super::*;
 use crate::aggregates::case::outcome::decision_by;
 use crate::aggregates::impact::assumption_standings;
+use crate::rules::impact::graph::Source;
 
 #[test]
 fn a_challenge_that_nobody_has_decided_leaves_a_ruling_standing() {
@@ -87,17 +89,21 @@ fn risk_id(story: &CaseStory) -> concord_wire::DebateId {
     debated.find(is_risk).unwrap().conflict_id.clone()
 }
 
-/// What stands of the margin after these outcomes of the conflict about it and of a challenge whose subject is spelled so.
-fn margin_after(spelled: &str, ends: [(bool, Status, u32); 2]) -> Value {
+/// What stands of the margin after these outcomes of the conflict about it and of a challenge, whose subjects are spelled so.
+fn margin_after(spelled: [&str; 2], ends: [(bool, Status, u32); 2]) -> Value {
     let held = [("ann", json!(25), 0.5), ("ben", json!(30), 0.5)];
     let mut case = story(Phase::Deliberating).state().clone();
-    let found = conflict(
-        "d-1",
-        ConflictType::EstimateDisagreement,
-        "operating margin",
-        &held,
-    );
-    let challenge = conflict("d-2", ConflictType::Challenge, spelled, &held);
+    let [detected, challenged] = spelled;
+    let kind = ConflictType::EstimateDisagreement;
+    let found = conflict("d-1", kind, detected, &held);
+    let challenge = conflict("d-2", ConflictType::Challenge, challenged, &held);
+    let asked = DebateAsked {
+        conflict: challenge.clone(),
+        policy: policy(),
+        terms: Default::default(),
+    };
+    let id = challenge.conflict_id.clone();
+    case.asked.insert(id, std::sync::Arc::new(asked));
     case.debated = vec![found, challenge];
     for (at, (is_challenge, status, value)) in (1..).zip(ends) {
         let about = &case.debated[usize::from(is_challenge)];
@@ -106,14 +112,18 @@ fn margin_after(spelled: &str, ends: [(bool, Status, u32); 2]) -> Value {
         case.outcomes.insert(about.conflict_id.clone(), ended);
     }
     let assumed = assumption_standings(&case, None);
-    let source = crate::rules::impact::graph::Source::assumption("operating_margin");
-    json!(assumed[&source].values[""])
+    json!(assumed[&Source::assumption(challenged)].values[""])
 }
 
 #[test]
 fn subjects_are_the_same_however_they_are_spelled() {
     use Status::{Fallback, Provisional, Ruling, Vote};
-    for spelled in ["operating margin", "operating_margin", "Operating-Margin"] {
+    for spelled in [
+        ["operating margin", "operating margin"],
+        ["operating margin", "operating_margin"],
+        ["operating margin", "Operating-Margin"],
+        ["acme/operating margin", "ACME/operating_margin"],
+    ] {
         for (ends, stands) in [
             ([(false, Ruling, 28), (true, Provisional, 25)], 28.0),
             ([(true, Ruling, 28), (false, Provisional, 25)], 28.0),
@@ -121,11 +131,8 @@ fn subjects_are_the_same_however_they_are_spelled() {
             ([(true, Ruling, 28), (false, Vote, 25)], 25.0),
             ([(true, Vote, 28), (false, Provisional, 25)], 25.0),
         ] {
-            assert_eq!(
-                margin_after(spelled, ends),
-                json!(stands),
-                "{spelled} {ends:?}"
-            );
+            let what = format!("{spelled:?} {ends:?}");
+            assert_eq!(margin_after(spelled, ends), json!(stands), "{what}");
         }
     }
 }
