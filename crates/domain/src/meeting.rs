@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::aggregates::case::DecisionPackage;
 use crate::aggregates::debate::verdicts::domain_of;
 use crate::aggregates::track_record::TrackRecordState;
+use crate::rules::impact::graph::name_of;
 use crate::rules::precedent;
 
 mod calibration;
@@ -183,11 +184,14 @@ pub struct Lesson {
 /// The package of a case.
 pub fn meeting_package(case: DecisionPackage, sources: Sources) -> MeetingPackage {
     let version = case.policy.ladder.credibility.max(Version::Comprehensive);
-    let domains: BTreeSet<String> = sources
+    // Of several spellings of one domain the last, as with those of a record.
+    let domains: BTreeMap<String, String> = sources
         .debates
         .iter()
         .map(|debate| domain_of(&debate.terms, &debate.conflict))
+        .map(|domain| (name_of(&domain), domain))
         .collect();
+    let domains: BTreeSet<String> = domains.into_values().collect();
     let credibility = calibration::records(&case, &sources, &domains, version);
     let findings = calibration::findings(&case.findings, &credibility);
     let believed: BTreeMap<AgentId, Credibility> = credibility

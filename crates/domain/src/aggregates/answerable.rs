@@ -13,7 +13,7 @@ use super::case::{CaseMachine, CaseState, FINDING};
 use super::debate::DebateState;
 use super::debate::verdicts::holds;
 use crate::machine::Machine;
-use crate::rules::canonical::normalise;
+use crate::rules::impact::graph::name_of;
 use crate::rules::precedent;
 
 /// What a new version of a decision means for somebody who answers for the one before.
@@ -81,13 +81,13 @@ fn ruled_by(outcome: &ConflictOutcome) -> Option<&AgentId> {
 }
 
 /// The outcome that this one replaces: the latest of the debates that it takes up again, and of all about the same subject. A challenge in vain
-/// leaves standing what others have found, one that nobody has decided what a person has, and those that name no metric are each about a finding
+/// leaves standing what others have found, a debate that nobody has decided what a person has, and those that name no metric are each about a finding
 /// of its own.
 fn stood<'a>(state: &'a CaseState, changed: &ConflictOutcome) -> Option<&'a ConflictOutcome> {
     let subject = |id: &DebateId| {
         let mut debated = state.debated.iter();
         let conflict = debated.find(|conflict| conflict.conflict_id == *id)?;
-        Some(normalise(&conflict.subject))
+        Some(name_of(&conflict.subject))
     };
     let about = subject(&changed.conflict_id)?;
     let same: BTreeSet<&DebateId> = state.taken_up(&changed.conflict_id).collect();

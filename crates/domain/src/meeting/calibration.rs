@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::{Sources, is_thin};
 use crate::aggregates::case::DecisionPackage;
 use crate::aggregates::track_record::{TrackRecordState, credibility_of};
-use crate::rules::canonical::normalise;
 use crate::rules::credibility::{Z, wilson};
+use crate::rules::impact::graph::name_of;
 
 /// As many data points as an agent's own word is worth: the number from which a record decides debates.
 pub const STATED_WORTH: f64 = crate::rules::credibility::DATA_POINTS_MIN;
@@ -109,7 +109,7 @@ pub(super) fn records(
 fn own_domains(record: &TrackRecordState) -> BTreeSet<String> {
     let written: BTreeMap<String, &String> = record
         .observations()
-        .map(|one| (normalise(&one.domain), &one.domain))
+        .map(|one| (name_of(&one.domain), &one.domain))
         .collect();
     written.into_values().cloned().collect()
 }

@@ -12,7 +12,7 @@ pub(crate) mod digits;
 mod held;
 mod unit;
 
-pub(crate) use held::{in_unit_of, is_number, rounded};
+pub(crate) use held::{in_unit_of, is_number, number_with_unit, rounded};
 use unit::Units;
 
 use crate::rules::size_budget::truncate;

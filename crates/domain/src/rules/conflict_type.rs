@@ -30,7 +30,10 @@ mod severity;
 
 pub(crate) use clause_presence::{contested as contested_clauses, presence};
 pub(crate) use comparable::{check_proved, check_resolution, is_same_resolution, meant};
-pub(crate) use estimate::{incomparable as incomparable_estimates, value as estimate_value};
+pub(crate) use estimate::{
+    incomparable as incomparable_estimates, subject_of as estimate_subject, value as estimate_value,
+};
+pub(crate) use factual::escaped;
 pub(crate) use recommendation::word as recommendation_word;
 pub(crate) use risk_score::score;
 pub(crate) use said::check_party;
@@ -68,6 +71,11 @@ pub(crate) trait ConflictRule: Sync {
     /// The value that a position in words states: `Risk score: 50` states 50. None where the words state none by this rule.
     fn value_in_words(&self, _policy: &Policy, _words: &str) -> Option<Value> {
         None
+    }
+
+    /// Whether what it is about may be a quantity that is no part of the result: words state it where numbers were held.
+    fn is_of_quantities(&self) -> bool {
+        false
     }
 
     /// The value that earlier versions read from words where it is another one; signed rulings and reviews may have it.
@@ -179,7 +187,11 @@ fn rule_of_result(conflict: &Conflict) -> &'static dyn ConflictRule {
 
 /// The value that words state as a position in a conflict.
 pub(crate) fn value_in_words(conflict: &Conflict, policy: &Policy, words: &str) -> Option<Value> {
-    rule_of_result(conflict).value_in_words(policy, words)
+    let rule = rule_of_result(conflict);
+    match rule.is_of_quantities() {
+        true => said::quantity_in_words(conflict, words),
+        false => rule.value_in_words(policy, words),
+    }
 }
 
 /// Checks that the value of a person's resolution is one that the result of the case can have.
@@ -212,8 +224,8 @@ pub fn valued(conflict: &Conflict, policy: &Policy, resolution: Resolution) -> R
     }
 }
 
-/// What the value of a position must be that was given in words only, where they state none that the result of the case can have: they decide
-/// nothing of it. None where they do, and where the debate is about nothing of the result.
+/// What the value of a position must be that was given in words only, where they state none that the result of the case or what rests on it can
+/// have: they decide nothing of it. None where they do, and where the debate is about neither.
 pub fn value_wanted(
     conflict: &Conflict,
     policy: &Policy,
@@ -222,14 +234,31 @@ pub fn value_wanted(
     if value.is_some() || value_in_words(conflict, policy, words).is_some() {
         return None;
     }
-    rule_of_result(conflict).wanted_instead(&Value::Null)
+    let rule = rule_of_result(conflict);
+    let is_quantity = rule.is_of_quantities() && comparable::is_quantity(conflict);
+    match is_quantity {
+        true => Some(QUANTITY),
+        false => rule.wanted_instead(&Value::Null),
+    }
 }
+
+/// What the value of a quantity must be, in words.
+const QUANTITY: &str = "a number in a unit of what was held";
 
 /// A challenge is asked for. It is never found among findings.
 struct Challenge;
 
 impl ConflictRule for Challenge {
     fn find<'a>(&self, _: &Policy, _: &[&'a ReceivedFinding], _: &mut dyn FnMut(Found<'a>)) {}
+
+    fn is_of_quantities(&self) -> bool {
+        true
+    }
+
+    /// An estimate may be challenged by what it is of: `acme/operating margin`.
+    fn metric(&self, subject: &str) -> String {
+        estimate::metric_of(subject)
+    }
 
     /// What is challenged may be an estimate: numbers are compared in their base unit, and those in words as they always were.
     fn numbers(&self, a: &Value, b: &Value) -> Option<(f64, f64)> {

@@ -5,7 +5,7 @@
 //!
 //! - *Temporal weight.* A weight that belongs to each observation cannot be multiplied onto an average. So the factor is
 //!   the weighted accuracy over the plain one, and the product of the two is the weighted accuracy. Only observations of
-//!   the queried domain count; names are compared in normalised form ([`normalise`]).
+//!   the queried domain count; its name is the subject of a debate where nobody has given one, and is compared as those are ([`name_of`]).
 //! - *Data points.* The effective size does not shrink when everything is equally old, and the sum of weights does not
 //!   when one observation outweighs the rest. So data points are the smaller of the two, wherever a minimum is stated.
 //!   Fifteen observations therefore suffice on the day they are made; a year later it takes 22.
@@ -52,7 +52,7 @@ use concord_wire::payload::track_record::{
     Credibility, Factor, HeldBack, Interval, Query, Version,
 };
 
-use crate::rules::canonical::normalise;
+use crate::rules::impact::graph::name_of;
 
 pub use domain::{SEPARATOR, SHARE_PER_LEVEL, share_for};
 
@@ -181,9 +181,9 @@ fn in_domain<'a>(
     record: impl IntoIterator<Item = impl Into<Attributed<'a>>>,
     query: &Query,
 ) -> Vec<Weighed<'a>> {
-    let asked = normalise(&query.domain);
+    let asked = name_of(&query.domain);
     let share = |observation: &Observation| {
-        let seen = normalise(&observation.domain);
+        let seen = name_of(&observation.domain);
         if version == Version::Specialised {
             share_for(&asked, &seen)
         } else {

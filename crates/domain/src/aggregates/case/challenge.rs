@@ -2,7 +2,7 @@
 
 use concord_events::{CaseEvent, CaseOpened, Challenged, DebateAsked, ReceivedFinding};
 use concord_wire::payload::{
-    Challenge, ChallengeTerms, Conflict, ConflictType, DebateTerms, Finding, Position,
+    Challenge, ChallengeTerms, Conflict, ConflictType, DebateTerms, Estimate, Finding, Position,
 };
 use concord_wire::policy::{NameKind, Policy};
 use concord_wire::{CaseId, DebateId, ErrorCode, Fault, MessageId};
@@ -15,9 +15,11 @@ use crate::aggregates::person::Act;
 use crate::machine::Decision;
 use crate::rules::canonical::{Allowance, canonical_estimate, in_unit_of, same};
 use crate::rules::conflict_type::{
-    RECOMMENDATION, RISK_SCORE, SEVERITY, check_party, estimate_value, value_in_words,
+    RECOMMENDATION, RISK_SCORE, SEVERITY, check_party, escaped, estimate_subject, estimate_value,
+    value_in_words,
 };
 use crate::rules::conservative::{metric_form, words};
+use crate::rules::impact::graph::name_of;
 use crate::rules::size_budget::{self, truncate};
 
 type CaseDecision = Decision<CaseEvent>;
@@ -55,7 +57,11 @@ pub(super) fn challenge(
     };
     let policy = &opened.policy;
     let disputed = Disputed::of(policy, &finding.finding, challenge.metric.as_deref());
-    if let Err(fault) = check_quoted(disputed.stated.as_ref(), challenge) {
+    let quoted = match &disputed.stated {
+        Some(stated) => check_quoted(stated, challenge),
+        None => check_subject(policy, &finding.finding, challenge),
+    };
+    if let Err(fault) = quoted {
         return Decision::Reject(fault);
     }
     let conflict = conflict(debate_id, policy, received, finding, disputed);
@@ -256,8 +262,8 @@ fn conflict(
 }
 
 /// Nobody says of a finding what it does not say: caution compares the two values, and the higher risk stands until a person rules.
-fn check_quoted(stated: Option<&Value>, challenge: &Challenge) -> Result<(), Fault> {
-    let (Some(stated), Some(quoted)) = (stated, &challenge.challenged_value) else {
+fn check_quoted(stated: &Value, challenge: &Challenge) -> Result<(), Fault> {
+    let Some(quoted) = &challenge.challenged_value else {
         return Ok(());
     };
     let read = canonical_estimate(&in_unit_of(quoted, [stated.clone()]), None);
@@ -284,6 +290,40 @@ fn check_own(conflict: &Conflict, policy: &Policy, challenge: &Challenge) -> Res
     let words = challenge.position.as_deref();
     let words = words.filter(|_| challenge.value.is_some());
     check_party(&disputed, policy, (words, challenge.value.as_ref()))
+}
+
+/// Whether a name says what this estimate is of, and its metric.
+fn is_named(policy: &Policy, estimate: &Estimate, name: &str) -> bool {
+    let subject = estimate.subject.as_deref().map(words).unwrap_or_default();
+    let rest = name.strip_prefix(&subject).unwrap_or_default();
+    let metric = rest.strip_prefix(' ').filter(|_| !subject.is_empty());
+    metric
+        .is_some_and(|metric| metric_form(policy, metric) == metric_form(policy, &estimate.metric))
+}
+
+/// Nobody says of an estimate of one thing that it is of another: a finding that says something of this metric, but of other things, is not
+/// quoted.
+fn check_subject(policy: &Policy, finding: &Finding, challenge: &Challenge) -> Result<(), Fault> {
+    let metric = challenge.metric.as_deref().unwrap_or_default();
+    let of_other = |(_, metric): (&str, &str)| {
+        let estimates = finding.estimates.iter();
+        let same =
+            estimates.filter(|one| metric_form(policy, &one.metric) == metric_form(policy, metric));
+        let subjects: Vec<String> = same
+            .filter_map(|one| Some(format!("{}/{}", one.subject.as_ref()?, one.metric)))
+            .collect();
+        (!subjects.is_empty()).then(|| subjects.join(", "))
+    };
+    let others = metric.split_once('/').and_then(of_other);
+    let Some(others) = others.filter(|_| challenge.challenged_value.is_some()) else {
+        return Ok(());
+    };
+    let challenged = &challenge.challenged;
+    Err(Fault::invalid(
+        "/payload/metric",
+        format!("The finding of {challenged} says nothing of {metric:?}."),
+        format!("Name what it says: {others}."),
+    ))
 }
 
 /// What is disputed of a finding.
@@ -323,11 +363,22 @@ impl Disputed {
         let word = |name| policy.vocabulary.word(NameKind::Topic, name);
         let form = |name| words(word(name).unwrap_or(name));
         let (of_metric, clause) = (metric_form(policy, metric), form(metric));
-        let mut estimates = finding.estimates.iter();
-        let estimate = estimates.find(|one| metric_form(policy, &one.metric) == of_metric);
-        if let Some(estimate) = estimate {
+        let estimates = &finding.estimates;
+        let whole = estimates
+            .iter()
+            .find(|one| is_named(policy, one, &name_of(metric)));
+        if let Some(estimate) = whole {
             return Self {
-                subject: estimate.metric.clone(),
+                subject: estimate_subject(policy, estimate)
+                    .unwrap_or_else(|| estimate.metric.clone()),
+                stated: Some(estimate_value(estimate)),
+            };
+        }
+        let mut by_metric = estimates.iter();
+        let by_metric = by_metric.find(|one| metric_form(policy, &one.metric) == of_metric);
+        if let Some(estimate) = by_metric {
+            return Self {
+                subject: escaped(&estimate.metric),
                 stated: Some(estimate_value(estimate)),
             };
         }

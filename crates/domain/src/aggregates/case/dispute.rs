@@ -10,9 +10,10 @@ use serde_json::Value;
 use super::state::{CHAIN_MAX, CaseState};
 use crate::rules::canonical::normalise;
 use crate::rules::conservative;
+use crate::rules::impact::graph::name_of;
 
-/// The rules from which on a challenge that nobody has decided leaves standing what a person had decided before, and a result that is no
-/// value of its subject is not named as what the cautious value rests on.
+/// The rules from which on a debate that nobody has decided leaves standing what a person had decided before of the same, subjects are
+/// compared as names are, and a result that is no value of its subject is not named as what the cautious value rests on.
 const PEOPLE_STAND: u32 = 2;
 
 /// What a value rests on that nobody has said: the debate has ended with words that state none.
@@ -23,8 +24,11 @@ pub(super) struct Dispute<'a> {
     conflict: &'a Conflict,
     /// The outcome of its debate, or of the last debate that took it up again.
     outcome: Option<&'a ConflictOutcome>,
-    /// Later outcomes of challenges about the same subject, the latest first.
+    /// Later outcomes of challenges about the same subject, the latest first; earlier ones, too, where a person had decided one of them and
+    /// nobody its debate.
     challenges: Vec<Challenged<'a>>,
+    /// Whether its debate leaves standing what a person had decided.
+    yields: bool,
     deferred: bool,
     rules: u32,
 }
@@ -54,7 +58,10 @@ impl Dispute<'_> {
         read: impl Fn(&Value) -> Option<T>,
     ) -> (Option<T>, &'static str) {
         for challenged in &self.challenges {
-            if let Some(value) = challenged.replacement(&read) {
+            // A person who has left the finding as it was has decided all the same.
+            let is_decided = self.yields && challenged.outcome.status.is_by_person();
+            let decided = resolved(challenged.outcome, &read).filter(|_| is_decided);
+            if let Some(value) = decided.or_else(|| challenged.replacement(&read)) {
                 return (Some(value), challenged.outcome.status.as_str());
             }
         }
@@ -94,22 +101,37 @@ fn resolved<T>(outcome: &ConflictOutcome, read: impl Fn(&Value) -> Option<T>) ->
 }
 
 impl CaseState {
-    /// Whether this is the end of a challenge that nobody has decided, after a person had decided about the same subject: then it leaves
-    /// standing what the person said.
+    /// Whether this is the end of a debate that nobody has decided, after a person had decided about the same subject: then it leaves
+    /// standing what the person said. One of the two is a challenge; a debate that a reviewer has ordered anew leaves nothing standing.
     pub(crate) fn yields_to_person(&self, outcome: &ConflictOutcome) -> bool {
-        let Some(asked) = self.asked.get(&outcome.conflict_id) else {
-            return false;
-        };
-        if asked.terms.refers_to.is_some() || !outcome.status.is_by_default() {
+        let asked = self.asked.get(&outcome.conflict_id);
+        let is_ordered_anew = asked.is_some_and(|asked| asked.terms.refers_to.is_some());
+        if is_ordered_anew || !outcome.status.is_by_default() {
             return false;
         }
-        let subject = normalise(&asked.conflict.subject);
+        let is_it = |conflict: &&Conflict| conflict.conflict_id == outcome.conflict_id;
+        let Some(about) = self.debated.iter().find(is_it) else {
+            return false;
+        };
+        let is_same = |other: &&Conflict| {
+            let is_challenge = |one: &Conflict| one.kind == ConflictType::Challenge;
+            (is_challenge(about) || is_challenge(other))
+                && name_of(&other.subject) == name_of(&about.subject)
+        };
         let mut same = self
             .debated
             .iter()
-            .filter(|conflict| normalise(&conflict.subject) == subject)
+            .filter(is_same)
             .filter_map(|conflict| self.outcomes.get(&conflict.conflict_id));
         same.any(|one| one.status.is_by_person() && one.resolved_at <= outcome.resolved_at)
+    }
+}
+
+/// The subject in the form in which these rules compare it.
+fn compared(rules: u32, subject: &str) -> String {
+    match rules >= PEOPLE_STAND {
+        true => name_of(subject),
+        false => normalise(subject),
     }
 }
 
@@ -140,7 +162,7 @@ pub(super) fn clause_disputes(rules: u32, state: &CaseState) -> BTreeMap<String,
 }
 
 /// The value that stands in the place of what the agent's finding says about this subject, because the finding was challenged with
-/// success. `subject` is in its compared form.
+/// success.
 pub(super) fn replaced<T: PartialEq>(
     rules: u32,
     state: &CaseState,
@@ -148,7 +170,7 @@ pub(super) fn replaced<T: PartialEq>(
     subject: &str,
     read: impl Fn(&Value) -> Option<T>,
 ) -> Option<T> {
-    let mut challenges = challenges(state, subject);
+    let mut challenges = challenges(rules, state, subject);
     challenges.retain(|challenged| challenged.agent == agent);
     decided(rules, None, challenges)
         .iter()
@@ -169,14 +191,19 @@ fn about<'a>(
     deferred: bool,
 ) -> Dispute<'a> {
     let outcome = standing(state, conflict);
-    let mut challenges = challenges(state, &normalise(&conflict.subject));
+    let yields =
+        rules >= PEOPLE_STAND && outcome.is_some_and(|outcome| state.yields_to_person(outcome));
+    let mut challenges = challenges(rules, state, &conflict.subject);
     challenges.retain(|challenged| {
-        outcome.is_none_or(|outcome| challenged.outcome.resolved_at > outcome.resolved_at)
+        let is_later =
+            |outcome: &ConflictOutcome| challenged.outcome.resolved_at > outcome.resolved_at;
+        yields || outcome.is_none_or(is_later)
     });
     Dispute {
         conflict,
         outcome,
         challenges: decided(rules, outcome, challenges),
+        yields,
         deferred,
         rules,
     }
@@ -207,12 +234,13 @@ fn decided<'a>(
 }
 
 /// The challenges about this subject that have an outcome, the latest first.
-fn challenges<'a>(state: &'a CaseState, subject: &str) -> Vec<Challenged<'a>> {
+fn challenges<'a>(rules: u32, state: &'a CaseState, subject: &str) -> Vec<Challenged<'a>> {
+    let subject = compared(rules, subject);
     let mut found: Vec<Challenged<'a>> = state
         .asked
         .values()
         .filter(|asked| asked.terms.refers_to.is_none())
-        .filter(|asked| normalise(&asked.conflict.subject) == subject)
+        .filter(|asked| compared(rules, &asked.conflict.subject) == subject)
         .filter_map(|asked| {
             let agent = &asked.terms.challenge.as_ref()?.challenged;
             let position = asked

@@ -12,7 +12,7 @@ use super::verdicts::{domain_of, holds};
 use super::{admission, escalation};
 use crate::aggregates::person::Act;
 use crate::machine::{Context, Decision};
-use crate::rules::conflict_type::{check_proved, check_value, value_in_words};
+use crate::rules::conflict_type::{check_proved, check_value, meant, value_in_words};
 use crate::rules::size_budget::truncate;
 
 /// What to do about a report of what proved right.
@@ -160,8 +160,9 @@ fn proved_right(
         check_value(&opened.conflict, report.value.as_ref())?;
         let position = truncate::words(report.position.as_deref().unwrap_or_default());
         let in_words = || value_in_words(&opened.conflict, &opened.policy, &position);
+        let as_meant = |value: &Value| meant(&truncate::value(value), &opened.conflict.positions);
         let right = Right {
-            value: report.value.as_ref().map(truncate::value).or_else(in_words),
+            value: report.value.as_ref().map(as_meant).or_else(in_words),
             position,
         };
         let said = (right.position.as_str(), right.value.as_ref());

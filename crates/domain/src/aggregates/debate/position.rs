@@ -6,7 +6,7 @@ use concord_wire::{AgentId, Fault};
 
 use super::input::AnswerMessage;
 use crate::rules::canonical::normalise;
-use crate::rules::conflict_type::{RECOMMENDATION, value_in_words};
+use crate::rules::conflict_type::{RECOMMENDATION, meant, value_in_words};
 use crate::rules::size_budget::truncate::{self, Room};
 
 /// The position that the answer states, else the one of the peer it agrees with, else the one held before. Who agrees and writes a sentence in
@@ -27,9 +27,11 @@ pub(super) fn after(
         .confidence
         .or(message.confidence)
         .unwrap_or(held.confidence);
+    // Kept as it is meant, so that whatever follows compares it so: 28 where 25 % was held is 28 %.
+    let as_meant = |value| Some(meant(value, &opened.conflict.positions));
     let (text, value) = match (&answer.revised_position, &answer.value) {
-        (Some(text), Some(value)) => (truncate::words(text), Some(value.clone())),
-        (None, Some(value)) => (truncate::words(&spoken(value)), Some(value.clone())),
+        (Some(text), Some(value)) => (truncate::words(text), as_meant(value)),
+        (None, Some(value)) => (truncate::words(&spoken(value)), as_meant(value)),
         (Some(text), None) => {
             let stated = stated_in_words(opened, positions, held, &truncate::words(text));
             let names_one = || names_a_position(opened, positions, held, &stated);

@@ -107,3 +107,42 @@ fn is_ended_by(outcome: &ConflictOutcome, signed: &RuledBy) -> bool {
     };
     [Some(signed), Some(&shortened)].contains(&outcome.ruled_by.as_ref())
 }
+
+#[cfg(test)]
+mod tests {
+    use concord_wire::payload::{ConflictType, Status};
+    use serde_json::json;
+
+    use super::*;
+    use crate::aggregates::debate::DebateMachine;
+    use crate::fixtures::*;
+
+    /// Words of a quantity had no value before they were read as one (record 105).
+    #[test]
+    fn signed_words_have_the_value_that_they_state_or_none_as_before() {
+        let held = [("ann", json!("25 %"), 0.5), ("ben", json!("35 %"), 0.5)];
+        let kind = ConflictType::EstimateDisagreement;
+        let margin = conflict("d-1", kind, "operating margin", &held);
+        let mut story = Story::<DebateMachine>::of("d-1");
+        story.hears(&said("c-1-5-0", 0), &open_debate(margin.clone(), policy()));
+        let percent = |number: f64| json!({ "value": number, "unit": "%" });
+        let signed = Resolution {
+            position: "28 %".into(),
+            value: None,
+            supporters: vec![agent("eve")],
+        };
+        for (stored, is_so) in [
+            (None, true),
+            (Some(percent(28.0)), true),
+            (Some(percent(29.0)), false),
+        ] {
+            let mut ended = outcome(&margin, Status::Ruling, None);
+            ended.resolution = Some(Resolution {
+                value: stored.clone(),
+                ..signed.clone()
+            });
+            let is_it = is_resolved_by(story.state(), &ended, signed.clone());
+            assert_eq!(is_it, is_so, "{stored:?}");
+        }
+    }
+}

@@ -32,19 +32,20 @@ pub(in crate::aggregates) fn holds(
     position: &str,
     value: Option<&Value>,
 ) -> bool {
-    // Who says 28 where 25 % was held means 28 %.
-    let as_meant = |value: &Value| meant(value, &opened.conflict.positions);
     let other = Position {
         position: position.to_owned(),
-        value: value.map(as_meant),
+        value: value.cloned(),
         ..held.clone()
     };
-    let held = Position {
-        value: held.value.as_ref().map(as_meant),
-        ..held.clone()
+    let both = [held.clone(), other];
+    // Who says 28 where 25 % was held means 28 %, and so does who has held 28 where 28 % is said.
+    let as_meant = |one: &Position| Position {
+        value: (one.value.as_ref())
+            .map(|value| meant(value, opened.conflict.positions.iter().chain(&both))),
+        ..one.clone()
     };
     let about = vote::About::conflict(&opened.conflict, &opened.policy);
-    vote::option_count(about, &[held, other]) == 1
+    vote::option_count(about, &both.each_ref().map(as_meant)) == 1
 }
 
 /// Whether the position that a debate ended with is what proved right; `None` where it ended without one.

@@ -68,6 +68,15 @@ pub(crate) fn is_number(value: &Value) -> bool {
     Stated::of(value).is_some()
 }
 
+/// The number that is stated, beside its unit where it has one: `28 %` is 28 with the unit `%`.
+pub(crate) fn number_with_unit(value: &Value) -> Option<Value> {
+    let stated = Stated::of(value)?;
+    Some(match stated.unit.is_empty() {
+        true => json!(stated.number),
+        false => stated.with(stated.number),
+    })
+}
+
 /// A number without a unit as it is meant beside what was held: in the unit of that. Beside percent or a share it is a share below 1 and
 /// percent above it. Anything else stays as it is, also where several units were held.
 pub(crate) fn in_unit_of(value: &Value, held: impl IntoIterator<Item = Value>) -> Value {

@@ -19,8 +19,35 @@ struct Stated {
 
 /// A value as it is meant beside what was held: a number without a unit is in the unit of that.
 pub(crate) fn meant<'p>(value: &Value, held: impl IntoIterator<Item = &'p Position>) -> Value {
-    let stated = |held: &Position| held.value.clone().unwrap_or_else(|| json!(held.position));
-    in_unit_of(value, held.into_iter().map(stated))
+    in_unit_of(value, held.into_iter().map(said_by))
+}
+
+/// The value of a position, or else its words.
+fn said_by(held: &Position) -> Value {
+    held.value.clone().unwrap_or_else(|| json!(held.position))
+}
+
+/// Whether numbers were held.
+pub(super) fn is_quantity(conflict: &Conflict) -> bool {
+    dimensions(&conflict.positions).next().is_some()
+}
+
+/// Whether a number is of the same dimension as one that was held.
+pub(super) fn is_beside(number: &Value, held: &[Position]) -> bool {
+    let own = dimension(number);
+    dimensions(held).any(|held| Some(held) == own)
+}
+
+/// The dimensions of the numbers that were held.
+fn dimensions(held: &[Position]) -> impl Iterator<Item = String> {
+    held.iter().filter_map(|held| dimension(&said_by(held)))
+}
+
+fn dimension(value: &Value) -> Option<String> {
+    match canonical_estimate(value, None) {
+        Canonical::Number { dimension, .. } => Some(dimension),
+        Canonical::Date(_) | Canonical::Boolean(_) | Canonical::Text(_) => None,
+    }
 }
 
 /// Checks what a person puts in the place of the positions: a value must be one that the result of the case can have, and where the positions

@@ -47,6 +47,10 @@ impl ConflictRule for EstimateOfMetric {
         true
     }
 
+    fn is_of_quantities(&self) -> bool {
+        true
+    }
+
     fn comparable(&self, _: &Policy, position: &Position) -> Canonical {
         match &position.value {
             Some(value) if !value.is_null() => canonical_estimate(value, None),
@@ -59,12 +63,7 @@ impl ConflictRule for EstimateOfMetric {
     }
 
     fn metric(&self, subject: &str) -> String {
-        let mut parts = subject.split('/');
-        let (first, second) = (parts.next().unwrap_or_default(), parts.next());
-        second
-            .unwrap_or(first)
-            .replace("~1", "/")
-            .replace("~0", "~")
+        metric_of(subject)
     }
 
     fn is_compared_by_metric(&self) -> bool {
@@ -77,6 +76,25 @@ impl ConflictRule for EstimateOfMetric {
             Canonical::Date(_) | Canonical::Boolean(_) | Canonical::Text(_) => None,
         }
     }
+}
+
+/// The metric in the subject of a conflict.
+pub(super) fn metric_of(subject: &str) -> String {
+    let mut parts = subject.split('/');
+    let (first, second) = (parts.next().unwrap_or_default(), parts.next());
+    second
+        .unwrap_or(first)
+        .replace("~1", "/")
+        .replace("~0", "~")
+}
+
+/// The subject that a conflict about this estimate has, where it names what it is of.
+pub(crate) fn subject_of(policy: &Policy, estimate: &Estimate) -> Option<String> {
+    let quantity = Quantity::of(&Estimate {
+        metric: metric_form(policy, &estimate.metric),
+        ..estimate.clone()
+    });
+    quantity.subject.is_some().then(|| quantity.subject(None))
 }
 
 /// How far estimates of this metric may differ.

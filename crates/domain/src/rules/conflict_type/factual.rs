@@ -42,6 +42,10 @@ impl ConflictRule for Factual {
         found.for_each(offer);
     }
 
+    fn is_of_quantities(&self) -> bool {
+        true
+    }
+
     fn allowance(&self, policy: &Policy, _: &str) -> Allowance {
         Allowance::relative(policy.number_tolerance)
     }
@@ -85,7 +89,7 @@ pub(super) fn subject_of(fact: &FactClaim) -> String {
     joined(&normalise(&fact.subject), &normalise(&fact.attribute))
 }
 
-pub(super) fn escaped(name: &str) -> String {
+pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use super::comparable::{self, meant};
 use super::{check_value, rule_of, rule_of_result};
-use crate::rules::canonical::{Allowance, in_unit_of, is_number, normalise, same};
+use crate::rules::canonical::{
+    Allowance, in_unit_of, is_number, normalise, number_with_unit, same,
+};
 use crate::rules::conservative;
 
 /// What may stand before a number that the words state, besides the name of what it is of.
@@ -110,21 +112,42 @@ pub(crate) fn check_party(
     })
 }
 
-/// The number that the words state of this subject, with its unit: `Operating margin: 28 %` states 28 %, and `28 % more than before` nothing.
+/// The quantity that the words state of what a conflict is about, in the unit of what was held where they name none. None where it cannot be
+/// compared with that, and where no number was held.
+pub(super) fn quantity_in_words(conflict: &Conflict, words: &str) -> Option<Value> {
+    let stated = number_in_words(&conflict.subject, words)?;
+    let stated = number_with_unit(&meant(&stated, &conflict.positions))?;
+    comparable::is_beside(&stated, &conflict.positions).then_some(stated)
+}
+
+/// The number that the words state of this subject, with its unit: `Operating margin: 28 %` and `28 % operating margin` state 28 %, and
+/// `28 % more than before` nothing.
 pub(super) fn number_in_words(subject: &str, words: &str) -> Option<Value> {
     let words = normalise(words);
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, '$' | '€' | '£');
     let (label, number) = words.split_at_checked(words.find(is_part)?)?;
+    let subject = conservative::words(subject);
+    let number = without_name(number, &subject)?;
     let number = match label.ends_with('-') {
         true => json!(format!("-{number}")),
         false => json!(number),
     };
-    let subject = conservative::words(subject);
     let is_of_it = |word: &str| {
         BEFORE_A_NUMBER.contains(&word) || subject.split_whitespace().any(|part| part == word)
     };
     let mut label = label
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty());
-    (label.all(is_of_it) && is_number(&number)).then_some(number)
+    label.all(is_of_it).then_some(number)
+}
+
+/// The number at the beginning of the words, with its unit; none where something else follows than the name of what it is of.
+fn without_name<'w>(words: &'w str, subject: &str) -> Option<&'w str> {
+    let mut number = words;
+    while !is_number(&json!(number)) {
+        let (rest, last) = number.rsplit_once(' ')?;
+        let is_of_name = subject.split_whitespace().any(|part| part == last);
+        number = is_of_name.then_some(rest.trim_end())?;
+    }
+    Some(number)
 }

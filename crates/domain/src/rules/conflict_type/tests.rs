@@ -11,12 +11,66 @@ use crate::fixtures::*;
 
 /// What these words state about a subject, each with the value.
 fn check(kind: ConflictType, subject: &str, words: &[(&str, Value)]) {
-    let conflict = conflict("d-1", kind, subject, &[]);
+    check_held(&conflict("d-1", kind, subject, &[]), words);
+}
+
+/// What these words state in this conflict, each with the value.
+fn check_held(conflict: &Conflict, words: &[(&str, Value)]) {
     for (words, value) in words {
-        let read = value_in_words(&conflict, &policy(), words);
+        let read = value_in_words(conflict, &policy(), words);
         let read = read.unwrap_or_default();
-        assert_eq!(read, *value, "{kind:?} {subject}: {words}");
+        assert_eq!(
+            read, *value,
+            "{:?} {}: {words}",
+            conflict.kind, conflict.subject
+        );
     }
+}
+
+#[test]
+fn a_quantity_is_what_the_words_plainly_state_in_the_unit_of_what_was_held() {
+    let of = |number: f64, unit: &str| json!({ "value": number, "unit": unit });
+    let percent = [("ann", of(25.0, "%"), 0.5), ("ben", of(30.0, "%"), 0.5)];
+    for (kind, subject) in [
+        (EstimateDisagreement, "operating margin"),
+        (EstimateDisagreement, "acme/operating margin"),
+        (ChallengeOf, "operating_margin"),
+        (FactualDisagreement, "operating/margin"),
+    ] {
+        let words = [
+            ("30 %", of(30.0, "%")),
+            ("28,5 percent.", of(28.5, "percent")),
+            ("Operating margin: 28 %", of(28.0, "%")),
+            ("25% operating margin", of(25.0, "%")),
+            ("an estimate of 2800 bp", of(2800.0, "bp")),
+            ("28", of(28.0, "%")),
+            ("0.28", of(28.0, "%")),
+            ("-3 %", of(-3.0, "%")),
+            ("28 % more than before", Value::Null),
+            ("Use 28% based on management guidance", Value::Null),
+            ("28 % to 30 %", Value::Null),
+            ("28 days", Value::Null),
+            ("section 4", Value::Null),
+            ("p1", Value::Null),
+            ("much", Value::Null),
+        ];
+        check_held(&conflict("d-1", kind, subject, &percent), &words);
+    }
+    let bare = [("ann", json!(500), 0.5), ("ben", json!(700), 0.5)];
+    let amounts = conflict("d-1", FactualDisagreement, "cap/amount", &bare);
+    check_held(
+        &amounts,
+        &[("Cap amount: 600", json!(600.0)), ("$600", Value::Null)],
+    );
+    let days = [
+        ("ann", of(30.0, "days"), 0.5),
+        ("ben", of(60.0, "days"), 0.5),
+    ];
+    let notice = conflict("d-1", FactualDisagreement, "notice/period", &days);
+    check_held(
+        &notice,
+        &[("4 weeks", of(4.0, "weeks")), ("45", of(45.0, "days"))],
+    );
 }
 
 #[test]
@@ -272,6 +326,7 @@ fn what_a_party_says_has_a_value_that_the_result_can_have_or_is_free_text() {
 fn words_that_state_no_value_of_the_result_want_one() {
     let long = "because ".repeat(40);
     let recommendation = Some("a recommendation, as text");
+    let quantity = Some("a number in a unit of what was held");
     for (kind, subject, words, value, wanted) in [
         (
             RecommendationConflict,
@@ -296,9 +351,21 @@ fn words_that_state_no_value_of_the_result_want_one() {
             Some("a number from 0 to 100"),
         ),
         (FactualDisagreement, "date", "May 1", None, None),
-        (EstimateDisagreement, "margin", "much", None, None),
+        (EstimateDisagreement, "margin", "much", None, quantity),
+        (EstimateDisagreement, "margin", "28 %", None, None),
+        (ChallengeOf, "margin", "Use 28% as guided", None, quantity),
+        (
+            ChallengeOf,
+            "margin",
+            "as guided",
+            Some(json!("28 %")),
+            None,
+        ),
     ] {
-        let conflict = conflict("d-1", kind, subject, &[]);
+        let held = [("ann", json!("25 %"), 0.5)];
+        let is_quantity = subject == "margin";
+        let held = held.get(..usize::from(is_quantity)).unwrap();
+        let conflict = conflict("d-1", kind, subject, held);
         let given = value_wanted(&conflict, &policy(), (words, value.as_ref()));
         assert_eq!(given, wanted, "{words}");
     }
@@ -307,10 +374,10 @@ fn words_that_state_no_value_of_the_result_want_one() {
 #[test]
 fn what_has_no_rule_for_words_keeps_them() {
     for (kind, subject, words) in [
-        (ChallengeOf, "operating margin", "25 %"),
         (ChallengeOf, "finding", "sell"),
+        (ChallengeOf, "finding", "25 %"),
         (FactualDisagreement, "date", "May 1"),
-        (EstimateDisagreement, "margin", "25 %"),
+        (FactualDisagreement, "date", "25 %"),
     ] {
         check(kind, subject, &[(words, Value::Null)]);
     }

@@ -55,6 +55,28 @@ fn factor(credibility: &Credibility, name: FactorName) -> &Factor {
         .unwrap()
 }
 
+#[test]
+fn a_domain_is_one_however_it_is_spelled() {
+    let spelled = ["operating_margin", "operating margin", "Operating-Margin"];
+    let record: Vec<Observation> = spelled
+        .map(|domain| Observation {
+            domain: domain.into(),
+            ..observed(0, true)
+        })
+        .into();
+    for (version, asked) in [
+        (Version::Simple, "operating margin"),
+        (Version::Comprehensive, "OPERATING_MARGIN"),
+        (Version::Specialised, "operating-margin.acme"),
+    ] {
+        let query = Query {
+            domain: asked.into(),
+            ..query()
+        };
+        assert_eq!(score(version, &record, &query).observations, 3, "{asked}");
+    }
+}
+
 fn near(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-9
 }

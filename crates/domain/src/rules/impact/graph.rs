@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use concord_wire::payload::{Conflict, Dependency, DependencyKind, Figure, PublishAnalysis};
+use concord_wire::payload::{
+    Conflict, ConflictType, Dependency, DependencyKind, Figure, PublishAnalysis,
+};
 use concord_wire::{AgentId, Timestamp, Token};
 
 use crate::rules::conflict_type::rule_of;
@@ -42,7 +44,11 @@ impl Source {
         conflict: &Conflict,
         others: impl IntoIterator<Item = &'a Conflict>,
     ) -> impl Iterator<Item = Self> {
-        let metric = |of: &Conflict| Self::assumption(&rule_of(of.kind).metric(&of.subject));
+        // What is challenged is the name that the challenge uses, and no other.
+        let metric = |of: &Conflict| match of.kind {
+            ConflictType::Challenge => Self::assumption(&of.subject),
+            kind => Self::assumption(&rule_of(kind).metric(&of.subject)),
+        };
         let (whole, alone) = (Self::assumption(&conflict.subject), metric(conflict));
         let is_another =
             |one: &&Conflict| (one.kind, &one.subject) != (conflict.kind, &conflict.subject);

@@ -1,13 +1,15 @@
 //! What a challenge disputes: what the finding says, under the name that it has in the result.
 
-use concord_events::CaseEvent;
-use concord_wire::payload::{Challenge, Conflict, Severity, Status};
+use concord_events::{CaseEvent, DebateEvent};
+use concord_wire::payload::{Challenge, Conflict, Resolution, Severity, Status};
 use serde_json::{Value, json};
 
 use super::gates::challenges;
 use crate::aggregates::case::{CaseInput, CaseMachine};
+use crate::aggregates::debate::{DebateMachine, verdicts::holds};
 use crate::fixtures::*;
 use crate::machine::Machine;
+use crate::rules::conflict_type::valued;
 
 /// A case in which finance has stated a risk of 86 and a margin of 25; what it says to a challenge of strategy.
 fn challenged(change: impl FnOnce(&mut Challenge)) -> Result<Conflict, String> {
@@ -16,12 +18,19 @@ fn challenged(change: impl FnOnce(&mut Challenge)) -> Result<Conflict, String> {
 
 /// The same, where the margin is this one.
 fn challenged_of(margin: Value, change: impl FnOnce(&mut Challenge)) -> Result<Conflict, String> {
+    let mut estimate = margin;
+    estimate["metric"] = json!("operating margin");
+    challenged_finding(json!({ "risk_score": 86, "estimates": [estimate] }), change)
+}
+
+/// The same, where finance has found this.
+fn challenged_finding(
+    stated: Value,
+    change: impl FnOnce(&mut Challenge),
+) -> Result<Conflict, String> {
     let mut story = Story::<CaseMachine>::of("c-1");
     let request = open_request(&["finance", "strategy"], policy());
     story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request)));
-    let mut estimate = margin;
-    estimate["metric"] = json!("operating margin");
-    let stated = json!({ "risk_score": 86, "estimates": [estimate] });
     story.hears(&said("m-1", 1), &finding("finance", "m-1", stated));
     let mut input = challenges("strategy", "m-c", "finance");
     let CaseInput::Challenge(received) = &mut input else {
@@ -87,6 +96,58 @@ fn an_estimate_is_challenged_however_its_metric_is_spelled() {
             "refused: /payload/challenged_value",
             "{metric}"
         );
+    }
+}
+
+#[test]
+fn an_estimate_is_challenged_by_what_it_is_of() {
+    let of = |number: f64| json!({ "value": number, "unit": "%" });
+    let estimate = |subject: &str, number: f64| json!({ "subject": subject, "metric": "operating_margin", "value": number, "unit": "%" });
+    for (metric, quoted, expected) in [
+        (
+            "BETA/operating margin",
+            Some(10),
+            Ok(("beta/operating margin", of(10.0))),
+        ),
+        (
+            "beta operating-margin",
+            Some(10),
+            Ok(("beta/operating margin", of(10.0))),
+        ),
+        (
+            "beta operating margin",
+            None,
+            Ok(("beta/operating margin", of(10.0))),
+        ),
+        (
+            "ACME/operating_margin",
+            Some(25),
+            Ok(("acme/operating margin", of(25.0))),
+        ),
+        (
+            "operating margin",
+            Some(25),
+            Ok(("operating_margin", of(25.0))),
+        ),
+        ("BETA/operating margin", Some(25), Err("challenged_value")),
+        ("GAMMA/operating margin", Some(25), Err("metric")),
+        (
+            "GAMMA/operating margin",
+            None,
+            Ok(("GAMMA/operating margin", Value::Null)),
+        ),
+        ("GAMMA/revenue", Some(25), Ok(("GAMMA/revenue", json!(25)))),
+    ] {
+        let estimates = [estimate("ACME", 25.0), estimate("BETA", 10.0)];
+        let conflict = challenged_finding(json!({ "estimates": estimates }), |challenge| {
+            challenge.metric = Some(metric.into());
+            challenge.challenged_value = quoted.map(|quoted| json!(quoted));
+            challenge.value = None;
+        });
+        let heard = conflict.map(|one| (one.subject.clone(), values(&one)[0].clone()));
+        let expected = expected.map(|(subject, stated)| (subject.to_owned(), stated));
+        let expected = expected.map_err(|field| format!("refused: /payload/{field}"));
+        assert_eq!(heard, expected, "{metric} {quoted:?}");
     }
 }
 
@@ -159,6 +220,58 @@ fn a_position_in_words_has_the_value_that_it_states() {
     assert_eq!(values(&conflict), [json!(86.0), json!(30.0)]);
     let doubted = challenged(|challenge| challenge.value = None).unwrap();
     assert_eq!(values(&doubted), [json!(86.0), Value::Null]);
+}
+
+/// A challenge of a margin of 25 % in words, as a value or in both; and what a person puts in its place.
+#[test]
+fn whoever_was_right_in_a_challenge_of_a_quantity_is_so_in_words_and_as_a_value() {
+    let percent = json!({ "value": 25.0, "unit": "%" });
+    let bare = json!({ "value": 25.0 });
+    for (stated, position, value) in [
+        (&percent, Some("30 %"), None),
+        (&percent, Some("30% operating margin"), None),
+        (&percent, None, Some(json!(30))),
+        (&percent, Some("30 %"), Some(json!(30))),
+        (&bare, Some("30 %"), None),
+        (&bare, None, Some(json!(30))),
+    ] {
+        let conflict = challenged_of(stated.clone(), |challenge| {
+            challenge.metric = Some("operating margin".into());
+            challenge.position = position.map(str::to_owned);
+            challenge.value.clone_from(&value);
+        });
+        let conflict = conflict.unwrap();
+        let own = json!({ "value": 30.0, "unit": "%" });
+        let is_own = values(&conflict)[1] == own;
+        let is_bare = stated == &bare && position.is_none();
+        assert_eq!(is_own, !is_bare, "{stated} {position:?}");
+        let mut story = Story::<DebateMachine>::of(conflict.conflict_id.as_str());
+        story.hears(
+            &said("c-1-5-0", 0),
+            &open_debate(conflict.clone(), policy()),
+        );
+        let DebateEvent::Opened(opened) = &story.last().event else {
+            panic!("it is open");
+        };
+        for (words, value) in [
+            ("30 %", None),
+            ("30", None),
+            ("30 %", Some(json!(30))),
+            ("as guided", Some(json!("30 %"))),
+        ] {
+            let ruled = Resolution {
+                position: words.into(),
+                value,
+                supporters: Vec::new(),
+            };
+            let ruled = valued(&conflict, &policy(), ruled);
+            let (words, value) = (ruled.position.as_str(), ruled.value.as_ref());
+            let held = conflict.positions.iter();
+            let right: Vec<bool> = held.map(|held| holds(opened, held, words, value)).collect();
+            let what = format!("{stated} {position:?} {words} {value:?}");
+            assert_eq!(right, [false, true], "{what}");
+        }
+    }
 }
 
 /// The decision of a case in which finance stated what strategy challenges, after a ruling with this value.

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::aggregates::answerable::{self, Concern};
 use crate::aggregates::case::FINAL_GATE;
-use crate::aggregates::case::outcome::decision_by;
-use crate::aggregates::impact::assumption_standings;
 use concord_events::DecisionChanged;
 use concord_wire::payload::{Conflict, ConflictOutcome};
+
+mod standing;
 
 /// An outcome of the debate about the risk score, with the value that stands after it.
 fn risk_is(status: Status, value: u32, at: u64) -> ConflictOutcome {
@@ -288,35 +288,6 @@ fn a_challenge_that_succeeds_after_the_vote_replaces_it_and_one_that_fails_does_
     let found = [json!({"risk_score": 30}), json!({"risk_score": 80})];
     assert_eq!(after_challenge(found.clone(), 30, 55), Some(55.0));
     assert_eq!(after_challenge(found, 30, 30), Some(80.0), "it failed");
-}
-
-#[test]
-fn a_challenge_that_nobody_has_decided_leaves_a_ruling_standing() {
-    let found = [json!({"risk_score": 30}), json!({"risk_score": 80})];
-    let (mut story, about) = challenged(found, ruling(45));
-    let ends = |status| ConflictOutcome {
-        status,
-        ..challenge_ends(&about, 95)
-    };
-    settle(&mut story, "e-2", ends(Status::Provisional));
-    let decision = current(&story);
-    assert_eq!(decision.outcome.risk_score, Some(45.0));
-    assert_eq!(
-        decision.provisional,
-        std::slice::from_ref(&about.conflict_id),
-        "to be reviewed"
-    );
-    let opened = story.state().opened.clone().unwrap();
-    let before = decision_by(1, story.state(), &opened, "settled");
-    assert_eq!(before.outcome.risk_score, Some(95.0), "as it was made then");
-    // And so it is for what rests on it.
-    let assumed = |story: &CaseStory| format!("{:?}", assumption_standings(story.state(), None));
-    let before = assumed(&story);
-    assert!(before.contains("45") && !before.contains("95"), "{before}");
-    settle(&mut story, "e-3", ends(Status::Confirmed));
-    assert_eq!(current(&story).outcome.risk_score, Some(95.0), "reviewed");
-    let after = assumed(&story);
-    assert!(after.contains("95"), "{after}");
 }
 
 /// Whom the last event concerns, by what was before it.

@@ -14,8 +14,8 @@ use concord_wire::policy::Decide;
 use concord_wire::{AgentId, DebateId};
 
 use crate::aggregates::case::CaseState;
-use crate::rules::canonical::normalise;
 use crate::rules::conflict_type::about;
+use crate::rules::impact::graph::name_of;
 use crate::rules::precedent;
 use crate::rules::size_budget::truncate::{self, Room};
 use crate::rules::size_budget::{count, json_bytes};
@@ -248,12 +248,12 @@ fn proved_right(known: &OutcomeKnown) -> ProvedRight {
 
 fn depends(opened: &DebateOpened, case: &CaseState) -> Dependence {
     let conflict = &opened.conflict;
-    let subject = normalise(&conflict.subject);
+    let subject = name_of(&conflict.subject);
     let others: Vec<_> = case
         .debated
         .iter()
         .filter(|other| {
-            other.conflict_id != conflict.conflict_id && normalise(&other.subject) == subject
+            other.conflict_id != conflict.conflict_id && name_of(&other.subject) == subject
         })
         .collect();
     let related = others.iter().take(RELATED_MAX).map(|other| {

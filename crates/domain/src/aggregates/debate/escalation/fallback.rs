@@ -14,7 +14,7 @@ use super::{OnLadder, brief, named};
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
 use crate::aggregates::debate::{signed, verdicts};
 use crate::machine::{Decision, Ignored};
-use crate::rules::conflict_type::valued;
+use crate::rules::conflict_type::{meant, valued};
 use crate::rules::conservative;
 use crate::rules::size_budget::truncate;
 
@@ -111,7 +111,8 @@ fn wanted(opened: &DebateOpened, positions: &[BriefedPosition]) -> Option<Resolu
     let terms = opened.terms.challenge.as_ref()?;
     let wanted = terms.provisional_resolution.as_ref()?;
     let words = wanted.as_str().map(str::to_owned);
-    let value = words.is_none().then(|| wanted.clone());
+    let as_meant = || meant(wanted, &opened.conflict.positions);
+    let value = words.is_none().then(as_meant);
     let position = truncate::words(&words.unwrap_or_else(|| wanted.to_string()));
     let is_held = |one: &&BriefedPosition| {
         one.held_by

@@ -134,6 +134,41 @@ fn a_position_in_words_counts_as_the_value_that_it_states() {
     );
 }
 
+/// What is said without a unit is in that of what was held, in words and as a value.
+#[test]
+fn two_who_say_the_same_quantity_in_different_ways_agree() {
+    let percent = |number: u8| json!({ "value": number, "unit": "%" });
+    let held = [("ann", percent(25), 0.5), ("ben", percent(35), 0.5)];
+    let says = |from: &str, words: Option<&str>, value: Option<Value>| {
+        let answer = Answer {
+            revised_position: words.map(str::to_owned),
+            value,
+            ..no_answer()
+        };
+        answers(given(from, &format!("m-{from}"), "revision", answer))
+    };
+    for (words, value) in [
+        (None, Some(json!(28))),
+        (None, Some(json!("28"))),
+        (None, Some(json!(0.28))),
+        (None, Some(json!("2800 bp"))),
+        (Some("28"), None),
+        (Some("Operating margin: 28 %"), None),
+        (Some("28% operating margin"), None),
+        (Some("as guided"), Some(json!(28))),
+    ] {
+        let kind = ConflictType::EstimateDisagreement;
+        let margin = conflict("d-1", kind, "operating margin", &held);
+        let mut story = opened(margin, policy());
+        story.hears(&said("m-ann", 1), &says("ann", Some("28 %"), None));
+        let ben = says("ben", words, value.clone());
+        let heard = story.hears(&said("m-ben", 2), &ben);
+        assert_eq!(heard, "resolved", "{words:?} {value:?}");
+        let outcome = story.state().outcome.clone().unwrap();
+        assert_eq!(outcome.status, Discussion, "{words:?} {value:?}");
+    }
+}
+
 #[test]
 fn between_three_parties() {
     for (what, given, status, value) in THREE {

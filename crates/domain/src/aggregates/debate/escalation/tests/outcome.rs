@@ -302,7 +302,10 @@ fn what_proved_right_is_read_as_a_position_is_and_must_be_comparable_with_one() 
         (Estimate, words("a margin of 25 %"), refused("position")),
         (Estimate, valued(json!("50 %")), Ok(vec![])),
         (Estimate, valued(json!("35 %")), Ok(vec!["ben"])),
-        (Estimate, valued(json!(25)), refused("value")),
+        // Without a unit it is in that of what was held.
+        (Estimate, valued(json!(25)), Ok(vec!["ann"])),
+        (Estimate, words("35"), Ok(vec!["ben"])),
+        (Estimate, valued(json!("25 days")), refused("value")),
         (Advice, words("Reject"), Ok(vec!["ben"])),
         (Advice, words("neither"), Ok(vec![])),
         (Advice, valued(json!({ "a": 1 })), refused("value")),

@@ -3,6 +3,8 @@
 use super::*;
 use crate::aggregates::debate::escalation::evidence::{EVIDENCE_MAX, GIVEN_MAX};
 use crate::aggregates::debate::escalation::messages::CLARIFICATIONS_MAX;
+use crate::fixtures;
+use crate::rules::canonical::canonical_estimate;
 
 #[test]
 fn challenger_and_challenged_settle_it_themselves() {
@@ -332,6 +334,37 @@ fn the_cautious_position_by_metric() {
             Some(expected),
             "{metric}"
         );
+    }
+}
+
+#[test]
+fn a_quantity_in_words_is_compared_by_caution_as_its_value_is() {
+    let percent = |number: u8| json!({ "value": number, "unit": "%" });
+    let held = [("ann", percent(10), 0.9), ("ben", percent(8), 0.8)];
+    for (words, expected) in [("12 %", 0.12), ("WACC: 12", 0.12), ("much more", 0.1)] {
+        let rules = Policy {
+            rounds_max: 1,
+            conflict_handling: ConflictHandling::Ladder,
+            ..policy()
+        };
+        let kind = ConflictType::EstimateDisagreement;
+        let wacc = conflict("d-1", kind, "wacc", &held);
+        let mut story = Story::<DebateMachine>::of("d-1");
+        story.hears(&said("m-open", 0), &open_debate(wacc, rules));
+        let answer = concord_wire::payload::Answer {
+            revised_position: Some(words.into()),
+            ..fixtures::no_answer()
+        };
+        let revises = fixtures::answers(fixtures::given("ben", "m-1", "revision", answer));
+        story.hears(&said("m-1", 1), &revises);
+        story.hears(&said("m-2", 2), &keeps("ann", "m-2"));
+        passes(&mut story, "compare", after(2));
+        passes(&mut story, "person", after(2 + 6 * HOUR));
+        let outcome = story.state().ladder.as_ref().unwrap();
+        let stands = outcome.provisional.clone().unwrap().resolution.unwrap();
+        let stands = stands.value.unwrap_or_default();
+        let expected = canonical_estimate(&json!(expected), None);
+        assert_eq!(canonical_estimate(&stands, None), expected, "{words}");
     }
 }
 
