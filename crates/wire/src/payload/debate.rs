@@ -158,12 +158,14 @@ impl Answer {
         if !fields.is_empty() && !fields.keys().any(is_known) {
             return Err(no_answer(&fields));
         }
-        let is_number = |position: &Box<RawValue>| {
-            position
-                .get()
-                .starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        let is_number = |position: &RawValue| {
+            let text = position.get();
+            text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
         };
-        let answer: Self = match fields.remove("revised_position").filter(is_number) {
+        let answer: Self = match fields
+            .remove("revised_position")
+            .filter(|position| is_number(position))
+        {
             None => from_json(payload.get().as_bytes(), "/payload")?,
             Some(number) => from_json(&with_number(fields, number), "/payload")?,
         };
