@@ -68,7 +68,7 @@ pub(crate) fn wanted_note(
 ) -> String {
     let note = |wanted| {
         let note = format!(
-            "the words state no value that the decision can take, and it keeps to the cautious position; --value does: {wanted}"
+            "the words state no value: the decision keeps to the cautious position, and what rests on it is unknown; --value does: {wanted}"
         );
         format!("  {}\n", styled(DOUBTFUL, note))
     };
