@@ -11,6 +11,7 @@ pub mod estimate;
 pub mod impact;
 pub mod names;
 pub mod precedent;
+pub mod proved;
 pub mod round_shares;
 pub mod size_budget;
 pub mod vote;

@@ -11,10 +11,10 @@ use concord_wire::{AgentId, DebateId};
 
 use super::case::{CaseMachine, CaseState, FINDING};
 use super::debate::DebateState;
-use super::debate::verdicts::holds;
 use crate::machine::Machine;
 use crate::rules::impact::graph::name_of;
 use crate::rules::precedent;
+use crate::rules::proved::holds;
 
 /// What a new version of a decision means for somebody who answers for the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

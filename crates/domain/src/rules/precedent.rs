@@ -15,8 +15,12 @@ use concord_wire::payload::{
 };
 use serde_json::Value;
 
-use crate::rules::canonical::{Allowance, Canonical, canonical, normalise, same};
+use crate::rules::canonical::{
+    Allowance, Canonical, canonical, canonical_estimate, normalise, same,
+};
+use crate::rules::conflict_type::meant;
 use crate::rules::credibility::{Z, wilson};
+use crate::rules::proved::{holds, was_right};
 use crate::rules::size_budget::{count, truncate};
 
 mod limits;
@@ -99,10 +103,7 @@ pub fn precedent_of(
         proved: known.map(|known| ProvedPosition {
             position: truncate::topic(&known.position),
             value: known.value.as_ref().map(truncate::value),
-            was_chosen: is_same(
-                (&chosen.position, chosen.value.as_ref()),
-                (&known.position, known.value.as_ref()),
-            ),
+            was_chosen: was_right(opened, outcome, known) == Some(true),
             side: side(&outcome.positions, known.value.as_ref()),
             explanation: truncate::topic(&known.explanation),
         }),
@@ -123,25 +124,30 @@ pub(crate) fn is_same(one: Stated<'_>, other: Stated<'_>) -> bool {
     }
 }
 
-/// The different numbers of these positions, the lowest first; none where they are not all of one dimension.
-fn numbers(positions: &[Position]) -> Option<(f64, f64)> {
-    let number = |held: &Position| match canonical(held.value.as_ref()?, None) {
-        Canonical::Number { value, .. } => Some(value),
-        _ => None,
-    };
-    let all: Option<Vec<f64>> = positions.iter().map(number).collect();
+/// The different numbers of these positions, the lowest first, and their dimension; none where they are not all of one.
+fn numbers(positions: &[Position]) -> Option<(f64, f64, String)> {
+    let number = |held: &Position| number(&meant(held.value.as_ref()?, positions));
+    let all: Option<Vec<(f64, String)>> = positions.iter().map(number).collect();
     let all = all?;
-    let low = all.iter().copied().reduce(f64::min)?;
-    let high = all.iter().copied().reduce(f64::max)?;
-    (low < high).then_some((low, high))
+    let (_, dimension) = all.first()?.clone();
+    let low = all.iter().map(|(value, _)| *value).reduce(f64::min)?;
+    let high = all.iter().map(|(value, _)| *value).reduce(f64::max)?;
+    let are_of_one = all.iter().all(|(_, of)| *of == dimension);
+    (are_of_one && low < high).then_some((low, high, dimension))
+}
+
+/// A number in the base unit of its dimension, and that; none of anything else.
+fn number(value: &Value) -> Option<(f64, String)> {
+    match canonical_estimate(value, None) {
+        Canonical::Number { value, dimension } => Some((value, dimension)),
+        _ => None,
+    }
 }
 
 /// Which end of the disputed numbers was nearer to what proved right.
 fn side(positions: &[Position], proved: Option<&Value>) -> Option<EstimateSide> {
-    let (low, high) = numbers(positions)?;
-    let Canonical::Number { value, .. } = canonical(proved?, None) else {
-        return None;
-    };
+    let (low, high, dimension) = numbers(positions)?;
+    let (value, _) = number(&meant(proved?, positions)).filter(|(_, of)| *of == dimension)?;
     let (to_low, to_high) = ((value - low).abs(), (value - high).abs());
     match to_low.total_cmp(&to_high) {
         std::cmp::Ordering::Less => Some(EstimateSide::Lower),
@@ -175,17 +181,16 @@ pub fn guidance_of(opened: &DebateOpened, positions: &[Position]) -> Option<Prec
     let lower = numbers(positions).map(|_| rate(sides.map(|side| side == EstimateSide::Lower)));
     let mut held: Vec<&Position> = Vec::new();
     for position in positions {
-        if !held
-            .iter()
-            .any(|known| is_same(stated(known), stated(position)))
-        {
+        if !held.iter().any(|known| is_held(opened, known, position)) {
             held.push(position);
         }
     }
     held.truncate(limits::POSITIONS_MAX);
     let of_position = |position: &&Position| PositionRate {
         position: truncate::topic(&position.position),
-        rate: rate(proved().map(|proved| is_same(stated(position), proved_stated(proved)))),
+        rate: rate(
+            proved().map(|proved| holds(opened, position, &proved.position, proved.value.as_ref())),
+        ),
     };
     let chosen = rate(proved().map(|proved| proved.was_chosen));
     Some(PrecedentGuidance {
@@ -198,12 +203,8 @@ pub fn guidance_of(opened: &DebateOpened, positions: &[Position]) -> Option<Prec
     })
 }
 
-fn stated(position: &Position) -> Stated<'_> {
-    (&position.position, position.value.as_ref())
-}
-
-fn proved_stated(proved: &ProvedPosition) -> Stated<'_> {
-    (&proved.position, proved.value.as_ref())
+fn is_held(opened: &DebateOpened, one: &Position, other: &Position) -> bool {
+    holds(opened, one, &other.position, other.value.as_ref())
 }
 
 /// Those of the precedents that are known to be like the matter.
@@ -256,7 +257,7 @@ fn claim(
     let guidance = guidance_of(opened, positions);
     let known = guidance.as_ref().map_or_else(
         || rate(std::iter::empty()),
-        |known| own_rate(known, positions, held),
+        |known| own_rate(opened, known, held),
     );
     let believed = credibility.filter(|known| known.data_points > 0.0);
     let outside = |claimed: Option<f64>, low: f64, high: f64| {
@@ -289,7 +290,8 @@ fn claim(
 }
 
 /// How often the position of somebody proved right: for numbers that of their end, else of the position itself.
-fn own_rate(guidance: &PrecedentGuidance, positions: &[Position], held: &Position) -> SuccessRate {
+fn own_rate(opened: &DebateOpened, guidance: &PrecedentGuidance, held: &Position) -> SuccessRate {
+    let positions = &opened.conflict.positions;
     let own_side = side(positions, held.value.as_ref());
     match (&guidance.lower, own_side) {
         (Some(lower), Some(EstimateSide::Lower)) => *lower,
@@ -298,7 +300,10 @@ fn own_rate(guidance: &PrecedentGuidance, positions: &[Position], held: &Positio
             rate((0..lower.known).map(|place| place < right))
         }
         _ => {
-            let own = normalise(&truncate::topic(&held.position));
+            // Of positions that are the same the first one stands there.
+            let mut same = positions.iter().filter(|one| is_held(opened, one, held));
+            let own = same.next().unwrap_or(held);
+            let own = normalise(&truncate::topic(&own.position));
             let mut rates = guidance.positions.iter();
             let own = rates.find(|one| normalise(&one.position) == own);
             own.map_or(guidance.chosen, |one| one.rate)

@@ -12,12 +12,11 @@ use concord_wire::{AgentId, ErrorCode, Fault};
 use super::escalation::{self, OnLadder};
 use super::input::{AnswerMessage, Command, DebateInput, MessageBody, Opening};
 use super::state::DebateState;
-use super::{
-    admission, ground_truth, memory_sync, position, round_name, rounds, strategy, verdicts,
-};
+use super::{admission, ground_truth, memory_sync, position, round_name, rounds, strategy};
 use crate::aggregates::case::PARTICIPANTS_MAX;
 use crate::machine::{Context, Decision, Ignored};
 use crate::rules::conflict_type::check_party;
+use crate::rules::proved;
 use crate::rules::size_budget::{self, ANSWER_BYTES_MAX, SUBJECT_BYTES_MAX, json_bytes};
 
 type DebateDecision = Decision<DebateEvent>;
@@ -361,9 +360,8 @@ fn heard_by(state: &DebateState, opened: &DebateOpened, answered: &Position) -> 
         .round_positions
         .iter()
         .filter(|held| held.agent_id != answered.agent_id);
-    let (agreed_with, disagreed_with): (Vec<_>, Vec<_>) = others.partition(|held| {
-        verdicts::holds(opened, held, &answered.position, answered.value.as_ref())
-    });
+    let (agreed_with, disagreed_with): (Vec<_>, Vec<_>) = others
+        .partition(|held| proved::holds(opened, held, &answered.position, answered.value.as_ref()));
     let ids = |held: Vec<&Position>| held.into_iter().map(|held| held.agent_id.clone()).collect();
     HeardBy {
         agreed_with: ids(agreed_with),

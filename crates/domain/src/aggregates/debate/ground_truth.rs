@@ -8,11 +8,12 @@ use serde_json::Value;
 use super::decide::of_other_case;
 use super::input::OutcomeMessage;
 use super::state::DebateState;
-use super::verdicts::{domain_of, holds};
+use super::verdicts::domain_of;
 use super::{admission, escalation};
 use crate::aggregates::person::Act;
 use crate::machine::{Context, Decision};
 use crate::rules::conflict_type::{check_proved, check_value, meant, value_in_words};
+use crate::rules::proved::holds;
 use crate::rules::size_budget::truncate;
 
 /// What to do about a report of what proved right.

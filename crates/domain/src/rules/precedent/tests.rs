@@ -208,6 +208,52 @@ fn what_proved_right_in_like_debates_says_how_likely_each_side_is() {
     assert_eq!(guidance_of(&opened(old), &debate.conflict.positions), None);
 }
 
+/// The brief counts precedents, and the decision package asks whether an outcome agrees with what was chosen: both by units and tolerance.
+#[test]
+fn a_precedent_says_what_the_package_says_of_what_proved_right() {
+    let kind = ConflictType::EstimateDisagreement;
+    let percent = |number: f64| json!({ "value": number, "unit": "%" });
+    let million = |number: f64| json!({ "value": number, "unit": "USD million" });
+    for (low, high, proved, right) in [
+        (percent(25.0), percent(35.0), percent(25.0), [1, 0]),
+        (percent(25.0), percent(35.0), json!("0.25"), [1, 0]),
+        // What is said without a unit is in that of what was held.
+        (percent(25.0), percent(35.0), json!(25), [1, 0]),
+        // Within the tolerance of the policy, which is 5 % of the larger.
+        (percent(25.0), percent(35.0), percent(25.5), [1, 0]),
+        (percent(25.0), percent(35.0), percent(34.0), [0, 1]),
+        (percent(25.0), percent(35.0), percent(28.0), [0, 0]),
+        (
+            million(1.0),
+            json!("2000000 USD"),
+            json!("1000000 USD"),
+            [1, 0],
+        ),
+    ] {
+        let mut debate = opened(Vec::new());
+        debate.policy.estimates.tolerance.relative = 0.05;
+        let held = [("fin", low.clone(), 0.8), ("sid", high, 0.7)];
+        debate.conflict = conflict("d-1", kind, "operating margin", &held);
+        let ended = outcome(&debate.conflict, Status::Ruling, Some(low));
+        let known = known(proved.clone());
+        let precedent = precedent_of(&debate, &ended, Some(&known)).unwrap();
+        let was_right = was_right(&debate, &ended, &known);
+        let proved_so = precedent.proved.as_ref().unwrap();
+        assert_eq!(Some(proved_so.was_chosen), was_right, "{proved}");
+        let nearer = match right {
+            [0, 1] => EstimateSide::Higher,
+            _ => EstimateSide::Lower,
+        };
+        assert_eq!(proved_so.side, Some(nearer), "{proved}");
+        debate.precedents = vec![precedent];
+        let guidance = guidance_of(&debate, &debate.conflict.positions).unwrap();
+        let rates = guidance.positions.iter().map(|one| one.rate.right);
+        let rates: Vec<u32> = rates.collect();
+        assert_eq!(rates, right, "{proved}");
+        assert_eq!(guidance.chosen.right, right[0], "{proved}");
+    }
+}
+
 #[test]
 fn a_claim_far_outside_of_what_is_known_is_said() {
     let past = (1..=20)

@@ -1,6 +1,6 @@
 //! Reads what a decision package is made of: the case, and what the reader may read of what is known from before.
 
-use concord_domain::aggregates::debate::{DebateMachine, DebateState, verdicts};
+use concord_domain::aggregates::debate::{DebateMachine, DebateState};
 use concord_domain::aggregates::impact::rerun::plan_now;
 use concord_domain::aggregates::impact::{ImpactMachine, all_standings, reports};
 use concord_domain::aggregates::precedent::{self, PrecedentMachine};
@@ -10,6 +10,7 @@ use concord_domain::meeting::{
     AssessedImpact, DebateMatter, EarlierDecision, MeetingPackage, Sources, meeting_package,
 };
 use concord_domain::rules::precedent::matter_of;
+use concord_domain::rules::proved;
 use concord_events::{DebateEvent, OutcomeKnown};
 use concord_runtime::Broker;
 use concord_runtime::service::clock;
@@ -174,7 +175,7 @@ async fn turned_out(source: &EventSource, one: Precedent) -> Result<EarlierDecis
     let (state, known) = debate(source, &one.debate_id).await?;
     let was_right = known.as_ref().and_then(|known| {
         let outcome = state.outcome.as_ref()?;
-        verdicts::was_right(state.opened.as_ref()?, outcome, known)
+        proved::was_right(state.opened.as_ref()?, outcome, known)
     });
     Ok(EarlierDecision {
         debate_id: one.debate_id,

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::gates::challenges;
 use crate::aggregates::case::{CaseInput, CaseMachine};
-use crate::aggregates::debate::{DebateMachine, verdicts::holds};
+use crate::aggregates::debate::DebateMachine;
 use crate::fixtures::*;
 use crate::machine::Machine;
 use crate::rules::conflict_type::valued;
+use crate::rules::proved::holds;
 
 /// A case in which finance has stated a risk of 86 and a margin of 25; what it says to a challenge of strategy.
 fn challenged(change: impl FnOnce(&mut Challenge)) -> Result<Conflict, String> {

@@ -12,10 +12,11 @@ use concord_wire::{DebateId, Fault};
 
 use super::{OnLadder, brief, named};
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
-use crate::aggregates::debate::{signed, verdicts};
+use crate::aggregates::debate::signed;
 use crate::machine::{Decision, Ignored};
 use crate::rules::conflict_type::{meant, valued};
 use crate::rules::conservative;
+use crate::rules::proved;
 use crate::rules::size_budget::truncate;
 
 /// Alternatives that a provisional decision repeats; all positions stand beside them in its
@@ -117,7 +118,7 @@ fn wanted(opened: &DebateOpened, positions: &[BriefedPosition]) -> Option<Resolu
     let is_held = |one: &&BriefedPosition| {
         one.held_by
             .iter()
-            .any(|held| verdicts::holds(opened, held, &position, value.as_ref()))
+            .any(|held| proved::holds(opened, held, &position, value.as_ref()))
     };
     let held = positions.iter().find(is_held).map(as_resolution);
     Some(held.unwrap_or_else(|| {
