@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 mod cancelled;
+mod conceded;
 mod decision;
 mod estimates;
 mod gate;

@@ -6,8 +6,11 @@
 //!
 //! | level       | acknowledge, clarify, evidence      | agreement, disagreement       | ruling                  | queue       | its deadlines                          |
 //! |-------------|-------------------------------------|-------------------------------|-------------------------|-------------|----------------------------------------|
-//! | 1 agents    | acknowledged, clarified,            | of the challenger: resolved,  | refused: no person is   | ignored     | acknowledge, evidence, evaluation:     |
-//! |             | evidence_given (asks the challenger)| or escalated to 2             | asked yet               |             | escalated to 2                         |
+//! | 1 agents    | acknowledged, clarified,            | one takes the other's         | refused: no person is   | ignored     | acknowledge, evidence, evaluation:     |
+//! |             | evidence_given (asks the challenger)| position: resolved; else of   | asked yet               |             | escalated to 2                         |
+//! |             |                                     | the challenger: escalated to  |                         |             |                                        |
+//! |             |                                     | 2, of the challenged:         |                         |             |                                        |
+//! |             |                                     | evidence_given                |                         |             |                                        |
 //! | 2 mediation | evidence_given; of the mediator:    | set aside as late             | refused                 | ignored     | compare: resolved, or escalated to 3;  |
 //! |             | opinion_given                       |                               |                         |             | mediation: escalated to 3              |
 //! | 3 person    | evidence_given, and the brief of    | set aside as late             | of the expert, on the   | (un)assigned| person-half, person-nearly: reminded;  |

@@ -1,10 +1,10 @@
 //! Agreements, disagreements and revisions in a debate that is on the ladder.
 
 use concord_events::{DebateEvent, EscalationReason};
-use concord_wire::Fault;
 use concord_wire::payload::{
     ChallengeTerms, Evidence, LADDER_ITEMS_MAX, Level, Position, Resolution, SetAsideReason, Status,
 };
+use concord_wire::{AgentId, Fault};
 
 use super::evidence::{self, Support};
 use super::messages::open_challenge;
@@ -13,6 +13,8 @@ use crate::aggregates::debate::admission;
 use crate::aggregates::debate::input::AnswerMessage;
 use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
 use crate::machine::Decision;
+use crate::rules::conflict_type::value_wanted;
+use crate::rules::proved;
 use crate::rules::size_budget::truncate;
 
 /// What to do about an answer. `held` is the sender's position before it, `revised` the one after
@@ -32,9 +34,13 @@ pub(in crate::aggregates::debate) fn answer(
             SetAsideReason::Late,
         );
     };
+    let adopts = |other: &AgentId| adopts(on, other, (held, revised), message.agrees());
     if message.agent_id == terms.challenged {
-        // The challenged agent moves, or keeps its position with a reason: both are evidence for
-        // the challenger to weigh.
+        if adopts(&terms.challenger) {
+            return Decision::Append(settled(on, terms, message, &terms.challenger));
+        }
+        // The challenged agent moves elsewhere, or keeps its position with a reason: both are
+        // evidence for the challenger to weigh.
         let support = Support {
             message: message.reference(),
             evidence: as_evidence(message),
@@ -44,8 +50,8 @@ pub(in crate::aggregates::debate) fn answer(
         };
         return evidence::given(on, support);
     }
-    if message.agrees() {
-        return Decision::Append(accepted(on, terms, message, held));
+    if message.agrees() || adopts(&terms.challenged) {
+        return Decision::Append(settled(on, terms, message, &terms.challenged));
     }
     if !on.ladder.evaluating {
         return Decision::Reject(Fault::invalid(
@@ -57,25 +63,45 @@ pub(in crate::aggregates::debate) fn answer(
     levels::escalated(on, EscalationReason::Rejected, Some(message.reference()))
 }
 
-/// The challenger accepts the position of the challenged agent.
-fn accepted(
+/// Whether a party has taken over what another one holds, so that nothing is left to dispute. Words that leave a value open are a person's to judge.
+fn adopts(
+    on: &OnLadder<'_>,
+    other: &AgentId,
+    (held, revised): (&Position, &Position),
+    agrees: bool,
+) -> bool {
+    let holds = |one: &Position, other: &Position| {
+        proved::holds(on.opened, one, &other.position, other.value.as_ref())
+    };
+    let decides = |one: &Position| {
+        let said = (one.position.as_str(), one.value.as_ref());
+        value_wanted(&on.opened.conflict, &on.opened.policy, said).is_none()
+    };
+    position_of(on, other).is_some_and(|other| {
+        // Both may have said the same from the beginning, and dispute what it rests on.
+        let moves = agrees || !holds(held, other);
+        moves && decides(other) && holds(revised, other)
+    })
+}
+
+fn position_of<'a>(on: &OnLadder<'a>, agent: &AgentId) -> Option<&'a Position> {
+    let mut positions = on.state.positions.iter();
+    positions.find(|position| position.agent_id == *agent)
+}
+
+/// Challenger and challenged have settled it: what one of them holds stands.
+fn settled(
     on: &OnLadder<'_>,
     terms: &ChallengeTerms,
     message: &AnswerMessage,
-    held: &Position,
+    stands: &AgentId,
 ) -> DebateEvent {
-    let conceded = on
-        .state
-        .positions
-        .iter()
-        .find(|position| position.agent_id == terms.challenged)
-        .unwrap_or(held);
-    let resolution = Resolution {
-        position: conceded.position.clone(),
-        value: conceded.value.clone(),
+    let resolution = position_of(on, stands).map(|stands| Resolution {
+        position: stands.position.clone(),
+        value: stands.value.clone(),
         supporters: vec![terms.challenged.clone(), terms.challenger.clone()],
-    };
-    OutcomeBuilder::new(on.opened, Status::Accepted, Level::Agents, Some(resolution))
+    });
+    OutcomeBuilder::new(on.opened, Status::Accepted, Level::Agents, resolution)
         .message(message.reference())
         .event(on.state, on.context)
 }

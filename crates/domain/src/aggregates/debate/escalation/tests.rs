@@ -26,6 +26,7 @@ use crate::machine::Machine;
 use crate::rules::credibility;
 
 mod briefing;
+mod conceding;
 mod notified;
 mod operators;
 mod outcome;
