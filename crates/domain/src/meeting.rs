@@ -193,7 +193,7 @@ pub fn meeting_package(case: DecisionPackage, sources: Sources) -> MeetingPackag
         .collect();
     let domains: BTreeSet<String> = domains.into_values().collect();
     let credibility = calibration::records(&case, &sources, &domains, version);
-    let findings = calibration::findings(&case.findings, &credibility);
+    let findings = calibration::findings(&case, &credibility);
     let believed: BTreeMap<AgentId, Credibility> = credibility
         .iter()
         .filter_map(|(agent, known)| {

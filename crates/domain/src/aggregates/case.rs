@@ -73,6 +73,7 @@ mod version;
 pub use briefing::briefing;
 pub(super) use challenge::FINDING;
 pub use confirming::{Noted, ReceivedConfirmation, strengthened};
+pub(crate) use confirming::{with_share, without_share};
 pub(crate) use decide::reused_message_id;
 pub use flag::{FLAGS_MAX, flag_of};
 pub use joining::{SharedNow, sent_bytes};

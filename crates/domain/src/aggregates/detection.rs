@@ -1,6 +1,8 @@
 //! A detection: the conflicts among the findings of a case, found once. Owned by the conflict
 //! detector.
 
+use std::collections::BTreeMap;
+
 use concord_events::{Detected, DetectionEvent, NameMatch, ReceivedFinding, StoredEvent};
 use concord_wire::payload::{Circumstances, Conflict, DebateTerms, OpenDebate};
 use concord_wire::policy::Policy;
@@ -37,6 +39,8 @@ pub struct DetectionInput {
     pub gate: Option<String>,
     /// The circumstances in which the case is judged.
     pub circumstances: Circumstances,
+    /// The share of the doubt about a finding that confirmations which count have taken away, by author.
+    pub confirmed: BTreeMap<AgentId, f64>,
     /// The findings of the case.
     pub findings: Vec<ReceivedFinding>,
     /// Names that the sentence model took for words of the policy's vocabulary.
@@ -55,6 +59,7 @@ impl DetectionInput {
             policy: opened.policy.clone(),
             gate: state.reviewing_gate().map(str::to_owned),
             circumstances: opened.circumstances.clone(),
+            confirmed: state.confirmed(),
             findings: state.compared_findings().into_owned(),
             scored: Vec::new(),
             model_absent: opened.policy.vocabulary.similarity_min.is_some(),
@@ -91,6 +96,7 @@ impl Machine for DetectionMachine {
             policy: input.policy.clone(),
             gate: input.gate.clone(),
             circumstances: input.circumstances.clone(),
+            confirmed: input.confirmed.clone(),
             answers_per_round: shares(&input.policy, &found.debated),
             debated: found.debated,
             deferred: found.deferred,
@@ -148,6 +154,7 @@ pub fn debates(detected: &Detected) -> impl Iterator<Item = OpenDebate> {
         conflict: conflict.clone(),
         policy: detected.policy.clone(),
         terms: DebateTerms {
+            confirmed: confirmed(detected, conflict),
             answers_per_round_max: detected.answers_per_round.get(place).copied(),
             ..terms(detected)
         },
@@ -165,6 +172,13 @@ fn shares(policy: &Policy, debated: &[Conflict]) -> Vec<u32> {
         return Vec::new();
     }
     round_shares::shares(policy.messages_per_round_max, &parties)
+}
+
+/// What counts of the confirmations, for the parties of a conflict.
+fn confirmed(detected: &Detected, conflict: &Conflict) -> BTreeMap<AgentId, f64> {
+    let parties = conflict.positions.iter().map(|held| &held.agent_id);
+    let of_party = |agent: &AgentId| Some((agent.clone(), *detected.confirmed.get(agent)?));
+    parties.filter_map(of_party).collect()
 }
 
 /// The terms of a debate about a detected conflict, from the ladder of the policy.

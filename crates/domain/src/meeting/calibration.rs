@@ -9,7 +9,7 @@ use concord_wire::payload::track_record::{Interval, Query, Version};
 use serde::Serialize;
 
 use super::{Sources, is_thin};
-use crate::aggregates::case::DecisionPackage;
+use crate::aggregates::case::{DecisionPackage, with_share};
 use crate::aggregates::track_record::{TrackRecordState, credibility_of};
 use crate::rules::credibility::{Z, wilson};
 use crate::rules::impact::graph::name_of;
@@ -41,7 +41,7 @@ pub struct CalibratedFinding {
     pub recommendation: Option<String>,
     /// How sure the agent says that it is, 0 to 1.
     pub stated: f64,
-    /// The same, corrected by its record.
+    /// The same with the confirmations that count, corrected by its record.
     pub calibrated: f64,
     /// 95 % interval around it: 0 to 1 without a record.
     pub interval: Interval,
@@ -116,7 +116,7 @@ fn own_domains(record: &TrackRecordState) -> BTreeSet<String> {
 
 /// The findings with calibrated confidences.
 pub(super) fn findings(
-    received: &[ReceivedFinding],
+    case: &DecisionPackage,
     records: &BTreeMap<AgentId, Vec<RecordInDomain>>,
 ) -> Vec<CalibratedFinding> {
     let one = |received: &ReceivedFinding| {
@@ -124,8 +124,12 @@ pub(super) fn findings(
             .get(&received.agent_id)
             .and_then(|known| best(known));
         let points = known.map_or(0.0, |one| one.credibility.data_points);
-        let score = known.map_or(received.confidence, |one| one.credibility.score);
-        let value = calibrated(received.confidence, score, points);
+        let share = case.counted.get(&received.agent_id);
+        let sure = share.map_or(received.confidence, |share| {
+            with_share(received.confidence, *share)
+        });
+        let score = known.map_or(sure, |one| one.credibility.score);
+        let value = calibrated(sure, score, points);
         CalibratedFinding {
             agent_id: received.agent_id.clone(),
             summary: received.finding.summary.clone(),
@@ -140,7 +144,7 @@ pub(super) fn findings(
             assumptions: received.finding.assumptions.clone(),
         }
     };
-    received.iter().map(one).collect()
+    case.findings.iter().map(one).collect()
 }
 
 /// The record with most data points; of equals the first.

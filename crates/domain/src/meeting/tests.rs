@@ -39,6 +39,7 @@ fn case(findings: &[(&str, f64, &str)], risk: Option<f64>, decided: &str) -> Dec
             })
             .collect(),
         confirmed: Vec::new(),
+        counted: Default::default(),
         set_aside: Vec::new(),
         alerts: Vec::new(),
     }
@@ -131,6 +132,17 @@ fn without_a_record_a_confidence_is_what_the_agent_says() {
     assert_eq!((ann.interval.low, ann.interval.high), (0.0, 1.0));
     assert_eq!(package.recommendation.weighted.as_deref(), Some("Reject"));
     assert!(!package.recommendation.differs(&policy()));
+}
+
+#[test]
+fn confirmations_that_count_are_part_of_a_confidence() {
+    let mut case = case(&TWO, None, "reject");
+    case.counted = [(agent("ann"), 0.9)].into();
+    let package = meeting_package(case, sources(Vec::new()));
+    let ann = &package.findings[0];
+    assert_eq!(ann.stated, 0.6);
+    assert!((ann.calibrated - 0.96).abs() < 1e-9, "{ann:?}");
+    assert_eq!(package.recommendation.weighted.as_deref(), Some("sign"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Events of a detection: the conflicts among a case's findings.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,9 @@ pub struct Detected {
     /// The circumstances in which the case is judged.
     #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
     pub circumstances: Circumstances,
+    /// The share of the doubt about a finding that confirmations which count have taken away, by the author of the finding.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub confirmed: BTreeMap<AgentId, f64>,
     /// The conflicts to be debated, in ranking order.
     pub debated: Vec<Conflict>,
     /// How many answers each of their debates may have in a round, in the same order, where they would have more than the

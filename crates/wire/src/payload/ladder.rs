@@ -1,5 +1,7 @@
 //! The ladder: how a disagreement climbs from the agents to a person, and what stands until a person has looked.
 
+use std::collections::BTreeMap;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -370,6 +372,10 @@ pub struct DebateTerms {
     /// The circumstances in which the case is judged.
     #[serde(skip_serializing_if = "Circumstances::is_unknown")]
     pub circumstances: Circumstances,
+    /// The share of the doubt about a party's finding that confirmations which count have taken away. They count for as long as the party
+    /// holds the position with which the debate began.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub confirmed: BTreeMap<AgentId, f64>,
     /// Its share of the answers that the policy allows in one round of the case; as many as the policy says when absent.
     /// None at all means that no round is held.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -388,6 +394,7 @@ impl Default for DebateTerms {
             refers_to: None,
             added_context: None,
             circumstances: Circumstances::default(),
+            confirmed: BTreeMap::new(),
             answers_per_round_max: None,
         }
     }

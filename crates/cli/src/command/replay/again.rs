@@ -191,6 +191,8 @@ fn detected(
         policy: opened.policy.clone(),
         gate: before.reviewing_gate().map(str::to_owned),
         circumstances: opened.circumstances.clone(),
+        // The case keeps the confirmations themselves.
+        confirmed: Default::default(),
         // The case does not keep how the debates share their answers, and decides nothing by it.
         answers_per_round: Vec::new(),
         debated: new_conflicts(before, debated),

@@ -64,7 +64,8 @@ pub(super) fn challenge(
     if let Err(fault) = quoted {
         return Decision::Reject(fault);
     }
-    let conflict = conflict(debate_id, policy, received, finding, disputed);
+    let confidence = state.confidence(finding);
+    let conflict = conflict(debate_id, policy, received, (finding, confidence), disputed);
     if let Err(fault) = check_own(&conflict, policy, challenge) {
         return Decision::Reject(fault);
     }
@@ -79,6 +80,9 @@ pub(super) fn challenge(
         refers_to: None,
         added_context: None,
         circumstances: opened.circumstances.clone(),
+        confirmed: (state.confirmed().into_iter())
+            .filter(|(author, _)| *author == challenge.challenged)
+            .collect(),
         answers_per_round_max: None,
     };
     Decision::Append(CaseEvent::Challenged(Box::new(Challenged {
@@ -213,7 +217,7 @@ fn conflict(
     conflict_id: DebateId,
     policy: &Policy,
     received: &ReceivedChallenge,
-    finding: &ReceivedFinding,
+    (finding, confidence): (&ReceivedFinding, f64),
     disputed: Disputed,
 ) -> Conflict {
     let challenge = &received.challenge;
@@ -225,7 +229,7 @@ fn conflict(
         agent_id: challenge.challenged.clone(),
         position: challenge.disputed_finding.clone(),
         value: stated,
-        confidence: finding.confidence,
+        confidence,
         evidence: finding.finding.evidence.clone(),
         reasoning: Some(finding.finding.summary.clone()),
         evidence_omitted: 0,

@@ -64,6 +64,27 @@ pub fn strengthened(confidence: f64, by: impl IntoIterator<Item = f64>) -> f64 {
     ((1.0 - doubt) * 1e6).round() / 1e6
 }
 
+/// The share of the doubt that these confirmations take away together, to a billionth.
+fn share_taken(by: impl IntoIterator<Item = f64>) -> f64 {
+    let left = by
+        .into_iter()
+        .fold(1.0, |left, one| left * (1.0 - SHARE * one));
+    ((1.0 - left) * 1e9).round() / 1e9
+}
+
+/// A confidence with confirmations that have taken this share of the doubt away.
+pub(crate) fn with_share(confidence: f64, share: f64) -> f64 {
+    let doubt = (1.0 - confidence) * (1.0 - share);
+    ((1.0 - doubt) * 1e6).round() / 1e6
+}
+
+/// The confidence that is left of one with such confirmations where they do not count any more.
+pub(crate) fn without_share(confidence: f64, share: f64) -> f64 {
+    let left = (1.0 - share).max(f64::EPSILON);
+    let own = 1.0 - (1.0 - confidence) / left;
+    (own.clamp(0.0, 1.0) * 1e6).round() / 1e6
+}
+
 pub(super) fn confirm(
     state: &CaseState,
     opened: &CaseOpened,
@@ -174,28 +195,46 @@ impl CaseState {
     /// The findings as conflicts are detected among them: with the estimates that their authors have written into shared memory, and, where
     /// the policy says so, with the confidence that confirmations gave them before they were closed.
     pub fn compared_findings(&self) -> Cow<'_, [ReceivedFinding]> {
-        let counts = self
-            .opened
-            .as_ref()
-            .is_some_and(|opened| opened.policy.confirmations == Confirmations::Count);
-        let counts = counts && !self.confirmations.is_empty();
-        if !counts && self.noted.is_empty() {
+        if !self.counts_confirmations() && self.noted.is_empty() {
             return Cow::Borrowed(&self.findings);
         }
         let mut findings = self.findings.clone();
         for finding in &mut findings {
             self.add_noted(finding);
-            if let Some(by) = self
-                .confirmations
-                .get(&finding.message_id)
-                .filter(|_| counts)
-            {
-                let in_time = by.values().filter(|by| by.is_in_time);
-                finding.confidence =
-                    strengthened(finding.confidence, in_time.map(|by| by.confidence));
-            }
+            finding.confidence = self.confidence(finding);
         }
         Cow::Owned(findings)
+    }
+
+    /// The confidence of a finding, with the confirmations that count.
+    pub(super) fn confidence(&self, finding: &ReceivedFinding) -> f64 {
+        match self.counted(finding) {
+            Some(by) => strengthened(finding.confidence, by),
+            None => finding.confidence,
+        }
+    }
+
+    /// The share of the doubt about each finding that confirmations which count have taken away, by its author; none where there are none.
+    pub fn confirmed(&self) -> BTreeMap<AgentId, f64> {
+        let share = |finding: &ReceivedFinding| {
+            let share = share_taken(self.counted(finding)?);
+            (share > 0.0).then(|| (finding.agent_id.clone(), share))
+        };
+        self.findings.iter().filter_map(share).collect()
+    }
+
+    /// The confirmations of a finding that count: how sure each was.
+    fn counted(&self, finding: &ReceivedFinding) -> Option<impl Iterator<Item = f64>> {
+        let by = self.confirmations.get(&finding.message_id)?;
+        let in_time = by.values().filter(|by| by.is_in_time);
+        self.counts_confirmations()
+            .then(|| in_time.map(|by| by.confidence))
+    }
+
+    fn counts_confirmations(&self) -> bool {
+        let opened = self.opened.as_ref();
+        let counts = opened.is_some_and(|it| it.policy.confirmations == Confirmations::Count);
+        counts && !self.confirmations.is_empty()
     }
 
     fn add_noted(&self, received: &mut ReceivedFinding) {

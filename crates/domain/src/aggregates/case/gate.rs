@@ -2,8 +2,10 @@
 
 use concord_events::{CaseEvent, CaseOpened, DebateAsked, GatePassed, GateReviewed};
 use concord_wire::id::GateName;
-use concord_wire::payload::{Conflict, ConflictOutcome, DebateTerms, Review, ReviewAction};
-use concord_wire::{CaseId, DebateId, ErrorCode, Fault};
+use concord_wire::payload::{
+    Conflict, ConflictOutcome, DebateTerms, Position, Review, ReviewAction,
+};
+use concord_wire::{AgentId, CaseId, DebateId, ErrorCode, Fault};
 
 use super::ReceivedReview;
 use super::decide::repetition;
@@ -213,8 +215,12 @@ fn redebate(
         .asked
         .get(&outcome.conflict_id)
         .map(|asked| asked.terms.clone());
+    let confirmed = asked_before.as_ref().map(|before| before.confirmed.clone());
+    let mut confirmed = confirmed.unwrap_or_else(|| state.confirmed());
+    confirmed.retain(|party, _| keeps(party, earlier, outcome));
     let terms = DebateTerms {
         refers_to: Some(outcome.conflict_id.clone()),
+        confirmed,
         added_context: review.context.clone(),
         gate: state.gate().map(str::to_owned),
         ..asked_before.unwrap_or_else(|| DebateTerms {
@@ -230,6 +236,16 @@ fn redebate(
         policy: opened.policy.clone(),
         terms,
     })
+}
+
+/// Whether a party holds at the end of a debate what it held at its beginning.
+fn keeps(party: &AgentId, before: &Conflict, after: &ConflictOutcome) -> bool {
+    let of = |positions: &[Position]| {
+        let mut held = positions.iter().filter(|held| held.agent_id == *party);
+        held.next()
+            .map(|held| (held.position.clone(), held.value.clone()))
+    };
+    of(&before.positions).is_some_and(|held| of(&after.positions) == Some(held))
 }
 
 /// What has to come before anybody can let the case pass its gate, besides reviews.

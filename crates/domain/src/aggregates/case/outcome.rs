@@ -164,7 +164,12 @@ fn risk_score(rules: u32, state: &CaseState, policy: &Policy) -> Option<f64> {
         .filter_map(|received| {
             let stated = received.finding.risk_score?;
             let replaced = replaced(rules, state, &received.agent_id, RISK_SCORE, score);
-            Some((replaced.unwrap_or(stated), received.confidence))
+            // By the rules before 2 confirmations that count weighed in debates alone.
+            let confidence = match rules {
+                0 | 1 => received.confidence,
+                _ => state.confidence(received),
+            };
+            Some((replaced.unwrap_or(stated), confidence))
         })
         .collect();
     let weight: f64 = scored.iter().map(|(_, confidence)| confidence).sum();

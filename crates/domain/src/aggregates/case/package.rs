@@ -1,5 +1,7 @@
 //! The decision package: everything about a decided case in one document, for people and programs.
 
+use std::collections::BTreeMap;
+
 use concord_events::ReceivedFinding;
 use concord_wire::payload::{AlertFlag, ConfirmedFinding, Decision, DecisionChange, Task};
 use concord_wire::policy::Policy;
@@ -37,6 +39,9 @@ pub struct DecisionPackage {
     /// Findings that others have confirmed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub confirmed: Vec<ConfirmedFinding>,
+    /// The share of the doubt about a finding that those of the confirmations which count have taken away, by author; none where they only are shown.
+    #[serde(skip)]
+    pub counted: BTreeMap<AgentId, f64>,
     /// Findings that were recorded and not used, with those after the decision.
     pub set_aside: Vec<AsideFinding>,
     /// The changes of regime while it was open, the oldest first.
@@ -93,6 +98,7 @@ pub fn package(case_id: &CaseId, state: &CaseState) -> Option<DecisionPackage> {
             .collect(),
         findings,
         confirmed: state.confirmed_findings(),
+        counted: state.confirmed(),
         set_aside: aside
             .map(|(note, received)| AsideFinding {
                 note: note.clone(),

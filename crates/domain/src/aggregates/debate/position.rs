@@ -3,10 +3,13 @@
 use concord_events::DebateOpened;
 use concord_wire::payload::Position;
 use concord_wire::{AgentId, Fault};
+use serde_json::Value;
 
 use super::input::AnswerMessage;
+use crate::aggregates::case::{with_share, without_share};
 use crate::rules::canonical::normalise;
 use crate::rules::conflict_type::{RECOMMENDATION, meant, value_in_words};
+use crate::rules::proved::holds;
 use crate::rules::size_budget::truncate::{self, Room};
 
 /// The position that the answer states, else the one of the peer it agrees with, else the one held before. Who agrees and writes a sentence in
@@ -23,10 +26,6 @@ pub(super) fn after(
     agrees: bool,
 ) -> Position {
     let answer = &message.answer;
-    let confidence = answer
-        .confidence
-        .or(message.confidence)
-        .unwrap_or(held.confidence);
     // Kept as it is meant, so that whatever follows compares it so: 28 where 25 % was held is 28 %.
     let as_meant = |value| Some(meant(value, &opened.conflict.positions));
     let (text, value) = match (&answer.revised_position, &answer.value) {
@@ -42,6 +41,8 @@ pub(super) fn after(
             peer_agreed_with(positions, held, message, agrees).unwrap_or_else(|| unchanged(held))
         }
     };
+    let stated = answer.confidence.or(message.confidence);
+    let confidence = confidence(opened, held, (&text, value.as_ref()), stated);
     // What was shown before stays shown while there is room: new evidence is put in front of it.
     let mut evidence: Vec<String> = answer
         .evidence
@@ -66,6 +67,32 @@ pub(super) fn after(
         evidence_omitted: held.evidence_omitted,
     };
     truncate::shortened_position(&whole, Room::MOST.among(positions.len()))
+}
+
+/// How sure a party is of what it holds now: as it states, or as before. Confirmations of its finding that count go on to count for as long as
+/// it holds what they were of: they make it surer than it says, and no surer than both made it at the beginning. So nobody who repeats the
+/// confidence that it was shown is made surer each time.
+fn confidence(
+    opened: &DebateOpened,
+    held: &Position,
+    now: (&str, Option<&Value>),
+    stated: Option<f64>,
+) -> f64 {
+    let mut first = opened.conflict.positions.iter();
+    let first = first.find(|first| first.agent_id == held.agent_id);
+    let share = opened.terms.confirmed.get(&held.agent_id);
+    let (Some(first), Some(share)) = (first, share) else {
+        return stated.unwrap_or(held.confidence);
+    };
+    let is_confirmed = |(words, value)| holds(opened, first, words, value);
+    let was_confirmed = is_confirmed((&held.position, held.value.as_ref()));
+    match (stated, was_confirmed, is_confirmed(now)) {
+        (None, true, false) => without_share(held.confidence, *share),
+        (None, _, _) => held.confidence,
+        (Some(stated), true, true) if stated == held.confidence => stated,
+        (Some(stated), _, true) => stated.max(with_share(stated, *share).min(first.confidence)),
+        (Some(stated), _, false) => stated,
+    }
 }
 
 /// Checks that whoever an answer agrees with is another party.
@@ -99,11 +126,11 @@ pub(super) fn is_said(positions: &[Position], held: &Position, message: &AnswerM
         || peer_agreed_with(positions, held, message, true).is_some()
 }
 
-fn unchanged(held: &Position) -> (String, Option<serde_json::Value>) {
+fn unchanged(held: &Position) -> (String, Option<Value>) {
     (held.position.clone(), held.value.clone())
 }
 
-fn spoken(value: &serde_json::Value) -> String {
+fn spoken(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
@@ -116,7 +143,7 @@ fn stated_in_words(
     positions: &[Position],
     held: &Position,
     text: &str,
-) -> (String, Option<serde_json::Value>) {
+) -> (String, Option<Value>) {
     let words = normalise(text);
     let same = |position: &&Position| normalise(&position.position) == words;
     let known = std::iter::once(held).chain(positions).find(same);
@@ -131,7 +158,7 @@ fn names_a_position(
     opened: &DebateOpened,
     positions: &[Position],
     held: &Position,
-    (text, value): &(String, Option<serde_json::Value>),
+    (text, value): &(String, Option<Value>),
 ) -> bool {
     let words = normalise(text);
     let is_held = |position: &Position| normalise(&position.position) == words;
@@ -150,7 +177,7 @@ fn peer_agreed_with(
     held: &Position,
     message: &AnswerMessage,
     agrees: bool,
-) -> Option<(String, Option<serde_json::Value>)> {
+) -> Option<(String, Option<Value>)> {
     if !agrees {
         return None;
     }

@@ -21,6 +21,7 @@ fn input(conflicts_max: u32) -> DetectionInput {
         },
         gate: None,
         circumstances: Default::default(),
+        confirmed: Default::default(),
         findings: vec![said("ben", 80, "reject"), said("ann", 30, "sign")],
         scored: Vec::new(),
         model_absent: false,
@@ -83,4 +84,18 @@ fn without_findings_there_is_no_conflict() {
     assert_eq!(story.hears(&happened("e-closed", 0), &silent), "completed");
     assert_eq!(DetectionMachine::effects(story.last()), []);
     assert!(DetectionMachine::creates(&silent));
+}
+
+#[test]
+fn a_debate_knows_what_counts_of_its_parties_alone() {
+    let confirmed = [("ann", 0.5), ("zoe", 0.3)].map(|(who, share)| (agent(who), share));
+    let input = DetectionInput {
+        confirmed: confirmed.into(),
+        ..input(1)
+    };
+    let mut story = Story::<DetectionMachine>::of("c-1");
+    story.hears(&happened("e-closed", 0), &input);
+    let DetectionEvent::Completed(detected) = &story.last().event;
+    let terms = debates(detected).next().unwrap().terms;
+    assert_eq!(terms.confirmed, [(agent("ann"), 0.5)].into());
 }

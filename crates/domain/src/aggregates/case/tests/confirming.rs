@@ -5,6 +5,8 @@ use concord_wire::payload::{Confirmation, Estimate};
 use concord_wire::policy::{Confirmations, EstimatePolicy};
 
 use super::*;
+use crate::aggregates::case::outcome::decision_by;
+use crate::aggregates::detection::DetectionInput;
 use crate::effect;
 
 fn confirm(by: &str, id: &str, finding: &str, confidence: f64) -> CaseInput {
@@ -138,6 +140,33 @@ fn confirmations_change_nothing_where_the_policy_only_shows_them() {
     let story = story();
     assert_eq!(story.state().compared_findings()[0].confidence, 0.8);
     assert_eq!(story.state().confirmed_findings()[0].strengthened, 0.86);
+}
+
+/// A result without a conflict, and the debates that follow, are made of the same confidence as conflicts are.
+#[test]
+fn confirmations_that_count_weigh_in_the_risk_score_and_go_with_the_debates() {
+    for (confirmations, expected, share) in [
+        (Confirmations::Shown, 42.0, None),
+        (Confirmations::Count, 40.0 + 4.0 * 0.8 / 1.7, Some(0.5)),
+    ] {
+        let mut story = collecting(confirmations);
+        let score = |who, id, score| finding(who, id, json!({ "risk_score": score }));
+        hears(&mut story, "f-2", &score("ben", "f-2", 40));
+        hears(&mut story, "k-1", &confirm("cyd", "k-1", "f-2", 1.0));
+        hears(&mut story, "f-3", &score("cyd", "f-3", 44));
+        let state = story.state();
+        let opened = state.opened.as_ref().unwrap();
+        let by = |rules| {
+            decision_by(rules, state, opened, "settled")
+                .outcome
+                .risk_score
+        };
+        assert_eq!((by(1), by(2)), (Some(42.0), Some(expected)));
+        let detection = DetectionInput::of_case(&case_id(), state).unwrap();
+        assert_eq!(detection.confirmed.get(&agent("ben")).copied(), share);
+        let package = package(&case_id(), state).unwrap();
+        assert_eq!(package.counted, detection.confirmed);
+    }
 }
 
 #[test]
