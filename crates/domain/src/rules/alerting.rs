@@ -29,7 +29,7 @@ use concord_wire::payload::{
 use concord_wire::{AgentId, Timestamp, Token};
 use serde_json::{Map, Value, json};
 
-use super::canonical::{Canonical, canonical, canonical_estimate};
+use super::canonical::{self, Canonical, canonical, canonical_estimate, number_with_unit};
 use crate::text::{beginning, one_line};
 
 mod history;
@@ -111,7 +111,7 @@ pub fn fired(watched: &Watched, entry: &Remember, known: &Known<'_>) -> Vec<Fire
             rules_version: watched.version,
             event_type: rule.event_type.clone(),
             priority: rule.priority,
-            old: old.map(bounded),
+            old: old.as_ref().map(bounded),
             new: Some(bounded(new)),
             because,
             recommended_actions: rule.recommended_actions.clone(),
@@ -120,12 +120,14 @@ pub fn fired(watched: &Watched, entry: &Remember, known: &Known<'_>) -> Vec<Fire
         .collect()
 }
 
-/// What of an entry fulfils the rule, the same since this version of the rules, in words, with what the rule looks at before and now.
+/// What of an entry fulfils the rule, the same since this version of the rules, in words, with what the rule holds it against and what it looks
+/// at now. A number that has moved is held against the one that it has moved from, and one that has stayed beyond a percentile against the last
+/// one that was not: the version before may say the same as this one.
 fn because<'a>(
     (rule, since): (&AlertRule, u32),
     entry: &'a Remember,
     known: &Known<'a>,
-) -> Option<(String, Option<&'a Value>, &'a Value)> {
+) -> Option<(String, Option<Value>, &'a Value)> {
     let looked_at = |value| looked_at(rule, value);
     let new = looked_at(&entry.value)?;
     let before = known.old.and_then(looked_at);
@@ -138,18 +140,23 @@ fn because<'a>(
         _ => before,
     };
     let is_changed = old.is_some_and(|old| canonical(old, None) != canonical(new, None));
-    let because = match &rule.when {
-        AlertTrigger::Changed {} if is_changed => "it has changed".to_owned(),
+    let (because, from) = match &rule.when {
+        AlertTrigger::Changed {} if is_changed => ("it has changed".to_owned(), None),
         AlertTrigger::ConfidenceAbove { confidence } if is_changed => {
             let stated = entry.confidence.filter(|stated| stated > confidence)?;
-            format!("it has changed, with a confidence of {stated}, above {confidence}")
+            let because =
+                format!("it has changed, with a confidence of {stated}, above {confidence}");
+            (because, None)
         }
         AlertTrigger::Changed {} | AlertTrigger::ConfidenceAbove { .. } => return None,
         AlertTrigger::MovedBy {
             by,
             unit,
             within_ms,
-        } => moved(rule, new, known, (*by, unit.as_deref(), *within_ms))?,
+        } => {
+            let (because, from) = moved(rule, new, known, (*by, unit.as_deref(), *within_ms))?;
+            (because, Some(from))
+        }
         AlertTrigger::BeyondPercentile {
             above,
             below,
@@ -168,10 +175,35 @@ fn because<'a>(
                 (told, by) if by >= since => told,
                 _ => 0,
             };
-            percentile::newly_beyond(&[older, last].concat(), &number, &terms, told)?
+            let series = [older, last].concat();
+            let (because, before) = percentile::newly_beyond(&series, &number, &terms, told)?;
+            (because, Some(before))
         }
     };
+    let old = match from {
+        Some(number) if old.and_then(number_of) != Some(number) => Some(beside(new, number)),
+        _ => old.cloned(),
+    };
     Some((because, old, new))
+}
+
+fn number_of(value: &Value) -> Option<f64> {
+    match canonical(value, None) {
+        Canonical::Number { value, .. } => Some(value),
+        _ => None,
+    }
+}
+
+/// A number of the past, in the unit of the new one.
+fn beside(new: &Value, number: f64) -> Value {
+    let stated = number_with_unit(new).unwrap_or_default();
+    let unit = stated.get("unit").and_then(Value::as_str);
+    let one = number_of(&json!({ "value": 1, "unit": unit })).unwrap_or(1.0);
+    let number = canonical::rounded(number / one);
+    match unit {
+        Some(unit) => json!({ "value": number, "unit": unit }),
+        None => json!(number),
+    }
 }
 
 /// What the rule looks at of a value; none where there is nothing.
@@ -203,7 +235,7 @@ fn moved(
     new: &Value,
     known: &Known<'_>,
     (by, unit, within_ms): (f64, Option<&str>, Option<u64>),
-) -> Option<String> {
+) -> Option<(String, f64)> {
     let (
         Canonical::Number {
             value: least,
@@ -251,10 +283,11 @@ fn moved(
     is_enough.then(|| {
         let (moved, unit) = (rounded(distance(farthest) / one), unit.unwrap_or(""));
         let space = if unit.is_empty() { "" } else { " " };
-        format!(
+        let because = format!(
             "it has moved {direction} by {moved}{space}{unit} since version {}",
             farthest.version
-        )
+        );
+        (because, farthest.value)
     })
 }
 

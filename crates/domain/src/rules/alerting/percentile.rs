@@ -20,7 +20,7 @@ struct Beyond {
     since: u64,
 }
 
-/// In words, what makes the number one that has been beyond the percentile for longer than the time, and was not yet at the number
+/// In words, and with the last number that was not beyond it, what makes the number one that has been beyond the percentile for longer than the time, and was not yet at the number
 /// before. `series` are the numbers before, the oldest first; `told` is the version that was last told of. It is not told of twice while it
 /// lasts, wherever older numbers have been thinned since.
 pub(super) fn newly_beyond(
@@ -28,7 +28,7 @@ pub(super) fn newly_beyond(
     number: &Number,
     terms: &Terms,
     told: u64,
-) -> Option<String> {
+) -> Option<(String, f64)> {
     let found = beyond(series, number, terms)?;
     let before = series
         .split_last()
@@ -46,9 +46,15 @@ pub(super) fn newly_beyond(
         rounded(terms.longer_than_ms as f64 / 86_400_000.0),
         found.of,
     );
-    Some(format!(
+    let is_usual = |one: &&Number| match found.is_above {
+        true => one.value <= found.bound,
+        false => one.value >= found.bound,
+    };
+    let before = series.iter().rev().find(is_usual)?;
+    let because = format!(
         "it has been {side} {bound}, the percentile {percentile} of the {of} numbers before, for longer than {days} days"
-    ))
+    );
+    Some((because, before.value))
 }
 
 /// What was usual are the numbers before those of the time that is asked for; every number since is to be beyond it, the last one

@@ -6,6 +6,7 @@ use crate::fixtures::*;
 use crate::rules::size_budget::EVENT_BYTES_MAX;
 
 mod edited;
+mod old_state;
 
 const DAY_MS: u64 = 86_400_000;
 
