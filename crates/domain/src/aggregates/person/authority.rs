@@ -17,7 +17,7 @@ use concord_wire::payload::{PersonRecord, Role, RoleGrant};
 use concord_wire::subject::OPERATOR;
 use concord_wire::{AgentId, ErrorCode, Fault};
 
-use crate::rules::canonical::normalise;
+use crate::rules::impact::graph::name_of;
 
 /// What an installation knows of a sender: their record, and whether they are suspended. The default
 /// is somebody who is not registered.
@@ -253,12 +253,13 @@ impl Authority {
     }
 }
 
-/// Whether a role counts in a domain. Where the matter has none, only a role without limits does.
+/// Whether a role counts in a domain, however it is spelled: a metric may be one, and is as the agents write it. Where the matter has none, only a
+/// role without limits does.
 pub(super) fn in_domain(grant: &RoleGrant, domain: Option<&str>) -> bool {
-    let Some(domain) = domain.map(normalise) else {
+    let Some(domain) = domain.map(name_of) else {
         return grant.domains.is_empty();
     };
-    grant.domains.is_empty() || grant.domains.iter().any(|one| normalise(one) == domain)
+    grant.domains.is_empty() || grant.domains.iter().any(|one| name_of(one) == domain)
 }
 
 /// The gate as an argument of the command that is given as advice, where it can be copied as it is.

@@ -246,6 +246,7 @@ mod tests {
         let eva = agent("eva");
         for (limits, domain, expected) in [
             (&["Tax"][..], Some("tax"), true),
+            (&["Operating Margin"], Some("operating_margin"), true),
             (&["tax"], Some("valuation"), false),
             (&["tax"], None, false),
             (&[], Some("valuation"), true),

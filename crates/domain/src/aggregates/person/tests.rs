@@ -145,6 +145,43 @@ fn a_source_of_outcomes_is_heard_in_its_domains_and_where_the_policy_names_it() 
 }
 
 #[test]
+fn a_domain_of_a_role_is_one_however_it_is_spelled() {
+    for (limit, domain, may) in [
+        ("Operating Margin", Some("operating_margin"), true),
+        ("operating-margin", Some("Operating  margin"), true),
+        ("ACME/operating margin", Some("acme operating_margin"), true),
+        ("operating margin", Some("gross_margin"), false),
+        ("operating margin", Some("operatingmargin"), false),
+        ("operating margin", None, false),
+    ] {
+        for role in [Role::Reviewer, Role::OutcomeSource] {
+            let mut record = person("rita", &[]);
+            record.roles.push(RoleGrant {
+                domains: vec![limit.into()],
+                ..RoleGrant::of(role)
+            });
+            let rita = Authority {
+                person: Some(record),
+                suspended: None,
+            };
+            let act = match role {
+                Role::Reviewer => Act::Review {
+                    gate: "valuation",
+                    domain,
+                },
+                _ => Act::TellOutcome {
+                    domain: domain.unwrap_or("nothing"),
+                    opened: false,
+                    sources: &[],
+                },
+            };
+            let allowed = rita.allow(&agent("rita"), &act).is_ok();
+            assert_eq!(allowed, may, "{limit} {domain:?} {role}");
+        }
+    }
+}
+
+#[test]
 fn a_gate_that_cannot_be_copied_is_left_out_of_the_advice() {
     let ben = agent("ben");
     for (gate, given) in [
