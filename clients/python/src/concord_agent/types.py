@@ -676,6 +676,7 @@ class DecisionChange(TypedDict):
     changed: NotRequired[list[ChangedPart]]
     changed_omitted: NotRequired[int]
     debate_id: DebateId
+    first_reviewer: NotRequired[AgentId | None]
     level: Level
     replaces: int
     status: Status

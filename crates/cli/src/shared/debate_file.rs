@@ -77,10 +77,14 @@ pub(crate) fn wanted_note(
 
 /// Who has decided: a person, or the two who had to say the same.
 pub(crate) fn deciders(ruled_by: &RuledBy) -> String {
-    let decided = &ruled_by.expert;
-    match &ruled_by.first_reviewer {
-        Some(first) => format!("{first} and {decided}"),
-        None => decided.to_string(),
+    both(ruled_by.first_reviewer.as_ref(), &ruled_by.expert)
+}
+
+/// The one who has decided, or both where two had to say the same.
+pub(crate) fn both(first_reviewer: Option<&AgentId>, by: &AgentId) -> String {
+    match first_reviewer {
+        Some(first) => format!("{first} and {by}"),
+        None => by.to_string(),
     }
 }
 

@@ -352,6 +352,9 @@ pub struct DecisionChange {
     /// The person who decided, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AgentId>,
+    /// At a gate, the reviewer who said the same before, where the policy wants two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_reviewer: Option<AgentId>,
     /// The parts of the result that are different. Empty where only the standing of a part changed, for example from provisional to
     /// confirmed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

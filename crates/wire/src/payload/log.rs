@@ -43,6 +43,10 @@ pub struct LogEntry {
     /// The person who decided, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AgentId>,
+    /// At a gate, the reviewer who said the same before, where the policy wants two. The hash does not cover it, for the version before does not
+    /// know it: the outcome that is stored with the entry says the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_reviewer: Option<AgentId>,
     /// First digits of the key with which that person signed it; absent where nobody signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -60,7 +64,7 @@ pub struct LogEntry {
     pub replaces_version: Option<u32>,
     /// `hash` of the entry before; empty for the first.
     pub previous: String,
-    /// SHA-256 over this entry with an empty `hash`, in hexadecimal.
+    /// SHA-256 over this entry with an empty `hash` and without `first_reviewer`, in hexadecimal.
     pub hash: String,
 }
 
@@ -69,6 +73,7 @@ impl LogEntry {
     pub fn computed_hash(&self) -> String {
         let bare = Self {
             hash: String::new(),
+            first_reviewer: None,
             ..self.clone()
         };
         // An entry has no map with other than text keys, so writing it cannot fail.

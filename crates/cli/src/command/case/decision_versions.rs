@@ -8,6 +8,7 @@ use concord_wire::payload::{Decision, Figure, RecordedFigures};
 use concord_wire::{DebateId, Token};
 
 use crate::shared::case_file::{CaseFile, FiguresVersion};
+use crate::shared::debate_file::both;
 use crate::shared::output::{DOUBTFUL, FAINT, NAMED, STRONG, one_line, styled};
 
 /// At most so many characters of a sentence are shown.
@@ -100,7 +101,9 @@ fn write_figures_version(out: &mut String, one: &FiguresVersion) -> Result {
 
 fn write_change(out: &mut String, note: &VersionNote) -> Result {
     let change = &note.change;
-    let by = change.by.as_ref().map(|by| format!(" by {by}"));
+    let first = change.first_reviewer.as_ref();
+    let by = change.by.as_ref();
+    let by = by.map(|by| format!(" by {}", both(first, by)));
     writeln!(
         out,
         "  {}  {}  {}{}: {}",

@@ -92,7 +92,7 @@ fn lines(entries: &[Entered]) -> Result<String, Failure> {
         .collect()
 }
 
-const COLUMNS: [&str; 22] = [
+const COLUMNS: [&str; 23] = [
     "entry_id",
     "case_id",
     "number",
@@ -115,6 +115,7 @@ const COLUMNS: [&str; 22] = [
     "window_until",
     "dependants",
     "hash",
+    "first_reviewer",
 ];
 
 fn csv(entries: &[Entered]) -> Result<String, Failure> {
@@ -184,6 +185,11 @@ fn row(Entered { case_id, entry, .. }: &Entered) -> [String; COLUMNS.len()] {
             .map(|one| list(&one.dependants))
             .unwrap_or_default(),
         entry.hash.clone(),
+        entry
+            .first_reviewer
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
     ]
 }
 

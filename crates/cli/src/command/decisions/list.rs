@@ -3,11 +3,12 @@
 use clap::Args;
 use concord_runtime::Broker;
 use concord_wire::CaseId;
-use concord_wire::payload::Status;
+use concord_wire::payload::{LogEntry, Status};
 
 use super::log::{self, Entered};
 use crate::shared::args::JsonArg;
 use crate::shared::args::case_id;
+use crate::shared::debate_file::both;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::output::{BAD, Cell, DOUBTFUL, NAMED, PLAIN, Table, one_line, styled};
 
@@ -58,7 +59,7 @@ fn text(entries: &[Entered]) -> String {
             Cell::text(entry.at),
             Cell::number(entry.level),
             Cell::text(entry.method).with(if provisional { DOUBTFUL } else { PLAIN }),
-            Cell::text(entry.by.as_ref().map_or("-", |by| by.as_str())),
+            Cell::text(by(entry)),
             Cell::text(one_line(
                 &entry.position.as_ref().map_or("-".to_owned(), plain),
                 50,
@@ -89,6 +90,15 @@ fn text(entries: &[Entered]) -> String {
         text.push_str(&format!("{what}, of {} in all.\n", entries.len()));
     }
     text
+}
+
+/// Who has decided, if a person did.
+pub(super) fn by(entry: &LogEntry) -> String {
+    let first = entry.first_reviewer.as_ref();
+    entry
+        .by
+        .as_ref()
+        .map_or_else(|| "-".to_owned(), |by| both(first, by))
 }
 
 /// A position in words alone; the whole of it is in `concord decisions show`.

@@ -7,7 +7,7 @@ use concord_runtime::Broker;
 use concord_wire::CaseId;
 use concord_wire::payload::{LogEntry, Provisional};
 
-use super::list::code;
+use super::list::{by, code};
 use super::log::{self, Entered};
 use crate::shared::args::JsonArg;
 use crate::shared::case_file;
@@ -139,7 +139,8 @@ fn write_decision(out: &mut String, case_id: &CaseId, entry: &LogEntry) -> Writt
         "  impact      {}",
         or_none(one_line(&entry.impact.join(", "), 4_096))
     )?;
-    if let Some(by) = &entry.by {
+    if entry.by.is_some() {
+        let by = by(entry);
         let key = entry.key.as_ref();
         let signed = key.map_or_else(String::new, |key| format!("  signed (key {key})"));
         writeln!(out, "  by          {by}{}", styled(FAINT, signed))?;

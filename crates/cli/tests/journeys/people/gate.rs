@@ -276,8 +276,24 @@ async fn a_second_reviewer_sees_what_the_first_has_said() {
         let reason = "gail and hal: Guidance.";
         assert!(text.contains(reason), "{line}: {text}");
     }
+    both_are_named(&stage).await;
     let shown = stage.json("gate show c-2").await;
     assert_eq!(shown["first_reviews"], Value::Null, "{shown:#}");
+}
+
+/// In the log and in the change of the decision, for people and for programs.
+async fn both_are_named(stage: &Stage) {
+    for list in ["case show c-2", "decisions list c-2"] {
+        let text = stage.good(list).await;
+        assert!(text.contains("gail and hal"), "{list}: {text}");
+    }
+    let log = stage.json("decisions list c-2").await;
+    let last = &log.as_array().unwrap().last().unwrap()["entry"];
+    let named = (&last["first_reviewer"], &last["by"]);
+    assert_eq!(named, (&json!("gail"), &json!("hal")), "{log:#}");
+    let shown = stage.json("case show c-2").await;
+    let last = shown["changes"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["first_reviewer"], "gail", "{shown:#}");
 }
 
 /// Who lets a case pass sees what it has decided; and who was the first of two and may not review any more is not one of them.

@@ -36,6 +36,7 @@ pub(super) fn entry(
         evidence_omitted,
         impact: impact(state, outcome),
         by: ruled_by.map(|ruled| ruled.expert.clone()),
+        first_reviewer: ruled_by.and_then(|ruled| ruled.first_reviewer.clone()),
         key: ruled_by.and_then(|ruled| ruled.key.clone()),
         rationale: ruled_by.map(|ruled| ruled.rationale.clone()),
         provisional: outcome.provisional.clone(),

@@ -68,6 +68,7 @@ fn change(
         status: outcome.status,
         level: outcome.level.unwrap_or(Level::Agents),
         by: outcome.ruled_by.as_ref().map(|ruled| ruled.expert.clone()),
+        first_reviewer: (outcome.ruled_by.as_ref()).and_then(|ruled| ruled.first_reviewer.clone()),
         changed,
         changed_omitted: u32::try_from(omitted).unwrap_or(u32::MAX),
     }

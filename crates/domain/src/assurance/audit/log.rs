@@ -64,6 +64,12 @@ impl Logs {
         }) {
             faults.push("It is not about the debate that ended.".to_owned());
         }
+        let ruled_by = outcome.and_then(|outcome| outcome.ruled_by.as_ref());
+        let first = ruled_by.and_then(|ruled| ruled.first_reviewer.as_ref());
+        // Entries that named nobody but the last were written beside outcomes that name both.
+        if entry.first_reviewer.is_some() && entry.first_reviewer.as_ref() != first {
+            faults.push("It names another first reviewer than the outcome.".to_owned());
+        }
         *last = (entry.number, entry.hash.clone());
         faults
     }

@@ -7,7 +7,7 @@ use concord_wire::payload::{Figure, PrecedentClaim, PrecedentGuidance, SuccessRa
 
 use super::contents::{CELL, interval, number, percent};
 use super::document::Block;
-use crate::shared::debate_file::{claim_text, claimed_text, similar_lines};
+use crate::shared::debate_file::{both, claim_text, claimed_text, similar_lines};
 use crate::shared::output::{count, one_line};
 
 /// Most rows of a table of earlier decisions.
@@ -304,10 +304,9 @@ fn figure(figure: Option<&Figure>) -> String {
 pub(super) fn versions(package: &MeetingPackage) -> Vec<Block> {
     let row = |note: &concord_domain::aggregates::case::VersionNote| {
         let change = &note.change;
-        let by = change
-            .by
-            .as_ref()
-            .map_or("-".to_owned(), ToString::to_string);
+        let first = change.first_reviewer.as_ref();
+        let by = change.by.as_ref();
+        let by = by.map_or_else(|| "-".to_owned(), |by| both(first, by));
         let parts = change.changed.iter().map(|part| {
             let (before, after) = (part.before.to_string(), part.after.to_string());
             format!("{}: {before} is now {after}", part.part)

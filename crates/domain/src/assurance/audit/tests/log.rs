@@ -83,7 +83,11 @@ fn entry(records: &mut Told, place: usize) -> &mut LogEntry {
 /// A change of the log, and what is said of it.
 type Planted = (fn(&mut Told), &'static str);
 
-const PLANTED: [Planted; 7] = [
+const PLANTED: [Planted; 8] = [
+    (
+        |told| entry(told, 1).first_reviewer = Some(agent("gail")),
+        "case/c-1 c-1-2: It names another first reviewer than the outcome.",
+    ),
     (
         |told| entry(told, 1).topic.push('!'),
         "case/c-1 c-1-2: Its hash is not that of its contents.",

@@ -1,5 +1,7 @@
 //! What the second of two reviewers must say.
 
+use concord_wire::payload::RuledBy;
+
 use super::roles::reviewer;
 use super::*;
 use crate::aggregates::person::Authority;
@@ -51,6 +53,37 @@ fn two_reviewers_must_say_the_same() {
     // The next gate needs two again.
     let next = reviews("gail", "m-next", "release", passes, None);
     assert_eq!(story.hears(&said("m-next", 90), &next), "review_recorded");
+}
+
+/// What a reader of the log and of the changes sees; the version before knows no first reviewer, and its hashes are the same.
+#[test]
+fn the_log_and_the_change_of_the_decision_name_both_reviewers() {
+    let (mut story, debate) = at_gate(dual());
+    let overridden = ConflictOutcome {
+        status: Status::Overridden,
+        provisional: None,
+        ruled_by: Some(RuledBy {
+            expert: agent("hal"),
+            first_reviewer: Some(agent("gail")),
+            rationale: "Guidance.".into(),
+            digest: None,
+            key: None,
+        }),
+        ..ended(&story, &debate, Status::Provisional)
+    };
+    let resolved = CaseInput::Resolved(Box::new(overridden));
+    story.hears(&happened("e-3", 66), &resolved);
+    let CaseEvent::DecisionChanged(changed) = &story.last().event else {
+        panic!("{:?}", story.last().event);
+    };
+    let both = (Some(agent("gail")), Some(agent("hal")));
+    let (entry, change) = (&changed.entry, &changed.change);
+    assert_eq!((entry.first_reviewer.clone(), entry.by.clone()), both);
+    assert_eq!((change.first_reviewer.clone(), change.by.clone()), both);
+    let mut before = serde_json::to_value(entry).unwrap();
+    before.as_object_mut().unwrap().remove("first_reviewer");
+    let before: concord_wire::payload::LogEntry = serde_json::from_value(before).unwrap();
+    assert_eq!(before.computed_hash(), entry.hash);
 }
 
 #[test]
