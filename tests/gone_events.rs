@@ -7,9 +7,9 @@ use concord_domain::Context;
 use concord_domain::aggregates::opener::{OpenerInput, OpenerMachine};
 use concord_domain::assurance::audit::Invariant;
 use concord_events::{Admitted, Quotas};
+use concord_runtime::NatsPorts;
 use concord_runtime::broker::provision;
 use concord_runtime::event_store::cache::Cache;
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Outcome};
 use concord_testkit::{
@@ -21,7 +21,7 @@ use crate::kill::cluster::beside_the_lock;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-type Process = Aggregates<OpenerMachine, NatsEventStore>;
+type Process = Aggregates<OpenerMachine, NatsPorts>;
 
 async fn process(url: &str) -> Process {
     let settings = BrokerSettings {
@@ -31,7 +31,7 @@ async fn process(url: &str) -> Process {
     let broker = Broker::connect("test", &settings, &StorageSettings::default(), true).await;
     let broker = broker.unwrap();
     provision::streams(&broker).await.unwrap();
-    let store = NatsEventStore::new(broker).await.unwrap();
+    let store = NatsPorts::new(broker).await.unwrap();
     Aggregates::new(store, &Cache::new(1 << 20))
 }
 

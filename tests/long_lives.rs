@@ -15,9 +15,9 @@ use concord_events::{
     Admitted, Aggregate, AggregateEvent, CarriedState, Deadline, EARLIER_MAX, FiredBy, OpenerEvent,
     Quotas, StoredEvent,
 };
+use concord_runtime::NatsPorts;
 use concord_runtime::broker::provision;
 use concord_runtime::event_store::cache::Cache;
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::event_store::{Appended, Error, LastEvent, Loaded, ScannedEvent};
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Consistency, EventStore, Outcome, Since, Trace};
@@ -41,7 +41,7 @@ fn context(step: u64) -> Context {
     )
 }
 
-async fn event_store(broker: &TestBroker) -> NatsEventStore {
+async fn event_store(broker: &TestBroker) -> NatsPorts {
     let settings = BrokerSettings {
         servers: broker.url(),
         ..BrokerSettings::default()
@@ -50,12 +50,12 @@ async fn event_store(broker: &TestBroker) -> NatsEventStore {
         .await
         .unwrap();
     provision::streams(&broker).await.unwrap();
-    NatsEventStore::new(broker).await.unwrap()
+    NatsPorts::new(broker).await.unwrap()
 }
 
 /// One aggregate in the event store, and the input of each step.
 struct Life<M: Machine, F> {
-    store: NatsEventStore,
+    store: NatsPorts,
     id: Token,
     input: F,
     machine: PhantomData<M>,
@@ -63,11 +63,11 @@ struct Life<M: Machine, F> {
 
 impl<M: Machine, F: Fn(u64) -> M::Input> Life<M, F> {
     /// A process that has nothing in memory.
-    fn process(&self) -> Aggregates<M, NatsEventStore> {
+    fn process(&self) -> Aggregates<M, NatsPorts> {
         Aggregates::new(self.store.clone(), &Cache::new(1 << 20))
     }
 
-    async fn step(&self, process: &Aggregates<M, NatsEventStore>, step: u64) -> Outcome {
+    async fn step(&self, process: &Aggregates<M, NatsPorts>, step: u64) -> Outcome {
         process
             .step(&self.id, &context(step), &(self.input)(step), None)
             .await
@@ -75,13 +75,13 @@ impl<M: Machine, F: Fn(u64) -> M::Input> Life<M, F> {
     }
 
     /// A step whose event is stored.
-    async fn append(&self, process: &Aggregates<M, NatsEventStore>, step: u64) {
+    async fn append(&self, process: &Aggregates<M, NatsPorts>, step: u64) {
         let outcome = self.step(process, step).await;
         assert!(matches!(outcome, Outcome::Appended { .. }), "{outcome:?}");
     }
 
     /// The aggregate as a process loads it.
-    async fn load(&self, process: &Aggregates<M, NatsEventStore>) -> Versioned<M> {
+    async fn load(&self, process: &Aggregates<M, NatsPorts>) -> Versioned<M> {
         process.load(&self.id).await.unwrap()
     }
 
@@ -100,11 +100,7 @@ impl<M: Machine, F: Fn(u64) -> M::Input> Life<M, F> {
     }
 
     /// Processes that know a few events, or none, load the same as one that knows all.
-    async fn check_load(
-        &self,
-        busy: &Aggregates<M, NatsEventStore>,
-        idle: &Aggregates<M, NatsEventStore>,
-    ) {
+    async fn check_load(&self, busy: &Aggregates<M, NatsPorts>, idle: &Aggregates<M, NatsPorts>) {
         let known = self.load(busy).await;
         assert_eq!(
             known.sequences.len(),
@@ -122,7 +118,7 @@ impl<M: Machine, F: Fn(u64) -> M::Input> Life<M, F> {
     }
 
     /// A step of long ago is not done again; a process that did not know it finds its event.
-    async fn check_repetition(&self, busy: &Aggregates<M, NatsEventStore>) {
+    async fn check_repetition(&self, busy: &Aggregates<M, NatsPorts>) {
         let events = self.events_after(0, Consistency::Leader).await;
         for process in [&self.process(), busy] {
             match self.step(process, 7).await {
@@ -135,7 +131,7 @@ impl<M: Machine, F: Fn(u64) -> M::Input> Life<M, F> {
     }
 
     /// The stored events give the state by replaying them, and every process finds those that it does not know.
-    async fn check_events(&self, busy: &Aggregates<M, NatsEventStore>) {
+    async fn check_events(&self, busy: &Aggregates<M, NatsPorts>) {
         let events = self.events_after(0, Consistency::Leader).await;
         assert_eq!(events.len() as u64, EVENTS + 3);
         assert_eq!(replay::rebuild::<M>(&events).1, []);
@@ -317,7 +313,7 @@ async fn an_opener_with_thousands_of_open_cases_is_loaded_whole() {
 /// The event store, but that all events of an aggregate cannot be read for a while.
 #[derive(Clone)]
 struct Hindered {
-    store: NatsEventStore,
+    store: NatsPorts,
     is_hindered: Arc<AtomicBool>,
 }
 

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use concord_events::topology::StreamKind;
+use concord_runtime::NatsPorts;
 use concord_runtime::broker::{log_reader, provision};
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Broker, EventStore};
 use concord_testkit::{TestBroker, TestInstallation, wait_for};
@@ -68,7 +68,7 @@ async fn what_is_removed_while_it_is_read_ends_the_reading() {
 async fn what_is_removed_while_deadlines_are_looked_for_ends_the_looking() {
     let test_broker = TestBroker::start().await;
     let broker = broker_with_events(&test_broker).await;
-    let store = NatsEventStore::new(broker.clone()).await.unwrap();
+    let store = NatsPorts::new(broker.clone()).await.unwrap();
     let mut read = 0;
     let reading = store.scan(1, |_| {
         if read == 0 {

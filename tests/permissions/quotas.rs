@@ -4,8 +4,8 @@
 use concord_domain::Context;
 use concord_domain::aggregates::opener::{OpenerInput, OpenerMachine};
 use concord_events::{Admitted, Quotas};
+use concord_runtime::NatsPorts;
 use concord_runtime::event_store::cache::Cache;
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Outcome};
 use concord_testkit::{
@@ -169,7 +169,7 @@ async fn take_place_late(stage: &Stage, opener: &AgentId, case: &str) {
     let broker = Broker::connect("slow", &settings, &StorageSettings::default(), true)
         .await
         .expect("connected");
-    let store = NatsEventStore::new(broker).await.expect("an event store");
+    let store = NatsPorts::new(broker).await.expect("an event store");
     let openers = Aggregates::<OpenerMachine, _>::new(store, &Cache::new(1 << 20));
     let message = MessageId::new(unique("slow")).expect("an id");
     let admitted = Admitted {

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use concord_runtime::Directory;
-use concord_runtime::service::api::{Answer, answer};
-use concord_runtime::service::{Run, ServiceRunner};
+use concord_runtime::service::api::{self, answer};
+use concord_runtime::service::{Binder, Run, ServiceRunner};
 use concord_wire::subject::Service;
 
 pub use case_cache::CaseCache;
@@ -49,7 +49,7 @@ impl Run for AgentAdapter {
         Ok(())
     }
 
-    async fn start(runner: ServiceRunner, own: AdapterSettings) -> Result<(), AnyError> {
+    async fn start(mut runner: ServiceRunner, own: AdapterSettings) -> Result<(), AnyError> {
         let CheckedSettings {
             agents,
             callback,
@@ -84,13 +84,13 @@ impl Run for AgentAdapter {
         .await?;
         notify::start(&runner, &adapter, &own.notify, email, webhook);
         // Hosted agents have inboxes of their own: what is addressed to the adapter itself is for nobody.
-        runner.consume_no_messages();
+        let context = runner.context().clone();
+        runner.handle_no_messages(&context);
         runner.answer(
             "agents",
-            Arc::new(move |_| {
+            api::verb(hosts, |hosts, _| async move {
                 let hosted: Vec<Description> = hosts.iter().map(|host| host.describe()).collect();
-                let listed: Answer = Box::pin(async move { answer(&hosted) });
-                listed
+                answer(&hosted)
             }),
         );
         Ok(())

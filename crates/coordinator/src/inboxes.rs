@@ -5,15 +5,14 @@ use std::sync::Arc;
 use concord_domain::aggregates::agent::AgentMachine;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
-use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::api::{self, Verb, answer};
+use concord_runtime::service::operator_api::unread;
 use concord_runtime::{Aggregates, NatsPorts};
 use concord_wire::envelope::from_json;
 use concord_wire::subject::Lane;
 use concord_wire::{ErrorCode, Fault};
 use serde::Deserialize;
 use serde_json::json;
-
-use crate::shared_reading::unread;
 
 /// `inbox`: nothing but who asks.
 #[derive(Deserialize)]
@@ -26,10 +25,9 @@ pub(crate) fn verb(
     runner: &ServiceRunner,
     agents: &Arc<Aggregates<AgentMachine, NatsPorts>>,
 ) -> Verb {
-    let (broker, agents) = (runner.broker.clone(), Arc::clone(agents));
-    Arc::new(move |call: Call| {
-        let (broker, agents) = (broker.clone(), Arc::clone(&agents));
-        let made: Answer = Box::pin(async move {
+    api::verb(
+        (runner.broker.clone(), Arc::clone(agents)),
+        |(broker, agents), call| async move {
             let InboxAsked {} = from_json(&call.body, "")?;
             let Some(caller) = &call.caller else {
                 return Err(Fault::invalid(
@@ -58,7 +56,6 @@ pub(crate) fn verb(
             let heard_on = inboxes.into_iter().flatten().map(|inbox| inbox.deliver_to);
             let heard_on: Vec<String> = heard_on.collect();
             answer(&json!({ "agent_id": caller.name, "heard_on": heard_on }))
-        });
-        made
-    })
+        },
+    )
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use concord_domain::aggregates::agent::liveness::{Heartbeats, conclude};
 use concord_domain::aggregates::agent::{AgentInput, AgentMachine, AgentState};
 use concord_runtime::service::ServiceRunner;
-use concord_runtime::service::api::{Answer, Verb, answer};
+use concord_runtime::service::api::{self, Verb, answer};
 use concord_runtime::{Aggregates, Directory, NatsPorts, service::clock};
 use concord_wire::payload::{AgentStatus, Beat, Card};
 use concord_wire::subject::Subject;
@@ -193,8 +193,8 @@ struct Listed {
 
 /// Answers `agents`: everyone on the register with how they are.
 pub(crate) fn verb(directory: &Arc<Directory>, beats: &Beats) -> Verb {
-    let (directory, beats) = (Arc::clone(directory), Arc::clone(beats));
-    Arc::new(move |_| {
+    let state = (Arc::clone(directory), Arc::clone(beats));
+    api::verb(state, |(directory, beats), _| async move {
         let heard = beats.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let list = |(agent, state): (AgentId, Arc<AgentState>)| {
             let last_heartbeat = heard.get(&agent).and_then(|heard| heard.last);
@@ -217,7 +217,6 @@ pub(crate) fn verb(directory: &Arc<Directory>, beats: &Beats) -> Verb {
             })
         };
         let listed: Vec<Listed> = directory.agents().into_iter().filter_map(list).collect();
-        let answered: Answer = Box::pin(async move { answer(&listed) });
-        answered
+        answer(&listed)
     })
 }

@@ -7,9 +7,10 @@ use concord_domain::aggregates::case::{Sharing, check_member, written_in};
 use concord_domain::aggregates::memory::{ReceivedMemory, WrittenIn, as_of, entry_of};
 use concord_domain::aggregates::synthesis::SynthesisState;
 use concord_events::{Aggregate, MemoryEvent};
-use concord_runtime::delivery::{ErrorChain, HandleError};
-use concord_runtime::event_store::{Consistency, Error};
-use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::delivery::HandleError;
+use concord_runtime::event_store::Consistency;
+use concord_runtime::service::api::{self, Call, Verb, answer};
+use concord_runtime::service::operator_api::unread;
 use concord_runtime::service::under_way::UnderWay;
 use concord_runtime::{Ports, Since};
 use concord_wire::envelope::from_json;
@@ -19,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::shared::Shared;
-use crate::shared_reading::unread;
 
 /// Bytes of the entries in one answer. What does not fit is asked for with the next request.
 const ANSWER_BYTES_MAX: usize = 512 * 1024;
@@ -90,10 +90,9 @@ struct Shown {
 /// Answers `memory`: `{"as_of": ..., "entries": [...], "more": ...}`, or `{"agents": [...]}` where neither an agent nor a case is named.
 /// No entry is no fault. An entry of a case is shown to whoever is in the case, every other to everybody.
 pub(crate) fn memory<P: Ports>(shared: &Shared<P>) -> Verb {
-    let (shared, under_way) = (shared.clone(), UnderWay::of_pages());
-    Arc::new(move |call: Call| {
-        let (shared, under_way) = (shared.clone(), under_way.clone());
-        let shown: Answer = Box::pin(async move {
+    api::verb(
+        (shared.clone(), UnderWay::of_pages()),
+        |(shared, under_way), call| async move {
             let asked: MemoryAsked = from_json(&call.body, "")?;
             asked.check()?;
             let _place = under_way.place(&call)?;
@@ -110,9 +109,8 @@ pub(crate) fn memory<P: Ports>(shared: &Shared<P>) -> Verb {
                 return answer(&json!({ "agents": owners }));
             }
             answer(&shared.remembered(&call, &asked, owners).await?)
-        });
-        shown
-    })
+        },
+    )
 }
 
 impl<P: Ports> Shared<P> {
@@ -150,7 +148,7 @@ impl<P: Ports> Shared<P> {
         }
         let ports = &self.service.ports;
         let known = ports.ids(Aggregate::Memory).await;
-        known.map_err(|error| unreadable(&error))
+        known.map_err(|error| unread(&error))
     }
 
     async fn remembered(
@@ -160,7 +158,7 @@ impl<P: Ports> Shared<P> {
         owners: Vec<Token>,
     ) -> Result<Shown, Fault> {
         let last = self.service.ports.last_sequence().await;
-        let last = Snapshot(last.map_err(|error| unreadable(&error))?);
+        let last = Snapshot(last.map_err(|error| unread(&error))?);
         let snapshot = asked.as_of.unwrap_or(last);
         if snapshot > last {
             return Err(Fault::invalid(
@@ -244,7 +242,7 @@ impl<P: Ports> Shared<P> {
         let loaded = ports
             .load::<MemoryEvent>(owner, Since::FIRST, Consistency::Leader)
             .await;
-        let records = loaded.map_err(|error| unreadable(&error))?.records;
+        let records = loaded.map_err(|error| unread(&error))?.records;
         if !asked.history {
             let then = as_of(&records, snapshot).into_values();
             return Ok(then.filter(is_asked).collect());
@@ -295,13 +293,4 @@ fn was_told(synthesis: &SynthesisState, listing: &MemoryListing) -> bool {
         }
         Some(Reach::Kept) | None => false,
     }
-}
-
-fn unreadable(error: &Error) -> Fault {
-    Fault::new(
-        ErrorCode::InternalError,
-        "",
-        format!("It could not be read: {}.", ErrorChain(error)),
-        "Ask again.",
-    )
 }

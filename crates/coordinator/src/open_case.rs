@@ -9,7 +9,7 @@ use concord_domain::aggregates::person::Authority;
 use concord_runtime::delivery::handlers::Prepare;
 use concord_runtime::event_store::step;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::api::{self, Call, Verb, answer};
 use concord_runtime::service::operator_api;
 use concord_runtime::{Aggregates, Outcome, Ports, Trace};
 use concord_wire::payload::OpenCase;
@@ -29,12 +29,10 @@ pub(super) fn verb<P: Ports>(
     cases: &Cases<P>,
     names: &Names<P>,
 ) -> Verb {
-    let (service, cases, names) = (service.clone(), Arc::clone(cases), names.clone());
-    Arc::new(move |call: Call| {
-        let (service, cases, names) = (service.clone(), Arc::clone(&cases), names.clone());
-        let opened: Answer = Box::pin(async move { open(&service, &cases, &names, call).await });
-        opened
-    })
+    api::verb(
+        (service.clone(), Arc::clone(cases), names.clone()),
+        |(service, cases, names), call| async move { open(&service, &cases, &names, call).await },
+    )
 }
 
 async fn open<P: Ports>(

@@ -34,24 +34,13 @@ enum Refused<'a> {
 }
 
 /// The openers and the quotas that hold them. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Openers<P> {
     pub(crate) service: ServiceContext<P>,
     pub(crate) cases: Arc<Aggregates<CaseMachine, P>>,
     tasks: Arc<Aggregates<TaskMachine, P>>,
     pub(crate) held: Arc<OwnedAggregates<OpenerMachine, P>>,
     pub(crate) quotas: Quotas,
-}
-
-impl<P: Clone> Clone for Openers<P> {
-    fn clone(&self) -> Self {
-        Self {
-            service: self.service.clone(),
-            cases: Arc::clone(&self.cases),
-            tasks: Arc::clone(&self.tasks),
-            held: Arc::clone(&self.held),
-            quotas: self.quotas,
-        }
-    }
 }
 
 impl<P: Ports> Openers<P> {

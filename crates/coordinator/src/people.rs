@@ -27,6 +27,7 @@ use crate::policies::Policies;
 
 /// What is read before something is decided: who is registered, people and agents, which policies are stored, and what openers
 /// have of their quotas.
+#[derive(Clone)]
 pub(crate) struct Names<P> {
     pub(crate) people: People<P>,
     pub(crate) agents: Arc<Aggregates<AgentMachine, P>>,
@@ -34,19 +35,6 @@ pub(crate) struct Names<P> {
     pub(crate) openers: Openers<P>,
     pub(crate) boards: Arc<Aggregates<BoardMachine, P>>,
     pub(crate) commitments: Arc<Aggregates<CommitmentMachine, P>>,
-}
-
-impl<P: Clone> Clone for Names<P> {
-    fn clone(&self) -> Self {
-        Self {
-            people: self.people.clone(),
-            agents: Arc::clone(&self.agents),
-            policies: self.policies.clone(),
-            openers: self.openers.clone(),
-            boards: Arc::clone(&self.boards),
-            commitments: Arc::clone(&self.commitments),
-        }
-    }
 }
 
 impl<P: Ports> Names<P> {

@@ -8,28 +8,21 @@ use concord_domain::aggregates::policy::{
 use concord_events::{Aggregate, PolicyPut};
 use concord_runtime::event_store::step;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::api::{self, Verb, answer};
+use concord_runtime::service::operator_api::unread;
 use concord_runtime::{Aggregates, Ports};
 use concord_wire::envelope::from_json;
 use concord_wire::id::PolicyName;
 use concord_wire::policy::{Policy, PolicyBounds, PolicyRequest};
-use concord_wire::{AgentId, ErrorCode, Fault, Timestamp, Token};
+use concord_wire::{AgentId, Fault, Timestamp, Token};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The stored policies. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Policies<P> {
     ports: P,
     pub(crate) stored: Arc<Aggregates<PolicyMachine, P>>,
-}
-
-impl<P: Clone> Clone for Policies<P> {
-    fn clone(&self) -> Self {
-        Self {
-            ports: self.ports.clone(),
-            stored: Arc::clone(&self.stored),
-        }
-    }
 }
 
 impl<P: Ports> Policies<P> {
@@ -88,38 +81,28 @@ impl<P: Ports> Policies<P> {
 
     /// Answers `policies`: every policy that a case can name, with its current version.
     pub(crate) fn list_verb(&self) -> Verb {
-        let policies = self.clone();
-        Arc::new(move |_: Call| {
-            let policies = policies.clone();
-            let listed: Answer = Box::pin(async move {
-                let all = policies.all().await.map_err(|error| unread(&error))?;
-                let stored: Vec<Row> = all.iter().filter_map(|state| Row::stored(state)).collect();
-                let is_replaced =
-                    |preset: &&str| stored.iter().any(|row| row.name.as_str() == *preset);
-                let shipped = Policy::PRESETS.iter().copied();
-                let shipped = shipped.filter(|preset| !is_replaced(preset));
-                let rows: Vec<Row> = shipped.filter_map(Row::shipped).collect();
-                let rows: Vec<Row> = rows.into_iter().chain(stored).collect();
-                answer(&json!({ "policies": rows }))
-            });
-            listed
+        api::verb(self.clone(), |policies, _| async move {
+            let all = policies.all().await.map_err(|error| unread(&error))?;
+            let stored: Vec<Row> = all.iter().filter_map(|state| Row::stored(state)).collect();
+            let is_replaced = |preset: &&str| stored.iter().any(|row| row.name.as_str() == *preset);
+            let shipped = Policy::PRESETS.iter().copied();
+            let shipped = shipped.filter(|preset| !is_replaced(preset));
+            let rows: Vec<Row> = shipped.filter_map(Row::shipped).collect();
+            let rows: Vec<Row> = rows.into_iter().chain(stored).collect();
+            answer(&json!({ "policies": rows }))
         })
     }
 
     /// Answers `policy`: one version of one, whole.
     pub(crate) fn show_verb(&self) -> Verb {
-        let policies = self.clone();
-        Arc::new(move |call: Call| {
-            let policies = policies.clone();
-            let shown: Answer = Box::pin(async move { policies.show(&call.body).await });
-            shown
+        api::verb(self.clone(), |policies, call| async move {
+            policies.show(&call.body).await
         })
     }
 
     async fn show(&self, request: &[u8]) -> Result<bytes::Bytes, Fault> {
         let Asked { name, version } = from_json(request, "")?;
-        let unread = |error: step::Error| unread(&error);
-        let known = self.under(&name).await.map_err(unread)?;
+        let known = self.under(&name).await.map_err(|error| unread(&error))?;
         let state = &known.stored;
         if state.find(name.as_str(), None).is_none() {
             return Err(known.unknown("/name", name.as_str()));
@@ -222,18 +205,6 @@ fn no_version(name: &PolicyName, version: u32, state: &PolicyState) -> Fault {
         "/version",
         format!("The policy {name} has no version {version}."),
         format!("Its versions are {first} to {last}; leave it out for the last one."),
-    )
-}
-
-fn unread(error: &step::Error) -> Fault {
-    Fault::new(
-        ErrorCode::InternalError,
-        "",
-        format!(
-            "The policies could not be read: {}.",
-            concord_runtime::delivery::ErrorChain(error)
-        ),
-        "Ask again.",
     )
 }
 

@@ -32,6 +32,7 @@ use crate::route::question::{ANSWERING, read_answer, read_synthesis};
 const READ_OF_ONE_MAX: usize = 4;
 
 /// Questions to the group, and what is read to weigh their answers. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Questions<P> {
     service: ServiceContext<P>,
     questions: Arc<Aggregates<QuestionMachine, P>>,
@@ -39,18 +40,6 @@ pub(crate) struct Questions<P> {
     records: Arc<Aggregates<TrackRecordMachine, P>>,
     people: People<P>,
     bounds: QuestionBounds,
-}
-
-impl<P: Clone> Clone for Questions<P> {
-    fn clone(&self) -> Self {
-        Self {
-            service: self.service.clone(),
-            questions: Arc::clone(&self.questions),
-            records: Arc::clone(&self.records),
-            people: self.people.clone(),
-            bounds: self.bounds,
-        }
-    }
 }
 
 impl<P: Ports> Questions<P> {

@@ -1,12 +1,11 @@
 //! What openers have of their quotas, by request and reply.
 
-use std::sync::Arc;
-
 use concord_domain::aggregates::opener::OpenerState;
 use concord_events::{Aggregate, QuotaKind};
 use concord_runtime::Ports;
 use concord_runtime::event_store::step;
-use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::api::{self, Call, Verb, answer};
+use concord_runtime::service::operator_api::unread;
 use concord_wire::envelope::from_json;
 use concord_wire::payload::Role;
 use concord_wire::{AgentId, ErrorCode, Fault, Timestamp};
@@ -52,16 +51,11 @@ impl Row {
 
 /// Answers `quotas`: `{"quotas": {...}, "openers": [...]}`. Operators and auditors see every opener, an opener themself alone.
 pub(crate) fn verb<P: Ports>(openers: &Openers<P>) -> Verb {
-    let openers = openers.clone();
-    Arc::new(move |call: Call| {
-        let openers = openers.clone();
-        let shown: Answer = Box::pin(async move {
-            let Asked { opener } = from_json(&call.body, "")?;
-            let only = only_of(&call, opener)?;
-            let rows = rows(&openers, only).await.map_err(|error| unread(&error))?;
-            answer(&json!({ "quotas": openers.quotas, "openers": rows }))
-        });
-        shown
+    api::verb(openers.clone(), |openers, call| async move {
+        let Asked { opener } = from_json(&call.body, "")?;
+        let only = only_of(&call, opener)?;
+        let rows = rows(&openers, only).await.map_err(|error| unread(&error))?;
+        answer(&json!({ "quotas": openers.quotas, "openers": rows }))
     })
 }
 
@@ -115,16 +109,4 @@ impl<P: Ports> Openers<P> {
             .filter_map(|id| AgentId::new(id.as_str()).ok())
             .collect())
     }
-}
-
-fn unread(error: &step::Error) -> Fault {
-    Fault::new(
-        ErrorCode::InternalError,
-        "",
-        format!(
-            "The quotas could not be read: {}.",
-            concord_runtime::delivery::ErrorChain(error)
-        ),
-        "Ask again.",
-    )
 }

@@ -12,7 +12,8 @@ use concord_domain::aggregates::impact::{
 };
 use concord_events::{AskedRerun, ImpactEvent, StoredEvent, TaskEvent, TaskOutcome};
 use concord_runtime::delivery::HandleError;
-use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::api::{self, Call, Verb, answer};
+use concord_runtime::service::operator_api::unread;
 use concord_runtime::{Outcome, Ports};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{BidWeights, Criteria, Majority, OpenTask, Role, Task};
@@ -24,7 +25,6 @@ use serde_json::{Value, json};
 
 use crate::estimates::QuestionOfReport;
 use crate::shared::Shared;
-use crate::shared_reading::unread;
 use crate::tasks::Tasks;
 
 /// What the ids of a run's tasks begin with. Nobody else opens a task under such an id.
@@ -52,11 +52,8 @@ struct StepOfRun {
 
 /// Answers `rerun_analyses`: `{"case_id", "run", "plan"}`; the run has begun. For whoever opened the case, reviewers and operators.
 pub(crate) fn verb<P: Ports>(shared: &Shared<P>) -> Verb {
-    let shared = shared.clone();
-    Arc::new(move |call: Call| {
-        let shared = shared.clone();
-        let begun: Answer = Box::pin(async move { shared.rerun(call).await });
-        begun
+    api::verb(shared.clone(), |shared, call| async move {
+        shared.rerun(call).await
     })
 }
 

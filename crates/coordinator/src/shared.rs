@@ -30,6 +30,7 @@ use crate::route::shared::{SharedBounds, SharedInput};
 use crate::tasks::Tasks;
 
 /// Boards, commitments, analyses and memory, and what is needed to say who may change them. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Shared<P> {
     pub(crate) service: ServiceContext<P>,
     pub(crate) cases: Arc<Aggregates<CaseMachine, P>>,
@@ -45,27 +46,6 @@ pub(crate) struct Shared<P> {
     pub(crate) directory: Arc<Directory>,
     holdings: Arc<Holdings>,
     pub(crate) bounds: SharedBounds,
-}
-
-impl<P: Clone> Clone for Shared<P> {
-    fn clone(&self) -> Self {
-        Self {
-            service: self.service.clone(),
-            cases: Arc::clone(&self.cases),
-            people: self.people.clone(),
-            agents: Arc::clone(&self.agents),
-            boards: Arc::clone(&self.boards),
-            commitments: Arc::clone(&self.commitments),
-            analyses: Arc::clone(&self.analyses),
-            memories: Arc::clone(&self.memories),
-            syntheses: Arc::clone(&self.syntheses),
-            alerts: Arc::clone(&self.alerts),
-            watch: Arc::clone(&self.watch),
-            directory: Arc::clone(&self.directory),
-            holdings: Arc::clone(&self.holdings),
-            bounds: self.bounds,
-        }
-    }
 }
 
 impl<P: Ports> Shared<P> {

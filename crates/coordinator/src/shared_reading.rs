@@ -1,19 +1,16 @@
 //! Reading what a case shares, by request and reply: anybody who is in the case, under their own name. Nothing is stored of it.
 
-use std::sync::Arc;
-
 use concord_domain::aggregates::case::{self, CaseState, Sharing, check_member};
 use concord_domain::aggregates::commitment::id_of;
 use concord_events::{Aggregate, CaseOpened};
 use concord_runtime::Ports;
-use concord_runtime::delivery::ErrorChain;
-use concord_runtime::event_store::step;
-use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::api::{self, Call, Verb, answer};
+use concord_runtime::service::operator_api::unread;
 use concord_runtime::service::reading::no_case;
 use concord_runtime::service::under_way::UnderWay;
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{BoardEntry, Lease};
-use concord_wire::{CaseId, ErrorCode, Fault};
+use concord_wire::{CaseId, Fault};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -51,10 +48,9 @@ struct CommitmentsAsked {
 /// Answers `board`: `{"case_id": ..., "entries": [...]}`, each with its value, by name. No entry of a name is no fault: whoever
 /// writes it first bases it on version 0.
 pub(crate) fn board<P: Ports>(shared: &Shared<P>) -> Verb {
-    let (shared, under_way) = (shared.clone(), UnderWay::of_pages());
-    Arc::new(move |call: Call| {
-        let (shared, under_way) = (shared.clone(), under_way.clone());
-        let shown: Answer = Box::pin(async move {
+    api::verb(
+        (shared.clone(), UnderWay::of_pages()),
+        |(shared, under_way), call| async move {
             let asked: BoardAsked = from_json(&call.body, "")?;
             let _place = under_way.place(&call)?;
             shared.check_reader(&call, &asked.case_id).await?;
@@ -67,17 +63,15 @@ pub(crate) fn board<P: Ports>(shared: &Shared<P>) -> Verb {
             let entries = state.entries.values().map(AsRef::as_ref);
             let entries: Vec<&BoardEntry> = entries.filter(is_asked).collect();
             answer(&json!({ "case_id": asked.case_id, "entries": entries }))
-        });
-        shown
-    })
+        },
+    )
 }
 
 /// Answers `briefing`: what somebody must know who comes to the case late or comes back, as the payload of a `session_briefing`.
 pub(crate) fn briefing<P: Ports>(shared: &Shared<P>) -> Verb {
-    let (shared, under_way) = (shared.clone(), UnderWay::of_pages());
-    Arc::new(move |call: Call| {
-        let (shared, under_way) = (shared.clone(), under_way.clone());
-        let shown: Answer = Box::pin(async move {
+    api::verb(
+        (shared.clone(), UnderWay::of_pages()),
+        |(shared, under_way), call| async move {
             let BriefingAsked { case_id } = from_json(&call.body, "")?;
             let _place = under_way.place(&call)?;
             shared.check_reader(&call, &case_id).await?;
@@ -92,17 +86,15 @@ pub(crate) fn briefing<P: Ports>(shared: &Shared<P>) -> Verb {
                 Some(briefing) => answer(&briefing),
                 None => Err(no_case(&shared.service.ports, &case_id)),
             }
-        });
-        shown
-    })
+        },
+    )
 }
 
 /// Answers `commitments`: `{"leases": [...]}`, those that stand, by resource. Who has a resource outside cases everybody may ask.
 pub(crate) fn commitments<P: Ports>(shared: &Shared<P>) -> Verb {
-    let (shared, under_way) = (shared.clone(), UnderWay::of_pages());
-    Arc::new(move |call: Call| {
-        let (shared, under_way) = (shared.clone(), under_way.clone());
-        let shown: Answer = Box::pin(async move {
+    api::verb(
+        (shared.clone(), UnderWay::of_pages()),
+        |(shared, under_way), call| async move {
             let CommitmentsAsked { case_id, resource } = from_json(&call.body, "")?;
             let _place = under_way.place(&call)?;
             if let Some(case_id) = &case_id {
@@ -124,9 +116,8 @@ pub(crate) fn commitments<P: Ports>(shared: &Shared<P>) -> Verb {
             let standing = state.standing(case_id.as_ref()).values();
             let leases: Vec<&Lease> = standing.filter(is_asked).collect();
             answer(&json!({ "leases": leases }))
-        });
-        shown
-    })
+        },
+    )
 }
 
 impl<P: Ports> Shared<P> {
@@ -153,13 +144,4 @@ impl<P: Ports> Shared<P> {
             None => Ok(()),
         }
     }
-}
-
-pub(crate) fn unread(error: &step::Error) -> Fault {
-    Fault::new(
-        ErrorCode::InternalError,
-        "",
-        format!("It could not be read: {}.", ErrorChain(error)),
-        "Ask again.",
-    )
 }

@@ -54,22 +54,12 @@ pub(crate) async fn store<P: Ports>(
 }
 
 /// What is needed to count. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Silence<P> {
     service: ServiceContext<P>,
     agents: Arc<Aggregates<AgentMachine, P>>,
     directory: Arc<Directory>,
     bounds: SilenceBounds,
-}
-
-impl<P: Clone> Clone for Silence<P> {
-    fn clone(&self) -> Self {
-        Self {
-            service: self.service.clone(),
-            agents: Arc::clone(&self.agents),
-            directory: Arc::clone(&self.directory),
-            bounds: self.bounds,
-        }
-    }
 }
 
 impl<P: Ports> Silence<P> {

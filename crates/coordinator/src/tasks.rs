@@ -37,6 +37,7 @@ pub(crate) use candidates::Candidates;
 pub(crate) use find::verb as find_verb;
 
 /// The tasks and the worklists of those who do them. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Tasks<P> {
     service: ServiceContext<P>,
     tasks: Arc<Aggregates<TaskMachine, P>>,
@@ -47,22 +48,6 @@ pub(crate) struct Tasks<P> {
     candidates: Candidates<P>,
     panels: Panels<P>,
     openers: Openers<P>,
-}
-
-impl<P: Clone> Clone for Tasks<P> {
-    fn clone(&self) -> Self {
-        Self {
-            service: self.service.clone(),
-            tasks: Arc::clone(&self.tasks),
-            worklists: Arc::clone(&self.worklists),
-            agents: Arc::clone(&self.agents),
-            people: self.people.clone(),
-            directory: Arc::clone(&self.directory),
-            candidates: self.candidates.clone(),
-            panels: self.panels.clone(),
-            openers: self.openers.clone(),
-        }
-    }
 }
 
 impl<P: Ports> Tasks<P> {

@@ -1,7 +1,5 @@
 //! Rules over shared memory: what an entry is held against, the alerts that follow, and the verbs of the API.
 
-use std::sync::Arc;
-
 use concord_domain::aggregates::alert::{AlertInput, AlertMachine, FiredAlert};
 use concord_domain::aggregates::case::{CaseInput, CaseMachine, flag_of, says_over};
 use concord_domain::aggregates::memory::ReceivedMemory;
@@ -14,7 +12,8 @@ use concord_runtime::Ports;
 use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Ack, Delivery, HandleError};
 use concord_runtime::event_store::Consistency;
-use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::api::{self, Verb, answer};
+use concord_runtime::service::operator_api::unread;
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{AlertRules, REGIME_CHANGE, RegimeTerms};
 use concord_wire::{AgentId, Fault, Token};
@@ -22,7 +21,6 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::shared::Shared;
-use crate::shared_reading::unread;
 
 impl<P: Ports> Shared<P> {
     /// The rules that an entry is held against. Who its agent is, is asked only where a rule is about its topic.
@@ -161,38 +159,33 @@ struct Asked {
 /// Answers `alert_rules`: `{"version": ..., "rules": {...}, "by": ..., "why": ..., "at": ..., "regime": {...}}`; version 0 without by, why
 /// and at where none were stored, and no regime where no alert has named one.
 pub(crate) fn show_verb<P: Ports>(shared: &Shared<P>) -> Verb {
-    let shared = shared.clone();
-    Arc::new(move |call: Call| {
-        let shared = shared.clone();
-        let shown: Answer = Box::pin(async move {
-            let Asked { version } = from_json(&call.body, "")?;
-            let known = shared.watch.load(&id()).await;
-            let known = known.map_err(|error| unread(&error))?.state;
-            let found = match version {
-                None => known.last(),
-                Some(asked) => known.versions.iter().find(|one| one.0.version == asked),
-            };
-            match (found, version.unwrap_or_default()) {
-                (Some(found), _) => {
-                    let (put, at) = &**found;
-                    answer(&json!({
-                        "version": put.version, "rules": put.rules, "by": put.by, "why": put.why, "at": at,
-                        "regime": known.regime.as_deref(),
-                    }))
-                }
-                (None, 0) => answer(&json!({
-                    "version": 0, "rules": AlertRules::default(), "regime": known.regime.as_deref(),
-                })),
-                (None, asked) => Err(Fault::invalid(
-                    "/version",
-                    format!("There is no version {asked} of the rules."),
-                    format!(
-                        "The last one is {}.",
-                        known.last().map_or(0, |last| last.0.version)
-                    ),
-                )),
+    api::verb(shared.clone(), |shared, call| async move {
+        let Asked { version } = from_json(&call.body, "")?;
+        let known = shared.watch.load(&id()).await;
+        let known = known.map_err(|error| unread(&error))?.state;
+        let found = match version {
+            None => known.last(),
+            Some(asked) => known.versions.iter().find(|one| one.0.version == asked),
+        };
+        match (found, version.unwrap_or_default()) {
+            (Some(found), _) => {
+                let (put, at) = &**found;
+                answer(&json!({
+                    "version": put.version, "rules": put.rules, "by": put.by, "why": put.why, "at": at,
+                    "regime": known.regime.as_deref(),
+                }))
             }
-        });
-        shown
+            (None, 0) => answer(&json!({
+                "version": 0, "rules": AlertRules::default(), "regime": known.regime.as_deref(),
+            })),
+            (None, asked) => Err(Fault::invalid(
+                "/version",
+                format!("There is no version {asked} of the rules."),
+                format!(
+                    "The last one is {}.",
+                    known.last().map_or(0, |last| last.0.version)
+                ),
+            )),
+        }
     })
 }

@@ -30,6 +30,7 @@ const PRECEDENTS_SHOWN: usize = 10;
 type Of<M, P> = Arc<Aggregates<M, P>>;
 
 /// Everything the facilitator owns.
+#[derive(Clone)]
 pub(crate) struct Stores<P> {
     pub(crate) ports: P,
     pub(crate) debates: Of<DebateMachine, P>,
@@ -44,22 +45,6 @@ pub(crate) struct Stores<P> {
     watch: Of<WatchMachine, P>,
     /// So are people.
     people: People<P>,
-}
-
-impl<P: Clone> Clone for Stores<P> {
-    fn clone(&self) -> Self {
-        Self {
-            ports: self.ports.clone(),
-            debates: Arc::clone(&self.debates),
-            queue: Arc::clone(&self.queue),
-            records: Arc::clone(&self.records),
-            precedents: Arc::clone(&self.precedents),
-            cases: Arc::clone(&self.cases),
-            analyses: Arc::clone(&self.analyses),
-            watch: Arc::clone(&self.watch),
-            people: self.people.clone(),
-        }
-    }
 }
 
 impl<P: Ports> Stores<P> {

@@ -7,7 +7,7 @@ use concord_events::{Aggregate, Deadline};
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::event_store::Error;
 use concord_runtime::ports::ArmedDeadline;
-use concord_runtime::service::api::{Answer, Verb, answer};
+use concord_runtime::service::api::{self, Verb, answer};
 use concord_runtime::{Consistency, Ports};
 use concord_wire::{ErrorCode, Fault, Token};
 use lru::LruCache;
@@ -82,14 +82,10 @@ impl<P: Ports> Schedule<P> {
 
     /// Answers `armed`: the deadlines that the scheduler holds, up to a thousand, earliest first.
     pub(crate) fn verb(&self, firing: &Arc<Firing<P>>, grace_ms: u64) -> Verb {
-        let (schedule, firing) = (self.clone(), Arc::clone(firing));
-        Arc::new(move |_| {
-            let (schedule, firing) = (schedule.clone(), Arc::clone(&firing));
-            let listed: Answer = Box::pin(async move {
-                let armed = schedule.still_armed(&firing, grace_ms).await;
-                answer(&armed.map_err(|error| failed(&error))?)
-            });
-            listed
+        let state = (self.clone(), Arc::clone(firing), grace_ms);
+        api::verb(state, |(schedule, firing, grace_ms), _| async move {
+            let armed = schedule.still_armed(&firing, grace_ms).await;
+            answer(&armed.map_err(|error| failed(&error))?)
         })
     }
 

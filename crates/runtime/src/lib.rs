@@ -40,12 +40,12 @@ pub use broker::Broker;
 pub use context::trace_context::TraceContext;
 pub use delivery::route::Routed;
 pub use delivery::{Delivery, HandleError, Handler};
+pub use event_store::nats::NatsPorts;
 pub use event_store::step::{Aggregates, Outcome};
 pub use event_store::{
     Appended, Consistency, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, Since,
 };
 pub use ports::Ports;
-pub use ports::nats::NatsPorts;
 pub use service::directory::Directory;
 pub use service::people::People;
 pub use telemetry::trace::Trace;

@@ -1,6 +1,6 @@
 //! The ports of a service: what its handlers need of the world, as traits.
 //!
-//! A handler is generic over [`Ports`]. In production they are [`NatsPorts`](nats::NatsPorts); the simulator implements
+//! A handler is generic over [`Ports`]. In production they are [`NatsPorts`](crate::event_store::nats::NatsPorts); the simulator implements
 //! them for a world of its own, so the handlers that are simulated are the handlers that run. See `docs/adr/0038`.
 
 pub mod nats;

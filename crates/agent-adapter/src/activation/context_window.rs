@@ -1,11 +1,9 @@
 //! The verb `context`: what an agent may see of a case's conversation, by request and reply.
 
-use std::sync::Arc;
-
 use concord_domain::activation::conversation::conversation;
 use concord_runtime::Ports;
 use concord_runtime::delivery::HandleError;
-use concord_runtime::service::api::{Answer, Call, Caller, Verb, answer};
+use concord_runtime::service::api::{self, Caller, Verb, answer};
 use concord_runtime::service::operator_api::unprepared;
 use concord_runtime::service::reading::no_case;
 use concord_runtime::service::under_way::UnderWay;
@@ -30,31 +28,27 @@ struct Asked {
 /// Answers `context`: `{"case_id": ..., "agent_id": ..., "messages": [...]}`, the oldest first, `max` at most. An agent asks for its
 /// own window, an operator and an auditor for any.
 pub(crate) fn verb<P: Ports>(adapter: &AdapterContext<P>, max: usize) -> Verb {
-    let (adapter, under_way) = (adapter.clone(), UnderWay::of_pages());
-    Arc::new(move |call: Call| {
-        let (adapter, under_way) = (adapter.clone(), under_way.clone());
-        let shown: Answer = Box::pin(async move {
-            let Asked { case_id, agent_id } = from_json(&call.body, "")?;
-            let _place = under_way.place(&call)?;
-            let agent_id = whose(call.caller.as_ref(), agent_id)?;
-            let id = conversation(Some(&case_id), case_id.as_str());
-            let known = adapter.conversations.load(&id).await;
-            let known = known.map_err(|error| unprepared(HandleError::from(error)))?;
-            let windows = &known.state.windows;
-            let opened = adapter.cases.opening_of(&case_id).await;
-            let opened = opened.map_err(unprepared)?;
-            let opened = opened.ok_or_else(|| no_case(&adapter.service.ports, &case_id))?;
-            let is_inside = opened.participants.contains(&agent_id)
-                || opened.opened_by == agent_id
-                || windows.joined().any(|joined| *joined == agent_id);
-            if !is_inside {
-                return Err(not_inside(&agent_id));
-            }
-            let messages = windows.of(&agent_id, max);
-            let messages: Vec<_> = messages.iter().map(AsRef::as_ref).collect();
-            answer(&json!({ "case_id": case_id, "agent_id": agent_id, "messages": messages }))
-        });
-        shown
+    let state = (adapter.clone(), UnderWay::of_pages(), max);
+    api::verb(state, |(adapter, under_way, max), call| async move {
+        let Asked { case_id, agent_id } = from_json(&call.body, "")?;
+        let _place = under_way.place(&call)?;
+        let agent_id = whose(call.caller.as_ref(), agent_id)?;
+        let id = conversation(Some(&case_id), case_id.as_str());
+        let known = adapter.conversations.load(&id).await;
+        let known = known.map_err(|error| unprepared(HandleError::from(error)))?;
+        let windows = &known.state.windows;
+        let opened = adapter.cases.opening_of(&case_id).await;
+        let opened = opened.map_err(unprepared)?;
+        let opened = opened.ok_or_else(|| no_case(&adapter.service.ports, &case_id))?;
+        let is_inside = opened.participants.contains(&agent_id)
+            || opened.opened_by == agent_id
+            || windows.joined().any(|joined| *joined == agent_id);
+        if !is_inside {
+            return Err(not_inside(&agent_id));
+        }
+        let messages = windows.of(&agent_id, max);
+        let messages: Vec<_> = messages.iter().map(AsRef::as_ref).collect();
+        answer(&json!({ "case_id": case_id, "agent_id": agent_id, "messages": messages }))
     })
 }
 

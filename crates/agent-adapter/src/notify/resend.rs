@@ -9,7 +9,7 @@ use concord_events::topology::{Channel, StreamKind};
 use concord_runtime::Ports;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
-use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::api::{self, Verb, answer};
 use concord_wire::{ErrorCode, Fault};
 use serde::Deserialize;
 use serde_json::json;
@@ -29,10 +29,9 @@ struct Request {
 }
 
 pub(super) fn verb<P: Ports>(runner: &ServiceRunner, notifiers: Vec<Arc<Notifier<P>>>) -> Verb {
-    let runner = runner.clone();
-    Arc::new(move |call: Call| {
-        let (runner, notifiers) = (runner.clone(), notifiers.clone());
-        let done: Answer = Box::pin(async move {
+    api::verb(
+        (runner.clone(), notifiers),
+        |(runner, notifiers), call| async move {
             let request: Request = concord_wire::envelope::from_json(&call.body, "")?;
             let of_channel = |notifier: &&Arc<Notifier<P>>| notifier.channel == request.channel;
             let notifier = notifiers
@@ -44,9 +43,8 @@ pub(super) fn verb<P: Ports>(runner: &ServiceRunner, notifiers: Vec<Arc<Notifier
             told.unwrap_or_else(|_| {
                 Err(failed(format!("no end within {} s", ANSWER_MAX.as_secs())))
             })
-        });
-        done
-    })
+        },
+    )
 }
 
 fn off(channel: Channel) -> Fault {

@@ -3,8 +3,8 @@
 use concord_events::subject::{SystemFilters, SystemSubject, matches};
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
+use concord_runtime::NatsPorts;
 use concord_runtime::event_store::archived::{Archived, ArchivedMessages, ArchivedPart};
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::{Broker, Consistency, EventStore, Since};
 use concord_wire::subject::SubjectSpace;
 use concord_wire::{CaseId, Token};
@@ -121,7 +121,7 @@ fn may_be_archived(scope: &Scope, subjects: &SubjectSpace) -> bool {
 /// The events of an aggregate: those in the stream, or in their place what is archived.
 pub(super) async fn load<E: AggregateEvent>(
     broker: &Broker,
-    store: &NatsEventStore,
+    store: &NatsPorts,
     id: &Token,
 ) -> Result<Vec<StoredEvent<E>>, Failure> {
     match store.load::<E>(id, Since::FIRST, Consistency::Leader).await {

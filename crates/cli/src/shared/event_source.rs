@@ -13,8 +13,8 @@ use concord_domain::machine::Versioned;
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, StoredEvent};
 use concord_runtime::Broker;
+use concord_runtime::NatsPorts;
 use concord_runtime::event_store::archived::ArchivedPart;
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::clock;
 use concord_runtime::service::reading::{EventsRequest, MessagesRequest, Page, PageItem};
 use concord_wire::subject::{Lane, Service};
@@ -100,7 +100,7 @@ pub(crate) type Arriving = BoxStream<'static, Result<StreamMessage, Failure>>;
 #[derive(Clone)]
 pub(crate) enum EventSource {
     /// The streams.
-    Streams(Broker, Box<NatsEventStore>),
+    Streams(Broker, Box<NatsPorts>),
     /// The services, which check what the caller may read.
     Services(Broker),
 }
@@ -111,7 +111,7 @@ impl EventSource {
         if broker.caller.is_some() {
             return Ok(Self::Services(broker.clone()));
         }
-        let store = NatsEventStore::new(broker.clone()).await?;
+        let store = NatsPorts::new(broker.clone()).await?;
         Ok(Self::Streams(broker.clone(), Box::new(store)))
     }
 

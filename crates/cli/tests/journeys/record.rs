@@ -2,8 +2,8 @@
 
 use concord_domain::Context;
 use concord_domain::aggregates::track_record::{Observe, TrackRecordMachine};
+use concord_runtime::NatsPorts;
 use concord_runtime::event_store::cache::Cache;
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Outcome, broker::provision, service::clock};
 use concord_testkit::TestBroker;
@@ -46,7 +46,7 @@ async fn fill(
         .await
         .unwrap();
     provision::streams(&broker).await.unwrap();
-    let ledger = NatsEventStore::new(broker).await.unwrap();
+    let ledger = NatsPorts::new(broker).await.unwrap();
     let records = Aggregates::<TrackRecordMachine, _>::new(ledger, &Cache::new(0));
     let agent = AgentId::new(agent).unwrap();
     for (place, observation) in observations.into_iter().enumerate() {

@@ -1,13 +1,11 @@
 //! Opening and cancelling tasks by request and reply.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use concord_domain::Machine;
 use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::task::{OpenedTask, TaskInput, TaskMachine};
 use concord_runtime::delivery::HandleError;
-use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::api::{self, Call, Verb, answer};
 use concord_runtime::service::operator_api;
 use concord_runtime::{Outcome, Ports};
 use concord_wire::envelope::from_json;
@@ -23,21 +21,15 @@ use crate::route::task::check_task_id;
 /// Answers `open_task`: the parameters of the request of the same name; the answer is `{"task_id": ...}`. The same parameters with
 /// a `task_id` again get the same answer. Who asks under no name is the installation's own operator.
 pub(crate) fn open_verb<P: Ports>(tasks: &Tasks<P>) -> Verb {
-    let tasks = tasks.clone();
-    Arc::new(move |call: Call| {
-        let tasks = tasks.clone();
-        let opened: Answer = Box::pin(async move { tasks.open(call).await });
-        opened
+    api::verb(tasks.clone(), |tasks, call| async move {
+        tasks.open(call).await
     })
 }
 
 /// Answers `cancel_task`, for whoever opened the task and for operators.
 pub(crate) fn cancel_verb<P: Ports>(tasks: &Tasks<P>) -> Verb {
-    let tasks = tasks.clone();
-    Arc::new(move |call: Call| {
-        let tasks = tasks.clone();
-        let cancelled: Answer = Box::pin(async move { tasks.cancel(call).await });
-        cancelled
+    api::verb(tasks.clone(), |tasks, call| async move {
+        tasks.cancel(call).await
     })
 }
 
@@ -147,16 +139,9 @@ impl<P: Ports> Tasks<P> {
         input: &TaskInput,
     ) -> Result<Bytes, Fault> {
         let outcome = self.tasks.step(id, context, input, None).await;
-        let outcome = outcome.map_err(|error| {
-            Fault::new(
-                ErrorCode::InternalError,
-                "",
-                format!(
-                    "It could not be done: {}.",
-                    concord_runtime::delivery::ErrorChain(&error)
-                ),
-                "Look whether it was done, and ask again with the same task_id if not.",
-            )
+        let outcome = outcome.map_err(|error| Fault {
+            advice: "Look whether it was done, and ask again with the same task_id if not.".into(),
+            ..operator_api::undone(&error)
         })?;
         self.service.count_step::<TaskMachine>(&outcome);
         match outcome {

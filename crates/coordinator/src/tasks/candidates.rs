@@ -16,21 +16,12 @@ use concord_wire::payload::AgentStatus;
 use concord_wire::{AgentId, Token};
 
 /// Finds the candidates of tasks. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Candidates<P> {
     /// Whose turn it was for a task is learned from the step.
     rotations: Arc<OwnedAggregates<RotationMachine, P, Option<AgentId>>>,
     worklists: Arc<OwnedAggregates<WorklistMachine, P>>,
     directory: Arc<Directory>,
-}
-
-impl<P: Clone> Clone for Candidates<P> {
-    fn clone(&self) -> Self {
-        Self {
-            rotations: Arc::clone(&self.rotations),
-            worklists: Arc::clone(&self.worklists),
-            directory: Arc::clone(&self.directory),
-        }
-    }
 }
 
 impl<P: Ports> Candidates<P> {

@@ -6,7 +6,7 @@ use concord_domain::aggregates::task::AGENTS_MAX;
 use concord_events::topology::StreamKind;
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
-use concord_runtime::service::api::{Answer, Call, Verb, answer};
+use concord_runtime::service::api::{self, Verb, answer};
 use concord_runtime::{Directory, Ports};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{AgentStatus, FindAgents, FoundAgent, Response, ResponseStatus};
@@ -16,14 +16,9 @@ use serde_json::json;
 
 /// Answers `find_agents`: `{"agents": [...]}`, at most as many as one task can be given to.
 pub(crate) fn verb(directory: &Arc<Directory>) -> Verb {
-    let directory = Arc::clone(directory);
-    Arc::new(move |call: Call| {
-        let directory = Arc::clone(&directory);
-        let found: Answer = Box::pin(async move {
-            let asked: FindAgents = from_json(&call.body, "")?;
-            answer(&json!({ "agents": found(&directory, &asked) }))
-        });
-        found
+    api::verb(Arc::clone(directory), |directory, call| async move {
+        let asked: FindAgents = from_json(&call.body, "")?;
+        answer(&json!({ "agents": found(&directory, &asked) }))
     })
 }
 

@@ -18,20 +18,11 @@ use crate::people::Names;
 use crate::route::task::{cancel_case, case_input};
 
 /// The cases of tasks. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Panels<P> {
     service: ServiceContext<P>,
     cases: Arc<Aggregates<CaseMachine, P>>,
     names: Names<P>,
-}
-
-impl<P: Clone> Clone for Panels<P> {
-    fn clone(&self) -> Self {
-        Self {
-            service: self.service.clone(),
-            cases: Arc::clone(&self.cases),
-            names: self.names.clone(),
-        }
-    }
 }
 
 /// Whether a strategy gives tasks to a case.

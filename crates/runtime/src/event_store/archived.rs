@@ -10,7 +10,7 @@ use concord_events::{Aggregate, ArchiveEvent, SealedCase, SegmentSealed};
 use concord_wire::{CaseId, Token};
 
 use crate::broker::Broker;
-use crate::event_store::nats::NatsEventStore;
+use crate::event_store::nats::NatsPorts;
 use crate::event_store::{self, Consistency, EventStore, Since};
 
 /// Why what is archived cannot be read.
@@ -34,7 +34,7 @@ pub struct Archived {
 impl Archived {
     /// Reads the events of the archive.
     pub async fn read(broker: &Broker) -> Result<Self, event_store::Error> {
-        let store = NatsEventStore::new(broker.clone()).await?;
+        let store = NatsPorts::new(broker.clone()).await?;
         let id = archive_id();
         let loaded = store
             .load::<ArchiveEvent>(&id, Since::FIRST, Consistency::Leader)

@@ -16,6 +16,7 @@ use futures::future::try_join_all;
 
 use crate::broker::{Broker, Operation, headers, non_event, publish, raw_message, trace_of};
 use crate::event_store::publish::check_size;
+use crate::event_store::step::StepCounters;
 use crate::event_store::{
     Appended, Consistency, Error, EventStore, LastEvent, Loaded, ScannedEvent, Since, long_chain,
     scan,
@@ -30,18 +31,25 @@ struct LastMessage {
     head: u64,
 }
 
-/// Events and messages on the broker's streams.
+/// What handlers need of the world, on a NATS broker: the events here, the rest in [`ports`](crate::ports).
 #[derive(Clone)]
-pub struct NatsEventStore {
-    pub(super) broker: Broker,
+pub struct NatsPorts {
+    /// The connection.
+    pub broker: Broker,
+    /// Where the steps of this process are counted.
+    pub step_counters: StepCounters,
     events: Stream<()>,
 }
 
-impl NatsEventStore {
+impl NatsPorts {
     /// On this connection.
     pub async fn new(broker: Broker) -> Result<Self, Error> {
         let events = broker.stream(StreamKind::Events).await?;
-        Ok(Self { broker, events })
+        Ok(Self {
+            broker,
+            step_counters: StepCounters::default(),
+            events,
+        })
     }
 
     async fn last_after(
@@ -174,7 +182,11 @@ fn found(result: Result<StreamMessage, DirectGetError>) -> Result<Option<StreamM
     }
 }
 
-impl EventStore for NatsEventStore {
+impl EventStore for NatsPorts {
+    fn step_counters(&self) -> StepCounters {
+        self.step_counters.clone()
+    }
+
     async fn load<E: AggregateEvent>(
         &self,
         id: &Token,
@@ -273,6 +285,10 @@ impl EventStore for NatsEventStore {
         record
             .map(Some)
             .map_err(|source| Error::Unreadable { sequence, source })
+    }
+
+    fn is_archived(&self, aggregate: Aggregate, id: &Token) -> bool {
+        self.broker.sealed.contains(aggregate, id)
     }
 
     async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {

@@ -12,7 +12,7 @@ use crate::broker::publish::Stored;
 use crate::broker::raw_message::{self, RawMessage};
 use crate::broker::{Broker, Operation, headers};
 use crate::codec::dialect;
-use crate::event_store::nats::NatsEventStore;
+use crate::event_store::nats::NatsPorts;
 use crate::event_store::{Error, Publisher};
 use crate::telemetry::trace::Trace;
 
@@ -90,7 +90,7 @@ impl Broker {
     }
 }
 
-impl Publisher for NatsEventStore {
+impl Publisher for NatsPorts {
     async fn publish(&self, messages: &[Envelope], trace: Option<&Trace>) -> Result<(), Error> {
         let dialect = |envelope| dialect::of_recipient(&self.broker, envelope);
         let messages: Vec<_> = messages

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bytes::Bytes;
+use concord_events::Aggregate;
 use concord_events::non_event::is_acknowledgement;
 use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::{Layout, StreamKind};
-use concord_events::{Aggregate, AggregateEvent, StoredEvent};
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Envelope, Timestamp, Token, header};
 
@@ -16,44 +16,17 @@ use crate::broker::{Broker, Operation, Unavailable, log_reader};
 use crate::clock;
 use crate::codec::message_lookup::{self, SearchStart, Stored};
 use crate::codec::{self, claim_check};
-use crate::event_store::nats::NatsEventStore;
+use crate::event_store::Error;
+use crate::event_store::nats::NatsPorts;
 use crate::event_store::publish::check_size;
-use crate::event_store::step::StepCounters;
-use crate::event_store::{
-    Appended, Consistency, Error, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, Since,
-};
 use crate::ports::{
     ArmedDeadline, Clock, DeadLetters, Headers, MessageLookup, Ports, Preferences, Timers,
 };
-use crate::telemetry::trace::Trace;
 
 /// How long a delivered deadline stays in the stream; what nobody took by then is the watchdog's.
 const DUE_TTL: &str = "24h";
 /// How long the broker may take to list the deadlines that it holds.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The ports of a service in production.
-#[derive(Clone)]
-pub struct NatsPorts {
-    /// The connection.
-    pub broker: Broker,
-    /// Events and messages on it.
-    pub store: NatsEventStore,
-    /// Where the steps of this process are counted.
-    pub step_counters: StepCounters,
-}
-
-impl NatsPorts {
-    /// On this connection.
-    pub async fn new(broker: Broker) -> Result<Self, Error> {
-        let store = NatsEventStore::new(broker.clone()).await?;
-        Ok(Self {
-            broker,
-            store,
-            step_counters: StepCounters::default(),
-        })
-    }
-}
 
 impl Ports for NatsPorts {
     fn layout(&self) -> &Layout {
@@ -72,101 +45,6 @@ impl Clock for NatsPorts {
 
     async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
-    }
-}
-
-impl EventStore for NatsPorts {
-    fn step_counters(&self) -> StepCounters {
-        self.step_counters.clone()
-    }
-
-    async fn load<E: AggregateEvent>(
-        &self,
-        id: &Token,
-        since: Since,
-        consistency: Consistency,
-    ) -> Result<Loaded<E>, Error> {
-        self.store.load(id, since, consistency).await
-    }
-
-    async fn load_each<E: AggregateEvent>(
-        &self,
-        id: &Token,
-        since: Since,
-        consistency: Consistency,
-        each: impl FnMut(StoredEvent<E>) + Send,
-    ) -> Result<u64, Error> {
-        self.store.load_each(id, since, consistency, each).await
-    }
-
-    async fn append<E: AggregateEvent>(
-        &self,
-        record: &StoredEvent<E>,
-        head: u64,
-        trace: Option<&Trace>,
-    ) -> Result<Appended, Error> {
-        self.store.append(record, head, trace).await
-    }
-
-    async fn last(
-        &self,
-        aggregate: Aggregate,
-        id: &Token,
-        consistency: Consistency,
-    ) -> Result<Option<LastEvent>, Error> {
-        EventStore::last(&self.store, aggregate, id, consistency).await
-    }
-
-    async fn last_named<E: AggregateEvent>(
-        &self,
-        id: &Token,
-        event: &'static str,
-        consistency: Consistency,
-    ) -> Result<Option<StoredEvent<E>>, Error> {
-        self.store.last_named(id, event, consistency).await
-    }
-
-    fn is_archived(&self, aggregate: Aggregate, id: &Token) -> bool {
-        self.broker.sealed.contains(aggregate, id)
-    }
-
-    async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
-        self.store.at(sequence).await
-    }
-
-    async fn last_sequence(&self) -> Result<u64, Error> {
-        self.store.last_sequence().await
-    }
-
-    async fn ids(&self, aggregate: Aggregate) -> Result<Vec<Token>, Error> {
-        self.store.ids(aggregate).await
-    }
-
-    async fn scan(&self, first: u64, each: impl FnMut(ScannedEvent) + Send) -> Result<u64, Error> {
-        self.store.scan(first, each).await
-    }
-}
-
-impl Publisher for NatsPorts {
-    async fn publish(&self, messages: &[Envelope], trace: Option<&Trace>) -> Result<(), Error> {
-        self.store.publish(messages, trace).await
-    }
-
-    async fn publish_in(
-        &self,
-        dialect: Dialect,
-        envelope: &Envelope,
-        trace: Option<&Trace>,
-    ) -> Result<(), Error> {
-        self.store.publish_in(dialect, envelope, trace).await
-    }
-
-    async fn publish_first(
-        &self,
-        envelope: &Envelope,
-        trace: Option<&Trace>,
-    ) -> Result<bool, Error> {
-        Publisher::publish_first(&self.store, envelope, trace).await
     }
 }
 

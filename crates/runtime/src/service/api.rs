@@ -19,9 +19,9 @@ use serde_json::json;
 use crate::clock;
 use crate::delivery::Budget;
 use crate::error_chain::ErrorChain;
+use crate::event_store::nats::NatsPorts;
 use crate::event_store::step;
 use crate::ports::Ports;
-use crate::ports::nats::NatsPorts;
 use crate::service::ServiceRunner;
 use crate::service::people::People;
 use crate::service::under_way::{Place, UnderWay};
@@ -40,6 +40,15 @@ const REST_MAX: Duration = Duration::from_secs(2);
 pub type Answer = Pin<Box<dyn Future<Output = Result<Bytes, Fault>> + Send>>;
 /// What answers a verb.
 pub type Verb = Arc<dyn Fn(Call) -> Answer + Send + Sync>;
+
+/// A verb that answers each request with `f`, to which it gives a clone of `state`.
+pub fn verb<S, F>(state: S, f: fn(S, Call) -> F) -> Verb
+where
+    S: Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Bytes, Fault>> + Send + 'static,
+{
+    Arc::new(move |call| Box::pin(f(state.clone(), call)))
+}
 
 /// A request to a verb.
 #[derive(Clone)]
@@ -120,10 +129,8 @@ pub(crate) async fn register(
         )
         .await?;
     let root = runner.broker.api_root(runner.service);
-    let status = runner.clone();
-    let status: Verb = Arc::new(move |_| {
-        let readiness = status.readiness();
-        Box::pin(async move { answer(&readiness) })
+    let status = verb(runner.clone(), |runner, _| async move {
+        answer(&runner.readiness())
     });
     let people = People::new(runner.context());
     let under_way = UnderWay::of_requests();

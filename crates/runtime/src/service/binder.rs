@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use concord_events::Aggregate;
-use concord_events::topology::ConsumerKind;
+use concord_events::topology::{ConsumerDefinition, ConsumerKind};
 
+use crate::admission::Priority;
 use crate::delivery::Handler;
 use crate::delivery::reject_all::RejectAll;
 use crate::ports::Ports;
@@ -40,11 +41,22 @@ pub trait Binder {
 
 impl Binder for ServiceRunner {
     fn handle<H: Handler>(&mut self, kind: ConsumerKind, handler: H) {
-        self.consume(kind, handler);
+        self.handle_many(kind, self.work.in_flight_max, handler);
     }
 
     fn handle_many<H: Handler>(&mut self, kind: ConsumerKind, in_flight_max: usize, handler: H) {
-        self.consume_many(kind, in_flight_max, handler);
+        let definitions = self.broker.layout.consumers_of(kind).into_iter();
+        let consumers = definitions.map(|definition| {
+            let priority = Priority::of(&definition);
+            let ConsumerDefinition {
+                stream,
+                name,
+                filter,
+                ..
+            } = definition;
+            ((stream, name, filter), priority)
+        });
+        self.run_consumers(Some(kind), consumers, in_flight_max, handler);
     }
 
     fn answer(&mut self, name: &'static str, verb: Verb) {

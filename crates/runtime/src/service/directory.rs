@@ -23,7 +23,7 @@ use crate::broker::log_reader;
 use crate::broker::wire_preferences::WirePreference;
 use crate::broker::{Broker, Operation, followed};
 use crate::error_chain::ErrorChain;
-use crate::event_store::nats::NatsEventStore;
+use crate::event_store::nats::NatsPorts;
 use crate::event_store::{Consistency, Error};
 use crate::service::ServiceRunner;
 use crate::service::agent_index::AgentIndex;
@@ -139,7 +139,7 @@ impl Directory {
 
     /// Takes the last event on a subject into account on which something else stands last.
     async fn recover(&self, broker: &Broker, subject: &str) -> Result<(), Error> {
-        let Some(last) = NatsEventStore::new(broker.clone())
+        let Some(last) = NatsPorts::new(broker.clone())
             .await?
             .last_on(subject, Consistency::Any)
             .await?

@@ -13,7 +13,7 @@ use crate::delivery::handlers::Prepare;
 use crate::error_chain::ErrorChain;
 use crate::event_store::step::{Aggregates, Outcome};
 use crate::ports::Ports;
-use crate::service::api::{Answer, Call, Verb, answer};
+use crate::service::api::{self, Call, Verb, answer};
 
 /// Makes of a request the aggregate that it is about and an input for it.
 pub type Read<I> = fn(&[u8]) -> Result<(Token, I), Fault>;
@@ -35,18 +35,16 @@ pub fn prepared_verb<P: Ports, M: Machine, R: Prepare<M::Input> + Clone>(
     read: Read<M::Input>,
     prepare: R,
 ) -> Verb {
-    let (context, aggregates) = (context.clone(), Arc::clone(aggregates));
-    Arc::new(move |call: Call| {
-        let (context, aggregates) = (context.clone(), Arc::clone(&aggregates));
-        let prepare = prepare.clone();
-        let done: Answer = Box::pin(async move {
+    let state = (context.clone(), Arc::clone(aggregates), read, prepare);
+    api::verb(
+        state,
+        |(context, aggregates, read, prepare), call| async move {
             let (id, input) = read(&by_caller(&call)?)?;
             let input = prepare.prepare(&id, input).await.map_err(unprepared)?;
             call.spend(M::fan_out_bytes(&input), context.ports.now())?;
             step(&context, &aggregates, &id, &input).await
-        });
-        done
-    })
+        },
+    )
 }
 
 /// The request, with whoever asks under their name as the one who gives the order.
@@ -84,12 +82,23 @@ pub fn unprepared(error: HandleError) -> Fault {
     }
 }
 
-fn undone(error: &(dyn std::error::Error + 'static)) -> Fault {
+/// What whoever asks is told when it is not known whether their request was done.
+pub fn undone(error: &(dyn std::error::Error + 'static)) -> Fault {
     Fault::new(
         ErrorCode::InternalError,
         "",
         format!("It could not be done: {}.", ErrorChain(error)),
         "Look whether it was done, and ask again if not.",
+    )
+}
+
+/// What whoever asks is told when something could not be read for them.
+pub fn unread(error: &(dyn std::error::Error + 'static)) -> Fault {
+    Fault::new(
+        ErrorCode::InternalError,
+        "",
+        format!("It could not be read: {}.", ErrorChain(error)),
+        "Ask again.",
     )
 }
 

@@ -4,8 +4,6 @@
 //! What an agent puts is an object under its own name, which the agent can neither change nor remove afterwards. It is given the payloads
 //! whose size and digest it knows: those of the messages that it was sent. See `docs/adr/0093`.
 
-use std::sync::Arc;
-
 use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID, NATS_ROLLUP};
 use async_nats::jetstream::message::StreamMessage;
@@ -22,7 +20,7 @@ use crate::broker::{Broker, Operation, Unavailable, payload_store, publish};
 use crate::error_chain::ErrorChain;
 use crate::ports::Clock;
 use crate::service::ServiceRunner;
-use crate::service::api::{Answer, Call, Verb, answer};
+use crate::service::api::{self, Verb, answer};
 use crate::service::under_way::UnderWay;
 
 /// Most bytes of a part that is given: as base64 it fits into a message of the broker. Other clients may have stored larger ones.
@@ -30,11 +28,11 @@ const GIVEN_BYTES_MAX: usize = 700 << 10;
 
 /// Answers `put_payload`: takes one part of a payload.
 pub fn put(runner: &ServiceRunner) -> Verb {
-    let (broker, ports) = (runner.broker.clone(), runner.context().ports.clone());
-    let under_way = UnderWay::of_pages();
-    Arc::new(move |call: Call| {
-        let (broker, now, under_way) = (broker.clone(), ports.now(), under_way.clone());
-        let stored: Answer = Box::pin(async move {
+    let ports = runner.context().ports.clone();
+    api::verb(
+        (ports, UnderWay::of_pages()),
+        |(ports, under_way), call| async move {
+            let (broker, now) = (&ports.broker, ports.now());
             let put: PutPart = from_json(&call.body, "")?;
             let _place = under_way.place(&call)?;
             let Some(caller) = &call.caller else {
@@ -44,24 +42,21 @@ pub fn put(runner: &ServiceRunner) -> Verb {
                     "Ask under a name, as docs/subjects.md says; an operator may use the object store itself.",
                 ));
             };
-            answer(&store(&broker, &caller.name, &put, now).await?)
-        });
-        stored
-    })
+            answer(&store(broker, &caller.name, &put, now).await?)
+        },
+    )
 }
 
 /// Answers `payload`: gives the next part of a payload.
 pub fn get(runner: &ServiceRunner) -> Verb {
-    let (broker, under_way) = (runner.broker.clone(), UnderWay::of_pages());
-    Arc::new(move |call: Call| {
-        let (broker, under_way) = (broker.clone(), under_way.clone());
-        let part: Answer = Box::pin(async move {
+    api::verb(
+        (runner.broker.clone(), UnderWay::of_pages()),
+        |(broker, under_way), call| async move {
             let asked: AskedPart = from_json(&call.body, "")?;
             let _place = under_way.place(&call)?;
             answer(&given(&broker, &asked).await?)
-        });
-        part
-    })
+        },
+    )
 }
 
 /// Stores a part, and with the last one says what the object is.

@@ -11,13 +11,8 @@ use crate::ports::Ports;
 
 /// The registered people. Cheap to clone. What they may do is read anew each time: somebody who was suspended a moment ago
 /// may do nothing any more.
+#[derive(Clone)]
 pub struct People<P>(Arc<Aggregates<PersonMachine, P>>);
-
-impl<P> Clone for People<P> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
 
 impl<P: Ports> People<P> {
     /// The people of the installation.

@@ -9,22 +9,20 @@ mod archived;
 mod matters;
 mod page;
 
-use std::sync::Arc;
-
 use concord_domain::aggregates::person::Reading;
 use concord_events::Aggregate;
 use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::StreamKind;
 use concord_wire::subject::{Lane, Service, SubjectSpace};
-use concord_wire::{CaseId, ErrorCode, Fault, Token};
+use concord_wire::{CaseId, Fault, Token};
 use serde::{Deserialize, Serialize};
 
-use crate::broker::{Broker, Unavailable};
-use crate::error_chain::ErrorChain;
+use crate::broker::Broker;
 use crate::event_store::EventStore;
 use crate::event_store::archived::ArchivedPart;
 use crate::service::ServiceRunner;
-use crate::service::api::{Answer, Call, Caller, Verb, answer};
+use crate::service::api::{self, Call, Caller, Verb, answer};
+use crate::service::operator_api::unread;
 use crate::service::under_way::UnderWay;
 use archived::ArchivedCases;
 use matters::Matters;
@@ -189,7 +187,11 @@ impl Reader {
             return Ok(true);
         }
         let Some(id) = id else { return Ok(false) };
-        let matter = self.matters.of(aggregate, id).await.map_err(unread)?;
+        let matter = self
+            .matters
+            .of(aggregate, id)
+            .await
+            .map_err(|error| unread(&error))?;
         reading.check(id.as_str(), &matter)?;
         Ok(true)
     }
@@ -220,7 +222,7 @@ impl Reader {
                 reading,
                 matters: &self.matters,
             });
-        source.page().await.map_err(unread)
+        source.page().await.map_err(|error| unread(&error))
     }
 
     async fn messages(&self, call: &Call) -> Result<Page, Fault> {
@@ -239,7 +241,7 @@ impl Reader {
         source.limit = request.limit;
         let part = ArchivedPart::Case(request.case_id.clone());
         source.archived = Some((&self.archived, part));
-        source.page().await.map_err(unread)
+        source.page().await.map_err(|error| unread(&error))
     }
 
     fn source(&self, kind: StreamKind, filters: Vec<String>) -> Source<'_> {
@@ -254,32 +256,17 @@ fn reading(caller: Option<&Caller>, aggregate: Aggregate) -> Result<Option<Readi
         .transpose()
 }
 
-fn unread(error: Unavailable) -> Fault {
-    Fault::new(
-        ErrorCode::InternalError,
-        "",
-        format!("It could not be read: {}.", ErrorChain(&error)),
-        "Ask again.",
-    )
-}
-
 /// The verb `events` of a service: one page of events of the aggregates that it owns.
 pub(crate) fn events(runner: &ServiceRunner) -> Verb {
-    let reader = Reader::new(runner);
-    Arc::new(move |call: Call| {
-        let reader = reader.clone();
-        let page: Answer = Box::pin(async move { answer(&reader.events(&call).await?) });
-        page
+    api::verb(Reader::new(runner), |reader, call| async move {
+        answer(&reader.events(&call).await?)
     })
 }
 
 /// The verb `messages`: one page of the messages of a case.
 pub fn messages(runner: &ServiceRunner) -> Verb {
-    let reader = Reader::new(runner);
-    Arc::new(move |call: Call| {
-        let reader = reader.clone();
-        let page: Answer = Box::pin(async move { answer(&reader.messages(&call).await?) });
-        page
+    api::verb(Reader::new(runner), |reader, call| async move {
+        answer(&reader.messages(&call).await?)
     })
 }
 

@@ -1,7 +1,5 @@
 //! Working once more on an event that was given up. The event stays where it is; what its consumer does with it is done again.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use concord_events::topology::StreamKind;
 use concord_wire::{ErrorCode, Fault, Timestamp};
@@ -13,7 +11,7 @@ use crate::broker::trace_of;
 use crate::codec::dialect;
 use crate::delivery::{Ack, Cost, Delivery, ErrorChain};
 use crate::service::ServiceRunner;
-use crate::service::api::{Answer, Call, Verb, answer};
+use crate::service::api::{self, Verb, answer};
 use crate::service::operator_api::unprepared;
 
 /// The event, and the consumer that gave it up.
@@ -26,11 +24,8 @@ struct Redo {
 
 /// Answers `redo` when the event was worked on, with the fault where that failed again.
 pub(crate) fn verb(runner: &ServiceRunner) -> Verb {
-    let runner = runner.clone();
-    Arc::new(move |call: Call| {
-        let runner = runner.clone();
-        let done: Answer = Box::pin(async move { redo(&runner, &call.body).await });
-        done
+    api::verb(runner.clone(), |runner, call| async move {
+        redo(&runner, &call.body).await
     })
 }
 

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_events::topology::{ConsumerDefinition, ConsumerKind, StreamKind};
+use concord_events::topology::{ConsumerKind, StreamKind};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,7 +15,6 @@ use crate::broker::Broker;
 use crate::broker::provision::PullConsumer;
 use crate::context::restrictions::Restrictions;
 use crate::delivery::Handler;
-use crate::delivery::reject_all::RejectAll;
 use crate::service::hand_off::Takers;
 use crate::service::health::Readiness;
 use crate::service::owned::Answerers;
@@ -89,39 +88,6 @@ impl ServiceRunner {
         self.tasks.wait().await;
     }
 
-    /// Runs `handler` on the service's own consumers of a kind until the service stops.
-    pub fn consume<H: Handler>(&self, kind: ConsumerKind, handler: H) {
-        self.consume_many(kind, self.work.in_flight_max, handler);
-    }
-
-    /// The same with another number of deliveries under way at once, for handlers that mostly wait.
-    pub fn consume_many<H: Handler>(&self, kind: ConsumerKind, in_flight_max: usize, handler: H) {
-        let definitions = self.broker.layout.consumers_of(kind).into_iter();
-        let consumers = definitions.map(|definition| {
-            let priority = Priority::of(&definition);
-            let ConsumerDefinition {
-                stream,
-                name,
-                filter,
-                ..
-            } = definition;
-            ((stream, name, filter), priority)
-        });
-        self.run_consumers(Some(kind), consumers, in_flight_max, handler);
-    }
-
-    /// Answers the messages to a service that acts on none.
-    pub fn consume_no_messages(&self) {
-        self.consume(
-            ConsumerKind::Inbox(self.service),
-            RejectAll(self.context.clone()),
-        );
-        self.consume(
-            ConsumerKind::UrgentInbox(self.service),
-            RejectAll(self.context.clone()),
-        );
-    }
-
     /// Runs `handler` on any consumer until the service stops, with so many deliveries under way at once: for handlers that mostly wait.
     pub fn consume_many_from<H: Handler>(
         &self,
@@ -133,7 +99,7 @@ impl ServiceRunner {
         self.run_consumers(None, consumers, in_flight_max, handler);
     }
 
-    fn run_consumers<H: Handler>(
+    pub(super) fn run_consumers<H: Handler>(
         &self,
         kind: Option<ConsumerKind>,
         consumers: impl IntoIterator<Item = ((String, String, String), Priority)>,
