@@ -31,6 +31,7 @@ class Broker(unittest.TestCase):
     def single(self, *more):
         """The one node; gives its ports. Each pair of `more` is a further change of the configuration."""
         port, monitoring = free_ports(2)
+        self.monitoring = monitoring
         changes = {"0.0.0.0:4222": f"127.0.0.1:{port}", "0.0.0.0:8222": f"127.0.0.1:{monitoring}", **dict(more)}
         self.stage.broker("nats", self.config("single.conf", "nats-data", changes), {"NATS_NAME": "nats", "PASSWORD_concord": "s3cret"})
         until("the broker is healthy", lambda: get(f"http://127.0.0.1:{monitoring}/healthz")[0] == 200)
@@ -43,8 +44,15 @@ class Broker(unittest.TestCase):
         settings.update({f"broker.{key}": value for key, value in changed.items()})
         return {key: value for key, value in settings.items() if value is not None}
 
+    def assert_understood(self, name, monitoring):
+        """The broker has warned of no setting, and takes the time between syncs as it is meant."""
+        self.assertNotIn("invalid use of field", self.stage.log(name))
+        settings = get_json(f"http://127.0.0.1:{monitoring}/varz")
+        self.assertEqual(settings["jetstream"]["config"]["sync_interval"], 120_000_000_000)
+
     def test_a_service_works_with_one_node(self):
         port = self.single()
+        self.assert_understood("nats", self.monitoring)
         self.stage.service("coordinator", self.settings(port))
         # The command takes the same settings from the environment.
         config = self.stage.folder / "concord.toml"
@@ -156,6 +164,8 @@ class Broker(unittest.TestCase):
                                            {"NATS_NAME": f"nats-{i}", "PASSWORD_concord": "s3cret"}))
         for port in monitoring:
             until("the node is healthy", lambda: get(f"http://127.0.0.1:{port}/healthz")[0] == 200)
+        for i, port in enumerate(monitoring):
+            self.assert_understood(f"nats-{i}", port)
         servers = ",".join(f"tls://127.0.0.1:{port}" for port in ports)
         settings = {**self.settings(ports[0], servers=servers), "storage.replicas": "3"}
         _, address = self.stage.service("coordinator", settings)

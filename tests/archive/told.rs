@@ -1,6 +1,7 @@
 //! Whoever asks how the installation is hears that nothing is archived, and why.
 
-use concord_testkit::{TestInstallation, unique, wait_for};
+use concord_installation::{Instance, instances};
+use concord_testkit::{TestInstallation, http_get, unique, wait_for};
 use serde_json::Value;
 
 use crate::archive::PATIENCE;
@@ -16,6 +17,32 @@ async fn found(installation: &TestInstallation) -> Result<Vec<Value>, String> {
     Ok(of_archive.cloned().collect())
 }
 
+/// What the metrics of the escalation timers say of whether archiving fails, the alert is made of it: one of two does it.
+async fn fails(installation: &TestInstallation) -> Result<String, String> {
+    let timers = |found: &[Instance]| -> Vec<Instance> {
+        let found = found
+            .iter()
+            .filter(|one| one.name == "concord-escalation-timer");
+        found.cloned().collect()
+    };
+    let found = instances(installation.client(), PATIENCE, |found| {
+        timers(found).len() == 2
+    });
+    let found = found.await.map_err(|error| error.to_string())?;
+    let mut fails = Vec::new();
+    for timer in timers(&found) {
+        let metrics = http_get(timer.http().ok_or("no HTTP")?, "/metrics").await;
+        let metrics = metrics.map_err(|error| error.to_string())?;
+        let line = |line: &str| {
+            line.strip_prefix("concord_archive_fails ")
+                .map(str::to_owned)
+        };
+        fails.push(metrics.lines().find_map(line).unwrap_or_default());
+    }
+    fails.sort();
+    Ok(fails.join(" "))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_doctor_says_why_nothing_is_archived_until_it_is() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -25,6 +52,7 @@ async fn the_doctor_says_why_nothing_is_archived_until_it_is() {
     decide(&installation, &first).await;
     removed(&installation, &first).await;
     assert_eq!(found(&installation).await, Ok(Vec::new()));
+    assert_eq!(fails(&installation).await, Ok("0 0".to_owned()));
 
     // What was sealed last is found, and nothing can be written.
     let (segments, away) = (place.join("segments"), place.join("away"));
@@ -45,6 +73,7 @@ async fn the_doctor_says_why_nothing_is_archived_until_it_is() {
             .as_str()
             .is_some_and(|advice| advice.contains("docs/archive.md"))
     );
+    assert_eq!(fails(&installation).await, Ok("0 1".to_owned()));
 
     std::fs::rename(&away, &segments).expect("it is moved back");
     removed(&installation, &second).await;

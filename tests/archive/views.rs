@@ -111,6 +111,21 @@ async fn said_to_be_archived(installation: &TestInstallation, case: &str, archiv
         let named = format!("The case {case} is archived");
         assert!(code == 1 && complaint.contains(&named), "{complaint}");
     }
+    let debates = concord(installation, &["decisions", "list", "--archive", archive]).await;
+    let debate = debates[0]["entry"]["debate_id"].as_str().expect("a debate");
+    let known = [
+        "outcome",
+        debate,
+        "--position",
+        "20",
+        "--because",
+        "it is so",
+        "--from",
+        "audrey",
+    ];
+    let (code, _, complaint) = said(installation, &known).await;
+    let told = complaint.contains("is archived with its case");
+    assert!(code == 1 && told, "{complaint}");
     let board = ["board", "show", case, "--history"];
     for arguments in [
         &["case", "show", case][..],

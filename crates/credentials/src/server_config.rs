@@ -5,6 +5,9 @@ use crate::Resolver;
 /// A user's permissions stand in the first line that its client sends, for which the server's own limit of 4 KB is too small.
 const CONTROL_LINE: &str = "64KB";
 
+/// How often a node asks the others for accounts that have changed, and so how long one that was away lets in who was revoked meanwhile.
+const NODES_ASK: &str = "10s";
+
 /// The part of a server's configuration by which it knows the operator and its accounts: the system account first, each with its
 /// key and token.
 pub(crate) fn text(
@@ -19,7 +22,7 @@ pub(crate) fn text(
             // The configuration's strings have the escapes of JSON.
             let folder = serde_json::Value::from(folder.as_str());
             format!(
-                "resolver {{\n  type: full\n  dir: {folder}\n  allow_delete: false\n  interval: \"2m\"\n}}\n"
+                "resolver {{\n  type: full\n  dir: {folder}\n  allow_delete: false\n  interval: \"{NODES_ASK}\"\n}}\n"
             )
         }
     };

@@ -75,6 +75,7 @@ pub(crate) struct Archiver {
     sealed: Counter,
     purged: Counter,
     waiting: Gauge,
+    fails: Gauge,
 }
 
 /// The duty of archiving.
@@ -87,7 +88,8 @@ impl Archiver {
             return Err("storage.archive names no place".into());
         };
         let has_heads = own.head_interval_ms > 0;
-        let (sealed, purged, waiting) = (Counter::default(), Counter::default(), Gauge::default());
+        let (sealed, purged) = (Counter::default(), Counter::default());
+        let (waiting, fails) = (Gauge::default(), Gauge::default());
         runner.metrics.register_own(|registry| {
             let help = "Cases that this process has written to the archive.";
             registry.register("archived_cases", help, sealed.clone());
@@ -96,6 +98,8 @@ impl Archiver {
             let help =
                 "Cases that are decided or cancelled and not archived yet, as this process knows.";
             registry.register("archive_candidates", help, waiting.clone());
+            let help = "Whether the last round of archiving by this process failed: 1 or 0.";
+            registry.register("archive_fails", help, fails.clone());
         });
         Ok(Self {
             state: Aggregates::new(runner.ports.clone(), &runner.cache),
@@ -110,6 +114,7 @@ impl Archiver {
             sealed,
             purged,
             waiting,
+            fails,
         })
     }
 
@@ -123,7 +128,7 @@ impl Archiver {
             }
             // Two who archive at the same time write the same segment; the lock decides, and one has worked in vain.
             if !self.runner.replicas.has_duty(DUTY) {
-                self.runner.note(ARCHIVE, None);
+                self.note(Ok(()));
                 continue;
             }
             tokio::select! {
@@ -145,6 +150,7 @@ impl Archiver {
             tracing::warn!(%error, "Archiving failed; the next round follows.");
             error.to_string()
         });
+        self.fails.set(i64::from(failure.is_some()));
         self.runner.note(ARCHIVE, failure);
     }
 

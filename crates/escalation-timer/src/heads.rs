@@ -46,6 +46,7 @@ pub(crate) struct Heads {
     messages: u64,
     started: Timestamp,
     number: Gauge,
+    fails: Gauge,
     digested: Counter,
 }
 
@@ -73,6 +74,7 @@ impl Heads {
     pub(crate) fn new(runner: &ServiceRunner, own: &TimerSettings) -> Result<Self, AnyError> {
         let key = key(own)?;
         let (number, digested) = (Gauge::default(), Counter::default());
+        let fails = Gauge::default();
         runner.metrics.register_own(|registry| {
             registry.register(
                 "head_number",
@@ -84,6 +86,9 @@ impl Heads {
                 "Messages, events and dead letters that this process has digested into heads.",
                 digested.clone(),
             );
+            let help =
+                "Whether this process has failed to make the last head that was due: 1 or 0.";
+            registry.register("heads_fail", help, fails.clone());
         });
         Ok(Self {
             aggregates: Aggregates::new(runner.ports.clone(), &runner.cache),
@@ -93,6 +98,7 @@ impl Heads {
             started: runner.ports.now(),
             runner: runner.clone(),
             number,
+            fails,
             digested,
         })
     }
@@ -111,17 +117,27 @@ impl Heads {
                     () = self.runner.give_way() => {}
                     () = stop.cancelled() => return,
                 }
-                match self.round().await {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(error) => {
-                        let error = ErrorChain(&*error);
-                        tracing::warn!(%error, "No head was made; the next round follows.");
-                        break;
-                    }
+                let made = self.round().await;
+                self.note(made.as_ref().err());
+                if !matches!(made, Ok(true)) {
+                    break;
                 }
             }
+            if !self.runner.replicas.has_duty(DUTY) {
+                self.note(None);
+            }
         }
+    }
+
+    /// Logs why a round failed, and says it to whoever asks how this process is, until a round succeeds.
+    fn note(&self, failure: Option<&AnyError>) {
+        let failure = failure.map(|error| {
+            let error = ErrorChain(&**error);
+            tracing::warn!(%error, "No head was made; the next round follows.");
+            format!("no head of the log is made: {error}")
+        });
+        self.fails.set(i64::from(failure.is_some()));
+        self.runner.note(DUTY, failure);
     }
 
     /// Makes a head if it is time for one. Whether there is more to digest.

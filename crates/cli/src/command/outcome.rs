@@ -9,6 +9,7 @@ use concord_wire::{AgentId, DebateId, MessageType, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::shared::archive_reader;
 use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, words};
 use crate::shared::circumstances::CircumstancesArgs;
 use crate::shared::connection::ConnectionArgs;
@@ -86,6 +87,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: OutcomeArgs) -> Resul
     };
     report.check().map_err(|fault| unusable(&fault))?;
     let broker = connection.connect().await?;
+    archive_reader::takes_something(&broker, &args.debate).await?;
     let (state, _) = debate_file::load(&broker, &args.debate).await?;
     let case = debate_file::case_of(&state, &args.debate)?;
     let message = OutgoingMessage {

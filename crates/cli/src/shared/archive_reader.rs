@@ -7,7 +7,7 @@ use concord_runtime::NatsPorts;
 use concord_runtime::event_store::archived::{Archived, ArchivedMessages, ArchivedPart};
 use concord_runtime::{Broker, Consistency, EventStore, Since};
 use concord_wire::subject::SubjectSpace;
-use concord_wire::{CaseId, Token};
+use concord_wire::{CaseId, DebateId, Token};
 
 use crate::shared::case_file::unknown;
 use crate::shared::failure::Failure;
@@ -186,6 +186,19 @@ pub(crate) async fn unknown_case(broker: &Broker, case: &CaseId) -> Failure {
         }
         Ok(_) => unknown(case),
         Err(error) => error.into(),
+    }
+}
+
+/// A failure where a debate is archived with its case, which takes nothing more.
+pub(crate) async fn takes_something(broker: &Broker, debate: &DebateId) -> Result<(), Failure> {
+    let archived = Archived::read(broker).await?;
+    match archived.aggregate(Aggregate::Debate, &debate.token()) {
+        None => Ok(()),
+        Some((_, sealed)) => Err(Failure::failed(format!(
+            "debate {debate} is archived with its case {}, which takes nothing more: storage.archive_after_s says how long after its end \
+             that is, and should be longer than it takes until somebody knows what proved right",
+            sealed.case_id
+        ))),
     }
 }
 

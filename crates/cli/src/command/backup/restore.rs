@@ -301,7 +301,8 @@ fn text(restored: &Restored) -> String {
         false => String::new(),
     };
     format!(
-        "{}Everything that {} kept in the broker at {} is restored. {advice}Then start the services.\n",
+        "{}Everything that {} kept in the broker at {} is restored. {advice}A new broker does not know whose credentials were revoked: where it \
+         has signed credentials, concord credentials push DIR tells it. Then start the services.\n",
         table,
         styled(NAMED, &manifest.installation),
         manifest.at,

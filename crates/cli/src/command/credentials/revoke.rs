@@ -19,7 +19,8 @@ Examples:
   concord credentials revoke credentials service:coordinator --older
 
 The server is told at once: it ends the connections of whoever is revoked, and lets nobody in with what was revoked. Others notice
-nothing. --older leaves the newest, and ends what `issue --force` and `rotate --keep-old` left beside it.")]
+nothing. A node that is away is told by the others within ten seconds of its return. Install DIR/nats-server.conf anew on the servers:
+one that starts without its folder of accounts knows only that. --older leaves the newest, and ends what `issue --force` and `rotate --keep-old` left beside it.")]
 pub(crate) struct RevokeArgs {
     #[command(flatten)]
     directory: DirectoryArg,

@@ -96,7 +96,7 @@ fn unknown_debate(input: &DebateInput) -> Fault {
         return Fault::invalid(
             "/payload/debate_id",
             NONE,
-            "Name a debate; `concord decisions list` and the brief give its id.",
+            "Name a debate; `concord decisions list` and the brief give its id. One that is archived with its case takes nothing more.",
         );
     }
     let advice = "Answer with reply_to set to the question's message_id, or correlation_id to its debate_id.";

@@ -1,6 +1,6 @@
 //! Reads what a decision package is made of: the case, and what the reader may read of what is known from before.
 
-use concord_domain::aggregates::debate::{DebateMachine, DebateState};
+use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::aggregates::impact::rerun::plan_now;
 use concord_domain::aggregates::impact::{ImpactMachine, all_standings, reports};
 use concord_domain::aggregates::precedent::{self, PrecedentMachine};
@@ -10,13 +10,11 @@ use concord_domain::meeting::{
     AssessedImpact, DebateMatter, EarlierDecision, MeetingPackage, Sources, meeting_package,
 };
 use concord_domain::rules::precedent::matter_of;
-use concord_domain::rules::proved;
-use concord_events::{DebateEvent, OutcomeKnown};
 use concord_runtime::Broker;
 use concord_runtime::service::clock;
+use concord_wire::CaseId;
 use concord_wire::payload::track_record::Circumstances;
 use concord_wire::payload::{Conflict, Precedent, PrecedentMatter};
-use concord_wire::{CaseId, DebateId};
 
 use crate::shared::case_file::{self, CaseFile, unknown};
 use crate::shared::event_source::EventSource;
@@ -102,7 +100,8 @@ async fn matter(
     conflict: &Conflict,
     withheld: &mut Vec<String>,
 ) -> Result<DebateMatter, Failure> {
-    let (debate, _) = debate(source, &conflict.conflict_id).await?;
+    let id = conflict.conflict_id.token();
+    let (debate, _) = source.aggregate::<DebateMachine>(&id).await?;
     let known = match &debate.opened {
         Some(opened) => precedents(source, &matter_of(opened)).await,
         None => Ok(Vec::new()),
@@ -114,12 +113,8 @@ async fn matter(
             Vec::new()
         }
     };
-    let mut earlier = Vec::new();
-    for one in known {
-        if one.debate_id != conflict.conflict_id {
-            earlier.push(turned_out(source, one).await?);
-        }
-    }
+    let known = known.into_iter();
+    let earlier = known.filter(|one| one.debate_id != conflict.conflict_id);
     let opened = debate.opened;
     let terms = opened.as_ref().map(|opened| opened.terms.clone());
     Ok(DebateMatter {
@@ -127,7 +122,7 @@ async fn matter(
         terms: terms.unwrap_or_default(),
         opened,
         outcome: debate.outcome,
-        earlier,
+        earlier: earlier.map(turned_out).collect(),
     })
 }
 
@@ -144,47 +139,21 @@ async fn precedents(
     Ok(found.into_iter().cloned().collect())
 }
 
-/// A debate and, where that is known, what proved right after it.
-async fn debate(
-    source: &EventSource,
-    id: &DebateId,
-) -> Result<(DebateState, Option<OutcomeKnown>), Failure> {
-    let (state, events) = source.aggregate::<DebateMachine>(&id.token()).await?;
-    let known = events.into_iter().find_map(|stored| match stored.event {
-        DebateEvent::OutcomeKnown(known) => Some(*known),
-        _ => None,
-    });
-    Ok((state, known))
-}
-
-/// How an earlier decision turned out.
-async fn turned_out(source: &EventSource, one: Precedent) -> Result<EarlierDecision, Failure> {
-    if let Some(proved) = one.proved {
-        return Ok(EarlierDecision {
-            debate_id: one.debate_id,
-            topic: one.topic,
-            position: one.position,
-            status: one.status,
-            at: one.at,
-            proved: Some(proved.position),
-            explanation: Some(proved.explanation),
-            was_right: Some(proved.was_chosen),
-        });
-    }
-    // Entries of earlier versions do not say it.
-    let (state, known) = debate(source, &one.debate_id).await?;
-    let was_right = known.as_ref().and_then(|known| {
-        let outcome = state.outcome.as_ref()?;
-        proved::was_right(state.opened.as_ref()?, outcome, known)
-    });
-    Ok(EarlierDecision {
+/// How an earlier decision turned out. Its entry says it, so the debate itself is not read: it may be archived.
+fn turned_out(one: Precedent) -> EarlierDecision {
+    let was_right = one.proved.as_ref().map(|proved| proved.was_chosen);
+    let (proved, explanation) = one
+        .proved
+        .map(|proved| (proved.position, proved.explanation))
+        .unzip();
+    EarlierDecision {
         debate_id: one.debate_id,
         topic: one.topic,
         position: one.position,
         status: one.status,
         at: one.at,
-        proved: known.as_ref().map(|known| known.position.clone()),
-        explanation: known.map(|known| known.explanation),
+        proved,
+        explanation,
         was_right,
-    })
+    }
 }
