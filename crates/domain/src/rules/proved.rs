@@ -33,7 +33,7 @@ pub(crate) fn holds(
 }
 
 /// Whether the position that a debate ended with is what proved right; `None` where it ended without one.
-pub fn was_right(
+pub(crate) fn was_right(
     opened: &DebateOpened,
     outcome: &ConflictOutcome,
     known: &OutcomeKnown,
