@@ -7,6 +7,7 @@ mod decision;
 mod estimates;
 mod gate;
 mod impact;
+mod responses;
 mod ruling;
 mod signed;
 mod stage;

@@ -94,7 +94,7 @@ pub use decision::{
     Outcome, RecordedFigures, Resolution, RoundRecord, SetAside, SetAsideReason, Status, Tally,
     VoteOption, Voter,
 };
-pub(crate) use exchange::result_of;
+pub use exchange::result_of;
 pub use exchange::{
     ErrorReport, RATE_LIMIT, Request, Response, ResponseStatus, action_of, parameters_of,
 };
