@@ -14,6 +14,6 @@ mod killed;
 mod large;
 mod loops;
 mod requests;
-mod stage;
+pub(crate) mod stage;
 mod tasks;
 mod told;

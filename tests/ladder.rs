@@ -8,6 +8,7 @@ mod decision;
 mod estimates;
 mod gate;
 mod impact;
+mod responses;
 mod ruling;
 mod signed;
 mod stage;

@@ -8,6 +8,7 @@ mod command;
 mod credentials;
 mod direct_get;
 mod forged;
+mod forged_work;
 mod inbox;
 mod payloads;
 mod people;

@@ -9,6 +9,7 @@ mod killed;
 mod panels;
 mod quotas;
 mod reruns;
+mod responses;
 mod silence;
 mod stage;
 mod strategies;

@@ -1,6 +1,8 @@
 //! Answers that are told to everybody, as the specification of coordination prints them, and not to whoever asked.
 
 use concord_testkit::{Message, TestInstallation, event_data, wait_for};
+use concord_wire::Timestamp;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::questions::PATIENCE;
@@ -91,5 +93,61 @@ async fn outside_cases_the_thread_says_which_question_is_answered() {
             .ok_or_else(|| format!("{told:?}"))
     })
     .await;
+    installation.holds(PATIENCE).await;
+}
+
+/// The time in so many milliseconds.
+fn in_millis(millis: u64) -> Timestamp {
+    concord_runtime::service::clock::now().plus_millis(millis)
+}
+
+/// Whoever is not in a case may ask in it, and its conversation does not remember the question: an answer to everybody is found when the time for
+/// answers is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_to_everybody_counts_where_somebody_outside_the_case_has_asked() {
+    let installation = TestInstallation::start().await;
+    register(&installation, &["ann", "ben"]).await;
+    let client = installation.client();
+    let opening = json!({
+        "case_id": "s-2", "participants": ["ann", "ben"], "task": { "type": "test" },
+        "policy": { "finding_timeout_ms": 600_000 },
+    });
+    installation.open_case(&opening).await;
+    let question = json!({ "content": "@ann @ben what is the rate?" });
+    let asked = Message::new("s-2", "eva", "_any", "group_query", question)
+        .with("/deadline", json!(in_millis(6_000)));
+    asked.publish(client).await;
+    is_open(client).await;
+    publish_task_result(client, "ann", "s-2", asked.id()).await;
+    let end = end_of(client, "eva", asked.id()).await;
+    let result = &end["payload"]["result"];
+    assert_eq!(result["primary"]["by"], "ann", "{end}");
+    assert_eq!(result["silent"], json!(["ben"]), "{end}");
+    installation.holds(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_to_everybody_counts_although_no_coordinator_ran_while_it_did() {
+    let installation = TestInstallation::start().await;
+    register(&installation, &["ann", "ben"]).await;
+    let client = installation.client();
+    let due = in_millis(4_000);
+    let question = json!({ "content": "@ann @ben what is the rate?" });
+    let asked = Message::new("s-3", "eva", "_any", "group_query", question);
+    let asked = asked.with("/deadline", json!(due));
+    asked.publish(client).await;
+    is_open(client).await;
+    installation.kill(Service::Coordinator, 0).unwrap();
+    publish_task_result(client, "ann", "s-3", asked.id()).await;
+    wait_for("the time to be over", PATIENCE, async || {
+        match in_millis(0) > due {
+            true => Ok(()),
+            false => Err("it is not".to_owned()),
+        }
+    })
+    .await;
+    installation.restart(Service::Coordinator, 0).await.unwrap();
+    let end = end_of(client, "eva", asked.id()).await;
+    assert_eq!(end["payload"]["result"]["primary"]["by"], "ann", "{end}");
     installation.holds(PATIENCE).await;
 }

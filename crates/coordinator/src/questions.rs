@@ -25,11 +25,18 @@ use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Envelope, Timestamp, Token};
 
 use crate::people::Names;
-use crate::route::question::{ANSWERING, read_answer, read_synthesis};
+use crate::route::question::{ANSWERING, read_answer, read_published, read_synthesis};
 
 /// Answers of one agent that one search for answers reads: the first counts whose payload is what it says, and each may cost a fetch of
 /// megabytes.
 const READ_OF_ONE_MAX: usize = 4;
+
+/// To whom an answer is told.
+#[derive(Debug, Clone, Copy)]
+enum To {
+    Asker,
+    All,
+}
 
 /// Questions to the group, and what is read to weigh their answers. Cheap to clone.
 #[derive(Clone)]
@@ -80,7 +87,7 @@ impl<P: Ports> Questions<P> {
         let trace = delivery.trace.clone();
         let done = handlers::step(service, questions, id.clone(), context, &asking, trace).await?;
         let known = self.questions.load(&id).await?.state;
-        for answer in self.unread(&id, &known).await? {
+        for answer in self.unread(&id, &known, &[To::Asker]).await? {
             let context = service.of_message(answer.message_id.clone());
             let context = context.of_sender(answer.by.clone());
             let input = QuestionInput::Answer(Box::new(answer));
@@ -152,7 +159,8 @@ impl<P: Ports> Questions<P> {
     ) -> Result<Ack, HandleError> {
         let id = elapsed.id.clone();
         let known = self.questions.load(&id).await?.state;
-        let unread = self.unread(&id, &known).await?;
+        // What everybody is told names the question alone: it may not have been found by the conversation when it was read.
+        let unread = self.unread(&id, &known, &[To::Asker, To::All]).await?;
         let cause = EventMeta::decode(&delivery.payload)?.event_id;
         let context = self.service.of_event(cause);
         let input = QuestionInput::Elapsed { elapsed, unread };
@@ -165,6 +173,7 @@ impl<P: Ports> Questions<P> {
         &self,
         id: &Token,
         known: &QuestionState,
+        told: &[To],
     ) -> Result<Vec<GivenAnswer>, HandleError> {
         let Some(opened) = known.awaiting_answers() else {
             return Ok(Vec::new());
@@ -177,13 +186,28 @@ impl<P: Ports> Questions<P> {
             let sequence = opened.terms.sequence;
             let start = SearchStart::since_message(is_own, sequence, opened.asked_at);
             let is_wanted = |envelope: &Envelope, at| {
-                let read = read_answer(envelope, at).filter(|(of, _)| of == id);
+                let read = read_answer(envelope, at)
+                    .or_else(|| read_published(envelope, &opened.asker, at));
+                let read = read.filter(|(of, _)| of == id);
                 read.map(|(_, answer)| answer)
                     .filter(|answer| missing.contains(&&answer.by))
             };
-            found.extend(self.stored(opened, (lane, start), is_wanted).await?);
+            for to in told {
+                let filter = |kind: &Token| self.filter(opened, *to, lane, kind);
+                let stored = self.stored(opened, (lane, start), filter, &is_wanted);
+                found.extend(stored.await?);
+            }
         }
         Ok(found)
+    }
+
+    /// The filter of the answers of one type to a question that are told to whoever asked, or to everybody.
+    fn filter(&self, opened: &QuestionOpened, to: To, lane: Lane, kind: &Token) -> String {
+        let subjects = self.service.ports.subjects();
+        match to {
+            To::Asker => subjects.between(lane, None, &opened.asker, kind),
+            To::All => subjects.told_to_all(lane, opened.case_id.as_ref(), kind),
+        }
     }
 
     /// The stored answers that `wanted` makes something of. It is asked before a payload is fetched, and again with it.
@@ -191,14 +215,13 @@ impl<P: Ports> Questions<P> {
         &self,
         opened: &QuestionOpened,
         (lane, start): (Lane, SearchStart),
+        filter: impl Fn(&Token) -> String + Send + Sync,
         wanted: impl Fn(&Envelope, Timestamp) -> Option<GivenAnswer> + Send + Sync,
     ) -> Result<Vec<GivenAnswer>, HandleError> {
         let ports = &self.service.ports;
         let (mut found, mut read) = (Vec::new(), BTreeMap::<AgentId, usize>::new());
         for kind in &ANSWERING {
-            let filter = ports
-                .subjects()
-                .between(lane, None, &opened.asker, &kind.token());
+            let filter = filter(&kind.token());
             let mut search = Search::new(lane, &filter, start);
             while let Some(stored) = search.next(ports).await? {
                 let at = stored.stored_at;

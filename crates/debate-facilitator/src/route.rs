@@ -7,6 +7,7 @@ use concord_domain::aggregates::person::Authority;
 use concord_domain::effect;
 use concord_runtime::delivery::route::{digest_of, not_acted_on};
 use concord_runtime::{Routed, signing};
+use concord_wire::envelope::from_json;
 use concord_wire::payload::{
     Acknowledgement, Answer, Clarification, Evidence, OutcomeReport, Request, Ruling, action_of,
 };
@@ -88,15 +89,19 @@ fn spoken(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
             }
         }
         MessageType::Clarification => {
-            let clarification: Clarification = envelope.payload()?;
-            clarification.check()?;
+            let clarification = envelope.answered(|payload| {
+                let said: Clarification = from_json(payload.get().as_bytes(), "/payload")?;
+                said.check().map(|()| said)
+            })?;
             MessageBody::Clarification {
                 text: clarification.text,
             }
         }
         _ => {
-            let evidence: Evidence = envelope.payload()?;
-            evidence.check()?;
+            let evidence = envelope.answered(|payload| {
+                let given: Evidence = from_json(payload.get().as_bytes(), "/payload")?;
+                given.check().map(|()| given)
+            })?;
             MessageBody::Evidence(evidence)
         }
     };

@@ -16,6 +16,7 @@ mod overflow_fields;
 mod panel;
 mod session;
 mod unnamed_action;
+mod written;
 
 use std::fmt;
 
@@ -31,6 +32,7 @@ pub use answer::{AnswerContext, read_answer};
 pub use content::retyped;
 pub use overflow_fields::OVERFLOW_FIELD;
 pub use unnamed_action::DEFAULT_ACTION;
+pub use written::written_pointer;
 
 /// How an agent writes its messages.
 #[derive(

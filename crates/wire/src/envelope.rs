@@ -3,8 +3,10 @@
 mod check;
 mod in_words;
 mod message_type;
+mod no_lists;
 mod rounded;
 mod services;
+mod syntax;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

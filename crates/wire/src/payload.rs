@@ -1,5 +1,10 @@
 //! The payloads, by message type. A payload is read by [`crate::Envelope::payload`].
 
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 mod action;
@@ -89,7 +94,7 @@ pub use decision::{
     Outcome, RecordedFigures, Resolution, RoundRecord, SetAside, SetAsideReason, Status, Tally,
     VoteOption, Voter,
 };
-pub(crate) use exchange::result_of;
+pub use exchange::result_of;
 pub use exchange::{
     ErrorReport, RATE_LIMIT, Request, Response, ResponseStatus, action_of, parameters_of,
 };
@@ -150,6 +155,35 @@ pub(crate) fn null_is_absent<'de, D: Deserializer<'de>, T: Default + Deserialize
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads a list of objects whose form one of their fields names: what is derived for such takes a list in place of an object, with that
+/// field first.
+pub(crate) fn objects<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    struct Object<T>(T);
+    struct ObjectVisitor<T>(PhantomData<T>);
+
+    impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_map(ObjectVisitor(PhantomData))
+        }
+    }
+
+    impl<'de, T: DeserializeOwned> Visitor<'de> for ObjectVisitor<T> {
+        type Value = Object<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Object<T>, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+        }
+    }
+    let objects = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(objects.into_iter().map(|Object(one)| one).collect())
 }
 
 /// The first characters of a wrong text, to be repeated in an answer.

@@ -5,7 +5,7 @@ use concord_domain::effect::source_of;
 use concord_runtime::delivery::as_asked;
 use concord_wire::payload::GivenAnswer;
 use concord_wire::subject::Service;
-use concord_wire::{Envelope, MessageType, Recipient, Timestamp, Token};
+use concord_wire::{AgentId, Envelope, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
 
 /// The message types that answer a question to the group. An `error` says that there is no answer.
@@ -26,6 +26,17 @@ pub fn read_answer(envelope: &Envelope, at: Timestamp) -> Option<(Token, GivenAn
         .as_deref()
         .or(envelope.correlation_id.as_deref())?;
     Some((id_of(asker, answered), given(envelope, at)?))
+}
+
+/// An answer to a question of this agent that is told to everybody, and names the question alone.
+pub fn read_published(
+    envelope: &Envelope,
+    asker: &AgentId,
+    at: Timestamp,
+) -> Option<(Token, GivenAnswer)> {
+    let answered = envelope.reply_to.as_deref()?;
+    let is_published = envelope.to_agent == Recipient::All;
+    Some((id_of(asker, answered), given(envelope, at)?)).filter(|_| is_published)
 }
 
 /// The answer of a synthesiser to the coordinator, with the id of the question.
@@ -109,6 +120,11 @@ mod tests {
         }
         let to_all = message("_all", "response", "m-1", json!({}));
         assert_eq!(read_answer(&to_all, at), None);
+        let asker = "ann".parse().unwrap();
+        let (id, _) = read_published(&to_all, &asker, at).unwrap();
+        assert_eq!(id, asked);
+        let to_ann = message("ann", "response", "m-1", json!({}));
+        assert_eq!(read_published(&to_ann, &asker, at), None);
     }
 
     #[test]

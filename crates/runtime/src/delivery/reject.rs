@@ -48,7 +48,7 @@ pub async fn tell_sender<P: Ports>(
 pub(crate) async fn tell<P: Ports>(
     context: &ServiceContext<P>,
     delivery: &Delivery,
-    report: ErrorReport,
+    mut report: ErrorReport,
 ) -> Result<(), Error> {
     let subjects = context.ports.subjects();
     let Some(sender) = subjects.sender_of(&delivery.subject) else {
@@ -67,8 +67,8 @@ pub(crate) async fn tell<P: Ports>(
         parsed.as_ref(),
         || context.ports.dialect_by_card(&sender),
     );
-    let case = match parsed {
-        Some(Subject::Message { case, .. }) => case,
+    let case = match &parsed {
+        Some(Subject::Message { case, .. }) => case.clone(),
         _ => None,
     };
     // By the stream and not by the subject, which may be the very thing that is wrong: a sequence is unique in its
@@ -86,6 +86,9 @@ pub(crate) async fn tell<P: Ports>(
         .and_then(wire_dialect::id_of)
         .map(|id| id.to_string());
     let correlation_id = body.as_deref().and_then(wire_dialect::correlation_of);
+    if let (Some(body), Some(subject)) = (&body, &parsed) {
+        report = as_written(report, delivery, body, subject);
+    }
     let refusal = Refusal {
         message_id,
         correlation_id,
@@ -99,6 +102,25 @@ pub(crate) async fn tell<P: Ports>(
         .ports
         .publish_in(dialect, &envelope, delivery.trace.as_ref())
         .await
+}
+
+/// The report with the place of the fault in the message as its sender wrote it, whatever its dialect.
+fn as_written(
+    mut report: ErrorReport,
+    delivery: &Delivery,
+    body: &[u8],
+    subject: &Subject,
+) -> ErrorReport {
+    let Subject::Message { kind, .. } = subject else {
+        return report;
+    };
+    let (headers, payload) = (delivery.headers.as_ref(), &delivery.payload);
+    let dialect = to_answer_in(headers, payload, Some(subject), || None);
+    if let Some(Value::String(pointer)) = report.details.get_mut("pointer") {
+        let kind = MessageType::from(kind.clone());
+        *pointer = wire_dialect::written_pointer(pointer, body, dialect, &kind);
+    }
+    report
 }
 
 /// What the sender of a refused message is told.

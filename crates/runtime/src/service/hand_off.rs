@@ -277,6 +277,7 @@ pub(crate) async fn to_owner(
         room,
     };
     let replicas = &runner.replicas;
+    let order = replicas.receipts.order.lock().await;
     let number = replicas.receipts.hand(&owner, handed, Instant::now());
     let mut headers = delivery.headers.clone().unwrap_or_default();
     headers.insert(header::CONSUMER, &**consumer);
@@ -287,7 +288,9 @@ pub(crate) async fn to_owner(
     let answer = replicas.answer_of(&owner, number);
     let (client, to) = (&runner.broker.client, subject(runner, &owner));
     let sent = client.publish_with_reply_and_headers(to, answer, headers, payload.clone());
-    match sent.await {
+    let sent = sent.await;
+    drop(order);
+    match sent {
         Ok(()) => {
             runner.metrics.handed_off.inc();
             true

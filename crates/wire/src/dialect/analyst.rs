@@ -11,7 +11,7 @@ use crate::subject::Subject;
 use crate::{Envelope, MessageType, Recipient};
 
 /// The name of the text of a finding in the content, and in the payload.
-const FINDING: (&str, &str) = ("finding", "summary");
+pub(super) const FINDING: (&str, &str) = ("finding", "summary");
 
 pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
     let addressing = Addressing::by(subject)?;

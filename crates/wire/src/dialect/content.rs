@@ -194,6 +194,6 @@ fn only_field<'a>(fields: &'a Fields, name: &str) -> Option<&'a RawValue> {
 }
 
 /// Whether a text is a JSON object; looked into without recursion.
-fn is_object(text: &str) -> bool {
+pub(super) fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }

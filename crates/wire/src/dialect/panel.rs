@@ -12,7 +12,7 @@ use crate::subject::{Service, Subject};
 use crate::{Envelope, MessageType, Recipient, Timestamp};
 
 /// Fields of a finding that are written in camel case in the content.
-const FINDING: [(&str, &str); 3] = [
+pub(super) const FINDING: [(&str, &str); 3] = [
     ("riskScore", "risk_score"),
     ("criticalFindings", "critical_findings"),
     ("affectedClauses", "affected_clauses"),

@@ -4,6 +4,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::ENVELOPE_BYTES_MAX;
 use super::in_words::{InWords, in_words};
+use super::no_lists::NoLists;
+use super::syntax;
 use crate::fault::Fault;
 use crate::id::AgentId;
 
@@ -72,13 +74,18 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> Result<T, Fau
     }
 }
 
-/// Parses JSON of any form. Only if that fails, parses it again to find the place of the fault.
+/// Parses JSON of any form; on every level a list is read only where one is meant. Only if that fails, parses it again to find the place of
+/// the fault.
 pub(crate) fn value_from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> Result<T, Fault> {
-    if let Ok(value) = serde_json::from_slice(bytes) {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    if let Ok(value) = T::deserialize(NoLists::new(&mut deserializer))
+        && deserializer.end().is_ok()
+    {
         return Ok(value);
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let (pointer, error) = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+    let no_lists = NoLists::new(&mut deserializer);
+    let (pointer, error) = match serde_path_to_error::deserialize::<_, T>(no_lists) {
         Ok(value) => match deserializer.end() {
             Ok(()) => return Ok(value),
             Err(error) => (base.to_owned(), error),
@@ -88,21 +95,8 @@ pub(crate) fn value_from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> 
             error.into_inner(),
         ),
     };
-    let is_json = || serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
-    if (error.is_syntax() || error.is_eof()) && is_json() {
-        // So serde calls a value of any other type where one of a few words must stand.
-        return Err(Fault::invalid(
-            pointer,
-            "It is not what is expected: a text.",
-            "Write one of the words that the JSON Schema of what you send has there.",
-        ));
-    }
     if error.is_syntax() || error.is_eof() {
-        return Err(Fault::invalid(
-            pointer,
-            format!("It is not what is expected: {error}."),
-            "Send one JSON object in UTF-8, nested at most 128 deep.",
-        ));
+        return Err(no_json(bytes, pointer, &error));
     }
     let InWords {
         message,
@@ -116,6 +110,21 @@ pub(crate) fn value_from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> 
         message,
         advice,
     ))
+}
+
+/// The fault of what the parser cannot read.
+fn no_json(bytes: &[u8], pointer: String, error: &serde_json::Error) -> Fault {
+    let is_value = error.to_string().starts_with("expected value");
+    // So serde calls a value of any other type where one of a few words must stand.
+    if is_value && serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
+        return Fault::invalid(
+            pointer,
+            "It is not what is expected: a text.",
+            "Write one of the words that the JSON Schema of what you send has there.",
+        );
+    }
+    let (message, advice) = syntax::in_words(bytes, error);
+    Fault::invalid(pointer, message, advice)
 }
 
 fn json_pointer(path: &serde_path_to_error::Path) -> String {

@@ -159,6 +159,64 @@ fn a_list_is_no_object() {
 }
 
 #[test]
+fn a_list_is_no_object_below_the_outermost_level_either() {
+    use crate::payload::{Request, Response};
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Form {
+        Order { by: String },
+    }
+    #[derive(Debug, serde::Deserialize)]
+    struct Orders {
+        orders: Vec<Option<Form>>,
+        by_name: std::collections::BTreeMap<String, Inner>,
+        // A pair is a list.
+        pair: Option<(u8, u8)>,
+    }
+    #[derive(Debug, serde::Deserialize)]
+    struct Inner {
+        by: String,
+    }
+    let read = |fields: Value| {
+        crate::envelope::from_json::<Orders>(fields.to_string().as_bytes(), "/payload")
+    };
+    let good = json!({
+        "orders": [{ "order": { "by": "olga" } }, null], "by_name": { "x": { "by": "ann" } }, "pair": [1, 2],
+    });
+    let orders = read(good).unwrap();
+    let Form::Order { by } = orders.orders[0].as_ref().unwrap();
+    assert_eq!(
+        (by.as_str(), orders.by_name["x"].by.as_str()),
+        ("olga", "ann")
+    );
+    assert_eq!(orders.pair, Some((1, 2)));
+    for (fields, pointer) in [
+        (
+            json!({ "orders": [null, { "order": ["olga"] }], "by_name": {} }),
+            "/payload/orders/1/order",
+        ),
+        (
+            json!({ "orders": [], "by_name": { "x": ["ann"] } }),
+            "/payload/by_name/x",
+        ),
+    ] {
+        let fault = read(fields).unwrap_err();
+        assert_eq!(fault.pointer, pointer, "{fault}");
+        assert_eq!(fault.message, "It is a list, where an object is expected.");
+        assert_eq!(fault.advice, "Write an object there.");
+    }
+    // Values of any form stay as they are.
+    let message = json!({ "action": "x", "parameters": [["a"], { "b": [1] }] });
+    let request: Request =
+        crate::envelope::from_json(message.to_string().as_bytes(), "/payload").unwrap();
+    assert_eq!(request.parameters, message["parameters"]);
+    let response = json!({ "status": "success", "errors": ["one", ["two"]] });
+    let response: Response =
+        crate::envelope::from_json(response.to_string().as_bytes(), "/payload").unwrap();
+    assert_eq!(response.errors, ["one", "[\"two\"]"]);
+}
+
+#[test]
 fn null_is_an_absent_field_where_a_field_may_be_absent() {
     for field in [
         "case_id",
@@ -188,7 +246,7 @@ fn json_that_is_no_word_is_not_said_to_be_no_json() {
     assert!(!fault.advice.contains("UTF-8"), "{fault}");
     assert!(!fault.message.contains("column"), "{fault}");
     let fault = decode_bytes(br#"{"priority": }"#).unwrap_err();
-    assert!(fault.advice.contains("UTF-8"), "{fault}");
+    assert!(fault.message.contains("column 14"), "{fault}");
 }
 
 #[test]

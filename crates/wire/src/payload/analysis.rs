@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::check_name;
+use super::{check_name, objects};
 use crate::envelope::check_confidence;
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
@@ -167,7 +167,11 @@ pub struct PublishAnalysis {
     #[serde(default)]
     pub depends_on: Vec<Dependency>,
     /// How its figures follow from that. A change whose effect no model says must be worked out by doing the analysis again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "objects"
+    )]
     pub models: Vec<EstimateModel>,
     /// How long doing it again takes, in minutes.
     #[serde(default)]
@@ -349,6 +353,7 @@ mod tests {
             ),
             ("figures", json!({ "rating": "" }), "/p/figures/rating"),
             ("figures", json!({ "a/b": "" }), "/p/figures/a~1b"),
+            ("models", json!([["agent", "beta", "ann"]]), "/p/models/0"),
             (
                 "depends_on",
                 used(json!({ "id": "a.b" })),

@@ -93,7 +93,7 @@ impl Request {
             return Err(Fault::invalid(
                 "/payload/callback_url",
                 format!("{:?} is no address that can be called.", shortened(url)),
-                "Write it as https://example.org/path.",
+                "Write it as https://example.org/path, without a user name.",
             ));
         }
         check_action(&self.action, &self.parameters, "/payload/parameters")
@@ -131,7 +131,7 @@ pub struct Response {
 
 /// What a payload with the form of a response has as its result: the fields of the answer itself, which specification 5 has there. None for a
 /// payload of another form, and for one that says that it failed.
-pub(crate) fn result_of(payload: &RawValue) -> Option<Box<RawValue>> {
+pub fn result_of(payload: &RawValue) -> Option<Box<RawValue>> {
     /// Fields that say how it went, and nothing of what was asked for.
     const BESIDE: [&str; 3] = ["status", "errors", "warnings"];
     // Most payloads are of another form, and some are large.

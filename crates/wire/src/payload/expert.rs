@@ -211,14 +211,18 @@ fn is_mailbox(text: &str) -> bool {
     one_at && text.len() <= EMAIL_BYTES_MAX && is_one_word(text) && !text.contains([',', ';'])
 }
 
+/// Whether an address may be called, as far as it says so itself: the client that calls refuses one that holds a user name, too.
 pub(super) fn is_web_address(text: &str) -> bool {
     let rest = text
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
-    host.is_some_and(|host| !host.is_empty())
-        && text.len() <= WEBHOOK_BYTES_MAX
-        && is_one_word(text)
+    let is_callable = |host: &str| {
+        let port = host.rsplit_once(':').filter(|_| !host.ends_with(']'));
+        let is_port = |port: &str| port.is_empty() || port.parse::<u16>().is_ok();
+        !host.is_empty() && !host.contains('@') && port.is_none_or(|(_, port)| is_port(port))
+    };
+    host.is_some_and(is_callable) && text.len() <= WEBHOOK_BYTES_MAX && is_one_word(text)
 }
 
 #[cfg(test)]
@@ -253,6 +257,8 @@ mod tests {
             json!({ "capacity": 100, "name": "Eva Š.", "domains": vec!["tax"; 64] }),
             json!({ "contact": { "email": "eva+x@example.org", "webhook": "http://localhost:8080/hook?a=b" } }),
             json!({ "contact": { "webhook": "https://example.org" } }),
+            json!({ "contact": { "webhook": "http://[::1]/a@b:c" } }),
+            json!({ "contact": { "webhook": "http://[::1]:8080" } }),
         ] {
             assert_eq!(expert(fields.clone()).check("/p"), Ok(()), "{fields}");
         }
@@ -288,6 +294,8 @@ mod tests {
             webhook("example.org"),
             webhook("https://"),
             webhook("https:///path"),
+            webhook("https://eva:secret@example.org"),
+            webhook("https://example.org:99999/x"),
             webhook("https://example.org/a b"),
             webhook(&format!("https://example.org/{}", "x".repeat(2_048))),
         ] {

@@ -58,6 +58,14 @@ impl SubjectSpace {
         format!("{}{}.*.{from}.{to}.{kind}", self.root, lane.as_str())
     }
 
+    /// Messages of one type that anybody tells everybody on `lane`, in a case or outside of cases.
+    pub fn told_to_all(&self, lane: Lane, case: Option<&CaseId>, kind: &Token) -> String {
+        let case = case.map_or(NO_CASE, CaseId::as_str);
+        let all = Recipient::All;
+        let all = all.as_str();
+        format!("{}{}.{case}.*.{all}.{kind}", self.root, lane.as_str())
+    }
+
     /// All heartbeats.
     pub fn beats(&self) -> String {
         format!("{}beat.*", self.root)

@@ -1,7 +1,9 @@
 //! Parses a model's reply into an answer: only of a type that answers the message, and only if it is valid as that type.
 
 use concord_wire::envelope::from_json;
-use concord_wire::payload::{Answer, Clarification, Evidence, Finding, Question, ResponseStatus};
+use concord_wire::payload::{
+    Answer, Clarification, Evidence, Finding, Question, ResponseStatus, result_of,
+};
 use concord_wire::{Envelope, Fault, MessageType};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -21,12 +23,18 @@ pub(crate) struct ModelAnswer {
 /// Parses a reply. The error is a sentence for the model.
 pub(super) fn parse_reply(text: &str, incoming: &Envelope) -> Result<ModelAnswer, String> {
     let fields = object(text)?;
-    let (mut fields, named) = unwrapped(fields);
+    let (mut fields, mut named) = unwrapped(fields);
+    let form = AnswerForm::of(incoming);
+    let has_own_form = !matches!(form, AnswerForm::OfTask(_) | AnswerForm::Response);
+    if has_own_form && let Some(result) = result_in(&fields) {
+        fields = result;
+        named = named.filter(|named| *named != MessageType::Response.as_str());
+    }
     let confidence = fields.get("confidence").and_then(Value::as_f64);
     if confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
         return Err("\"confidence\" is a number from 0 to 1.".into());
     }
-    let (message_type, payload) = match AnswerForm::of(incoming) {
+    let (message_type, payload) = match form {
         AnswerForm::InDebate(question) => in_debate(&fields, &question)?,
         AnswerForm::Clarification => {
             let text = fields
@@ -174,6 +182,18 @@ fn unwrapped(fields: Map<String, Value>) -> (Map<String, Value>, Option<String>)
         }
         (named, _) => (fields, named),
     }
+}
+
+/// What a reply with the form of a response has as its result, which specification 5 has there, with the confidence that is stated beside it.
+fn result_in(fields: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let mut fields = fields.clone();
+    let confidence = fields.remove("confidence");
+    let result = result_of(&to_raw_value(&fields).ok()?)?;
+    let mut result: Map<String, Value> = serde_json::from_str(result.get()).ok()?;
+    if let Some(confidence) = confidence {
+        result.entry("confidence").or_insert(confidence);
+    }
+    Some(result)
 }
 
 fn answer(fields: &Map<String, Value>) -> Result<Answer, String> {

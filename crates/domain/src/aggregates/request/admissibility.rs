@@ -27,7 +27,15 @@ pub fn due(envelope: &Envelope, request: &Request, stored_at: Timestamp) -> Time
 pub fn refusal(request: &Request, due: Timestamp, stored_at: Timestamp) -> Option<Refusal> {
     match request.check() {
         Err(fault) => Some(refusal_of(fault)),
-        Ok(()) => impossible_deadline(due, stored_at, DUE_MAX_MS),
+        Ok(()) => {
+            let refusal = impossible_deadline(due, stored_at, DUE_MAX_MS)?;
+            // The earlier of two deadlines counts.
+            let pointer = match request.deadline == Some(due) {
+                true => "/payload/deadline".to_owned(),
+                false => refusal.pointer,
+            };
+            Some(Refusal { pointer, ..refusal })
+        }
     }
 }
 
@@ -66,4 +74,27 @@ pub fn impossible_deadline(due: Timestamp, now: Timestamp, max_ms: u64) -> Optio
         why: format!("The deadline {due} is more than {} s away.", max_ms / 1_000),
         suggestion: "Give an earlier deadline.".into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_named_where_it_stands() {
+        let now = Timestamp::from_unix_millis(1_000_000);
+        let past = Timestamp::from_unix_millis(999_000);
+        let request = |deadline: Option<Timestamp>| -> Request {
+            serde_json::from_value(json!({ "action": "x", "deadline": deadline })).unwrap()
+        };
+        for (own, pointer) in [(None, "/deadline"), (Some(past), "/payload/deadline")] {
+            let refusal = refusal(&request(own), past, now).unwrap();
+            assert_eq!(
+                (refusal.code, refusal.pointer.as_str()),
+                (ErrorCode::Timeout, pointer)
+            );
+        }
+    }
 }

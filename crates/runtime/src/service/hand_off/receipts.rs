@@ -32,6 +32,15 @@ struct Unconfirmed {
     handed: Handed,
 }
 
+/// What one replica was handed.
+#[derive(Default)]
+struct OfOwner {
+    /// In the order of the numbers.
+    unconfirmed: VecDeque<Unconfirmed>,
+    /// Up to which number it has said that it has taken it.
+    said: u64,
+}
+
 /// What a replica says with a beat.
 #[derive(Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct Beat {
@@ -63,8 +72,10 @@ impl Beat {
 /// What one replica has handed to the others and been handed by them.
 #[derive(Default)]
 pub(crate) struct Receipts {
-    /// What each was handed, in the order of the numbers.
-    unconfirmed: Mutex<BTreeMap<Token, VecDeque<Unconfirmed>>>,
+    /// What each was handed.
+    unconfirmed: Mutex<BTreeMap<Token, OfOwner>>,
+    /// Held while a delivery is numbered and sent: who has taken one has been sent all before it.
+    pub(crate) order: tokio::sync::Mutex<()>,
     /// The number of what was handed last, to whomever.
     last: AtomicU64,
     /// Up to which number this replica has taken what others have handed to it.
@@ -83,6 +94,7 @@ impl Receipts {
         unconfirmed
             .entry(owner.clone())
             .or_default()
+            .unconfirmed
             .push_back(Unconfirmed {
                 number,
                 since: now,
@@ -91,17 +103,19 @@ impl Receipts {
         number
     }
 
-    /// The owner has taken everything up to a number that it was handed.
+    /// The owner says that it has taken everything up to a number that it was handed, but what it refuses. A refusal goes another way than a
+    /// beat, which may overtake it: so what one beat says is kept until the next.
     pub(crate) fn confirm(&self, owner: &Token, number: u64) {
-        if let Some(of) = lock(&self.unconfirmed).get_mut(owner) {
-            of.drain(..of.partition_point(|one| one.number <= number));
+        if let Some(OfOwner { unconfirmed, said }) = lock(&self.unconfirmed).get_mut(owner) {
+            unconfirmed.drain(..unconfirmed.partition_point(|one| one.number <= *said));
+            *said = number.max(*said);
         }
     }
 
     /// Takes back one delivery, unless it is known to have been taken.
     pub(crate) fn take_back(&self, owner: &Token, number: u64) -> Option<Handed> {
         let mut unconfirmed = lock(&self.unconfirmed);
-        let of = unconfirmed.get_mut(owner)?;
+        let of = &mut unconfirmed.get_mut(owner)?.unconfirmed;
         let at = of.binary_search_by_key(&number, |one| one.number);
         Some(of.remove(at.ok()?)?.handed)
     }
@@ -111,9 +125,12 @@ impl Receipts {
         let mut overdue = Vec::new();
         lock(&self.unconfirmed).retain(|_, of| {
             let late = |one: &Unconfirmed| now.duration_since(one.since) >= TAKEN_WITHIN;
-            let count = of.partition_point(late);
-            overdue.extend(of.drain(..count).map(|one| one.handed));
-            !of.is_empty()
+            let count = of.unconfirmed.partition_point(late);
+            let back = of.unconfirmed.drain(..count);
+            // What was taken is only dropped: who has taken it may say nothing more.
+            let back = back.filter(|one| one.number > of.said);
+            overdue.extend(back.map(|one| one.handed));
+            !of.unconfirmed.is_empty()
         });
         overdue
     }
@@ -178,6 +195,7 @@ mod tests {
         assert_eq!(numbers, [1, 2, 3, 4]);
         assert_eq!(hand(&bob, "other"), 5);
         receipts.confirm(&ann, 2);
+        receipts.confirm(&ann, 2);
         assert_eq!(
             room.available_permits(),
             6,
@@ -193,6 +211,24 @@ mod tests {
         assert!(receipts.take_back_overdue(begin + TAKEN_WITHIN).is_empty());
         assert_eq!(room.available_permits(), 9);
         assert_eq!(hand(&bob, "one more"), 6, "no number is given twice");
+    }
+
+    #[test]
+    fn a_refusal_that_a_beat_has_overtaken_is_heard() {
+        let room = Arc::new(Semaphore::new(9));
+        let (receipts, begin) = (Receipts::default(), Instant::now());
+        let ann = Token::fixed("ann");
+        for consumer in ["refused", "taken", "later"] {
+            receipts.hand(&ann, handed(&room, consumer), begin);
+        }
+        // The beat says that the second was taken; that the first was refused comes behind it.
+        receipts.confirm(&ann, 2);
+        let back = receipts.take_back(&ann, 1);
+        assert_eq!(names(back.into_iter().collect()), ["refused"]);
+        // What was taken is worked on nowhere else, also where nothing more is heard of who has taken it.
+        let overdue = receipts.take_back_overdue(begin + TAKEN_WITHIN);
+        assert_eq!(names(overdue), ["later"]);
+        assert_eq!(room.available_permits(), 9);
     }
 
     #[test]

@@ -161,6 +161,39 @@ fn other_messages_have_answers_of_their_own() {
     );
 }
 
+#[test]
+fn what_a_model_puts_into_the_result_of_a_response_is_its_answer() {
+    let read = |asked: &Envelope, words: Value| {
+        let said = parse_reply(&words.to_string(), asked);
+        let said = said.unwrap_or_else(|wrong| panic!("{words}: {wrong}"));
+        let payload: Value = serde_json::from_str(said.payload.get()).unwrap();
+        (said.message_type.to_string(), payload, said.confidence)
+    };
+    let success = |result: Value| json!({ "status": "success", "result": result, "errors": [], "warnings": [] });
+    let (kind, payload, confidence) = read(
+        &asked("task_assignment", json!({})),
+        success(json!({ "summary": "s", "risk_score": 40, "confidence": 0.6 })),
+    );
+    assert_eq!((kind.as_str(), confidence), ("finding", Some(0.6)));
+    assert_eq!(payload, json!({ "summary": "s", "risk_score": 40.0 }));
+    let agrees = success(json!({ "agrees_with_peer": true }));
+    let whole =
+        json!({ "message_type": "response", "payload": agrees, "metadata": { "confidence": 0.7 } });
+    let (kind, _, confidence) = read(&debate(), whole);
+    assert_eq!((kind.as_str(), confidence), ("agreement", Some(0.7)));
+    let statement = success(json!({ "statement": "s" }));
+    let mediate = asked("request", json!({ "action": "mediate" }));
+    for asked in [asked("challenge", json!({})), mediate] {
+        assert_eq!(read(&asked, statement.clone()).0, "evidence");
+    }
+    let question = asked("question", json!({ "text": "?" }));
+    let (_, payload, _) = read(&question, success(json!({ "text": "so" })));
+    assert_eq!(payload, json!({ "text": "so" }));
+    // One that says that it failed has no answer in it.
+    let failed = json!({ "status": "failure", "result": { "agrees_with_peer": true } });
+    assert!(parse_reply(&failed.to_string(), &debate()).is_err());
+}
+
 fn assigned(strategy: &str) -> Envelope {
     let work = json!({ "task_id": "t-1", "strategy": strategy, "result_bytes_max": 20 });
     let payload = json!({ "task": { "type": "sum" }, "work": work });
