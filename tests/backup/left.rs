@@ -57,10 +57,8 @@ async fn what_a_killed_backup_left_is_removed_and_what_is_written_stays() {
     assert_eq!(names(folder.path()), written, "{beside:?}");
     running.kill().await.unwrap();
 
-    // As earlier versions have left it, and what nobody has said is a backup of this kind.
-    for other in ["20251101T030000Z", "by-hand"] {
-        std::fs::create_dir_all(folder.path().join(other).join("CONCORD_MESSAGES")).unwrap();
-    }
+    // What nobody has said is a backup of this kind.
+    std::fs::create_dir_all(folder.path().join("by-hand").join("CONCORD_MESSAGES")).unwrap();
     under_way.done().await;
     let next = ["backup", &parent, "--dated", "--json"];
     let made = wait_for(

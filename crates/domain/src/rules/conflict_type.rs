@@ -78,11 +78,6 @@ pub(crate) trait ConflictRule: Sync {
         false
     }
 
-    /// The value that earlier versions read from words where it is another one; signed rulings and reviews may have it.
-    fn value_once_read(&self, _words: &str) -> Option<Value> {
-        None
-    }
-
     /// The value that words state and nothing else; none where they could be about something else. It is no other one than a value beside them.
     fn plain_words(&self, _: &Policy, conflict: &Conflict, words: &str) -> Option<Value> {
         said::number_in_words(&conflict.subject, words)
@@ -208,11 +203,6 @@ pub(crate) fn check_value(conflict: &Conflict, value: Option<&Value>) -> Result<
         ),
         format!("Give {wanted}, or leave the value out and say it in words."),
     ))
-}
-
-/// Whether earlier versions read this value from the words.
-pub(crate) fn was_once_read(conflict: &Conflict, words: &str, value: &Value) -> bool {
-    rule_of_result(conflict).value_once_read(words).as_ref() == Some(value)
 }
 
 /// A resolution that was given in words, with the value that they state.

@@ -44,7 +44,6 @@ mod header {
     pub(super) const CONSUMER: &str = "Concord-Handed-Consumer";
     pub(super) const SUBJECT: &str = "Concord-Handed-Subject";
     pub(super) const REPLY: &str = "Concord-Handed-Reply";
-    /// Of earlier versions there is none, nor a number: they wait for an answer.
     pub(super) const BY: &str = "Concord-Handed-By";
     pub(super) const NUMBER: &str = "Concord-Handed-Number";
     pub(super) const ALL: [&str; 5] = [CONSUMER, SUBJECT, REPLY, BY, NUMBER];
@@ -174,28 +173,25 @@ fn as_delivered(handed: &HeaderMap) -> Option<HeaderMap> {
 /// Takes what other replicas hand over, and does what they ask for, until the service stops.
 pub(crate) async fn receive(runner: ServiceRunner) -> Result<(), Unavailable> {
     let subject = subject(&runner, runner.replicas.own());
-    let handed = runner.broker.client.subscribe(subject).await;
+    let client = &runner.broker.client;
+    let handed = client.subscribe(subject).await;
     let mut handed = handed.map_err(|error| Operation::Subscribe.failed(error))?;
     while let Some(Some(message)) = runner.stop.run_until_cancelled(handed.next()).await {
         if is_question(&message) {
             runner.spawn(owned::answer(runner.clone(), message));
             continue;
         }
-        let receipt = message.reply.clone();
+        let refusal = message.reply.clone();
         let giver = named(&message, header::BY).and_then(|giver| Token::new(giver).ok());
         let number = named(&message, header::NUMBER).and_then(|number| number.parse().ok());
-        let said = match (runner.takers.take(message), giver.zip(number)) {
-            (true, Some((giver, number))) => {
-                runner.replicas.receipts.taken(giver, number);
-                continue;
-            }
-            (true, None) => b"".as_slice(),
-            (false, _) => NOT_TAKEN,
-        };
-        if let Some(receipt) = receipt
-            && let Err(error) = runner.broker.client.publish(receipt, said.into()).await
+        if let Some((giver, number)) = giver.zip(number)
+            && runner.takers.take(message)
         {
-            tracing::debug!(%error, "It could not be said whether a delivery was taken.");
+            runner.replicas.receipts.taken(giver, number);
+        } else if let Some(refusal) = refusal
+            && let Err(error) = client.publish(refusal, NOT_TAKEN.into()).await
+        {
+            tracing::debug!(%error, "It could not be said that a delivery was not taken.");
         }
     }
     Ok(())

@@ -9,9 +9,6 @@ use crate::shared::failure::Failure;
 use crate::shared::output;
 use crate::shared::own_folder::cannot;
 
-/// No backup of an earlier version takes longer.
-const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-
 /// The name of a backup that is begun at this time: digits alone, so that names in their order are times in their order.
 pub(super) fn name(at: Timestamp) -> String {
     let at = at.to_string();
@@ -40,15 +37,13 @@ pub(super) fn remove_older(parent: &Path, keep: usize) -> Result<Vec<PathBuf>, F
 
 /// Removes what backups have left that were killed, but for the one that is made now. That something cannot be removed is no reason to
 /// make no backup.
-pub(super) fn remove_left(parent: &Path, own: &Path, now: Timestamp) {
-    let day_ago = Timestamp::from_unix_millis(now.unix_millis().saturating_sub(DAY_MS));
-    let old = parent.join(name(day_ago));
+pub(super) fn remove_left(parent: &Path, own: &Path) {
     let found = backups(parent).unwrap_or_else(|failure| {
         output::complain(&failure.to_string());
         Vec::new()
     });
     for path in found {
-        if path == own || !directory::is_left(&path, path < old) {
+        if path == own || !directory::is_left(&path) {
             continue;
         }
         match std::fs::remove_dir_all(&path) {

@@ -3,7 +3,7 @@
 //! A stream's folder holds what the broker made of it: `backup.json`, its configuration and state, and `stream.tar.s2`.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use concord_runtime::Broker;
@@ -58,9 +58,8 @@ pub(super) struct StreamCopy {
     pub(super) bytes: u64,
     /// The SHA-256 of `stream.tar.s2`, in hexadecimal digits.
     pub(super) sha256: String,
-    /// That of `backup.json`; earlier versions did not write it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) described_sha256: Option<String>,
+    /// That of `backup.json`.
+    pub(super) described_sha256: String,
 }
 
 impl Manifest {
@@ -112,12 +111,10 @@ impl Begun {
 }
 
 /// Whether a directory is what is left of a backup that was ended before it was complete, and that nobody writes any more. One without
-/// a lock counts where `is_old`: it is of an earlier version, or has begun in this moment.
-pub(super) fn is_left(directory: &Path, is_old: bool) -> bool {
-    let is_given_up = match File::options().write(true).open(directory.join(LOCK)) {
-        Ok(lock) => lock.try_lock().is_ok(),
-        Err(error) => is_old && error.kind() == ErrorKind::NotFound,
-    };
+/// a lock has begun in this moment.
+pub(super) fn is_left(directory: &Path) -> bool {
+    let lock = File::options().write(true).open(directory.join(LOCK));
+    let is_given_up = lock.is_ok_and(|lock| lock.try_lock().is_ok());
     // Asked last: nobody completes it any more.
     is_given_up && !is_complete(directory)
 }

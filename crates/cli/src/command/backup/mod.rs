@@ -89,7 +89,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &BackupArgs) -> Resul
     };
     let begun = directory::prepare(&target)?;
     if args.dated {
-        dated::remove_left(&args.directory, &target, now);
+        dated::remove_left(&args.directory, &target);
     }
     let copied = copy_paused(connection, &broker, args, &target, &asked).await;
     let (manifest, resumed) = match copied {

@@ -153,9 +153,8 @@ async fn check(broker: &Broker, manifest: &Manifest, from: &Path) -> Result<(), 
     }
     for copy in &manifest.streams {
         is_what_was_copied(&directory::contents(from, &copy.stream), &copy.sha256).await?;
-        if let Some(sum) = &copy.described_sha256 {
-            is_what_was_copied(&directory::description(from, &copy.stream), sum).await?;
-        }
+        let described = directory::description(from, &copy.stream);
+        is_what_was_copied(&described, &copy.described_sha256).await?;
         directory::read_description(from, &copy.stream)?;
     }
     Ok(())

@@ -66,7 +66,7 @@ pub(super) async fn copy(
         consumers: number("consumer_count").unwrap_or(0),
         bytes,
         sha256,
-        described_sha256: Some(described),
+        described_sha256: described,
     }))
 }
 

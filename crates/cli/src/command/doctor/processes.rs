@@ -41,8 +41,7 @@ struct Said {
     /// Why the process cannot archive; none where it can, and where it need not.
     #[serde(default)]
     archive: Option<String>,
-    /// Why the process is not ready; none where it is, and of earlier versions.
-    #[serde(default)]
+    /// Why the process is not ready; none where it is.
     reasons: Vec<String>,
 }
 

@@ -5,10 +5,9 @@ use concord_wire::AgentId;
 use concord_wire::payload::{
     ConflictOutcome, Resolution, Review, ReviewAction, RuledBy, Ruling, Signature,
 };
-use serde_json::Value;
 
 use super::{DebateState, escalation};
-use crate::rules::conflict_type::{valued, was_once_read};
+use crate::rules::conflict_type::valued;
 use crate::rules::size_budget::truncate;
 
 /// The differences between the end of a debate and the signed ruling of this expert; `before` is the state of the debate before
@@ -40,19 +39,12 @@ pub(crate) fn ruling_differences(
 }
 
 /// Whether a debate ended with what was signed: with its words, and the value that was signed or that the words state. Earlier versions
-/// read none from the words, or read more of them.
+/// read none from the words.
 fn is_resolved_by(before: &DebateState, outcome: &ConflictOutcome, signed: Resolution) -> bool {
     let (Some(stored), Some(opened)) = (&outcome.resolution, &before.opened) else {
         return false;
     };
-    let once_read = |value: &Value| was_once_read(&opened.conflict, &signed.position, value);
-    let once = Resolution {
-        value: stored.value.clone().filter(once_read),
-        ..signed.clone()
-    };
-    *stored == signed
-        || *stored == valued(&opened.conflict, &opened.policy, signed.clone())
-        || (signed.value.is_none() && *stored == once)
+    *stored == signed || *stored == valued(&opened.conflict, &opened.policy, signed)
 }
 
 /// The differences between the end of a debate at a gate and the signed review; `before` is the state of the debate before its end.

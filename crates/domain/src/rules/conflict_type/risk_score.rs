@@ -69,15 +69,6 @@ impl ConflictRule for RiskScore {
         said_score(words).map(|score| json!(score))
     }
 
-    fn value_once_read(&self, words: &str) -> Option<Value> {
-        let is_of_number = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
-        let parts = words.split(|c: char| !is_of_number(c));
-        let mut numbers = parts.filter(|part| part.bytes().any(|b| b.is_ascii_digit()));
-        let one: f64 = numbers.next()?.trim_end_matches('.').parse().ok()?;
-        let is_score = numbers.next().is_none() && (0.0..=100.0).contains(&one);
-        is_score.then(|| json!(one))
-    }
-
     fn wanted_instead(&self, value: &Value) -> Option<&'static str> {
         score(value).is_none().then_some("a number from 0 to 100")
     }

@@ -17,7 +17,7 @@ pub(super) const SILENCE_ODD: Duration = Duration::from_millis(500);
 /// The replicas that are there, and those that work.
 ///
 /// The oldest works, and as many of the next oldest as are needed; the others stand by. So nothing moves when a replica is added, and where one
-/// is enough it has all that belongs together in memory. Replicas of earlier versions do not stand by.
+/// is enough it has all that belongs together in memory.
 pub(super) struct View {
     own: Token,
     /// When this replica was started. None for a service whose replicas all work.
