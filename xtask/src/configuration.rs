@@ -1,6 +1,6 @@
 //! The contents of `docs/configuration.md`: every setting of every service.
 
-use concord_agent_adapter::{AdapterSettings, BudgetSettings, HostedAgent, HttpAgent, OpenAiAgent};
+use concord_agent_adapter::{AdapterSettings, BudgetSettings, HostedAgent};
 use concord_conflict_detector::DetectorSettings;
 use concord_coordinator::CoordinatorSettings;
 use concord_debate_facilitator::FacilitatorSettings;
@@ -16,8 +16,6 @@ pub fn configuration() -> String {
     let timer = reference::own_rows::<TimerSettings>();
     let mut adapter = reference::own_rows::<AdapterSettings>();
     adapter.extend(reference::element_rows::<HostedAgent>("service.agents"));
-    adapter.extend(reference::rows_at::<HttpAgent>("service.agents[].http"));
-    adapter.extend(reference::rows_at::<OpenAiAgent>("service.agents[].openai"));
     adapter.extend(reference::rows_at::<BudgetSettings>(
         "service.budgets.<provider>",
     ));
