@@ -129,6 +129,7 @@ async fn a_ruling_in_words_of_ones_own_is_what_the_decision_says() {
     for (own, value, reason) in [
         ("too much", "101", "it must be a number from 0 to 100"),
         ("Risk score: 50", "60", "the value is 60"),
+        ("Risk score: \u{2212}50", "50", "the value is 50"),
     ] {
         let refused = rule(&["--own", own, "--value", value]);
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
@@ -158,7 +159,7 @@ async fn a_ruling_in_words_of_ones_own_is_what_the_decision_says() {
 async fn a_ruling_in_words_that_decide_nothing_is_told_that_a_value_does() {
     let stage = decided_before_the_person(600_000).await;
     let rule = with_expert(&stage).await;
-    let ruled = rule(&["--own", "It is high."]);
+    let ruled = rule(&["--own", "- 50"]);
     assert!(ruled.status.success(), "{ruled:?}");
     let said = String::from_utf8_lossy(&ruled.stdout);
     let note = "--value does: a number from 0 to 100";

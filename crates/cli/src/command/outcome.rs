@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::shared::archive_reader;
-use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, words};
+use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, position_words, words};
 use crate::shared::circumstances::CircumstancesArgs;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::debate_file;
@@ -41,10 +41,10 @@ pub(crate) struct OutcomeArgs {
     #[arg(long, value_name = "AGENT", group = "proved", value_parser = agent_id)]
     held_by: Option<AgentId>,
     /// What proved right, in words; it may be what nobody held.
-    #[arg(long, value_name = "WORDS", group = "proved", value_parser = words)]
+    #[arg(long, value_name = "WORDS", group = "proved", allow_hyphen_values = true, value_parser = position_words)]
     position: Option<String>,
     /// The same as a value, in JSON.
-    #[arg(long, value_name = "JSON", conflicts_with = "held_by", value_parser = json_value)]
+    #[arg(long, value_name = "JSON", conflicts_with = "held_by", allow_hyphen_values = true, value_parser = json_value)]
     value: Option<Value>,
     /// The source of that knowledge.
     #[arg(long, value_parser = words)]
@@ -164,6 +164,8 @@ mod tests {
             (args.value, args.at.map(|at| at.to_string())),
             (Some(json!(27)), Some("2026-01-01T00:00:00.000Z".into()))
         );
+        let negative = parse("d-1 --position -2% --value -2 --because so --from eva").unwrap();
+        assert_eq!(negative.args.value, Some(json!(-2)));
         for wrong in [
             "d-1 --because so --from eva",
             "d-1 --held-by ann --position more --because so --from eva",

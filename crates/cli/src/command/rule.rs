@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::command::queue::brief;
-use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, words};
+use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, position_words, words};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::debate_file::{self, resolution_text, signed_text, wanted_note};
 use crate::shared::failure::{FOUND, Failure};
@@ -41,10 +41,10 @@ pub(crate) struct RuleArgs {
     #[arg(long, value_name = "POSITION", group = "chosen")]
     position: Option<String>,
     /// A position of the expert's own, in words.
-    #[arg(long, value_name = "WORDS", group = "chosen")]
+    #[arg(long, value_name = "WORDS", group = "chosen", allow_hyphen_values = true, value_parser = position_words)]
     own: Option<String>,
     /// The same as a value, in JSON.
-    #[arg(long, value_name = "JSON", conflicts_with = "position", value_parser = json_value)]
+    #[arg(long, value_name = "JSON", conflicts_with = "position", allow_hyphen_values = true, value_parser = json_value)]
     value: Option<Value>,
     /// The reason.
     #[arg(long, value_parser = words)]
@@ -255,6 +255,27 @@ mod tests {
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
+        for (words, value) in [
+            ("-2 %", "-2"),
+            ("\u{2212}2 %", "-0.02"),
+            ("- 2 %", "\"-2 %\""),
+        ] {
+            let said = ["rule", "d-1", "--own", words, "--value", value];
+            let line = said
+                .into_iter()
+                .chain("--rationale so --expert eva".split(' '));
+            let args = Line::try_parse_from(line).unwrap().args;
+            let value = serde_json::from_str(value).unwrap();
+            assert_eq!(
+                (args.own.as_deref(), args.value),
+                (Some(words), Some(value))
+            );
+        }
+        let forgotten = parse("d-1 --own --rationale --rationale so --expert eva").unwrap_err();
+        assert!(
+            forgotten.to_string().contains("say it in words"),
+            "{forgotten}"
+        );
         let mut long = parse("d-1 --position p1 --rationale so --expert eva").unwrap();
         long.rationale = "x".repeat(5_000);
         let failure = long.ruling("abc".into()).unwrap_err();

@@ -70,6 +70,15 @@ pub(crate) fn json_value(text: &str) -> Result<serde_json::Value, String> {
         .map_err(|error| format!("it is not JSON ({error}); write a text as '\"text\"'"))
 }
 
+/// Reads a position in words, which may begin with the sign of a number: `-2 %`. What begins with two is the next option, after words that were
+/// forgotten.
+pub(crate) fn position_words(text: &str) -> Result<String, String> {
+    match text.starts_with("--") {
+        true => Err("say it in words; words that begin with -- are taken for an option".to_owned()),
+        false => words(text),
+    }
+}
+
 /// Reads a text that must not be blank from the command line.
 pub(crate) fn words(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {

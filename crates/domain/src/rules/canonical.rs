@@ -4,15 +4,18 @@
 //! booleans, texts without regard to case, spacing and quotation marks. Else by their words,
 //! normalised in the same way.
 
+use std::borrow::Cow;
+
 use concord_wire::policy::{Tolerance, plain_form};
 use serde_json::Value;
 
 mod date;
 pub(crate) mod digits;
 mod held;
+pub(crate) mod sign;
 mod unit;
 
-pub(crate) use held::{in_unit_of, is_number, number_with_unit, rounded};
+pub(crate) use held::{in_unit_of, is_number, rounded, stated_alone, unit_held, with_unit};
 use unit::Units;
 
 use crate::rules::size_budget::truncate;
@@ -44,6 +47,11 @@ pub fn normalise(text: &str) -> String {
         return identity;
     }
     plain_form(text)
+}
+
+/// A text in the form in which numbers are read from it: [normalised](normalise), and with plain signs before them.
+pub(crate) fn readable(text: &str) -> String {
+    normalise(&sign::plain(text))
 }
 
 /// A value in comparable form, with its unit if it has one.
@@ -100,12 +108,20 @@ fn canonical_text(text: &str, unit_name: Option<&str>, units: Units) -> Canonica
     if let Some(day) = date::parse(&words) {
         return Canonical::Date(day);
     }
-    number_in(&words, unit_name, units).unwrap_or(Canonical::Text(words))
+    let number = || number_in(&readable(text), unit_name, units);
+    let has_digits = words.contains(is_digit);
+    let number = has_digits.then(number).flatten();
+    number.unwrap_or(Canonical::Text(words))
 }
 
-/// Reads `30 days`, `$1,000,000`, `2.5 %`, `usd 500`.
+fn is_digit(c: char) -> bool {
+    c.is_ascii_digit()
+}
+
+/// Reads `30 days`, `$1,000,000`, `2.5 %`, `usd 500`, `usd 1 million`.
 fn number_in(words: &str, unit_name: Option<&str>, units: Units) -> Option<Canonical> {
     let (number, name) = number_and_unit(words, units)?;
+    let name = Some(&*name).filter(|name| !name.is_empty());
     Some(in_base_unit(
         number,
         name.or(unit_name).unwrap_or(""),
@@ -113,33 +129,35 @@ fn number_in(words: &str, unit_name: Option<&str>, units: Units) -> Option<Canon
     ))
 }
 
-/// The number in these words, and the name of its unit where they give one.
-fn number_and_unit(words: &str, units: Units) -> Option<(f64, Option<&str>)> {
-    let is_digit = |c: char| c.is_ascii_digit();
+/// The number in these words, and the name of its unit; empty where they give none. Several words are one only where they are known.
+fn number_and_unit(words: &str, units: Units) -> Option<(f64, Cow<'_, str>)> {
+    let (number, name) = number_and_name(words)?;
+    (!name.contains(' ') || units.knows(&name)).then_some((number, name))
+}
+
+/// The number in these words, and what stands beside it: nothing, words before it or after it, or a currency before it and a scale after it.
+fn number_and_name(words: &str) -> Option<(f64, Cow<'_, str>)> {
     let start = words.find(is_digit)?;
     let end = words.rfind(is_digit)? + 1;
     let (before, rest) = words.split_at_checked(start)?;
     let (digits, after) = rest.split_at_checked(end - start)?;
     if !digits
         .chars()
-        .all(|c| c.is_ascii_digit() || matches!(c, ',' | '.'))
+        .all(|c| is_digit(c) || matches!(c, ',' | '.'))
     {
         return None;
     }
     let number = digits::number(digits)?;
-    let sign = if before.trim_end().ends_with('-') {
-        -1.0
-    } else {
-        1.0
+    let (before, after) = (before.trim(), after.trim());
+    let is_negative = before.starts_with('-') || before.ends_with('-');
+    let name = match (before.trim_matches('-').trim(), after) {
+        ("", name) | (name, "") => Cow::Borrowed(name),
+        (currency, scale) if unit::is_currency(currency) && unit::is_scale(scale) => {
+            Cow::Owned(format!("{scale} {currency}"))
+        }
+        _ => return None,
     };
-    let mut names = [before.trim().trim_end_matches('-').trim(), after.trim()]
-        .into_iter()
-        .filter(|n| !n.is_empty());
-    let (name, surplus) = (names.next(), names.next());
-    if surplus.is_some() || name.is_some_and(|name| name.contains(' ') && units.of(name).1 == 1.0) {
-        return None;
-    }
-    Some((sign * number, name))
+    Some((if is_negative { -number } else { number }, name))
 }
 
 /// How far two numbers of one dimension may differ and still be the same: by whichever allows more.

@@ -69,7 +69,7 @@ pub(crate) trait ConflictRule: Sync {
     }
 
     /// The value that a position in words states: `Risk score: 50` states 50. None where the words state none by this rule.
-    fn value_in_words(&self, _policy: &Policy, _words: &str) -> Option<Value> {
+    fn value_in_words(&self, _policy: &Policy, _: &Conflict, _words: &str) -> Option<Value> {
         None
     }
 
@@ -80,7 +80,7 @@ pub(crate) trait ConflictRule: Sync {
 
     /// The value that words state and nothing else; none where they could be about something else. It is no other one than a value beside them.
     fn plain_words(&self, _: &Policy, conflict: &Conflict, words: &str) -> Option<Value> {
-        said::number_in_words(&conflict.subject, words)
+        said::number_in_words(conflict, words)
     }
 
     /// What a resolution's value must be, in words, where this one is something else; the result of a case could not have it.
@@ -180,13 +180,14 @@ fn rule_of_result(conflict: &Conflict) -> &'static dyn ConflictRule {
     rule_about(conflict.kind, &conflict.subject, values)
 }
 
-/// The value that words state as a position in a conflict.
+/// The value that words state as a position in a conflict; where they state none by themselves, that of a position that is held with them.
 pub(crate) fn value_in_words(conflict: &Conflict, policy: &Policy, words: &str) -> Option<Value> {
     let rule = rule_of_result(conflict);
-    match rule.is_of_quantities() {
+    let stated = match rule.is_of_quantities() {
         true => said::quantity_in_words(conflict, words),
-        false => rule.value_in_words(policy, words),
-    }
+        false => rule.value_in_words(policy, conflict, words),
+    };
+    stated.or_else(|| said::value_held(conflict, words))
 }
 
 /// Checks that the value of a person's resolution is one that the result of the case can have.
@@ -230,6 +231,12 @@ pub fn value_wanted(
         true => Some(QUANTITY),
         false => rule.wanted_instead(&Value::Null),
     }
+}
+
+/// Whether a position states no value where numbers or clauses are compared, or what else the result has a value of: nobody can say whether those
+/// who hold another one were right.
+pub(crate) fn is_valueless(conflict: &Conflict, policy: &Policy, one: &Resolution) -> bool {
+    value_wanted(conflict, policy, (&one.position, one.value.as_ref())).is_some()
 }
 
 /// What the value of a quantity must be, in words.

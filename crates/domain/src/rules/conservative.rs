@@ -6,7 +6,7 @@ use concord_wire::payload::ConflictType;
 use concord_wire::policy::{CautionRule, NameKind, Policy};
 use serde_json::Value;
 
-use crate::rules::canonical::normalise;
+use crate::rules::canonical::{normalise, sign};
 use crate::rules::conflict_type::{ConflictRule, HIGHEST_IS_CAUTIOUS, rule_about, rule_of};
 
 /// `Greater` when `a` is more cautious than `b` by the rule of the
@@ -168,7 +168,7 @@ pub(crate) fn numeric(value: &Value) -> Option<f64> {
         Value::String(text) => text,
         _ => return None,
     };
-    let digits: String = text
+    let digits: String = sign::plain(text)
         .chars()
         .filter(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
         .collect();

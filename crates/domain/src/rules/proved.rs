@@ -5,7 +5,7 @@ use concord_events::{DebateOpened, OutcomeKnown};
 use concord_wire::payload::{ConflictOutcome, Position};
 use serde_json::Value;
 
-use super::conflict_type::meant;
+use super::conflict_type::{is_valueless, meant};
 use super::vote;
 
 /// Whether `held` is the same as the position with these words and this value, as the vote compares
@@ -32,7 +32,8 @@ pub(crate) fn holds(
     vote::option_count(about, &both.each_ref().map(as_meant)) == 1
 }
 
-/// Whether the position that a debate ended with is what proved right; `None` where it ended without one.
+/// Whether the position that a debate ended with is what proved right; `None` where it ended without one, or with words that state no value where
+/// numbers or clauses are compared.
 pub(crate) fn was_right(
     opened: &DebateOpened,
     outcome: &ConflictOutcome,
@@ -48,7 +49,9 @@ pub(crate) fn was_right(
         reasoning: None,
         evidence_omitted: 0,
     };
-    Some(holds(opened, &held, &known.position, known.value.as_ref()))
+    let is_right = holds(opened, &held, &known.position, known.value.as_ref());
+    let is_known = is_right || !is_valueless(&opened.conflict, &opened.policy, chosen);
+    is_known.then_some(is_right)
 }
 
 #[cfg(test)]

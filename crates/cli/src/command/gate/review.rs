@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::first_reviews::{self, FirstReview};
 use super::load;
 use crate::shared::args::case_id;
-use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, words};
+use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, position_words, words};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::debate_file::{resolution_text, wanted_note};
 use crate::shared::event_source::EventSource;
@@ -65,10 +65,16 @@ pub(crate) struct ReviewArgs {
     #[arg(long, group = "action")]
     pass: bool,
     /// For --override: the position in words.
-    #[arg(long, value_name = "WORDS", conflicts_with_all = ["confirm", "redebate", "pass"], value_parser = words)]
+    #[arg(
+        long, value_name = "WORDS", conflicts_with_all = ["confirm", "redebate", "pass"],
+        allow_hyphen_values = true, value_parser = position_words
+    )]
     position: Option<String>,
     /// For --override: the position as a value, in JSON.
-    #[arg(long, value_name = "JSON", conflicts_with_all = ["confirm", "redebate", "pass"], value_parser = json_value)]
+    #[arg(
+        long, value_name = "JSON", conflicts_with_all = ["confirm", "redebate", "pass"],
+        allow_hyphen_values = true, value_parser = json_value
+    )]
     value: Option<Value>,
     /// The reason; needed for --override.
     #[arg(long, value_parser = words)]
@@ -282,6 +288,10 @@ mod tests {
             ("--confirm d-1", ReviewAction::Confirm),
             (
                 "--override d-1 --position 105 --value 105 --rationale so",
+                ReviewAction::Override,
+            ),
+            (
+                "--override d-1 --position -2% --value -2 --rationale so",
                 ReviewAction::Override,
             ),
             ("--redebate d-1 --context new", ReviewAction::Redebate),

@@ -160,13 +160,15 @@ fn names_a_position(
     held: &Position,
     (text, value): &(String, Option<Value>),
 ) -> bool {
-    let words = normalise(text);
+    let is_recommendation = normalise(&opened.conflict.subject) == RECOMMENDATION;
+    // A recommendation is its value: `Recommendation: reject` is that of who holds `reject`.
+    let read = value.as_ref().and_then(|value| value.as_str());
+    let words = normalise(read.filter(|_| is_recommendation).unwrap_or(text));
     let is_held = |position: &Position| normalise(&position.position) == words;
     let is_of_order = || {
         let mut order = opened.policy.caution_order.iter();
         order.any(|known| normalise(known) == words)
     };
-    let is_recommendation = normalise(&opened.conflict.subject) == RECOMMENDATION;
     std::iter::once(held).chain(positions).any(is_held)
         || value.is_some() && (!is_recommendation || is_of_order())
 }

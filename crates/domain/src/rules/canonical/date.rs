@@ -16,8 +16,10 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// Reads `2026-11-21`, `november 21, 2026`, `21 november 2026`, `21st day of november, 2026` and
-/// `11/21/2026` (month first, as in the United States) as `YYYY-MM-DD`. `words` is normalised text.
+/// `11/21/2026` (month first, as in the United States) as `YYYY-MM-DD`, also with the midnight of UTC at which it begins. `words` is normalised
+/// text.
 pub(super) fn parse(words: &str) -> Option<String> {
+    let words = without_midnight(words);
     let parts: Vec<&str> = words
         .split(|c: char| c.is_whitespace() || matches!(c, ',' | '/' | '-'))
         .filter(|part| !part.is_empty() && !matches!(*part, "of" | "day" | "the"))
@@ -33,8 +35,34 @@ pub(super) fn parse(words: &str) -> Option<String> {
         (None, None) if numeric => (year(c)?, number(a)?, day(b)?),
         _ => return None,
     };
-    ((1..=12).contains(&month) && (1..=31).contains(&day))
+    (1..=days_of(year, month)?)
+        .contains(&day)
         .then(|| format!("{year:04}-{month:02}-{day:02}"))
+}
+
+/// The day alone of `2026-11-21t00:00:00z`. Any other time is that of an instant, which is another day elsewhere.
+fn without_midnight(words: &str) -> &str {
+    let Some((day, time)) = words.split_at_checked("2026-11-21".len()) else {
+        return words;
+    };
+    let time = time.strip_prefix(['t', ' ']).unwrap_or("none");
+    let zones = ["z", "+00:00", "+0000", " utc"];
+    let zone = zones.iter().find_map(|zone| time.strip_suffix(zone));
+    let time = zone.unwrap_or(time);
+    let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
+    let is_midnight = matches!(time, "00:00" | "00:00:00") && fraction.bytes().all(|b| b == b'0');
+    if is_midnight { day } else { words }
+}
+
+/// How many days a month has.
+fn days_of(year: u32, month: u32) -> Option<u32> {
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    match month {
+        2 => Some(if is_leap { 29 } else { 28 }),
+        4 | 6 | 9 | 11 => Some(30),
+        1..=12 => Some(31),
+        _ => None,
+    }
 }
 
 fn month(word: &str) -> Option<u32> {

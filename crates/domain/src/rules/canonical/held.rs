@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::unit::Units;
-use super::{normalise, number_and_unit};
+use super::unit::{Units, is_currency};
+use super::{is_digit, normalise, number_and_name, number_and_unit, readable};
 
 const PERCENT: f64 = 0.01;
 
@@ -22,10 +22,10 @@ impl Stated {
         match value {
             Value::Number(number) => number.as_f64().map(bare),
             Value::String(text) => {
-                let words = normalise(text);
+                let words = readable(text);
                 let (number, unit) = number_and_unit(&words, Units::Scaled)?;
-                let unit = unit.unwrap_or_default().to_owned();
-                is_known(&unit).then_some(Self { number, unit })
+                let unit = unit.into_owned();
+                Units::Scaled.knows(&unit).then_some(Self { number, unit })
             }
             Value::Object(fields) => {
                 let inner = fields.get("value").filter(|inner| !inner.is_object())?;
@@ -57,23 +57,47 @@ impl Stated {
     }
 }
 
-/// Whether it is the name of a unit: of `about 28` the word is none.
-fn is_known(unit: &str) -> bool {
-    let itself = (unit.trim_end_matches('s').to_owned(), 1.0);
-    Units::Scaled.of(unit) != itself || matches!(unit, "" | "usd" | "eur" | "gbp")
-}
-
 /// Whether it states a number, alone or with a unit.
 pub(crate) fn is_number(value: &Value) -> bool {
     Stated::of(value).is_some()
 }
 
-/// The number that is stated, beside its unit where it has one: `28 %` is 28 with the unit `%`.
-pub(crate) fn number_with_unit(value: &Value) -> Option<Value> {
-    let stated = Stated::of(value)?;
-    Some(match stated.unit.is_empty() {
-        true => json!(stated.number),
-        false => stated.with(stated.number),
+/// The number and the name of the unit that are stated; the name is empty where there is none.
+pub(crate) fn with_unit(value: &Value) -> Option<(f64, String)> {
+    Stated::of(value).map(|stated| (stated.number, stated.unit))
+}
+
+/// The dimension of the unit in which a value is held. Of a text what stands before the number may be no unit.
+pub(crate) fn unit_held(value: &Value) -> Option<String> {
+    let dimension = |unit: &str| Units::Scaled.of(unit).0;
+    match value {
+        Value::Object(fields) => fields.get("unit").and_then(Value::as_str).map(dimension),
+        Value::String(text) => {
+            let words = readable(text);
+            let begins = words.trim_start_matches('-').starts_with(is_digit);
+            let (_, unit) = number_and_name(&words).filter(|_| begins)?;
+            Some(dimension(&unit))
+        }
+        _ => None,
+    }
+}
+
+/// The number that these [readable] words are and nothing else, beside its unit where they name one: one that is known, or of a dimension that was
+/// [held](unit_held). Before a number stands a currency, or a unit that was held and says no place: `USD 90` and `mg 75` are amounts, and `week 4`
+/// is the fourth.
+pub(crate) fn stated_alone(words: &str, held: &[String]) -> Option<Value> {
+    let (number, unit) = number_and_name(words)?;
+    let is_known = Units::Scaled.knows(&unit);
+    let is_held = !is_known && held.contains(&Units::Scaled.of(&unit).0);
+    let before = words.split(is_digit).next().unwrap_or_default();
+    let is_apart = !before.ends_with(char::is_alphabetic);
+    let name = before.trim().trim_matches('-').trim();
+    let fits = name.is_empty() || is_currency(name) || (is_held && is_apart);
+    // A dash with a space after it may stand between two words.
+    let is_clear = (is_known || is_held) && fits && !before.contains("- ");
+    is_clear.then(|| match unit.is_empty() {
+        true => json!(number),
+        false => json!({ "value": number, "unit": unit }),
     })
 }
 

@@ -42,6 +42,30 @@ fn values_that_mean_the_same_are_the_same() {
             Some("months"),
             0.0,
         ),
+        (json!("\u{2212}5 %"), None, json!("-5 %"), None, 0.0),
+        (json!("\u{2013}5 %"), None, json!(-5), Some("%"), 0.0),
+        (json!("-$5"), None, json!("$-5"), None, 0.0),
+        (json!("+5 %"), None, json!("5 %"), None, 0.0),
+        (json!("$1,000,000"), None, json!("USD 1 million"), None, 0.0),
+        (
+            json!("1.5 billion"),
+            None,
+            json!("1,500 million"),
+            None,
+            0.0,
+        ),
+        (json!("$1.5bn"), None, json!("1,500 million USD"), None, 0.0),
+        (json!(5), Some("USD million"), json!("$5m"), None, 0.0),
+        (json!("5 pp"), None, json!("5 percentage points"), None, 0.0),
+        (json!("60 calendar days"), None, json!("60 days"), None, 0.0),
+        (json!("90 US dollars"), None, json!("$90"), None, 0.0),
+        (
+            json!("2025-12-31T00:00:00Z"),
+            None,
+            json!("2025-12-31"),
+            None,
+            0.0,
+        ),
     ] {
         let (x, y) = (canonical(&a, a_unit), canonical(&b, b_unit));
         assert!(
@@ -60,6 +84,17 @@ fn values_that_differ_are_different() {
         (json!(true), None, json!(false), None),
         (json!("Delaware"), None, json!("New York"), None),
         (json!("2026-11-21"), None, json!("2026-11-22"), None),
+        (
+            json!("2025-12-31T08:00:00Z"),
+            None,
+            json!("2025-12-31"),
+            None,
+        ),
+        (json!("31 February 2026"), None, json!("2026-02-31"), None),
+        (json!("\u{2212}5 %"), None, json!("5 %"), None),
+        (json!("< 28 %"), None, json!("28 %"), None),
+        (json!("5 pp"), None, json!("5 %"), None),
+        (json!("20\u{2013}30 days"), None, json!("20 days"), None),
         (
             json!("section 5 of 12 acts"),
             None,
@@ -99,9 +134,30 @@ fn units_of_estimates_may_have_a_scale() {
         };
         assert_eq!(canonical_estimate(&json!(value), Some(unit)), expected);
     }
-    // Facts are compared as ever.
-    let whole = canonical(&json!(5), Some("USD million"));
-    assert!(matches!(whole, Canonical::Number { dimension, .. } if dimension == "usd million"));
+    // Of facts beside a currency only.
+    let whole = canonical(&json!(5), Some("million users"));
+    assert!(matches!(whole, Canonical::Number { dimension, .. } if dimension == "million user"));
+}
+
+#[test]
+fn a_date_is_one_of_the_calendar() {
+    for (text, day) in [
+        ("29 February 2024", Some("2024-02-29")),
+        ("2000-02-29", Some("2000-02-29")),
+        ("29 February 2025", None),
+        ("29 February 1900", None),
+        ("31 February 2026", None),
+        ("2026-04-31", None),
+        ("2026-00-10", None),
+        ("2026-12-31 00:00", Some("2026-12-31")),
+        ("2026-12-31T00:00:00.000+00:00", Some("2026-12-31")),
+        ("2026-12-31T00:00:00+02:00", None),
+    ] {
+        let read = canonical(&json!(text), None);
+        let expected = day.map(|day| Canonical::Date(day.to_owned()));
+        let is_date = matches!(read, Canonical::Date(_));
+        assert_eq!(is_date.then_some(read), expected, "{text}");
+    }
 }
 
 #[test]

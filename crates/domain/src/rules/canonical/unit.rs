@@ -5,7 +5,7 @@ use super::normalise;
 /// Which names of units are understood.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Units {
-    /// One word for the unit or for the scale, as facts are compared.
+    /// One word for the unit or for the scale, as facts are compared; beside a currency a scale may stand.
     Single,
     /// A scale may stand beside a unit, as in `USD million` and `k EUR`.
     Scaled,
@@ -19,18 +19,43 @@ impl Units {
             Self::Scaled => scaled(name),
         }
     }
+
+    /// Whether it is the name of a unit: of `about 28` the word is none.
+    pub(super) fn knows(self, name: &str) -> bool {
+        let name = normalise(name);
+        table(&name).is_some() || self.of(&name) != itself(&name)
+    }
+}
+
+/// The dimensions of the currencies that are known.
+const CURRENCIES: [&str; 3] = ["usd", "eur", "gbp"];
+
+/// Whether it is the name of a currency, alone or with a scale.
+pub(super) fn is_currency(name: &str) -> bool {
+    CURRENCIES.contains(&scaled(name).0.as_str())
+}
+
+/// Whether it is a word for thousands, millions or more.
+pub(super) fn is_scale(word: &str) -> bool {
+    scale(word).is_some()
+}
+
+/// A unit that is not known.
+fn itself(name: &str) -> (String, f64) {
+    (name.trim_end_matches('s').to_owned(), 1.0)
 }
 
 /// Months and years count as 30 and 360 days (the 30/360 convention), so that a year is twelve
 /// months.
-fn single(name: &str) -> (String, f64) {
-    let name = normalise(name);
+fn table(name: &str) -> Option<(String, f64)> {
     let (dimension, factor) = match name.trim_end_matches('s') {
         "" => ("", 1.0),
         "%" | "percent" | "per cent" | "pct" => ("", 0.01),
         "bp" | "basis point" => ("", 0.000_1),
         "thousand" | "k" => ("", 1_000.0),
         "million" | "m" => ("", 1_000_000.0),
+        "billion" | "bn" => ("", 1e9),
+        "trillion" | "tn" => ("", 1e12),
         "second" | "sec" => ("time", 1.0 / 86_400.0),
         "minute" | "min" => ("time", 1.0 / 1_440.0),
         "hour" | "h" => ("time", 1.0 / 24.0),
@@ -42,43 +67,50 @@ fn single(name: &str) -> (String, f64) {
         "usd" | "$" | "us$" | "dollar" | "us dollar" => ("usd", 1.0),
         "eur" | "€" | "euro" => ("eur", 1.0),
         "gbp" | "£" | "pound" => ("gbp", 1.0),
-        other => return (other.to_owned(), 1.0),
+        // Of facts they are no percent: a margin is 5 %, and is up by 5 percentage points.
+        "percentage point" | "pp" => ("pp", 1.0),
+        _ => return None,
     };
-    (dimension.to_owned(), factor)
+    Some((dimension.to_owned(), factor))
+}
+
+fn single(name: &str) -> (String, f64) {
+    let name = normalise(name);
+    let amount = || with_scale(&name).filter(|(unit, _)| CURRENCIES.contains(&unit.as_str()));
+    table(&name)
+        .or_else(amount)
+        .unwrap_or_else(|| itself(&name))
 }
 
 fn scaled(name: &str) -> (String, f64) {
     let name = normalise(name);
-    let (dimension, factor) = single(&name);
-    if factor != 1.0 || dimension.is_empty() {
-        return (dimension, factor);
-    }
     match name.trim_end_matches('s') {
         "fraction" | "ratio" | "share" | "x" | "time" => return (String::new(), 1.0),
         "percentage point" | "pp" => return (String::new(), 0.01),
         _ => {}
     }
-    if let Some(factor) = scale(&name) {
-        return (String::new(), factor);
-    }
+    let alone = || Some((String::new(), scale(&name)?));
+    table(&name)
+        .or_else(alone)
+        .or_else(|| with_scale(&name))
+        .unwrap_or_else(|| itself(&name))
+}
+
+/// A unit beside a scale: `million USD`, `USD million`, `millions of EUR`, `$m`.
+fn with_scale(name: &str) -> Option<(String, f64)> {
     let ends = [name.split_once(' '), name.rsplit_once(' ')];
     let [first, last] = ends.map(|parts| parts.unwrap_or_default());
-    // `million USD`, `USD million`, `$m`.
-    let found = [(first.0, first.1), (last.1, last.0)]
+    let beside = [(first.0, first.1), (last.1, last.0)]
         .into_iter()
-        .find_map(|(word, rest)| Some((scale(word)?, rest.strip_prefix("of ").unwrap_or(rest))))
-        .or_else(|| {
-            let sign = name.chars().next().filter(|sign| "$€£".contains(*sign))?;
-            let (sign, word) = name.split_at_checked(sign.len_utf8())?;
-            Some((scale(word.trim())?, sign))
-        });
-    match found {
-        Some((scale, unit)) => {
-            let (dimension, factor) = single(unit);
-            (dimension, factor * scale)
-        }
-        None => (dimension, factor),
-    }
+        .find_map(|(word, rest)| Some((scale(word)?, rest.strip_prefix("of ").unwrap_or(rest))));
+    let attached = || {
+        let sign = name.chars().next().filter(|sign| "$€£".contains(*sign))?;
+        let (sign, word) = name.split_at_checked(sign.len_utf8())?;
+        Some((scale(word.trim())?, sign))
+    };
+    let (scale, unit) = beside.or_else(attached)?;
+    let (dimension, factor) = table(unit).unwrap_or_else(|| itself(unit));
+    Some((dimension, factor * scale))
 }
 
 fn scale(word: &str) -> Option<f64> {
@@ -86,6 +118,7 @@ fn scale(word: &str) -> Option<f64> {
         "thousand" | "k" => Some(1e3),
         "million" | "m" | "mn" | "mm" | "mio" => Some(1e6),
         "billion" | "bn" | "b" => Some(1e9),
+        "trillion" | "tn" => Some(1e12),
         _ => None,
     }
 }

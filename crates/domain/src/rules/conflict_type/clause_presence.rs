@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::{ConflictRule, Found, Held};
 use crate::rules::canonical::{Canonical, canonical, normalise};
+use crate::rules::conservative::words;
 
 /// One finding says that a clause is there, another that it is not.
 pub(super) struct ClausePresence;
@@ -37,17 +38,19 @@ impl ConflictRule for ClausePresence {
         }
     }
 
-    fn value_in_words(&self, _: &Policy, words: &str) -> Option<Value> {
-        let present = match normalise(words).as_str() {
-            "present" | "found" | "referenced as present" | "yes" => true,
-            "not found" | "not present" | "absent" | "missing" | "no" => false,
-            _ => return None,
-        };
-        Some(json!(present))
+    /// As it is stated of a clause: alone, or after its name (`Exclusivity: present`, `the clause is not found`).
+    fn value_in_words(&self, _: &Policy, conflict: &Conflict, words: &str) -> Option<Value> {
+        let words = normalise(words);
+        let (label, present) = SAID.iter().find_map(|(said, present)| {
+            let label = words.strip_suffix(said)?;
+            let is_word = label.is_empty() || label.ends_with([' ', ':', '=']);
+            is_word.then_some((label, present))
+        })?;
+        is_name_of(&conflict.subject, label).then(|| json!(present))
     }
 
-    fn plain_words(&self, policy: &Policy, _: &Conflict, words: &str) -> Option<Value> {
-        self.value_in_words(policy, words)
+    fn plain_words(&self, policy: &Policy, conflict: &Conflict, words: &str) -> Option<Value> {
+        self.value_in_words(policy, conflict, words)
     }
 
     fn wanted_instead(&self, value: &Value) -> Option<&'static str> {
@@ -70,6 +73,45 @@ impl ConflictRule for ClausePresence {
     fn caution_in_words(&self, _: &Policy) -> Option<String> {
         Some("a clause that one reader did not find is not relied on".to_owned())
     }
+}
+
+/// What is said of a clause, and whether it is there then; what ends with another one stands before that.
+const SAID: [(&str, bool); 11] = [
+    ("not present", false),
+    ("not found", false),
+    ("absent", false),
+    ("missing", false),
+    ("referenced as present", true),
+    ("present", true),
+    ("found", true),
+    ("yes", true),
+    ("no", false),
+    ("true", true),
+    ("false", false),
+];
+
+/// What may stand before what is said of a clause, besides its name.
+const BEFORE_WHAT_IS_SAID: [&str; 6] = ["the", "this", "clause", "is", "was", "it"];
+/// What makes the opposite of what is said, unless it is part of the whole name: `no-shop`.
+const NEGATIONS: [&str; 5] = ["no", "not", "non", "never", "without"];
+
+/// Whether these words name a clause and say nothing of it.
+fn is_name_of(subject: &str, label: &str) -> bool {
+    let (name, label) = (words(subject), words(label));
+    let parts = |words: &str| -> Vec<String> {
+        let parts = words.split(|c: char| !c.is_alphanumeric());
+        parts
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    let known = parts(&name);
+    let rest = label.replacen(name.as_str(), " ", 1);
+    let is_other = |word: &String| {
+        let is_of_name = known.contains(word) && !NEGATIONS.contains(&word.as_str());
+        !is_of_name && !BEFORE_WHAT_IS_SAID.contains(&word.as_str())
+    };
+    !parts(&rest).iter().any(is_other)
 }
 
 /// Reads whether a clause is there, also from a text.

@@ -6,8 +6,10 @@ use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
 use super::said::check_words;
-use super::{ConflictRule, check_value, rule_of, valued};
-use crate::rules::canonical::{Allowance, Canonical, canonical_estimate, in_unit_of, same};
+use super::{ConflictRule, check_value, rule_of, rule_of_result, value_in_words};
+use crate::rules::canonical::{
+    Allowance, Canonical, canonical_estimate, in_unit_of, same, with_unit,
+};
 
 /// How a position states a number.
 #[derive(PartialEq)]
@@ -65,7 +67,9 @@ pub(crate) fn check_resolution(
     let said = (position.as_str(), value.as_ref());
     check_words(conflict, policy, positions, said)?;
     let rule = rule_of_quantity(conflict);
-    let Some((number, held)) = numbers(rule, policy, positions, said) else {
+    let value = value.as_ref().map(|value| meant(value, positions));
+    let as_meant = (position.as_str(), value.as_ref());
+    let Some((number, held)) = numbers(rule, policy, positions, as_meant) else {
         return Ok(());
     };
     let fits = match number {
@@ -125,27 +129,39 @@ pub(crate) fn check_proved(
     if said.as_ref().is_some_and(fits) {
         return Ok(());
     }
-    Err(incomparable(positions, (position, value)))
+    let fault = incomparable(positions, (position, value));
+    Err(Fault {
+        advice: format!(
+            "{} Or name the party that held it (`held_by`).",
+            fault.advice
+        ),
+        ..fault
+    })
 }
 
-/// Whether two people put the same in the place of the positions: the same words, and the same value, which is the one that the words state
-/// where none is given. `40` and `40.0` are the same, and so are `4 weeks` and `28 days`.
+/// Whether two people put the same in the place of the positions: the same words, or ones that state the same, and the same value, which is the one
+/// that the words state where none is given. `40`, `40.0` and `Risk score: 40` are the same, and so are `4 weeks` and `28 days`; nobody puts words
+/// that say something else in the place of the first one's.
 pub(crate) fn is_same_resolution(
     conflict: &Conflict,
     policy: &Policy,
     one: &Resolution,
     other: &Resolution,
 ) -> bool {
-    let words = |resolution: &Resolution| json!(resolution.position);
+    let read = |value: Value| {
+        let said = meant(&value, &conflict.positions);
+        canonical_estimate(&rule_of_result(conflict).in_result(&said), None)
+    };
+    let words = |resolution: &Resolution| {
+        let words = resolution.position.as_str();
+        value_in_words(conflict, policy, words).unwrap_or_else(|| json!(words))
+    };
     let value = |resolution: &Resolution| {
-        let valued = valued(conflict, policy, resolution.clone());
-        valued.value.unwrap_or_else(|| words(resolution))
+        let given = resolution.value.clone();
+        given.unwrap_or_else(|| words(resolution))
     };
-    let are_same = |one: &Value, other: &Value| {
-        let [one, other] = [one, other].map(|said| canonical_estimate(said, None));
-        same(&one, &other, &Allowance::default())
-    };
-    are_same(&words(one), &words(other)) && are_same(&value(one), &value(other))
+    let are_same = |one: Value, other: Value| same(&read(one), &read(other), &Allowance::default());
+    are_same(words(one), words(other)) && are_same(value(one), value(other))
 }
 
 /// What is said and what is held, as numbers; none where not all positions are numbers.
@@ -183,8 +199,27 @@ fn incomparable(positions: &[Position], (position, value): (&str, Option<&Value>
             "{said} cannot be compared with what was held: {}.",
             held.join(", ")
         ),
-        "Give a value in the same unit, such as 27 or \"27 %\", or name the party that held it.",
+        example(positions),
     )
+}
+
+/// What can be compared with what was held, for whoever has said something else.
+fn example(positions: &[Position]) -> String {
+    let held = positions
+        .iter()
+        .map(said_by)
+        .find_map(|held| with_unit(&held));
+    let Some((number, unit)) = held else {
+        return "Give a number in a unit of what was held.".to_owned();
+    };
+    let is_enough = meant(&json!(number), positions).is_object();
+    match (unit.as_str(), is_enough) {
+        ("", _) => format!("Give a number, such as {number}."),
+        (unit, true) => {
+            format!("Give a value in the same unit, such as {number} or \"{number} {unit}\".")
+        }
+        (unit, false) => format!("Give a value with its unit, such as \"{number} {unit}\"."),
+    }
 }
 
 /// Whether it is stated as a number and nothing else.

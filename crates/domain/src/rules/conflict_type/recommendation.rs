@@ -66,14 +66,14 @@ impl ConflictRule for Recommendation {
         }
     }
 
-    fn value_in_words(&self, policy: &Policy, words: &str) -> Option<Value> {
-        let word = word(policy, words);
+    fn value_in_words(&self, policy: &Policy, _: &Conflict, words: &str) -> Option<Value> {
+        let word = word(policy, without_name(words));
         (!word.is_empty() && word.len() <= WORDS_BYTES_MAX).then(|| json!(word))
     }
 
     /// A recommendation that the policy knows or somebody holds. Other words may be a reason.
     fn plain_words(&self, policy: &Policy, conflict: &Conflict, words: &str) -> Option<Value> {
-        let said = word(policy, words);
+        let said = word(policy, without_name(words));
         let held = conflict.positions.iter();
         let held = held.filter_map(|held| held.value.as_ref()?.as_str());
         let mut known = policy.caution_order.iter().map(String::as_str).chain(held);
@@ -98,6 +98,19 @@ impl ConflictRule for Recommendation {
             policy.caution_order.join(", ")
         ))
     }
+}
+
+/// What may stand before a recommendation, up to a colon: `Recommendation: reject`, `our final recommendation: sign`.
+const NAME_WORDS: [&str; 6] = ["recommendation", "my", "our", "the", "final", "revised"];
+
+/// The words of a recommendation without its name.
+fn without_name(words: &str) -> &str {
+    let named = words.split_once([':', '=']).filter(|(name, rest)| {
+        let name = normalise(name);
+        let is_name = name.split(' ').all(|word| NAME_WORDS.contains(&word));
+        is_name && name.contains(RECOMMENDATION) && !normalise(rest).is_empty()
+    });
+    named.map_or(words, |(_, recommendation)| recommendation)
 }
 
 /// A recommendation in the words of the policy's vocabulary, in the form in which texts are compared.

@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 
 use concord_events::ReceivedFinding;
-use concord_wire::payload::ConflictType;
+use concord_wire::payload::{Conflict, ConflictType};
 use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
+use super::said::label_words;
 use super::{ConflictRule, Found, HIGHEST_IS_CAUTIOUS, Held, RISK_SCORE};
-use crate::rules::canonical::{digits, normalise};
+use crate::rules::canonical::{digits, readable};
 
 /// Risk scores further apart than the policy allows.
 pub(super) struct RiskScore;
@@ -65,7 +66,7 @@ impl ConflictRule for RiskScore {
         true
     }
 
-    fn value_in_words(&self, _: &Policy, words: &str) -> Option<Value> {
+    fn value_in_words(&self, _: &Policy, _: &Conflict, words: &str) -> Option<Value> {
         said_score(words).map(|score| json!(score))
     }
 
@@ -89,53 +90,37 @@ impl ConflictRule for RiskScore {
 }
 
 /// What may stand before a score in words. After other words a number may be that of a section, a clause or a page.
-const BEFORE_A_SCORE: [&str; 37] = [
-    "a",
+const BEFORE_A_SCORE: [&str; 33] = [
+    "a", "an", "and", "at", "be", "critical", "high", "is", "it", "keep", "low", "lower",
+    "lowered", "medium", "moderate", "my", "new", "now", "of", "raise", "raised", "rating",
+    "reduce", "reduced", "revise", "revised", "risk", "score", "set", "should", "the", "to",
+    "very",
+];
+
+/// A remark that begins so says that the score is not just the number.
+const NOT_JUST: [&str; 12] = [
     "about",
-    "an",
-    "and",
     "approximately",
     "around",
-    "at",
-    "be",
-    "critical",
-    "high",
-    "is",
-    "it",
-    "keep",
-    "low",
-    "lower",
-    "lowered",
-    "medium",
-    "moderate",
-    "my",
-    "new",
-    "now",
-    "of",
-    "raise",
-    "raised",
-    "rating",
-    "reduce",
-    "reduced",
-    "revise",
-    "revised",
-    "risk",
+    "at least",
+    "at most",
+    "circa",
+    "give or take",
+    "maximum",
+    "minimum",
+    "or less",
+    "or more",
     "roughly",
-    "score",
-    "set",
-    "should",
-    "the",
-    "to",
-    "very",
 ];
 
 /// Most words of any other name before a score, as in `Risikowert: 50`.
 const NAME_WORDS_MAX: usize = 3;
 
 /// The score that words state: `50`, `Risk score: 50`, `lower it to 50 %, because of the cap`, `50 out of 100`. None where the number could be
-/// of something else (`see section 4`, `within 30 days`, `at most 30`), and where there are two (`30 to 50`).
+/// of something else (`see section 4`, `within 30 days`), where it is not just the score (`at most 30`, `< 30`, `around 30`), and where there are two
+/// (`30 to 50`).
 fn said_score(words: &str) -> Option<f64> {
-    let words = normalise(words);
+    let words = readable(words);
     let (before, number) = words.split_at_checked(words.find(|c: char| c.is_ascii_digit())?)?;
     let length = number.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | ','));
     let (digits, _) = number.split_at_checked(length.unwrap_or(number.len()))?;
@@ -146,11 +131,11 @@ fn said_score(words: &str) -> Option<f64> {
 }
 
 fn is_before_a_score(before: &str) -> bool {
-    let words = before.split(|c: char| !c.is_alphanumeric());
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let Some(words) = label_words(before) else {
+        return false;
+    };
     let is_name = before.trim_end().ends_with([':', '=']) && words.len() <= NAME_WORDS_MAX;
-    let is_known = words.iter().all(|word| BEFORE_A_SCORE.contains(word));
-    (is_name || is_known) && !before.ends_with('-')
+    is_name || words.iter().all(|word| BEFORE_A_SCORE.contains(word))
 }
 
 /// Nothing, or what it is of, and then nothing or a remark without a number.
@@ -168,7 +153,9 @@ fn is_after_a_score(after: &str) -> bool {
     let rest = of.iter().find_map(|of| after.strip_prefix(of));
     let rest = rest.unwrap_or(after).trim_start();
     let is_remark = rest.is_empty() || rest.starts_with([',', ';', '.', '(', ')', '!', '–', '—']);
-    is_remark && !rest.contains(|c: char| c.is_ascii_digit())
+    let remark = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let is_just = !NOT_JUST.iter().any(|words| remark.starts_with(words));
+    is_remark && is_just && !rest.contains(|c: char| c.is_ascii_digit())
 }
 
 /// Reads a score, also from a text.

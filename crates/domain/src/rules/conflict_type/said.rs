@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use super::comparable::{self, meant};
 use super::{check_value, rule_of, rule_of_result};
+use crate::rules::canonical::sign::{CURRENCIES, is_dash};
 use crate::rules::canonical::{
-    Allowance, in_unit_of, is_number, normalise, number_with_unit, same,
+    Allowance, in_unit_of, is_number, normalise, readable, same, stated_alone, unit_held, with_unit,
 };
 use crate::rules::conservative;
 
@@ -44,9 +45,20 @@ pub(crate) fn check_words(
     }
     Err(Fault::invalid(
         "/payload/value",
-        format!("The words say {stated} and the value is {value}."),
+        format!(
+            "The words say {} and the value is {value}.",
+            spoken(&stated)
+        ),
         "Say the same in both, or leave the value or the words out.",
     ))
+}
+
+/// A value for a reader: a number with its unit as one writes it.
+fn spoken(value: &Value) -> String {
+    match with_unit(value).filter(|_| value.is_object()) {
+        Some((number, unit)) => format!("{number} {unit}"),
+        None => value.to_string(),
+    }
 }
 
 /// Whether two values are of one kind and not the same.
@@ -112,42 +124,102 @@ pub(crate) fn check_party(
     })
 }
 
+/// The value of a position that is held with these words; none where they are held with several.
+pub(super) fn value_held(conflict: &Conflict, words: &str) -> Option<Value> {
+    let words = normalise(words);
+    let same = |held: &&Position| normalise(&held.position) == words;
+    let held = conflict.positions.iter().filter(same);
+    let mut values = held.filter_map(|held| held.value.as_ref().filter(|value| !value.is_null()));
+    let first = values.next()?;
+    values.all(|value| value == first).then(|| first.clone())
+}
+
 /// The quantity that the words state of what a conflict is about, in the unit of what was held where they name none. None where it cannot be
 /// compared with that, and where no number was held.
 pub(super) fn quantity_in_words(conflict: &Conflict, words: &str) -> Option<Value> {
-    let stated = number_in_words(&conflict.subject, words)?;
-    let stated = number_with_unit(&meant(&stated, &conflict.positions))?;
+    let stated = number_in_words(conflict, words)?;
+    let stated = meant(&stated, &conflict.positions);
     comparable::is_beside(&stated, &conflict.positions).then_some(stated)
 }
 
-/// The number that the words state of this subject, with its unit: `Operating margin: 28 %` and `28 % operating margin` state 28 %, and
-/// `28 % more than before` nothing.
-pub(super) fn number_in_words(subject: &str, words: &str) -> Option<Value> {
-    let words = normalise(words);
-    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '$' | '€' | '£');
-    let (label, number) = words.split_at_checked(words.find(is_part)?)?;
-    let subject = conservative::words(subject);
-    let number = without_name(number, &subject)?;
-    let number = match label.ends_with('-') {
-        true => json!(format!("-{number}")),
-        false => json!(number),
-    };
+/// The number that the words state of what a conflict is about, with its unit: `Operating margin: 28 %` and `28 % operating margin` state 28 %, and
+/// `28 % more than before`, `< 28 %` and `- 28 %` nothing.
+pub(super) fn number_in_words(conflict: &Conflict, words: &str) -> Option<Value> {
+    let words = readable(words);
+    let subject = conservative::words(&conflict.subject);
+    let values = conflict
+        .positions
+        .iter()
+        .filter_map(|held| held.value.as_ref());
+    let units: Vec<String> = values.filter_map(unit_held).collect();
     let is_of_it = |word: &str| {
         BEFORE_A_NUMBER.contains(&word) || subject.split_whitespace().any(|part| part == word)
     };
-    let mut label = label
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty());
-    label.all(is_of_it).then_some(number)
+    starts(&words)?.into_iter().find_map(|start| {
+        let (label, number) = words.split_at_checked(start)?;
+        label_words(label)?
+            .into_iter()
+            .all(is_of_it)
+            .then_some(())?;
+        without_name(number, &subject, &units)
+    })
+}
+
+/// Most words of a unit before its number: `US dollar 90`.
+const UNIT_WORDS_MAX: usize = 2;
+
+/// Where the first number in the words may begin, with the unit that may stand before it.
+fn starts(words: &str) -> Option<Vec<usize>> {
+    let before = words.get(..words.find(|c: char| c.is_ascii_digit())?)?;
+    let spaces = before.rmatch_indices(' ').map(|(space, _)| space + 1);
+    let mut starts: Vec<usize> = spaces.chain([0]).take(UNIT_WORDS_MAX + 1).collect();
+    starts.reverse();
+    let is_of_number = |c: char| c == '-' || CURRENCIES.contains(&c);
+    starts.push(before.trim_end_matches(is_of_number).len());
+    Some(starts)
+}
+
+/// The words before a number. None where a sign among them says that it is not just this number (`<`, `~`), or may be its minus (`growth - 2 %`), and
+/// where it is part of a word (`p1`, `pre-2020`).
+pub(super) fn label_words(label: &str) -> Option<Vec<&str>> {
+    if label.ends_with(char::is_alphanumeric) || label.trim_end().ends_with(is_dash) {
+        return None;
+    }
+    let words = label
+        .split_whitespace()
+        .map(|word| word.trim_matches(is_punctuation))
+        .filter(|word| !word.chars().all(is_dash))
+        .flat_map(|word| word.split(['_', '-', '/']));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let has_sign = words.iter().any(|word| word.contains(is_sign));
+    (!has_sign).then_some(words)
+}
+
+/// What may stand around a word and says nothing of a number.
+fn is_punctuation(c: char) -> bool {
+    matches!(
+        c,
+        ':' | '=' | ',' | '.' | ';' | '(' | ')' | '[' | ']' | '*' | '`' | '%' | '"' | '\''
+    ) || matches!(c, '\u{2018}'..='\u{201f}' | '：' | '，' | '（' | '）')
+}
+
+/// What is no part of a word: a comparison, an arrow, another sign.
+fn is_sign(c: char) -> bool {
+    let is_of_mathematics = matches!(c, '\u{2190}'..='\u{22ff}' | '\u{2a00}'..='\u{2aff}');
+    let is_wide = matches!(c, '\u{ff01}'..='\u{ff5e}' | '\u{301c}');
+    let is_other = c.is_ascii() || is_of_mathematics || is_wide || matches!(c, '±' | '…');
+    is_other && !c.is_alphanumeric()
 }
 
 /// The number at the beginning of the words, with its unit; none where something else follows than the name of what it is of.
-fn without_name<'w>(words: &'w str, subject: &str) -> Option<&'w str> {
+fn without_name(words: &str, subject: &str, units: &[String]) -> Option<Value> {
     let mut number = words;
-    while !is_number(&json!(number)) {
+    loop {
+        if let Some(stated) = stated_alone(number, units) {
+            return Some(stated);
+        }
         let (rest, last) = number.rsplit_once(' ')?;
         let is_of_name = subject.split_whitespace().any(|part| part == last);
         number = is_of_name.then_some(rest.trim_end())?;
     }
-    Some(number)
 }

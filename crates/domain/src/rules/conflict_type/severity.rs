@@ -47,7 +47,7 @@ impl ConflictRule for SeverityOfTopic {
     }
 
     /// As they are stated: the severity, or the topic and the severity.
-    fn value_in_words(&self, _: &Policy, words: &str) -> Option<Value> {
+    fn value_in_words(&self, _: &Policy, _: &Conflict, words: &str) -> Option<Value> {
         let stated = words
             .rsplit_once(':')
             .map_or(words, |(_, severity)| severity);
@@ -55,8 +55,8 @@ impl ConflictRule for SeverityOfTopic {
         (rank(&stated) > 0).then_some(stated)
     }
 
-    fn plain_words(&self, policy: &Policy, _: &Conflict, words: &str) -> Option<Value> {
-        self.value_in_words(policy, words)
+    fn plain_words(&self, policy: &Policy, conflict: &Conflict, words: &str) -> Option<Value> {
+        self.value_in_words(policy, conflict, words)
     }
 
     fn wanted_instead(&self, value: &Value) -> Option<&'static str> {

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixtures::*;
 
+mod words;
+
 /// What these words state about a subject, each with the value.
 fn check(kind: ConflictType, subject: &str, words: &[(&str, Value)]) {
     check_held(&conflict("d-1", kind, subject, &[]), words);

@@ -185,6 +185,7 @@ fn the_same_words_and_the_same_value_are_the_same() {
             json!({"position": score, "value": "40"}),
             true,
         ),
+        (json!({"position": score}), json!({"position": "40"}), true),
         (
             json!({"position": score, "value": 40}),
             json!({"position": "Risk score: 41", "value": 41}),
