@@ -29,7 +29,7 @@ use concord_wire::payload::{
 use concord_wire::{AgentId, Timestamp, Token};
 use serde_json::{Map, Value, json};
 
-use super::canonical::{self, Canonical, canonical, canonical_estimate, number_with_unit};
+use super::canonical::{self, Canonical, canonical, canonical_estimate, with_unit};
 use crate::text::{beginning, one_line};
 
 mod history;
@@ -196,8 +196,8 @@ fn number_of(value: &Value) -> Option<f64> {
 
 /// A number of the past, in the unit of the new one.
 fn beside(new: &Value, number: f64) -> Value {
-    let stated = number_with_unit(new).unwrap_or_default();
-    let unit = stated.get("unit").and_then(Value::as_str);
+    let unit = with_unit(new).map(|(_, unit)| unit);
+    let unit = unit.as_deref().filter(|unit| !unit.is_empty());
     let one = number_of(&json!({ "value": 1, "unit": unit })).unwrap_or(1.0);
     let number = canonical::rounded(number / one);
     match unit {
