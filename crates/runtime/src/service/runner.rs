@@ -110,6 +110,13 @@ impl ServiceRunner {
         self.run_consumers(Some(kind), consumers, in_flight_max, handler);
     }
 
+    /// Says that the service is going to consume these as soon as it can. Until then it is not ready.
+    pub fn expect(&self, kind: ConsumerKind) {
+        let names = self.broker.layout.consumers_of(kind).into_iter();
+        let names = names.map(|definition| definition.name);
+        self.bindings(|bindings| bindings.expected.extend(names));
+    }
+
     /// Answers the messages to a service that acts on none.
     pub fn consume_no_messages(&self) {
         self.consume(
@@ -198,6 +205,10 @@ impl ServiceRunner {
 
     pub(crate) fn bound(&self, consumer: &str) {
         self.bindings(|bindings| bindings.bound.insert(consumer.to_owned()));
+    }
+
+    pub(crate) fn is_bound(&self, consumer: &str) -> bool {
+        self.bindings(|bindings| bindings.bound.contains(consumer))
     }
 
     fn bindings<T>(&self, change: impl FnOnce(&mut Bindings) -> T) -> T {
