@@ -13,6 +13,7 @@ mod journey;
 mod killed;
 mod large;
 mod loops;
+mod registering;
 mod requests;
 pub(crate) mod stage;
 mod tasks;

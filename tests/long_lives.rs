@@ -9,11 +9,10 @@ use concord_domain::aggregates::deadline::{DeadlineMachine, Fire};
 use concord_domain::aggregates::opener::{OpenerInput, OpenerMachine};
 use concord_domain::aggregates::track_record::{Observe, TrackRecordMachine};
 use concord_domain::assurance::replay;
-use concord_domain::machine::CARRY_EVERY;
 use concord_domain::{Context, Decision, Machine, Versioned};
 use concord_events::{
-    Admitted, Aggregate, AggregateEvent, CarriedState, Deadline, EARLIER_MAX, FiredBy, OpenerEvent,
-    Quotas, StoredEvent,
+    Admitted, Aggregate, AggregateEvent, CarriedState, Deadline, EARLIER_MAX, FiredBy, Quotas,
+    StoredEvent,
 };
 use concord_runtime::NatsPorts;
 use concord_runtime::broker::provision;
@@ -25,6 +24,8 @@ use concord_testkit::TestBroker;
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{self, Source};
 use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
+
+mod carried;
 
 /// The number of events that one process stores: more than two events together name.
 const EVENTS: u64 = 640;
@@ -228,86 +229,6 @@ fn opened(step: u64) -> OpenerInput {
         gates: 0,
         quotas: Quotas::default(),
     })
-}
-
-#[tokio::test]
-async fn an_opener_of_hundreds_of_cases_is_loaded_from_its_last_state() {
-    let broker = TestBroker::start().await;
-    let life = Life::<OpenerMachine, _> {
-        store: event_store(&broker).await,
-        id: Token::fixed("olga"),
-        input: opened,
-        machine: PhantomData,
-    };
-    let (busy, idle) = (life.process(), life.process());
-    for step in 0..EVENTS {
-        life.append(&busy, step).await;
-        if step == 2 {
-            life.load(&idle).await;
-        }
-    }
-    let known = life.load(&busy).await;
-    for other in [&idle, &life.process()] {
-        let found = life.load(other).await;
-        assert_eq!(found.state, known.state);
-        assert_eq!(found.named(), known.named());
-    }
-    let form = OpenerMachine::CARRY.as_ref().map(|carry| carry.form);
-    for (form, range) in [
-        (form, 1..=CARRY_EVERY),
-        // Whoever does not know the form reads them all.
-        (Some(77), EVENTS as usize..=EVENTS as usize),
-    ] {
-        let since = Since { after: 0, form };
-        let loaded = life.store.load(&life.id, since, Consistency::Any).await;
-        let records: Vec<StoredEvent<OpenerEvent>> = loaded.unwrap().records;
-        assert!(range.contains(&records.len()), "{}", records.len());
-    }
-    // Processes that know nothing, or little, go on from there.
-    life.append(&life.process(), EVENTS).await;
-    life.append(&idle, EVENTS + 1).await;
-    life.append(&busy, EVENTS + 2).await;
-    let events = life.events_after(0, Consistency::Leader).await;
-    assert_eq!(events.len() as u64, EVENTS + 3);
-    assert_eq!(replay::rebuild::<OpenerMachine>(&events).1, []);
-    let longest = events.iter().map(|event| event.meta.earlier.len()).max();
-    assert_eq!(longest, Some(CARRY_EVERY));
-}
-
-/// The more cases are open, the more events there are from one state to the next: more than one event names.
-#[tokio::test]
-async fn an_opener_with_thousands_of_open_cases_is_loaded_whole() {
-    const OPEN: u64 = 2_870;
-    let broker = TestBroker::start().await;
-    let life = Life::<OpenerMachine, _> {
-        store: event_store(&broker).await,
-        id: Token::fixed("olga"),
-        input: |step| {
-            OpenerInput::Admit(Admitted {
-                opener: AgentId::fixed("olga"),
-                case_id: CaseId::new(format!("c-{step}")).unwrap(),
-                gates: 0,
-                quotas: Quotas {
-                    open_cases: 0,
-                    ..Quotas::default()
-                },
-            })
-        },
-        machine: PhantomData,
-    };
-    let busy = life.process();
-    for step in 0..OPEN {
-        life.append(&busy, step).await;
-    }
-    let form = OpenerMachine::CARRY.as_ref().map(|carry| carry.form);
-    let since = Since { after: 0, form };
-    let loaded = life.store.load(&life.id, since, Consistency::Any).await;
-    let records: Vec<StoredEvent<OpenerEvent>> = loaded.unwrap().records;
-    let range = EARLIER_MAX + 1..OPEN as usize;
-    assert!(range.contains(&records.len()), "{}", records.len());
-    let found = life.load(&life.process()).await;
-    assert_eq!(found.state, life.load(&busy).await.state);
-    assert_eq!(found.state.cases.len() as u64, OPEN);
 }
 
 /// The event store, but that all events of an aggregate cannot be read for a while.

@@ -1,9 +1,12 @@
 //! Messages that cannot be processed however often it is tried, and messages that must not be answered.
 
 use async_nats::jetstream;
+use concord_domain::aggregates::deadline::Fire;
 use concord_events::dead_letter::header;
+use concord_events::{Aggregate, Deadline, FiredBy};
 use concord_testkit::{Message, dead_letters, unique, wait_for};
 use concord_wire::subject::Service;
+use concord_wire::{Timestamp, Token};
 use serde_json::{Value, json};
 
 use crate::bad_input::stage::{
@@ -13,6 +16,10 @@ use crate::bad_input::stage::{
 /// Appends bytes that are no event to the events of a case, as no service ever would.
 async fn garble(stage: &Stage, case: &str) {
     let subject = format!("concord.v1.event.case.{case}.finding_recorded");
+    garble_on(stage, subject).await;
+}
+
+async fn garble_on(stage: &Stage, subject: String) {
     let sent = jetstream::new(stage.client().clone())
         .publish(subject, "no event".into())
         .await;
@@ -48,6 +55,34 @@ async fn what_fails_again_and_again_is_given_up() {
 /// A case whose events cannot be read keeps its deadlines open for ever; other cases must not wait behind it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_case_that_cannot_be_read_does_not_hold_up_the_deadlines_of_others() {
+    check_others_go_on(async |stage, case| garble(stage, case).await).await;
+}
+
+/// The same of a case whose deadline cannot be fired, each time that it is tried.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadline_that_cannot_be_fired_does_not_hold_up_those_of_others() {
+    check_others_go_on(async |stage, case| {
+        let fire = Fire {
+            aggregate: Aggregate::Case,
+            id: Token::new(case).expect("an id"),
+            deadline: Deadline {
+                name: Token::fixed("findings"),
+                due: Timestamp::from_unix_millis(0),
+            },
+            fired_by: FiredBy::Watchdog,
+        };
+        let id = fire.deadline_id();
+        garble_on(
+            stage,
+            format!("concord.v1.event.deadline.{id}.case_elapsed"),
+        )
+        .await;
+    })
+    .await;
+}
+
+/// Something is done to a case, and the schedules of all deadlines are lost: those of another case are fired by the watchdog.
+async fn check_others_go_on(harm: impl AsyncFn(&Stage, &str)) {
     let watchdog = [
         "service.watchdog_interval_ms=200",
         "service.watchdog_grace_ms=200",
@@ -61,7 +96,7 @@ async fn a_case_that_cannot_be_read_does_not_hold_up_the_deadlines_of_others() {
     .await;
     let soon = json!({ "finding_timeout_ms": 2_000 });
     let garbled = stage.open_with(&["alice"], soon.clone()).await;
-    garble(&stage, &garbled).await;
+    harm(&stage, &garbled).await;
     let other = stage
         .open_with(&["alice"], json!({ "finding_timeout_ms": 4_000 }))
         .await;

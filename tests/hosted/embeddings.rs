@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use concord_testkit::{Message, event_data, unique, until, wait_for};
+use concord_testkit::{
+    Instance, Message, event_data, http_get, instances, unique, until, wait_for,
+};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::hosted::stage::{PATIENCE, Received, Server, Stage};
 
@@ -74,6 +78,62 @@ async fn decision_by(stage: &Stage, words: &str, vectors: bool) -> Value {
         }
     })
     .await
+}
+
+/// The adapter's own words on whether it is ready.
+async fn readiness(stage: &Stage) -> Result<String, String> {
+    let name = "concord-agent-adapter";
+    let is_there = |found: &[Instance]| found.iter().any(|one| one.name == name);
+    let found = instances(stage.installation.client(), PATIENCE, is_there).await;
+    let found = found.map_err(|error| error.to_string())?;
+    let adapter = found.iter().find(|one| one.name == name);
+    let address = adapter.and_then(Instance::http).ok_or("no address")?;
+    let answer = http_get(address, "/readyz").await;
+    answer.map_err(|error| error.to_string())
+}
+
+/// A decision whom a message wakes is final, so there is none before every card has its vectors.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adapter_whose_cards_have_no_vectors_yet_is_not_ready_and_says_why() {
+    let (open, opened) = watch::channel(true);
+    let model = Server::start(move |received| {
+        let mut opened = opened.clone();
+        async move {
+            let _ = opened.wait_for(|open| *open).await;
+            vectors(&received)
+        }
+    })
+    .await;
+    let silent = Server::start(|_| async { (200, "{}".to_owned()) }).await;
+    let settings = format!(
+        "[service.wake.embeddings]\nbase_url = \"{}/v1\"\nmodel = \"m\"\ntimeout_ms = 20000\n\
+         [[service.agents]]\nagent_id = \"{}\"\nhttp = {{ url = \"{}/x\" }}\n\
+         skills = [{{ name = \"tax\", examples = [\"Who bears the value added tax?\"] }}]\n",
+        model.url,
+        unique("tax"),
+        silent.url
+    );
+    let stage = Stage::start(1, &settings).await;
+    // The agent is entered in the register.
+    decision_by(&stage, "Qui paie la TVA", true).await;
+
+    open.send_replace(false);
+    let adapter = Service::AgentAdapter;
+    stage.installation.kill(adapter, 0).unwrap();
+    stage.installation.launch(adapter, 0).unwrap();
+    wait_for("the adapter to say what it lacks", PATIENCE, async || {
+        let said = readiness(&stage).await?;
+        let is_plain = said.contains("is not bound yet") && !said.contains("does not answer");
+        let is_plain = is_plain && said.contains("\"ready\":false");
+        is_plain.then_some(()).ok_or(said)
+    })
+    .await;
+    open.send_replace(true);
+    wait_for("the adapter to be ready", PATIENCE, async || {
+        let said = readiness(&stage).await?;
+        said.contains("\"ready\":true").then_some(()).ok_or(said)
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,6 +23,7 @@ use crate::world::{Action, Shared, World, instant};
 
 mod analyses;
 mod copies;
+mod ids;
 
 const COORDINATOR: &str = "coordinator";
 

@@ -57,6 +57,8 @@ pub(crate) async fn start(
         context_max: usize::from(settings.context_messages),
         ..handler.hosting(hosted)
     };
+    // Messages wake nobody before that.
+    runner.expect(ConsumerKind::Wake);
     let mut binder = runner.clone();
     runner.spawn(async move {
         // An agent that is not known yet would neither wake nor be one over whom others must lead, and a decision is final.

@@ -9,15 +9,18 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use concord_runtime::broker::Unavailable;
 use concord_runtime::codec::ObservedMessage;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
 use concord_wire::subject::Lane;
-use concord_wire::{AgentId, Dialect, Timestamp, dialect};
-use futures::StreamExt;
+use concord_wire::{AgentId, Dialect, Envelope, Timestamp, dialect};
+use futures::{Stream, StreamExt};
 use sha2::digest::InvalidLength;
 use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::settings::CallbackConfig;
@@ -28,6 +31,9 @@ pub(crate) mod token;
 
 pub(crate) use server::serve;
 use token::{AnswerTarget, Key};
+
+/// Pause before an agent is listened to again when that failed.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// The address to which answers are posted, and the key that signs it.
 pub(crate) struct CallbackAddress {
@@ -133,7 +139,7 @@ impl PendingAnswers {
 
     /// Ends the wait for a message that was published. It is in the dialect of its recipient.
     fn complete(&self, runner: &ServiceRunner, agent: &AgentId, message: &ObservedMessage) {
-        let Some(answered) = reply_to(runner, message) else {
+        let Some(answered) = read(runner, message).and_then(|read| read.reply_to) else {
             return;
         };
         self.end(agent, answered, Posted::Published);
@@ -148,42 +154,70 @@ impl PendingAnswers {
 
     /// Listens to what an agent says, until the service stops.
     pub(crate) async fn listen(self, runner: ServiceRunner, agent: AgentId) {
+        let stop = runner.stop.clone();
+        let hear = || self.clone().hear(runner.clone(), agent.clone());
+        go_on(&stop, PAUSE, hear, &agent).await;
+    }
+
+    /// Listens to what an agent says, until that comes to an end.
+    async fn hear(self, runner: ServiceRunner, agent: AgentId) -> Result<(), Unavailable> {
         let filters = Lane::ALL.map(|lane| runner.broker.subjects().messages_from(lane, &agent));
-        let mut heard = Vec::new();
-        for filter in filters {
-            match runner.broker.listen(filter).await {
-                Ok(stream) => heard.push(stream),
-                Err(error) => {
-                    tracing::error!(%agent, error = %ErrorChain(&error), "What an agent says later cannot be heard.");
-                    return;
-                }
+        let mut heard = hear_all(&runner, filters.to_vec()).await?;
+        while let Some(message) = heard.next().await {
+            self.complete(&runner, &agent, &message);
+        }
+        Ok(())
+    }
+}
+
+/// Hears what is published on the subjects of these filters.
+pub(super) async fn hear_all(
+    runner: &ServiceRunner,
+    filters: Vec<String>,
+) -> Result<impl Stream<Item = ObservedMessage> + Send + Unpin + use<>, Unavailable> {
+    let mut heard = Vec::new();
+    for filter in filters {
+        heard.push(runner.broker.listen(filter).await?);
+    }
+    Ok(futures::stream::select_all(heard))
+}
+
+/// Has an agent heard until `stop`: again after a pause where that fails or comes to an end.
+async fn go_on<F: Future<Output = Result<(), Unavailable>>>(
+    stop: &CancellationToken,
+    pause: Duration,
+    hear: impl Fn() -> F,
+    agent: &AgentId,
+) {
+    loop {
+        match stop.run_until_cancelled(hear()).await {
+            None => return,
+            Some(Ok(())) => {
+                tracing::warn!(%agent, "What an agent says later is not heard any more; listening again.");
+            }
+            Some(Err(error)) => {
+                tracing::warn!(%agent, error = %ErrorChain(&error), "What an agent says later cannot be heard; trying again.");
             }
         }
-        let mut heard = futures::stream::select_all(heard);
-        loop {
-            tokio::select! {
-                next = heard.next() => match next {
-                    Some(message) => self.complete(&runner, &agent, &message),
-                    None => return,
-                },
-                () = runner.stop.cancelled() => return,
-            }
+        let pause = tokio::time::sleep(pause);
+        if stop.run_until_cancelled(pause).await.is_none() {
+            return;
         }
     }
 }
 
-/// The id of the message that a message answers.
-fn reply_to(
+/// A message that was heard, in whatever dialect it is; none where it is no message.
+pub(super) fn read(
     runner: &ServiceRunner,
     ObservedMessage {
         subject,
         dialect,
         payload,
     }: &ObservedMessage,
-) -> Option<String> {
+) -> Option<Envelope> {
     let subject = runner.broker.subjects().parse(subject).ok()?;
     let declared = Dialect::declared(dialect.as_deref()).ok()?;
-    dialect::read(payload, declared, &subject).ok()?.0.reply_to
+    Some(dialect::read(payload, declared, &subject).ok()?.0)
 }
 
 impl AnswerWait {
@@ -212,6 +246,9 @@ impl Drop for AnswerWait {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use concord_runtime::broker::Operation;
     use concord_runtime::service::settings::Secret;
 
     use super::*;
@@ -237,6 +274,25 @@ mod tests {
         assert_eq!(with_path.paths(), [plain, under]);
         // What a router would take for a pattern is left to the proxy.
         assert_eq!(address("https://example.org/:x").paths(), [plain]);
+    }
+
+    /// The broker may be away while the service starts, or restart.
+    #[tokio::test]
+    async fn an_agent_is_listened_to_again_when_that_failed_or_ended() {
+        let (stop, times) = (CancellationToken::new(), AtomicUsize::new(0));
+        let hear = || async {
+            match times.fetch_add(1, Ordering::Relaxed) {
+                0 => Err(Operation::Subscribe.failed("no connection")),
+                1 => Ok(()),
+                _ => {
+                    stop.cancel();
+                    std::future::pending().await
+                }
+            }
+        };
+        let agent = AgentId::new("ann").unwrap();
+        go_on(&stop, Duration::from_millis(1), hear, &agent).await;
+        assert_eq!(times.load(Ordering::Relaxed), 3);
     }
 
     #[tokio::test]

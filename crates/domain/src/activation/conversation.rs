@@ -28,6 +28,7 @@ use concord_events::{
 };
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope, MessageId, MessageType, Recipient, Token};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::windows::{Windows, context_for};
@@ -37,7 +38,7 @@ use super::{
 };
 use crate::aggregates::review_queue::Recent;
 use crate::effect::Effect;
-use crate::machine::{Context, Decision as Decided, Ignored, Machine};
+use crate::machine::{Carry, Context, Decision as Decided, Ignored, Machine};
 
 mod told;
 
@@ -61,7 +62,7 @@ const CAUSES_MAX: usize = 1_024;
 pub struct WakeMachine;
 
 /// The state of a conversation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WakeState {
     /// The last messages, oldest first.
     pub recent: VecDeque<Remembered>,
@@ -234,6 +235,8 @@ impl Machine for WakeMachine {
     type Event = WakeEvent;
     type Input = WakeInput;
 
+    const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
+
     fn decide(state: &WakeState, context: &Context, input: &WakeInput) -> Decided<WakeEvent> {
         if state.causes.contains(&context.cause_in::<Self>(state)) {
             return Decided::Ignore(Ignored::Repetition);
@@ -313,10 +316,6 @@ impl Machine for WakeMachine {
             WakeEvent::Decided(decided) => decided.case_id.clone(),
             WakeEvent::LoopBroken(broken) => broken.case_id.clone(),
         }
-    }
-
-    fn creates(_: &WakeInput) -> bool {
-        false
     }
 }
 

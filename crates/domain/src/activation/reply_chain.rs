@@ -14,6 +14,7 @@
 use std::collections::VecDeque;
 
 use concord_wire::{AgentId, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// The greatest depth that can be measured: as many turns of a pair are remembered.
 pub const DEPTH_MAX: u32 = 128;
@@ -48,7 +49,7 @@ pub enum ChainState {
 }
 
 /// Two agents, in the order of their ids.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Pair(AgentId, AgentId);
 
 impl Pair {
@@ -63,7 +64,7 @@ impl Pair {
 }
 
 /// The reply chain of one pair.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct ReplyChain {
     pair: Pair,
     last: Option<AgentId>,
@@ -82,7 +83,7 @@ impl ReplyChain {
 }
 
 /// The reply chains of the pairs of one conversation. Their number is bounded.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReplyChains {
     /// The pair that spoke last is the last one.
     chains: VecDeque<ReplyChain>,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use concord_events::{Remembered, WakeDecided, Weighed};
 use concord_wire::{AgentId, Recipient};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// How many messages a window has at most.
 pub const WINDOW_MAX: usize = 20;
@@ -92,6 +93,68 @@ impl Windows {
         if let Some(agent) = quietest.map(|(agent, _)| agent.clone()) {
             self.own.remove(&agent);
         }
+    }
+}
+
+/// How windows are written: each message once, and who has which by its number.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    number: u64,
+    messages: Vec<(u64, Remembered)>,
+    to_all: Vec<u64>,
+    own: BTreeMap<AgentId, Vec<u64>>,
+    joined: BTreeMap<AgentId, u64>,
+}
+
+impl Serialize for Windows {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let numbers = |window: &VecDeque<Numbered>| -> Vec<u64> {
+            window.iter().map(|(number, _)| *number).collect()
+        };
+        let all = self.own.values().flatten().chain(&self.to_all);
+        let messages: BTreeMap<u64, &Remembered> =
+            all.map(|(number, message)| (*number, &**message)).collect();
+        let own = self.own.iter();
+        let written = Written {
+            number: self.number,
+            messages: messages
+                .into_iter()
+                .map(|(number, message)| (number, message.clone()))
+                .collect(),
+            to_all: numbers(&self.to_all),
+            own: own
+                .map(|(agent, window)| (agent.clone(), numbers(window)))
+                .collect(),
+            joined: self.joined.clone(),
+        };
+        written.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Windows {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = Written::deserialize(deserializer)?;
+        let messages = written.messages.into_iter();
+        let messages: BTreeMap<u64, Arc<Remembered>> = messages
+            .map(|(number, message)| (number, Arc::new(message)))
+            .collect();
+        let window = |numbers: Vec<u64>| {
+            let each = numbers.into_iter().map(|number| {
+                let message = messages.get(&number).map(Arc::clone);
+                message.map(|message| (number, message))
+            });
+            let window: Option<VecDeque<Numbered>> = each.collect();
+            window.ok_or_else(|| serde::de::Error::custom("a message is missing"))
+        };
+        let own = written.own.into_iter();
+        Ok(Self {
+            number: written.number,
+            to_all: window(written.to_all)?,
+            own: own
+                .map(|(agent, numbers)| Ok((agent, window(numbers)?)))
+                .collect::<Result<_, _>>()?,
+            joined: written.joined,
+        })
     }
 }
 

@@ -23,6 +23,7 @@ use concord_events::{
 };
 use concord_wire::payload::{AgentJoined, AgentStatus, Card, StatusReport};
 use concord_wire::{AgentId, Fault, MessageId, Timestamp, Token};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use silence::Silence;
@@ -31,7 +32,7 @@ use crate::aggregates::case::reused_message_id;
 use crate::aggregates::review_queue::Recent;
 use crate::digest::digest;
 use crate::effect::Effect;
-use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::machine::{Carry, Context, Decision, Ignored, Machine};
 
 pub mod liveness;
 pub mod silence;
@@ -47,7 +48,7 @@ const PARAMETERS: &str = "/payload/parameters";
 pub struct AgentMachine;
 
 /// The state of an agent's registration.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentState {
     /// The card of the agent; `None` while it is not registered.
     pub card: Option<Card>,
@@ -137,6 +138,9 @@ impl Machine for AgentMachine {
     type State = AgentState;
     type Event = AgentEvent;
     type Input = AgentInput;
+
+    // Its status changes around each task, for as long as it is there.
+    const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
 
     fn decide(state: &AgentState, context: &Context, input: &AgentInput) -> Decision<AgentEvent> {
         if let Some(earlier) = state.causes.get(&context.cause) {

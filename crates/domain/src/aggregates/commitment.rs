@@ -30,10 +30,11 @@ use concord_events::{
 };
 use concord_wire::payload::{Commitment, CommitmentEnd, Lease};
 use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
+use serde::{Deserialize, Serialize};
 
 use super::review_queue::Recent;
 use crate::effect::Effect;
-use crate::machine::{Context, Decision, Machine};
+use crate::machine::{Carry, Context, Decision, Machine};
 
 mod decide;
 mod effects;
@@ -50,7 +51,7 @@ const CAUSES_MAX: usize = 1_024;
 pub struct CommitmentMachine;
 
 /// The commitments of a case, or about one resource.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommitmentState {
     /// The case; `None` where nobody has committed to anything in one.
     pub case_id: Option<CaseId>,
@@ -138,6 +139,9 @@ impl Machine for CommitmentMachine {
     type State = CommitmentState;
     type Event = CommitmentEvent;
     type Input = CommitmentInput;
+
+    // Outside cases a lease is renewed twice a minute, for as long as its holder works.
+    const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
 
     fn decide(
         state: &CommitmentState,

@@ -15,8 +15,8 @@ const BYTES_EACH: usize = 512;
 
 /// How a state is written into events and read again.
 ///
-/// The fields of the state have no defaults: a state of another form must not be taken for one of this. It has no numbers with
-/// fractions, which are not always read as they were written.
+/// The fields of the state have no defaults: a state of another form must not be taken for one of this. Numbers with fractions are read
+/// as they were written (`float_roundtrip` of `serde_json`).
 #[derive(Debug)]
 pub struct Carry<S> {
     /// The form of the state. Changed whenever the same events lead to another state than before, in what it says or in what it

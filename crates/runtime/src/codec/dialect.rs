@@ -49,7 +49,7 @@ pub(crate) fn headers_of(block: &[u8]) -> Option<HeaderMap> {
 
 /// Whether two bodies on one subject are the same message, each in a dialect of its own and at a time of its own: a message
 /// that is published a second time, after a crash before the acknowledgement, has a later time.
-pub(crate) fn is_same(one: &[u8], other: &[u8], subject: &Subject) -> bool {
+pub fn is_same(one: &[u8], other: &[u8], subject: &Subject) -> bool {
     let read = |bytes| {
         let (mut read, _) = dialect::read(bytes, None, subject).ok()?;
         read.timestamp = Timestamp::default();

@@ -115,17 +115,23 @@ async fn readyz(State(shown): State<Shown>) -> (StatusCode, String) {
 /// Watches the broker and the lag of the service's consumers until `stop`.
 ///
 /// Each delivery says how much waits behind it, so the broker is asked each time only about consumers in which something waited last, and
-/// about the others in turn: a question is dear, and there are many consumers and replicas. What is stuck is delivered to nobody.
+/// about the others in turn: a question is dear, and there are many consumers and replicas. What is stuck is delivered to nobody. One that
+/// is not bound yet may not be there, which says nothing of the broker.
 pub async fn watch(
     runner: ServiceRunner,
     consumers: Arc<Vec<ConsumerDefinition>>,
     stop: CancellationToken,
 ) {
-    let (mut was_up, mut turn) = (false, 0);
+    let (mut was_whole, mut turn) = (false, 0);
     loop {
         let mut up = runner.broker.is_connected();
+        let mut whole = true;
         for (place, definition) in consumers.iter().enumerate() {
-            let asked = !was_up || place % IN_TURN == turn || waits(&runner, definition);
+            if !runner.is_bound(&definition.name) {
+                whole = false;
+                continue;
+            }
+            let asked = !was_whole || place % IN_TURN == turn || waits(&runner, definition);
             // One question without an answer is enough: each is waited for.
             up = up && (!asked || poll(&runner, definition).await);
         }
@@ -134,7 +140,7 @@ pub async fn watch(
             show_fills(&runner).await;
         }
         turn = (turn + 1) % IN_TURN;
-        was_up = up;
+        was_whole = up && whole;
         runner.metrics.broker_up.set(i64::from(up));
         tokio::select! {
             () = tokio::time::sleep(if up { POLL_INTERVAL } else { POLL_INTERVAL_DOWN }) => {}

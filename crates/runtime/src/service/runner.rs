@@ -88,6 +88,13 @@ impl ServiceRunner {
         self.tasks.wait().await;
     }
 
+    /// Says that the service is going to consume these as soon as it can. Until then it is not ready.
+    pub fn expect(&self, kind: ConsumerKind) {
+        let names = self.broker.layout.consumers_of(kind).into_iter();
+        let names = names.map(|definition| definition.name);
+        self.bindings(|bindings| bindings.expected.extend(names));
+    }
+
     /// Runs `handler` on any consumer until the service stops, with so many deliveries under way at once: for handlers that mostly wait.
     pub fn consume_many_from<H: Handler>(
         &self,
@@ -164,6 +171,10 @@ impl ServiceRunner {
 
     pub(crate) fn bound(&self, consumer: &str) {
         self.bindings(|bindings| bindings.bound.insert(consumer.to_owned()));
+    }
+
+    pub(crate) fn is_bound(&self, consumer: &str) -> bool {
+        self.bindings(|bindings| bindings.bound.contains(consumer))
     }
 
     fn bindings<T>(&self, change: impl FnOnce(&mut Bindings) -> T) -> T {

@@ -2,6 +2,7 @@
 
 use concord_events::topology::StreamKind;
 use concord_runtime::broker::Operation;
+use concord_runtime::codec::dialect::is_same;
 use concord_runtime::event_store::Error;
 use concord_runtime::{Publisher, Trace};
 use concord_wire::subject::Subject;
@@ -13,18 +14,27 @@ use crate::network::{Reply, Request, unanswered};
 use crate::ports::SimPorts;
 
 impl SimPorts {
-    /// Whether another had said something under the id of this message, so that it was not stored. Nobody else publishes
-    /// on its subject.
+    /// Whether something else was said under the id of this message, so that it was not stored: by another, on a subject of their own, or
+    /// by a service that has given two messages one id.
     fn is_of_another(
         &self,
         kind: StreamKind,
         receipt: &Receipt,
         publication: &Publication,
     ) -> bool {
+        if !receipt.duplicate {
+            return false;
+        }
         let world = self.connection.world.lock();
-        let stored = world.broker.message(kind, receipt.sequence);
-        receipt.duplicate
-            && stored.is_some_and(|stored| stored.publication.subject != publication.subject)
+        let Some(stored) = world.broker.message(kind, receipt.sequence) else {
+            return false;
+        };
+        let (found, written) = (&stored.publication, publication);
+        let is_same = || match self.layout.subjects.parse(&written.subject) {
+            Ok(subject) => is_same(&found.body, &written.body, &subject),
+            Err(_) => found.body == written.body,
+        };
+        found.subject != written.subject || !is_same()
     }
 
     fn publication(&self, envelope: &Envelope, dialect: Dialect) -> Result<Written, Error> {

@@ -17,12 +17,13 @@
 
 use concord_events::{AgentAnswered, AgentEvent, AgentRetried, AgentSilent, SilenceBounds};
 use concord_wire::{AgentId, Timestamp, Token};
+use serde::{Deserialize, Serialize};
 
 use super::AgentState;
 use crate::machine::{Context, Decision, Ignored};
 
 /// How silent an agent is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Silence {
     /// How much in a row it has let pass.
     pub in_a_row: u32,

@@ -18,6 +18,8 @@ use crate::fixtures::*;
 use crate::machine::Decision;
 use crate::rules::size_budget::json_bytes;
 
+mod standing;
+
 type Records<M> = Vec<StoredEvent<<M as Machine>::Event>>;
 
 /// What becomes of these inputs, where an event carries the state after `every` events. Each event is stored some places after
