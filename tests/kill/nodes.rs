@@ -1,9 +1,13 @@
 //! What three brokers say otherwise than one, to whoever copies or looks after an installation.
 
-use concord_testkit::{CommandOutput, TestInstallation, command, finish, programs_of};
+use std::time::Duration;
+
+use concord_testkit::{CommandOutput, TestInstallation, command, finish, programs_of, wait_for};
 use concord_wire::subject::Service;
 
 use crate::kill::brokers::Brokers;
+
+const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn concord(brokers: &Brokers, arguments: &[&str]) -> CommandOutput {
     let program = programs_of(&["concord-cli"]).join("concord");
@@ -39,4 +43,32 @@ async fn a_cluster_without_an_archive_of_its_own_is_copied() {
         !names.iter().any(|name| name.contains("ARCHIVE")),
         "{names:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_is_lost_is_named_until_it_is_back() {
+    let brokers = Brokers::start().await;
+    let installation = start(&brokers).await;
+    let seen = async || {
+        let said = concord(&brokers, &["doctor"]).await;
+        let lost = r#"concord_stream_copies_lost{node="broker-1"}"#;
+        let counted = installation.counter(lost).await;
+        let counted = counted.map_err(|error| error.to_string())?;
+        let is_named = said
+            .out
+            .contains("the broker broker-1 is lost to the cluster");
+        Ok::<_, String>((is_named, counted > 0, said.out))
+    };
+    for is_lost in [false, true, false] {
+        let what = format!("everybody to say whether it is lost: {is_lost}");
+        wait_for(what, PATIENCE, async || match seen().await? {
+            (named, counted, _) if (named, counted) == (is_lost, is_lost) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+        match is_lost {
+            true => brokers.start_again(1).await,
+            false => brokers.kill(1),
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The connection to the broker.
 
 mod connection;
+pub mod copies;
 pub(crate) mod delivery_info;
 mod denials;
 mod followed;
