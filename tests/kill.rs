@@ -15,6 +15,7 @@ mod followers;
 mod ladder;
 mod large;
 mod migrated;
+mod nodes;
 mod parties;
 mod reconnect;
 pub(crate) mod replicas;

@@ -11,6 +11,7 @@ use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::{
     Agent, CommandOutput, TestBroker, TestInstallation, command, finish, programs_of, wait_for,
 };
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -212,4 +213,33 @@ async fn what_the_broker_cannot_look_up_is_not_taken_for_missing() {
     broker.jetstream.delete_stream(&name).await.unwrap();
     let last = log_reader::last(&broker, StreamKind::Messages, &[]).await;
     assert!(last.is_err(), "{last:?}");
+}
+
+/// The broker answers, and says what is wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_missing_is_not_taken_for_a_broker_that_does_not_answer() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let jetstream = jetstream::new(installation.client().clone());
+    jetstream.delete_stream("CONCORD_MEMORY").await.unwrap();
+    let missing = "the stream CONCORD_MEMORY is missing: start a service again";
+    let found = wait_for("the coordinator to miss it", PATIENCE, async || {
+        let found = faults(&installation).await;
+        let seen = found.contains(missing);
+        seen.then_some(found.clone()).ok_or(found)
+    })
+    .await;
+    assert!(!found.contains("the broker does not answer"), "{found}");
+    assert!(found.contains("restart any service"), "{found}");
+    let up = installation.counter("concord_broker_up").await.unwrap();
+    assert_eq!(up, 4, "each process sees the broker");
+
+    installation
+        .restart(Service::EscalationTimer, 0)
+        .await
+        .unwrap();
+    wait_for("everybody to be ready again", PATIENCE, async || {
+        let found = faults(&installation).await;
+        found.is_empty().then_some(()).ok_or(found)
+    })
+    .await;
 }

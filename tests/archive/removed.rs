@@ -8,7 +8,7 @@ use concord_runtime::NatsPorts;
 use concord_runtime::broker::{log_reader, provision};
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Broker, EventStore};
-use concord_testkit::{TestBroker, TestInstallation, wait_for};
+use concord_testkit::{TestBroker, TestInstallation, command, finish, programs_of, wait_for};
 use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use tokio::time::timeout;
 const EVENTS: u64 = 1_200;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-async fn broker_with_events(test_broker: &TestBroker) -> Broker {
+async fn broker_of(test_broker: &TestBroker) -> Broker {
     let settings = BrokerSettings {
         servers: test_broker.url(),
         ..BrokerSettings::default()
@@ -28,6 +28,11 @@ async fn broker_with_events(test_broker: &TestBroker) -> Broker {
         .await
         .unwrap();
     provision::streams(&broker).await.unwrap();
+    broker
+}
+
+async fn broker_with_events(test_broker: &TestBroker) -> Broker {
+    let broker = broker_of(test_broker).await;
     let context = async_nats::jetstream::new(broker.client.clone());
     let opened = include_str!("../../proto-schemas/examples/accepted/event.case.opened.json");
     for number in 0..EVENTS {
@@ -119,4 +124,37 @@ async fn deadlines_of_what_was_removed_are_let_go_of() {
     let stream = context.get_stream("CONCORD_EVENTS").await.unwrap();
     stream.delete_message(stored.sequence).await.unwrap();
     open(0).await;
+}
+
+/// It may go between the reading of which cases there are and that of what they are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_case_that_has_just_gone_to_the_archive_is_left_out_of_lists_with_a_note() {
+    let test_broker = TestBroker::start().await;
+    let broker = broker_of(&test_broker).await;
+    let context = async_nats::jetstream::new(broker.client.clone());
+    let sealed = include_str!("../../proto-schemas/examples/accepted/event.archive.sealed.json");
+    let mut sealed: Value = serde_json::from_str(sealed).unwrap();
+    sealed.as_object_mut().unwrap().remove("earlier");
+    let opened = include_str!("../../proto-schemas/examples/accepted/event.case.opened.json");
+    for (subject, body) in [
+        ("archive.log.sealed", sealed.to_string()),
+        // Nothing of this case can be read any more, but that there was one.
+        ("case.c-42.opened", "{}".to_owned()),
+        ("case.c-43.opened", opened.replace("c-42", "c-43")),
+    ] {
+        let subject = format!("concord.v1.event.{subject}");
+        let stored = context.publish(subject, body.into()).await.unwrap();
+        stored.await.unwrap();
+    }
+    let program = programs_of(&["concord-cli"]).join("concord");
+    for (verb, shown) in [("case", "c-43"), ("gate", "")] {
+        let mut list = command(&program);
+        let server = test_broker.url();
+        let listed = finish(list.args([verb, "list", "--server", &server])).await;
+        let note = "in the archive and not shown";
+        assert!(listed.err.contains(note), "{verb}: {listed:?}");
+        assert_eq!(listed.code, 0, "{verb}: {listed:?}");
+        let out = &listed.out;
+        assert!(out.contains(shown) && !out.contains("c-42"), "{listed:?}");
+    }
 }

@@ -1,6 +1,7 @@
 //! The connection to the broker.
 
 mod connection;
+pub mod copies;
 pub(crate) mod delivery_info;
 mod denials;
 mod followed;
@@ -42,7 +43,7 @@ use sealed::SealedAggregates;
 use wire_preferences::{CardLookup, WirePreferences};
 
 pub use connection::Error;
-pub(crate) use connection::check_files;
+pub(crate) use connection::{check_files, host};
 pub use denials::Denials;
 pub use followed::{bounded, followed};
 pub use headers::trace_of;

@@ -1,5 +1,7 @@
 //! Reading archived cases in the place of what streams hold no longer.
 
+use std::sync::Once;
+
 use concord_events::subject::{SystemFilters, SystemSubject, matches};
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
@@ -52,9 +54,7 @@ impl<'a> ArchiveReader<'a> {
                 ));
             }
             if is_of_all(scope) && Archived::read(broker).await?.purged() > 0 {
-                output::complain(
-                    "a part of what was stored is in the archive and not shown; name it with --archive LOCATION",
-                );
+                say_left_out();
             }
             return Ok(nothing);
         };
@@ -97,6 +97,34 @@ impl<'a> ArchiveReader<'a> {
         }
         Ok(())
     }
+}
+
+/// Says once that what is archived is left out.
+fn say_left_out() {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        output::complain(
+            "a part of what was stored is in the archive and not shown; name it with --archive LOCATION",
+        );
+    });
+}
+
+/// What was read of one of several cases; nothing, with a note, where it could not be because the case has gone to an archive that nobody
+/// named since it was found.
+pub(crate) async fn unless_archived<T>(
+    broker: &Broker,
+    case: &CaseId,
+    read: Result<Option<T>, Failure>,
+) -> Result<Option<T>, Failure> {
+    if read.is_err()
+        && broker.caller.is_none()
+        && broker.archive.is_none()
+        && Archived::read(broker).await?.case(case).is_some()
+    {
+        say_left_out();
+        return Ok(None);
+    }
+    read
 }
 
 /// Whether all aggregates of a kind are to be read, archived ones among them.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use async_nats::{Message, RequestErrorKind};
+use async_nats::Message;
 use bytes::Bytes;
 use concord_runtime::Broker;
 use concord_wire::Timestamp;
@@ -70,10 +70,10 @@ pub(crate) async fn request(
     answer.map_err(|error| {
         let unanswered =
             Failure::unavailable(format!("the broker does not answer on {subject}: {error}"));
-        match error.kind() {
-            // A broker in between may drop what may not be asked without a word.
-            RequestErrorKind::TimedOut => unanswered.and("this needs the rights of an operator"),
-            _ => unanswered,
+        // It says so beside the answers, and of what else is silent nobody knows why.
+        match broker.is_denied(&subject) {
+            true => unanswered.and("this needs the rights of an operator"),
+            false => unanswered,
         }
     })
 }

@@ -16,6 +16,7 @@ use concord_wire::payload::{Conflict, ConflictOutcome, Level, RoundRecord};
 use concord_wire::{AgentId, CaseId, Timestamp, Token};
 use serde::Serialize;
 
+use crate::shared::archive_reader;
 use crate::shared::event_source::{EventQuery, EventSource};
 use crate::shared::failure::Failure;
 
@@ -97,6 +98,15 @@ pub(crate) async fn state(broker: &Broker, case: &CaseId) -> Result<Option<CaseS
     let source = EventSource::new(broker).await?;
     let (state, _) = source.aggregate::<CaseMachine>(&case.token()).await?;
     Ok(state.opened.is_some().then_some(state))
+}
+
+/// The state of one of several cases; none, with a note, where it has gone to an archive that nobody named since it was found.
+pub(crate) async fn state_of_several(
+    broker: &Broker,
+    case: &CaseId,
+) -> Result<Option<CaseState>, Failure> {
+    let state = state(broker, case).await;
+    archive_reader::unless_archived(broker, case, state).await
 }
 
 /// The state of a case; a failure that names it where it was never opened.

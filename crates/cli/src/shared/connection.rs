@@ -1,9 +1,11 @@
 //! The connection to an installation, and requests to its services.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use async_nats::RequestErrorKind;
+use async_nats::service::NATS_SERVICE_ERROR_CODE;
+use async_nats::{Message, Request, RequestError, RequestErrorKind};
+use bytes::Bytes;
 use clap::Args;
 use concord_runtime::Broker;
 use concord_runtime::broker::Denials;
@@ -14,6 +16,8 @@ use concord_runtime::service::settings::{
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
 use concord_wire::{AgentId, Token};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -25,6 +29,29 @@ use crate::shared::rights::{rights_of, roles_for};
 
 /// How long a service may take to answer a request.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// How long nobody answers before what may be asked again is.
+const AGAIN: Duration = Duration::from_secs(1);
+/// The verbs that only read. Each other request is an order of its own, and twice it might be done twice.
+const READING: [&str; 14] = [
+    "agents",
+    "alert_rules",
+    "armed",
+    "board",
+    "commitments",
+    "context",
+    "events",
+    "find_agents",
+    "memory",
+    "messages",
+    "policies",
+    "policy",
+    "quotas",
+    "status",
+];
+/// The code of a service's answer to somebody of whom it has too much at once.
+const TOO_MUCH: &str = "429";
+/// What a failure of a service ends with.
+pub(crate) const SEE_DOCTOR: &str = "; see `concord doctor`";
 
 /// The arguments that say where the installation is.
 #[derive(Debug, Clone, Default, Args)]
@@ -231,22 +258,19 @@ pub async fn ask_of_input<T: DeserializeOwned>(
         caller: broker.caller.clone(),
     });
     let body = serde_json::to_vec(request).map_err(|error| Failure::failed(error.to_string()))?;
-    let request = async_nats::Request::new()
-        .payload(body.into())
-        .timeout(Some(ANSWER_MAX));
-    let answer = broker
-        .client
-        .send_request(subject, request)
-        .await
-        .map_err(|error| match error.kind() {
-            RequestErrorKind::NoResponders => Failure::failed(format!(
-                "the {service} does not run on this installation; start it, or see `concord doctor`"
-            )),
-            RequestErrorKind::MaxPayloadExceeded => Failure::data(
-                "the request is larger than the broker takes; send less, or a reference to it",
-            ),
-            _ => unanswered(broker, service, &error),
-        })?;
+    let is_reading = READING.contains(&verb);
+    let answer = answer(broker, &subject, body.into(), is_reading).await;
+    let answer = answer.map_err(|error| match error.kind() {
+        RequestErrorKind::NoResponders => Failure::failed(format!(
+            "the {service} does not run on this installation; start it, or see `concord doctor`"
+        )),
+        RequestErrorKind::MaxPayloadExceeded => Failure::data(
+            "the request is larger than the broker takes; send less, or a reference to it",
+        ),
+        _ if is_reading => unanswered(broker, service, &error),
+        _ => unanswered(broker, service, &error)
+            .and("whether it was done is not known, so look before you ask again"),
+    })?;
     if let Some(refusal) = answer
         .headers
         .as_ref()
@@ -261,12 +285,45 @@ pub async fn ask_of_input<T: DeserializeOwned>(
     })
 }
 
+/// Sends a request, and sends it again and again where it may be while nobody answers: of several processes of a service one may stand
+/// still, and the broker goes on giving it a part of what is asked. The first answer counts, also to what was sent before.
+async fn answer(
+    broker: &Broker,
+    subject: &str,
+    body: Bytes,
+    may_repeat: bool,
+) -> Result<Message, RequestError> {
+    let until = Instant::now() + ANSWER_MAX;
+    let send = || {
+        let left = until.saturating_duration_since(Instant::now());
+        let request = Request::new().payload(body.clone()).timeout(Some(left));
+        broker.client.send_request(subject.to_owned(), request)
+    };
+    let mut sent = FuturesUnordered::from_iter([send()]);
+    loop {
+        tokio::select! {
+            Some(answer) = sent.next() => {
+                // Somebody is about to answer what was sent before.
+                if !answer.as_ref().is_ok_and(is_too_much) || sent.is_empty() {
+                    return answer;
+                }
+            }
+            () = tokio::time::sleep(AGAIN), if may_repeat => sent.push(send()),
+        }
+    }
+}
+
+/// Whether a service refuses a request because it has as many of the same caller.
+fn is_too_much(answer: &Message) -> bool {
+    let headers = answer.headers.as_ref();
+    let code = headers.and_then(|headers| headers.get(NATS_SERVICE_ERROR_CODE));
+    code.is_some_and(|code| code.as_str() == TOO_MUCH)
+}
+
 /// The failure for a request that nobody answered.
-fn unanswered(broker: &Broker, service: Service, error: &async_nats::RequestError) -> Failure {
+fn unanswered(broker: &Broker, service: Service, error: &RequestError) -> Failure {
     let Some(caller) = &broker.caller else {
-        return Failure::failed(format!(
-            "the {service} did not answer: {error}; see `concord doctor`"
-        ));
+        return Failure::failed(format!("the {service} did not answer: {error}{SEE_DOCTOR}"));
     };
     // A broker in between, as of another account, drops what may not be asked without a word to anybody.
     Failure::failed(format!(

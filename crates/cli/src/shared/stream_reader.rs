@@ -1,7 +1,7 @@
 //! Reading streams: from one end to the other, in batches, in order.
 
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::DeliverPolicy;
@@ -24,6 +24,8 @@ use crate::shared::failure::{Failure, NO_STREAMS};
 
 /// How long a reader waits for the next message that the broker has.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// After so long a silence the broker is asked whether what was to come has been removed.
+const SILENCE: Duration = Duration::from_secs(2);
 /// A progress bar is shown for at least this many messages.
 const SHORT: u64 = 2_000;
 
@@ -282,6 +284,8 @@ async fn last_stored(broker: &Broker, scope: &Scope) -> Result<u64, Failure> {
 }
 
 /// Reads the messages that are stored now, in order; their number.
+///
+/// It ends at the last of them, or where the stream holds none any more up to there: what was counted when it began may be removed meanwhile.
 pub(crate) async fn for_each(
     broker: &Broker,
     scope: &Scope,
@@ -295,18 +299,22 @@ pub(crate) async fn for_each(
     let mut archive = ArchiveReader::new(broker, scope).await?;
     let bar = progress(what, waiting);
     let (mut read, mut of_archive, mut seen) = (0, 0, 0);
+    let mut heard = Instant::now();
     let mut take = |stored: StreamMessage| {
         if scope.non_events || stored.non_event.is_none() {
             take(stored)?;
         }
         Ok(())
     };
-    while read < waiting || seen < last {
-        let next = tokio::time::timeout(PATIENCE, messages.next()).await;
+    while seen < last {
+        let next = tokio::time::timeout(SILENCE, messages.next()).await;
         let Ok(next) = next else {
             // What was to come has been removed meanwhile, as when cases are archived.
-            if read >= waiting && last_stored(broker, scope).await? <= seen {
+            if last_stored(broker, scope).await? <= seen {
                 break;
+            }
+            if heard.elapsed() < PATIENCE {
+                continue;
             }
             let name = broker.layout.stream_name(scope.stream);
             return Err(Failure::failed(format!(
@@ -315,6 +323,7 @@ pub(crate) async fn for_each(
         };
         let Some(stored) = next else { break };
         let stored = stored?;
+        heard = Instant::now();
         of_archive += archive.take_before(stored.sequence, &mut take).await?;
         archive.pass_over(stored.sequence).await?;
         seen = stored.sequence;
@@ -338,4 +347,70 @@ pub(crate) fn progress(what: &'static str, length: u64) -> ProgressBar {
         bar.set_style(style);
     }
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use concord_runtime::broker::provision;
+    use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
+    use concord_testkit::TestBroker;
+    use tokio::runtime::Handle;
+
+    use super::*;
+
+    /// More than the broker sends a reader at once.
+    const EVENTS: u64 = 1_200;
+
+    async fn broker_with_events(server: &TestBroker) -> Broker {
+        let settings = BrokerSettings {
+            servers: server.url(),
+            ..BrokerSettings::default()
+        };
+        let storage = StorageSettings::default();
+        let broker = Broker::connect("test", &settings, &storage, true);
+        let broker = broker.await.unwrap();
+        provision::streams(&broker).await.unwrap();
+        let opened =
+            include_str!("../../../../proto-schemas/examples/accepted/event.case.opened.json");
+        for number in 0..EVENTS {
+            let subject = format!("concord.v1.event.case.c{number}.opened");
+            let stored = broker.jetstream.publish(subject, opened.into()).await;
+            stored.unwrap().await.unwrap();
+        }
+        broker
+    }
+
+    /// Removes what stands before this sequence, before anything else is read.
+    fn remove_before(broker: &Broker, sequence: u64) {
+        let removed = async {
+            let stream = broker.stream(StreamKind::Events).await.unwrap();
+            stream.purge().sequence(sequence).await.unwrap();
+        };
+        tokio::task::block_in_place(|| Handle::current().block_on(removed));
+    }
+
+    /// As when cases go to the archive while they are listed.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_removed_while_it_is_read_ends_the_reading() {
+        // All, and all but the last.
+        for (before, last) in [(EVENTS + 1, None), (EVENTS, Some(EVENTS))] {
+            let server = TestBroker::start().await;
+            let broker = broker_with_events(&server).await;
+            let mut sequences = Vec::new();
+            let begun = Instant::now();
+            let scope = Scope::all(StreamKind::Events).without_bodies();
+            let read = for_each(&broker, &scope, "reading", |stored| {
+                if sequences.is_empty() {
+                    remove_before(&broker, before);
+                }
+                sequences.push(stored.sequence);
+                Ok(())
+            });
+            let read = read.await.unwrap();
+            assert!((1..EVENTS).contains(&read), "{read} were read");
+            assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+            let expected = last.unwrap_or(read);
+            assert_eq!(sequences.last(), Some(&expected));
+        }
+    }
 }

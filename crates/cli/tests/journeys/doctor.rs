@@ -2,6 +2,7 @@
 
 use concord_testkit::{CommandOutput, Plan, TestInstallation, binaries_with_clock};
 use concord_wire::subject::Service;
+use futures::future::join_all;
 use serde_json::Value;
 
 use crate::command::{Session, doctor_until, run};
@@ -45,12 +46,12 @@ async fn a_missing_service_and_a_missing_consumer_are_found() {
     .await;
     let found = faults_of(&said);
     assert!(
-        found[0].contains("debate-facilitator-effects-debate-opened is missing")
-            && found[0].contains("start the debate-facilitator")
+        found[0].contains("debate-facilitator does not answer"),
+        "{found:?}"
     );
     assert!(
-        found[1].contains("debate-facilitator does not answer"),
-        "{found:?}"
+        found[1].contains("debate-facilitator-effects-debate-opened is missing")
+            && found[1].contains("start the debate-facilitator")
     );
 
     installation
@@ -283,4 +284,58 @@ async fn a_process_whose_clock_is_wrong_is_named() {
             "{fault}"
         );
     }
+}
+
+#[tokio::test]
+async fn services_that_were_never_started_are_said_once_and_before_consumers() {
+    let installation = TestInstallation::start_with(|mut plan: Plan| {
+        plan.replicas.clear();
+        plan.with_replicas(Service::Coordinator, 1)
+    })
+    .await;
+    let url = installation.server_url();
+    let said = doctor_until(&["--json", "--server", url], |said| said.code == 1).await;
+    let found = faults(&serde_json::from_str(&said.out).unwrap());
+    assert!(found.len() < 10, "{found:#?}");
+    let place = |part: &str| {
+        let place = found.iter().position(|fault| fault.contains(part));
+        place.unwrap_or_else(|| panic!("{part}: {found:#?}"))
+    };
+    let silent = place("conflict-detector does not answer");
+    let missing = place("conflict-detector: its ");
+    assert!(silent < missing, "{found:#?}");
+    assert!(found[missing].contains("never started"), "{found:#?}");
+}
+
+/// The broker goes on giving it a part of what is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_stands_still_is_named_and_what_people_read_is_asked_again() {
+    let installation = TestInstallation::start_with(|plan| {
+        plan.with_replicas(Service::Coordinator, 2)
+            .with_replicas(Service::AgentAdapter, 0)
+    })
+    .await;
+    let url = installation.server_url();
+    let pid = installation.pid(Service::Coordinator, 1).unwrap();
+    assert!(installation.freeze(Service::Coordinator, 1).unwrap());
+    let session = Session::new(url);
+    let asked = join_all((0..8).map(|_| session.run("policy list"))).await;
+    // Chance may give one of them to it every time.
+    let answered = asked.iter().filter(|said| said.code == 0).count();
+    assert!(answered >= 7, "{asked:#?}");
+    let said = doctor_until(&["--json", "--server", url], |said| {
+        said.code == 1 && said.out.contains("is connected and does not answer")
+    })
+    .await;
+    let found = faults(&serde_json::from_str(&said.out).unwrap());
+    let named = format!("coordinator (pid {pid} on ");
+    assert!(
+        found.iter().any(|fault| fault.contains(&named)),
+        "{found:#?}"
+    );
+    installation.thaw(Service::Coordinator, 1).unwrap();
+    doctor_until(&["--json", "--server", url], |said| {
+        !said.out.contains("is connected and does not answer")
+    })
+    .await;
 }

@@ -133,7 +133,7 @@ fn options(
         async move { identity }
     });
     options = options
-        .name(name)
+        .name(format!("{name} {}", own_process()))
         .ping_interval(PING_INTERVAL)
         .connection_timeout(REQUEST_TIMEOUT)
         .request_timeout(Some(REQUEST_TIMEOUT))
@@ -164,6 +164,22 @@ fn options(
         options = options.tls_first();
     }
     Ok(options)
+}
+
+/// This process in words, as it stands in the names of its connections: its id, and the machine where that is known. By it somebody who asks
+/// the broker finds a process that answers nothing.
+fn own_process() -> String {
+    let pid = std::process::id();
+    match host() {
+        host if host.is_empty() => format!("pid {pid}"),
+        host => format!("pid {pid} on {host}"),
+    }
+}
+
+/// The name of the machine, which is that of the pod where there are pods; empty where it is not known.
+pub(crate) fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    name.unwrap_or_default().trim().to_owned()
 }
 
 /// Says which of the files that the settings name cannot be used: the password's, the credentials', those for TLS.

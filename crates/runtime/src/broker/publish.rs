@@ -92,7 +92,7 @@ impl Broker {
     }
 
     /// Whether the broker has said that this process may not publish there.
-    fn is_denied(&self, subject: &str) -> bool {
+    pub fn is_denied(&self, subject: &str) -> bool {
         let denied = self.denials.of_publishing(|denied| denied == subject);
         denied.is_some()
     }

@@ -3,7 +3,7 @@
 //! A broker whose disk or limit is full answers every question as before; only what is to be stored fails. So readiness follows what became
 //! of the last writes to each stream.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,6 +24,8 @@ pub(crate) struct Refusals {
     /// Whether anything was refused of late: writes are many, and go well.
     any: AtomicBool,
     streams: Mutex<BTreeMap<StreamKind, Refusal>>,
+    /// Streams that there are not, as the broker has said. What is published to one of them nobody answers.
+    missing: Mutex<BTreeSet<StreamKind>>,
 }
 
 #[derive(Debug)]
@@ -88,14 +90,32 @@ impl Refusals {
         self.any.store(!streams.is_empty(), Ordering::Relaxed);
     }
 
-    /// The streams to which nothing can be written, each with what the broker says.
+    /// Takes into account whether there is such a stream, as the broker has said.
+    pub(crate) fn found(&self, stream: StreamKind, is_there: bool) {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        match is_there {
+            true => missing.remove(&stream),
+            false => missing.insert(stream),
+        };
+    }
+
+    /// The streams that there are not.
+    pub(crate) fn missing(&self) -> BTreeSet<StreamKind> {
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.clone()
+    }
+
+    /// The streams to which nothing can be written though they are there, each with what the broker says.
     pub(crate) fn now(&self) -> Vec<(StreamKind, String)> {
         if !self.any() {
             return Vec::new();
         }
+        let missing = self.missing();
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = streams.iter().filter(|(_, refusal)| {
-            refusal.last.elapsed() < KNOWN_FOR && (refusal.answered || refusal.times >= SILENT_MAX)
+        let known = streams.iter().filter(|(stream, refusal)| {
+            !missing.contains(stream)
+                && refusal.last.elapsed() < KNOWN_FOR
+                && (refusal.answered || refusal.times >= SILENT_MAX)
         });
         known
             .map(|(stream, refusal)| (*stream, refusal.why.clone()))
@@ -137,6 +157,21 @@ mod tests {
         );
         refusals.take(StreamKind::Messages, &stored(), true);
         assert_eq!(refusals.now(), []);
+    }
+
+    /// Nobody answers what is published there, and that is no lack of room.
+    #[test]
+    fn a_stream_that_is_missing_refuses_nothing() {
+        let refusals = Refusals::default();
+        for _ in 0..SILENT_MAX {
+            refusals.take(StreamKind::Memory, &silent(), true);
+        }
+        assert_eq!(refusals.now().len(), 1);
+        refusals.found(StreamKind::Memory, false);
+        assert_eq!(refusals.now(), []);
+        assert!(refusals.missing().contains(&StreamKind::Memory));
+        refusals.found(StreamKind::Memory, true);
+        assert!(refusals.missing().is_empty());
     }
 
     #[test]

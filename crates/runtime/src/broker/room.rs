@@ -1,10 +1,10 @@
 //! How full the streams are, and whether the broker stores anything.
 
 use async_nats::HeaderMap;
-use async_nats::jetstream::stream::{Config, StorageType};
+use async_nats::jetstream::stream::{Config, Info, StorageType};
 use concord_events::topology::StreamKind;
 
-use crate::broker::provision::Fill;
+use crate::broker::provision::{Fill, is_missing};
 use crate::broker::{Broker, Operation, Unavailable};
 
 impl Fill {
@@ -15,26 +15,33 @@ impl Fill {
     }
 }
 
-/// How full each stream of the installation is.
+/// How full each stream of the installation is that there is.
 pub async fn fills(broker: &Broker) -> Result<Vec<(StreamKind, Fill)>, Unavailable> {
     let mut fills = Vec::new();
     for kind in StreamKind::ALL {
-        fills.push((kind, fill(broker, kind).await?));
+        let info = info(broker, kind).await?;
+        fills.extend(info.map(|info| (kind, fill(&info))));
     }
     Ok(fills)
 }
 
-pub(crate) async fn fill(broker: &Broker, kind: StreamKind) -> Result<Fill, Unavailable> {
+/// What the broker says of a stream; none where there is no such stream.
+pub(crate) async fn info(broker: &Broker, kind: StreamKind) -> Result<Option<Info>, Unavailable> {
     let name = broker.layout.stream_name(kind);
-    let stream = broker.jetstream.get_stream(&name).await;
-    let stream = stream.map_err(|error| Operation::DescribeStream.failed(error))?;
-    let info = stream.cached_info();
-    Ok(Fill {
+    match broker.jetstream.get_stream(&name).await {
+        Ok(stream) => Ok(Some(stream.cached_info().clone())),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(Operation::DescribeStream.failed(error)),
+    }
+}
+
+/// How full a stream is, by what the broker says of it.
+pub(crate) fn fill(info: &Info) -> Fill {
+    let most = u64::try_from(info.config.max_bytes).ok();
+    Fill {
         bytes: info.state.bytes,
-        bytes_max: u64::try_from(info.config.max_bytes)
-            .ok()
-            .filter(|most| *most > 0),
-    })
+        bytes_max: most.filter(|most| *most > 0),
+    }
 }
 
 /// What the broker's account stores, and may store.

@@ -43,6 +43,13 @@ pub struct Stream {
     pub stream: String,
 }
 
+/// The broker of a cluster that a number is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Node {
+    /// The broker's name.
+    pub node: String,
+}
+
 /// The reason that a number is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Reason {
@@ -86,6 +93,8 @@ pub struct Metrics {
     pub stream_fill: Family<Stream, Gauge<f64, AtomicU64>>,
     /// Whether the broker has refused of late to store in a stream what this process gave it: 1 or 0.
     pub stream_refuses: Family<Stream, Gauge>,
+    /// How many copies of streams on each broker of a cluster are lost to the others.
+    pub copies_lost: Family<Node, Gauge>,
     /// How late deadlines were noticed, in seconds.
     pub lateness_seconds: Histogram,
     /// Deadlines that the watchdog had to fire.
@@ -118,6 +127,7 @@ impl Default for Metrics {
             broker_up: Gauge::default(),
             stream_fill: Family::default(),
             stream_refuses: Family::default(),
+            copies_lost: Family::default(),
             lateness_seconds: Histogram::new(seconds),
             watchdog_fired: Counter::default(),
             deadlines_open: Gauge::default(),
@@ -246,6 +256,11 @@ impl Metrics {
             "stream_refuses",
             "Whether the broker has refused of late to store in a stream.",
             self.stream_refuses.clone(),
+        );
+        registry.register(
+            "stream_copies_lost",
+            "How many copies of streams on a broker of a cluster are lost to the others.",
+            self.copies_lost.clone(),
         );
     }
 

@@ -16,6 +16,7 @@ use concord_wire::{AgentId, ErrorCode, Fault, Timestamp};
 use futures::StreamExt;
 use serde_json::json;
 
+use crate::broker::host;
 use crate::clock;
 use crate::delivery::Budget;
 use crate::error_chain::ErrorChain;
@@ -159,12 +160,6 @@ pub(crate) async fn register(
         }
     }
     Ok(Registration { _service: service })
-}
-
-/// The name of the machine, which is that of the pod where there are pods; empty where it is not known.
-fn host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
-    name.unwrap_or_default().trim().to_owned()
 }
 
 /// A verb, and what is needed to say who may ask for it.

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -13,8 +14,8 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::broker::room;
-use crate::context::metrics::{Metrics, Stream};
+use crate::broker::{copies, room};
+use crate::context::metrics::{Metrics, Node, Stream};
 use crate::error_chain::ErrorChain;
 use crate::service::ServiceRunner;
 
@@ -136,8 +137,9 @@ pub async fn watch(
             up = up && (!asked || poll(&runner, definition).await);
         }
         show_refusals(&runner);
-        if up && turn == 0 {
-            show_fills(&runner).await;
+        let misses_some = !runner.broker.refusals.missing().is_empty();
+        if up && (turn == 0 || misses_some) {
+            show_streams(&runner).await;
         }
         turn = (turn + 1) % IN_TURN;
         was_whole = up && whole;
@@ -163,23 +165,32 @@ fn show_refusals(runner: &ServiceRunner) {
     }
 }
 
-/// Shows how full the streams are that have a limit by the settings.
-async fn show_fills(runner: &ServiceRunner) {
+/// Shows which streams there are, how full those are that have a limit by the settings, and which brokers of a cluster have lost their
+/// copies.
+async fn show_streams(runner: &ServiceRunner) {
+    let mut there = Vec::new();
     for kind in StreamKind::ALL {
         let definition = runner.broker.layout.stream(kind);
-        if definition.bytes_max.is_none() {
-            continue;
-        }
-        match room::fill(&runner.broker, kind).await {
-            Ok(fill) => {
-                let stream = definition.name;
-                let shown = runner.metrics.stream_fill.get_or_create(&Stream { stream });
-                shown.set(fill.ratio().unwrap_or(0.0));
+        let stream = definition.name;
+        match room::info(&runner.broker, kind).await {
+            Ok(info) => {
+                runner.broker.refusals.found(kind, info.is_some());
+                if let (Some(info), Some(_)) = (&info, definition.bytes_max) {
+                    let shown = runner.metrics.stream_fill.get_or_create(&Stream { stream });
+                    shown.set(room::fill(info).ratio().unwrap_or(0.0));
+                }
+                there.extend(info);
             }
             Err(error) => {
-                tracing::debug!(stream = %definition.name, error = %ErrorChain(&error), "The stream could not be described.");
+                tracing::debug!(%stream, error = %ErrorChain(&error), "The stream could not be described.");
             }
         }
+    }
+    // A broker that has left the cluster is lost no more.
+    runner.metrics.copies_lost.clear();
+    for (node, copies) in copies::of(&there) {
+        let shown = runner.metrics.copies_lost.get_or_create(&Node { node });
+        shown.set(i64::try_from(copies.lost.len()).unwrap_or(i64::MAX));
     }
 }
 
@@ -195,6 +206,12 @@ async fn poll(runner: &ServiceRunner, definition: &ConsumerDefinition) -> bool {
         Ok(info) => {
             let waiting = i64::try_from(info.num_pending).unwrap_or(i64::MAX);
             runner.metrics.lag_of(&definition.name).set(waiting);
+            runner.broker.refusals.found(definition.stream_kind, true);
+            true
+        }
+        // The broker has answered, and says what is wrong.
+        Err(error) if error.kind() == ConsumerInfoErrorKind::StreamNotFound => {
+            runner.broker.refusals.found(definition.stream_kind, false);
             true
         }
         Err(error) => {

@@ -203,6 +203,11 @@ impl ServiceRunner {
         if self.broker.hears_since().is_none() {
             reasons.push("agents and people are not heard: their connection is lost".to_owned());
         }
+        let missing = self.broker.refusals.missing();
+        reasons.extend(missing.into_iter().map(|stream| {
+            let stream = self.broker.layout.stream_name(stream);
+            format!("the stream {stream} is missing: start a service again, which makes it")
+        }));
         let refused = self.broker.refusals.now();
         reasons.extend(refused.into_iter().map(|(stream, why)| {
             let stream = self.broker.layout.stream_name(stream);

@@ -14,10 +14,12 @@ use concord_events::topology::{Layout, StreamKind};
 use concord_runtime::Broker;
 use concord_runtime::clock;
 use serde::Serialize;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::command::audit;
 use crate::shared::args::JsonArg;
+use crate::shared::broker_api;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, NAMED, Table, styled};
@@ -62,8 +64,20 @@ pub(crate) struct BackupArgs {
     json: JsonArg,
 }
 
-/// The streams of an installation in the order in which they are copied; those of buckets may be missing.
-fn streams(layout: &Layout) -> Vec<String> {
+/// The streams of an installation that there are, in the order in which they are copied. Asked by their descriptions: brokers that form a
+/// cluster do not answer at all when they are to copy a stream that does not exist.
+async fn streams(broker: &Broker) -> Result<Vec<String>, Failure> {
+    let mut there = Vec::new();
+    for name in in_order(&broker.layout) {
+        let subject = format!("$JS.API.STREAM.INFO.{name}");
+        let found = broker_api::ask(broker, subject, &Value::Null).await?;
+        there.extend(found.map(|_| name));
+    }
+    Ok(there)
+}
+
+/// The streams that an installation may have, in the order in which they are copied; those of buckets may be missing.
+fn in_order(layout: &Layout) -> Vec<String> {
     let before = [
         StreamKind::Messages,
         StreamKind::Urgent,
@@ -121,13 +135,18 @@ async fn copy_paused(
 ) -> Result<(Manifest, Result<(), Failure>), Failure> {
     let interrupted =
         || Failure::failed("interrupted; the copy is not complete, and the services go on");
-    let paused = tokio::select! {
-        paused = pause::Paused::of(broker, Duration::from_secs(args.pause_max)) => paused?,
+    let looked = async {
+        let streams = streams(broker).await?;
+        let paused = pause::Paused::of(broker, Duration::from_secs(args.pause_max)).await?;
+        Ok::<_, Failure>((streams, paused))
+    };
+    let (streams, paused) = tokio::select! {
+        looked = looked => looked?,
         denied = connection.denied() => return Err(denied),
         () = asked.cancelled() => return Err(interrupted()),
     };
     let copied = tokio::select! {
-        copied = copy(broker, &paused, target, Duration::from_secs(args.wait)) => copied,
+        copied = copy((broker, &streams), &paused, target, Duration::from_secs(args.wait)) => copied,
         failure = paused.keep() => Err(failure),
         denied = connection.denied() => Err(denied),
         () = asked.cancelled() => Err(interrupted()),
@@ -141,7 +160,7 @@ async fn copy_paused(
 }
 
 async fn copy(
-    broker: &Broker,
+    (broker, streams): (&Broker, &[String]),
     paused: &pause::Paused<'_>,
     target: &Path,
     wait: Duration,
@@ -154,11 +173,9 @@ async fn copy(
     }
     paused.quiet(wait).await?;
     let mut copies: Vec<StreamCopy> = Vec::new();
-    for name in streams(&broker.layout) {
+    for name in streams {
         output::complain(&format!("copying {name}"));
-        if let Some(copy) = snapshot::copy(broker, &name, target).await? {
-            copies.push(copy);
-        }
+        copies.push(snapshot::copy(broker, name, target).await?);
     }
     // Whatever was handed over since the first one ends it here at the latest.
     paused.renew().await?;

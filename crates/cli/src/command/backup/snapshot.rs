@@ -23,12 +23,12 @@ const CHUNK_BYTES: usize = 128 * 1_024;
 /// How long the broker may be silent in the middle of a copy.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// Writes the copy of a stream; `None` where there is no such stream.
+/// Writes the copy of a stream that there is.
 pub(super) async fn copy(
     broker: &Broker,
     stream: &str,
     into: &Path,
-) -> Result<Option<StreamCopy>, Failure> {
+) -> Result<StreamCopy, Failure> {
     let connects = broker.connects();
     let inbox = broker.client.new_inbox();
     let mut chunks = broker
@@ -40,7 +40,9 @@ pub(super) async fn copy(
     let body = json!({ "deliver_subject": inbox, "no_consumers": false, "chunk_size": CHUNK_BYTES, "jsck": true });
     let subject = format!("$JS.API.STREAM.SNAPSHOT.{stream}");
     let Some(begun) = broker_api::ask(broker, subject, &body).await? else {
-        return Ok(None);
+        return Err(Failure::failed(format!(
+            "{stream} was removed before it was copied; begin again, with an empty directory"
+        )));
     };
     let folder = directory::folder(into, stream);
     own_folder::new_folder(&folder)?;
@@ -58,7 +60,7 @@ pub(super) async fn copy(
             .pointer(&format!("/state/{name}"))
             .and_then(Value::as_u64)
     };
-    Ok(Some(StreamCopy {
+    Ok(StreamCopy {
         stream: stream.to_owned(),
         messages: number("messages").unwrap_or(0),
         first_sequence: number("first_seq").unwrap_or(0),
@@ -67,7 +69,7 @@ pub(super) async fn copy(
         bytes,
         sha256,
         described_sha256: described,
-    }))
+    })
 }
 
 /// Writes the contents that the broker sends: how many bytes that were, and their SHA-256.

@@ -72,7 +72,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
     let mut rows = Vec::new();
     for id in ids {
         rows.extend(
-            case_file::state(&broker, &id)
+            case_file::state_of_several(&broker, &id)
                 .await?
                 .map(|state| Row::new(id, state)),
         );

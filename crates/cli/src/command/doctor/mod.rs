@@ -11,6 +11,7 @@ use crate::shared::output::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, styled};
 mod broker;
 mod payloads;
 mod processes;
+mod running;
 mod services;
 mod storage;
 mod streams;
@@ -88,11 +89,18 @@ impl Check {
 pub(crate) async fn run(connection: &ConnectionArgs, args: &DoctorArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let mut checks = broker::look(&broker, args.skew_max).await;
-    checks.extend(streams::streams(&broker).await);
+    let services = running::look(&broker).await;
+    // What is missing a service makes when it starts.
+    let start = match &services {
+        Ok(running) if !running.answer.is_empty() => "restart",
+        _ => "start",
+    };
+    checks.extend(streams::streams(&broker, start).await);
+    checks.extend(streams::copies(&broker).await);
     checks.extend(storage::look(&broker).await);
-    checks.extend(payloads::look(&broker).await);
+    checks.extend(payloads::look(&broker, start).await);
+    checks.extend(services::look(&broker, services).await);
     checks.extend(streams::consumers(&broker, args.lag_max).await);
-    checks.extend(services::look(&broker).await);
     checks.extend(services::deadlines(&broker).await);
     checks.extend(streams::dead(&broker).await);
     let faults = checks

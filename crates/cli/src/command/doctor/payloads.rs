@@ -10,13 +10,15 @@ use super::{Check, storage};
 const AREA: &str = "Large payloads";
 
 /// Checks that the store exists, is as the settings say, and has room.
-pub(super) async fn look(broker: &Broker) -> Vec<Check> {
+pub(super) async fn look(broker: &Broker, start: &str) -> Vec<Check> {
     let bucket = broker.layout.payload_bucket();
     let (deviations, fill) = match provision::inspect_payloads(broker).await {
         Ok(Some(found)) => found,
         Ok(None) => {
-            let advice = "start any service with the same --prefix, which creates it; where its log says that there is no room, \
-                          lower storage.payload_store_bytes or raise max_file_store of the broker or the account";
+            let advice = format!(
+                "{start} any service with the same --prefix, which creates it; where its log says that there is no room, lower \
+                 storage.payload_store_bytes or raise max_file_store of the broker or the account"
+            );
             return vec![Check::fault(
                 AREA,
                 format!("{bucket} is missing: payloads over 1 MB cannot travel"),

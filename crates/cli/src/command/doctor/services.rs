@@ -1,22 +1,20 @@
 //! The services: which are there, and whether they can work.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use concord_installation::{Instance, SERVICES, binary_name, instances};
+use concord_installation::{Instance, SERVICES, binary_name};
 use concord_runtime::Broker;
 use concord_wire::subject::Service;
 use serde::Deserialize;
 
+use super::running::{Running, Silent};
 use super::{Check, processes};
 use crate::command::deadlines;
-use crate::shared::connection::ask;
+use crate::shared::connection::{SEE_DOCTOR, ask};
 use crate::shared::output::{count, span};
 
 const AREA: &str = "Services";
 const DEADLINES: &str = "Deadlines";
-/// The time that services have to announce themselves.
-const PATIENCE: Duration = Duration::from_millis(800);
 /// A deadline that was due longer ago than this has been forgotten: the watchdog is slower than the scheduler.
 const OVERDUE_MAX_MS: u64 = 15_000;
 
@@ -27,9 +25,15 @@ struct Status {
     reasons: Vec<String>,
 }
 
-pub(super) async fn look(broker: &Broker) -> Vec<Check> {
-    let found = match instances(&broker.client, PATIENCE, |_| false).await {
-        Ok(found) => found,
+pub(super) async fn look(
+    broker: &Broker,
+    running: Result<Running, async_nats::Error>,
+) -> Vec<Check> {
+    let Running {
+        answer: found,
+        silent,
+    } = match running {
+        Ok(running) => running,
         Err(error) => {
             let found = format!("the services cannot be asked: {error}");
             return vec![Check::fault(
@@ -45,7 +49,13 @@ pub(super) async fn look(broker: &Broker) -> Vec<Check> {
             .iter()
             .filter(|i| i.name == binary_name(service))
             .collect();
-        checks.push(one(broker, service, &of_service).await);
+        let silent = silent.iter().filter(|one| one.service == service);
+        let silent: Vec<Check> = silent.map(stands_still).collect();
+        // That none answers is said of each that is there.
+        if silent.is_empty() || !of_service.is_empty() {
+            checks.push(one(broker, service, &of_service).await);
+        }
+        checks.extend(silent);
     }
     checks.extend(processes::look(broker, &found).await);
     let versions: BTreeSet<&str> = found
@@ -95,12 +105,22 @@ async fn one(broker: &Broker, service: Service, found: &[&Instance]) -> Check {
                 "wait if it has just started; otherwise look at its log",
             )
         }
-        Err(failure) => Check::fault(
-            AREA,
-            failure.to_string(),
-            "restart it; nothing that it had under way is lost",
-        ),
+        Err(failure) => {
+            let failure = failure.to_string();
+            let found = format!("{there}: {}", failure.trim_end_matches(SEE_DOCTOR));
+            let advice = "restart it; nothing that it had under way is lost";
+            Check::fault(AREA, found, advice)
+        }
     }
+}
+
+/// A process that the broker takes for one that works.
+fn stands_still(process: &Silent) -> Check {
+    let Silent { service, process } = process;
+    let found = format!("{service} ({process}) is connected and does not answer");
+    let advice = "it stands still: let it go on (kill -CONT), or end it (kill -KILL) and start it again; until then it is given a part of \
+                  what people and agents ask, and nobody answers that. Nothing that it had under way is lost";
+    Check::fault(AREA, found, advice)
 }
 
 /// Checks that deadlines fire.

@@ -1,9 +1,13 @@
 //! The streams, consumers and dead letters on the broker.
 
+use std::collections::BTreeMap;
+
 use async_nats::jetstream::consumer::Info;
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use concord_events::topology::{ConsumerDefinition, StreamKind};
+use concord_runtime::broker::copies::{self, Copies};
 use concord_runtime::{Broker, broker::provision};
+use concord_wire::subject::Service;
 
 use super::Check;
 use crate::command::dead;
@@ -15,8 +19,8 @@ const DEAD: &str = "Dead letters";
 /// Most consumers that a note names.
 const NAMED_MAX: usize = 5;
 
-/// Checks that the streams are as they are defined.
-pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
+/// Checks that the streams are as they are defined. What is missing is made when somebody does what `start` says with a service.
+pub(super) async fn streams(broker: &Broker, start: &str) -> Vec<Check> {
     let deviations = match provision::inspect(broker).await {
         Ok(deviations) => deviations,
         Err(error) => {
@@ -44,9 +48,9 @@ pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
             setting,
         } = deviation;
         let advice = match (property, setting) {
-            ("existence", _) => {
-                "start any service with the same --prefix: it creates what is missing".to_owned()
-            }
+            ("existence", _) => format!(
+                "{start} any service with the same --prefix: it creates what is missing when it starts"
+            ),
             (_, Some(setting)) => format!(
                 "it follows from the setting {setting} of who looks: give the services' settings with --config; if it still differs, change the \
                  stream with: concord migrate --config FILE --apply"
@@ -62,6 +66,34 @@ pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
         )
     };
     deviations.into_iter().map(check).collect()
+}
+
+/// Checks that each broker of a cluster has its copies of the streams.
+pub(super) async fn copies(broker: &Broker) -> Vec<Check> {
+    // That the streams cannot be looked at has been said.
+    let brokers = copies::by_broker(broker).await.unwrap_or_default();
+    let mut checks = Vec::new();
+    for (node, Copies { all, lost, behind }) in brokers {
+        if !lost.is_empty() {
+            let found = format!(
+                "the broker {node} is lost to the cluster: its copies of {} of {all} streams are away or silent ({})",
+                lost.len(),
+                lost.join(", ")
+            );
+            let advice = "start it again or replace it before a second one goes, see docs/operating.md#concordbrokernodelost; nothing is lost yet";
+            checks.push(Check::fault(STREAMS, found, advice));
+        }
+        let lacks = behind
+            .iter()
+            .map(|(stream, lag)| format!("{stream} ({lag} changes)"));
+        let lacks: Vec<String> = lacks.collect();
+        if !lacks.is_empty() {
+            let found = format!("the broker {node} is behind with {}", lacks.join(", "));
+            let advice = "it catches up by itself when it has just come back; look again";
+            checks.push(Check::note(STREAMS, found, advice));
+        }
+    }
+    checks
 }
 
 /// Checks that every consumer exists and keeps up.
@@ -88,16 +120,19 @@ pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
             definitions.push(definition);
         }
     }
-    for definition in definitions {
-        match look(broker, &definition, lag_max).await {
+    let mut missing = Vec::new();
+    for definition in &definitions {
+        match look(broker, definition, lag_max).await {
             Ok(Looked::KeepsUp(lag)) => {
                 good += 1;
                 waiting += lag;
             }
-            Ok(Looked::Paused(left)) => pausing.push((definition.name, left)),
+            Ok(Looked::Paused(left)) => pausing.push((definition.name.clone(), left)),
+            Ok(Looked::Missing) => missing.push(definition),
             Err(check) => checks.push(check),
         }
     }
+    checks.extend(absent(&missing, &definitions));
     checks.extend(paused(&pausing));
     if good > 0 {
         let found = format!(
@@ -119,8 +154,40 @@ async fn missing_streams(broker: &Broker) -> Vec<String> {
     missing.map(|one| one.stream).collect()
 }
 
-/// A consumer with which nothing is wrong.
+/// What is said of consumers that are missing: in one line of a service that has none of those that are looked at.
+fn absent(missing: &[&ConsumerDefinition], all: &[ConsumerDefinition]) -> Vec<Check> {
+    let mut of_services: BTreeMap<Service, Vec<&ConsumerDefinition>> = BTreeMap::new();
+    for definition in missing {
+        let of_service = of_services.entry(definition.service).or_default();
+        of_service.push(*definition);
+    }
+    let mut checks = Vec::new();
+    for (service, missing) in of_services {
+        let advice =
+            format!("start the {service}, which creates what is missing and takes what waits");
+        let number = all.iter().filter(|one| one.service == service).count();
+        if missing.len() == number && number > 1 {
+            let found =
+                format!("{service}: its {number} consumers are missing; it was never started");
+            checks.push(Check::fault(CONSUMERS, found, advice));
+            continue;
+        }
+        checks.extend(
+            missing
+                .into_iter()
+                .map(|ConsumerDefinition { name, stream, .. }| {
+                    let found = format!("{name} is missing on {stream}");
+                    Check::fault(CONSUMERS, found, &advice)
+                }),
+        );
+    }
+    checks
+}
+
+/// How it is with a consumer.
 enum Looked {
+    /// There is none.
+    Missing,
     /// So many messages wait in it.
     KeepsUp(u64),
     /// It hands nothing over, for so many milliseconds more.
@@ -139,7 +206,9 @@ async fn look(
         stream,
         ..
     } = definition;
-    let info = describe(broker, definition).await?;
+    let Some(info) = describe(broker, definition).await? else {
+        return Ok(Looked::Missing);
+    };
     if info.config.filter_subject != definition.filter || !info.config.filter_subjects.is_empty() {
         let advice =
             format!("restart the {service}, which brings its consumers to their definition");
@@ -202,13 +271,9 @@ async fn is_missing(broker: &Broker, definition: &ConsumerDefinition) -> bool {
     described.is_err_and(|error| error.kind() == ConsumerInfoErrorKind::NotFound)
 }
 
-async fn describe(broker: &Broker, definition: &ConsumerDefinition) -> Result<Info, Check> {
-    let ConsumerDefinition {
-        name,
-        service,
-        stream,
-        ..
-    } = definition;
+/// What the broker says of a consumer; none where there is none.
+async fn describe(broker: &Broker, definition: &ConsumerDefinition) -> Result<Option<Info>, Check> {
+    let ConsumerDefinition { name, stream, .. } = definition;
     let handle = broker.jetstream.get_stream_no_info(stream).await;
     let described = match handle {
         Ok(handle) => handle.consumer_info(name).await,
@@ -220,17 +285,15 @@ async fn describe(broker: &Broker, definition: &ConsumerDefinition) -> Result<In
             ));
         }
     };
-    described.map_err(|error| match error.kind() {
-        ConsumerInfoErrorKind::NotFound => {
-            let advice = format!("start the {service}, which creates it and takes what waits");
-            Check::fault(CONSUMERS, format!("{name} is missing on {stream}"), advice)
-        }
-        _ => Check::fault(
+    match described {
+        Ok(info) => Ok(Some(info)),
+        Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Check::fault(
             CONSUMERS,
             format!("{name} on {stream}: {error}"),
             "see the streams above",
-        ),
-    })
+        )),
+    }
 }
 
 /// Looks for dead letters. A message that was refused is noted, for its sender was told; a message that a service failed to
@@ -270,4 +333,26 @@ pub(super) async fn dead(broker: &Broker) -> Vec<Check> {
         checks.push(Check::good(DEAD, "none"));
     }
     checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_that_was_never_started_is_said_once() {
+        let all = concord_testkit::layout().consumers();
+        let of = |service| all.iter().filter(move |one| one.service == service);
+        let mut missing: Vec<_> = of(Service::ConflictDetector).collect();
+        let number = missing.len();
+        missing.extend(of(Service::EscalationTimer).take(1));
+        let checks = absent(&missing, &all);
+        let found: Vec<&str> = checks.iter().map(|check| check.found.as_str()).collect();
+        let never =
+            format!("conflict-detector: its {number} consumers are missing; it was never started");
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found.contains(&never.as_str()), "{found:?}");
+        let one = found.iter().find(|found| **found != never).unwrap();
+        assert!(one.contains("is missing on CONCORD_"), "{found:?}");
+    }
 }

@@ -61,7 +61,7 @@ pub(super) async fn read(broker: &Broker) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     let source = EventSource::new(broker).await?;
     for id in case_file::opened(broker).await? {
-        let Some(state) = case_file::state(broker, &id).await? else {
+        let Some(state) = case_file::state_of_several(broker, &id).await? else {
             continue;
         };
         let first = first_reviews::all(&source, &state).await?;

@@ -1,0 +1,74 @@
+//! What three brokers say otherwise than one, to whoever copies or looks after an installation.
+
+use std::time::Duration;
+
+use concord_testkit::{CommandOutput, TestInstallation, command, finish, programs_of, wait_for};
+use concord_wire::subject::Service;
+
+use crate::kill::brokers::Brokers;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+async fn concord(brokers: &Brokers, arguments: &[&str]) -> CommandOutput {
+    let program = programs_of(&["concord-cli"]).join("concord");
+    let mut command = command(program);
+    finish(command.args(["--server", &brokers.url()]).args(arguments)).await
+}
+
+/// A timer on three brokers that keep each stream three times, with the archive elsewhere.
+async fn start(brokers: &Brokers) -> TestInstallation {
+    let url = brokers.url();
+    TestInstallation::start_with(|mut plan| {
+        plan.server_url = Some(url);
+        plan.replicas.clear();
+        plan.with_replicas(Service::EscalationTimer, 1)
+            .with_setting("storage.replicas=3")
+    })
+    .await
+}
+
+/// They do not answer at all when they are to copy a stream that there is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_without_an_archive_of_its_own_is_copied() {
+    let brokers = Brokers::start().await;
+    let _installation = start(&brokers).await;
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy");
+    let arguments = ["backup", copy.to_str().unwrap(), "--json"];
+    let made = concord(&brokers, &arguments).await.json();
+    let streams = made["streams"].as_array().unwrap().iter();
+    let names: Vec<&str> = streams.map(|one| one["stream"].as_str().unwrap()).collect();
+    assert!(names.contains(&"CONCORD_EVENTS"), "{names:?}");
+    assert!(
+        !names.iter().any(|name| name.contains("ARCHIVE")),
+        "{names:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_is_lost_is_named_until_it_is_back() {
+    let brokers = Brokers::start().await;
+    let installation = start(&brokers).await;
+    let seen = async || {
+        let said = concord(&brokers, &["doctor"]).await;
+        let lost = r#"concord_stream_copies_lost{node="broker-1"}"#;
+        let counted = installation.counter(lost).await;
+        let counted = counted.map_err(|error| error.to_string())?;
+        let is_named = said
+            .out
+            .contains("the broker broker-1 is lost to the cluster");
+        Ok::<_, String>((is_named, counted > 0, said.out))
+    };
+    for is_lost in [false, true, false] {
+        let what = format!("everybody to say whether it is lost: {is_lost}");
+        wait_for(what, PATIENCE, async || match seen().await? {
+            (named, counted, _) if (named, counted) == (is_lost, is_lost) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+        match is_lost {
+            true => brokers.start_again(1).await,
+            false => brokers.kill(1),
+        }
+    }
+}
