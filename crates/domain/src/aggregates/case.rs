@@ -67,6 +67,7 @@ mod outcome;
 mod package;
 mod reviewers;
 mod shown;
+mod standing;
 mod state;
 mod version;
 
@@ -85,6 +86,7 @@ pub use opening::PARTICIPANTS_MAX;
 pub use package::{DecisionPackage, VersionNote, package};
 pub use reviewers::may_review_still;
 pub use shown::digest_of_shown;
+pub use standing::Beside;
 pub use state::{CaseState, FINAL_GATE, Phase};
 
 use crate::aggregates::person::Authority;

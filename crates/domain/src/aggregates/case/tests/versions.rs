@@ -11,6 +11,7 @@ use crate::aggregates::case::FINAL_GATE;
 use concord_events::DecisionChanged;
 use concord_wire::payload::{Conflict, ConflictOutcome};
 
+mod caution;
 mod standing;
 
 /// An outcome of the debate about the risk score, with the value that stands after it.
