@@ -13,7 +13,7 @@ use concord_wire::payload::{ConflictOutcome, DebateTerms, Level, Position};
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 use serde::Serialize;
 
-use crate::command::case::decided::reason;
+use crate::command::case::decided::write_reasons;
 use crate::shared::args::{JsonArg, debate_id};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::debate_file::{
@@ -205,7 +205,7 @@ fn write_result(out: &mut String, shown: &Shown<'_>) -> Written {
             writeln!(out, "{signed}")?;
         }
         if let Some(ruled) = &outcome.ruled_by {
-            writeln!(out, "  {}", reason(ruled))?;
+            write_reasons(out, "  ", ruled)?;
         }
     }
     Ok(())

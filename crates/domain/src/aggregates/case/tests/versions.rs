@@ -27,6 +27,7 @@ fn ruling(value: u32) -> ConflictOutcome {
         ruled_by: Some(RuledBy {
             expert: agent("eva"),
             first_reviewer: None,
+            first_rationale: None,
             rationale: "Read the annex.".into(),
             digest: None,
             key: None,
