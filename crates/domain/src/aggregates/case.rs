@@ -87,7 +87,7 @@ pub use package::{DecisionPackage, VersionNote, package};
 pub use reviewers::may_review_still;
 pub use shown::digest_of_shown;
 pub use standing::Beside;
-pub use state::{CaseState, FINAL_GATE, Phase};
+pub use state::{Cancellation, CaseState, FINAL_GATE, Phase};
 
 use crate::aggregates::person::Authority;
 use crate::aggregates::policy::KnownPolicies;
