@@ -112,7 +112,11 @@ fn shown<'a>(
         debate_id,
         case_id: opened.case_id.clone(),
         topic: opened.conflict.topic.clone(),
-        level: ladder.map(|ladder| ladder.level),
+        // A review at a gate ends a debate above the level that it is on until then.
+        level: ladder.map(|ladder| {
+            let ended = state.outcome.as_ref().and_then(|outcome| outcome.level);
+            ended.unwrap_or(ladder.level)
+        }),
         terms: opened.terms.clone(),
         positions: &state.positions,
         waits_for,
