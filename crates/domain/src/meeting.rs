@@ -91,7 +91,7 @@ pub struct DebateMatter {
     pub conflict: Conflict,
     /// Its terms.
     pub terms: DebateTerms,
-    /// How it ended, if it has.
+    /// How it ended, if it has, or what stands provisionally.
     pub outcome: Option<ConflictOutcome>,
     /// How it was opened, if it was.
     pub opened: Option<Arc<DebateOpened>>,
@@ -154,7 +154,7 @@ pub struct Dispute {
     pub topic: String,
     /// The field in which track records count.
     pub domain: String,
-    /// How it ended; absent while it goes on.
+    /// How it ended, or what stands provisionally; absent while it goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<ConflictOutcome>,
     /// Positions at the end that were not chosen.

@@ -550,6 +550,7 @@ class RuledBy(TypedDict):
 
     digest: NotRequired[str | None]
     expert: AgentId
+    first_rationale: NotRequired[str | None]
     first_reviewer: NotRequired[AgentId | None]
     key: NotRequired[str | None]
     rationale: str

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use concord_domain::aggregates::debate::{DebateMachine, DebateState, value_wanted};
 use concord_events::{DebateEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_wire::payload::{Conflict, HistoricalContext, Level, Resolution, RuledBy};
+use concord_wire::payload::{
+    Conflict, ConflictOutcome, HistoricalContext, Level, Resolution, RuledBy, Status,
+};
 use concord_wire::policy::Policy;
 use concord_wire::{AgentId, CaseId, DebateId};
 use serde_json::Value;
@@ -88,6 +90,42 @@ pub(crate) fn both(first_reviewer: Option<&AgentId>, by: &AgentId) -> String {
     }
 }
 
+/// Who has decided and why, each with the own reason; whoever gave none is named alone.
+pub(crate) fn reasons(ruled_by: &RuledBy, reason_max: usize) -> Vec<String> {
+    let said = |name: &AgentId, why: &str| match one_line(why, reason_max) {
+        why if why.is_empty() => name.to_string(),
+        why => format!("{name}: {why}"),
+    };
+    let first = ruled_by.first_reviewer.as_ref().map(|first| {
+        let why = ruled_by.first_rationale.as_deref();
+        said(first, why.unwrap_or_default())
+    });
+    let last = said(&ruled_by.expert, &ruled_by.rationale);
+    first.into_iter().chain([last]).collect()
+}
+
+/// An outcome that stands: what was chosen, and who has said so.
+pub(crate) fn standing_text(outcome: &ConflictOutcome) -> String {
+    let chosen = outcome
+        .resolution
+        .as_ref()
+        .map_or("nothing".to_owned(), |chosen| {
+            let value = value_text(chosen.value.as_ref());
+            format!("{}{value}", one_line(&chosen.position, 200))
+        });
+    let person = outcome.ruled_by.as_ref().map(deciders);
+    let by = match (outcome.status, person) {
+        (Status::Ruling, Some(person)) => format!("ruled by {person}"),
+        (Status::Confirmed, Some(person)) => format!("confirmed by {person}"),
+        (Status::Overridden, Some(person)) => format!("decided at a gate by {person}"),
+        (Status::Discussion | Status::Accepted, _) => "agreed on".to_owned(),
+        (Status::Vote, _) => "voted".to_owned(),
+        (Status::Mediation, _) => "by track record".to_owned(),
+        (status, _) => status.to_string(),
+    };
+    format!("{chosen}, {by}")
+}
+
 /// With which key a person has signed, as a note; empty where they have not.
 pub(crate) fn signed_text(ruled_by: &RuledBy) -> String {
     ruled_by.key.as_ref().map_or_else(String::new, |key| {
@@ -157,6 +195,29 @@ pub(crate) fn level_name(level: Level) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_of_two_reviewers_has_the_own_reason() {
+        let ruled = |first: Option<&str>, why: Option<&str>, last: &str| RuledBy {
+            expert: AgentId::fixed("greta"),
+            first_reviewer: first.map(|name| AgentId::new(name).unwrap()),
+            first_rationale: why.map(str::to_owned),
+            rationale: last.to_owned(),
+            digest: None,
+            key: None,
+        };
+        for (ruled, said) in [
+            (ruled(None, None, "g3"), vec!["greta: g3"]),
+            (ruled(None, None, ""), vec!["greta"]),
+            (
+                ruled(Some("gail"), Some("g1"), "g3"),
+                vec!["gail: g1", "greta: g3"],
+            ),
+            (ruled(Some("gail"), None, "g3"), vec!["gail", "greta: g3"]),
+        ] {
+            assert_eq!(reasons(&ruled, 100), said);
+        }
+    }
 
     #[test]
     fn a_plain_resolution_leaves_no_rest_of_a_style_in_a_line() {

@@ -286,6 +286,7 @@ fn review(reviewed: GateReviewed) -> Command {
     Command::Reviewed {
         by: reviewed.heard.agent_id,
         first: reviewed.first_reviewer,
+        first_rationale: reviewed.first_rationale,
         review: Box::new(reviewed.review),
         again,
     }

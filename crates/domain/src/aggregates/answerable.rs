@@ -12,7 +12,6 @@ use concord_wire::{AgentId, DebateId};
 use super::case::{CaseMachine, CaseState, FINDING};
 use super::debate::DebateState;
 use crate::machine::Machine;
-use crate::rules::impact::graph::name_of;
 use crate::rules::precedent;
 use crate::rules::proved::holds;
 
@@ -80,44 +79,23 @@ fn ruled_by(outcome: &ConflictOutcome) -> Option<&AgentId> {
         .map(|ruled| &ruled.expert)
 }
 
-/// The outcome that this one replaces: the latest of the debates that it takes up again, and of all about the same subject. A challenge in vain
-/// leaves standing what others have found, a debate that nobody has decided what a person has, and those that name no metric are each about a finding
-/// of its own.
+/// The outcome that this one replaces: the latest of the debates that it takes up again, and of all about the same subject. Without effect
+/// are a challenge in vain, which leaves standing what others have found, and a debate that leaves standing what was decided, also where it is the
+/// debate that has ended otherwise now; and those that name no metric are each about a finding of its own.
 fn stood<'a>(state: &'a CaseState, changed: &ConflictOutcome) -> Option<&'a ConflictOutcome> {
-    let subject = |id: &DebateId| {
-        let mut debated = state.debated.iter();
-        let conflict = debated.find(|conflict| conflict.conflict_id == *id)?;
-        Some(name_of(&conflict.subject))
-    };
-    let about = subject(&changed.conflict_id)?;
+    let about = state.subject_of(&changed.conflict_id)?;
     let same: BTreeSet<&DebateId> = state.taken_up(&changed.conflict_id).collect();
-    let is_without_effect = |outcome| is_in_vain(state, outcome) || state.yields_to_person(outcome);
+    let is_without_effect = |outcome| state.is_in_vain(outcome) || state.yields(outcome);
     let is_of_all = about != FINDING && !is_without_effect(changed);
     let outcomes = state.outcomes.values();
     outcomes
         .filter(|outcome| outcome.resolution.is_some() && outcome.status != Status::Cancelled)
         .filter(|outcome| {
             let id = &outcome.conflict_id;
-            let is_about = is_of_all && subject(id).as_ref() == Some(&about);
-            same.contains(id) || (is_about && !is_without_effect(outcome))
+            let is_about = is_of_all && state.subject_of(id).as_ref() == Some(&about);
+            (same.contains(id) || is_about) && !is_without_effect(outcome)
         })
         .max_by_key(|outcome| outcome.resolved_at)
-}
-
-/// Whether a challenge has ended with what the challenged agent had stated.
-fn is_in_vain(state: &CaseState, outcome: &ConflictOutcome) -> bool {
-    let Some(asked) = state.asked.get(&outcome.conflict_id) else {
-        return false;
-    };
-    let (Some(challenge), Some(resolution)) = (&asked.terms.challenge, &outcome.resolution) else {
-        return false;
-    };
-    let mut positions = asked.conflict.positions.iter();
-    let stated = positions.find(|one| one.agent_id == challenge.challenged);
-    stated.is_some_and(|stated| {
-        let resolved = (resolution.position.as_str(), resolution.value.as_ref());
-        precedent::is_same((&stated.position, stated.value.as_ref()), resolved)
-    })
 }
 
 fn is_same(one: Option<&Resolution>, other: Option<&Resolution>) -> bool {

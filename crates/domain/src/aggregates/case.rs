@@ -67,6 +67,7 @@ mod outcome;
 mod package;
 mod reviewers;
 mod shown;
+mod standing;
 mod state;
 mod version;
 
@@ -86,7 +87,8 @@ pub use opening::PARTICIPANTS_MAX;
 pub use package::{DecisionPackage, VersionNote, package};
 pub use reviewers::may_review_still;
 pub use shown::digest_of_shown;
-pub use state::{CaseState, FINAL_GATE, Phase};
+pub use standing::Beside;
+pub use state::{Cancellation, CaseState, FINAL_GATE, Phase};
 
 use crate::aggregates::person::Authority;
 use crate::aggregates::policy::KnownPolicies;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::aggregates::case::Phase;
+use crate::aggregates::case::{Cancellation, Phase};
 use crate::aggregates::track_record::{Observe, TrackRecordMachine};
 use crate::fixtures::*;
 
@@ -21,6 +21,7 @@ fn case(findings: &[(&str, f64, &str)], risk: Option<f64>, decided: &str) -> Dec
     }))
     .unwrap();
     DecisionPackage {
+        cancelled: None,
         case_id: case_id(),
         phase: Phase::Decided,
         opened_by: agent("lead"),
@@ -363,4 +364,24 @@ proptest! {
         }
         prop_assert!(ours.options.windows(2).all(|pair| pair[0].risk_adjusted >= pair[1].risk_adjusted));
     }
+}
+
+#[test]
+fn of_a_cancelled_case_nothing_waits_for_a_review() {
+    let mut cancelled = case(&TWO, None, "reject");
+    cancelled.phase = Phase::Cancelled;
+    cancelled.cancelled = Some(Cancellation {
+        at: after(3_000),
+        by: agent("olga"),
+        why: "the deal is off".into(),
+    });
+    let decision = cancelled.decision.as_mut().unwrap();
+    decision.provisional = vec![debate(Vec::new()).conflict.conflict_id];
+    let package = meeting_package(cancelled, sources(Vec::new()));
+    assert!(package.uncertainty[0].starts_with("The case was cancelled: nobody reviews"));
+    let provisional = &package.uncertainty[1];
+    assert!(
+        provisional.starts_with("Provisional, and not reviewed: "),
+        "{provisional}"
+    );
 }

@@ -17,17 +17,27 @@ pub(super) fn of(package: &MeetingPackage) -> Vec<String> {
 fn decision(package: &MeetingPackage, lines: &mut Vec<String>) {
     let case = &package.case;
     let Some(decision) = &case.decision else {
-        lines.push("The case is not decided yet.".to_owned());
+        lines.push(match case.cancelled {
+            Some(_) => "The case was cancelled before it was decided.".to_owned(),
+            None => "The case is not decided yet.".to_owned(),
+        });
         return;
     };
+    let (provisional, open) = match case.cancelled {
+        Some(_) => {
+            lines.push(
+                "The case was cancelled: nobody reviews its decision or debates it any more."
+                    .to_owned(),
+            );
+            ("Provisional, and not reviewed", "Not settled")
+        }
+        None => ("Provisional until a gate has reviewed it", "Still debated"),
+    };
     for debate in &decision.provisional {
-        let topic = topic(package, debate);
-        lines.push(format!(
-            "Provisional until a gate has reviewed it: {topic}."
-        ));
+        lines.push(format!("{provisional}: {}.", topic(package, debate)));
     }
     for debate in &decision.open {
-        lines.push(format!("Still debated: {}.", topic(package, debate)));
+        lines.push(format!("{open}: {}.", topic(package, debate)));
     }
     if let Some(gate) = &package.gate_ahead {
         lines.push(format!("The case has not passed the gate {gate}."));

@@ -210,6 +210,7 @@ fn outcome_without_positions(outcome: &ConflictOutcome) -> ConflictOutcome {
     }
     if let Some(ruled) = &mut bare.ruled_by {
         ruled.rationale = truncate::words(&ruled.rationale);
+        ruled.first_rationale = ruled.first_rationale.as_deref().map(truncate::words);
     }
     bare
 }

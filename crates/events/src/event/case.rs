@@ -267,6 +267,9 @@ pub struct GateReviewed {
     /// The reviewer who said the same before, where the policy wants two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_reviewer: Option<AgentId>,
+    /// The reason that the first reviewer gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_rationale: Option<String>,
     /// The debate that takes it up again, for `redebate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Box<DebateAsked>>,

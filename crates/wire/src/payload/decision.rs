@@ -69,6 +69,15 @@ impl Status {
         matches!(self, Self::Ruling | Self::Confirmed | Self::Overridden)
     }
 
+    /// Whether the parties, a vote, the track records or a person have decided.
+    pub fn is_settled(self) -> bool {
+        let is_by_agents = matches!(
+            self,
+            Self::Discussion | Self::Vote | Self::Accepted | Self::Mediation
+        );
+        is_by_agents || self.is_by_person()
+    }
+
     /// Whether the cautious position stands because nobody has decided.
     pub fn is_by_default(self) -> bool {
         matches!(self, Self::Provisional | Self::Fallback)

@@ -415,7 +415,10 @@ pub struct RuledBy {
     /// At a gate, the reviewer who said the same before, where the policy wants two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_reviewer: Option<AgentId>,
-    /// The reason for the ruling.
+    /// The reason that the first reviewer gave, where they gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_rationale: Option<String>,
+    /// The reason for the ruling; of two reviewers that of `expert`.
     pub rationale: String,
     /// Digest of the brief that was ruled on, or of what was reviewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use concord_wire::AgentId;
 use concord_wire::payload::{ConflictOutcome, Decision, RuledBy, Status};
 
 use super::decision_versions;
-use crate::shared::debate_file::{deciders, signed_text};
+use crate::shared::debate_file::{reasons, signed_text};
 use crate::shared::output::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line, styled};
 
 /// At most so many characters of a sentence are shown.
@@ -95,15 +95,15 @@ pub(crate) fn write_ended(out: &mut String, outcome: &ConflictOutcome) -> Result
         None => writeln!(out, "     {how}")?,
     }
     match &outcome.ruled_by {
-        Some(ruled) => writeln!(out, "     {}", reason(ruled)),
+        Some(ruled) => write_reasons(out, "     ", ruled),
         None => Ok(()),
     }
 }
 
-/// Who ruled or reviewed, and why.
-pub(crate) fn reason(ruled: &RuledBy) -> String {
-    let why = one_line(&ruled.rationale, REASON);
-    styled(FAINT, format!("{}: {why}", deciders(ruled))).to_string()
+/// Who ruled or reviewed, and why, in a line each.
+pub(crate) fn write_reasons(out: &mut String, indent: &str, ruled: &RuledBy) -> Result {
+    let mut reasons = reasons(ruled, REASON).into_iter();
+    reasons.try_for_each(|reason| writeln!(out, "{indent}{}", styled(FAINT, reason)))
 }
 
 pub(super) fn number(value: f64) -> String {

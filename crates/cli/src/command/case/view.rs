@@ -18,6 +18,8 @@ use crate::shared::output::{
 
 /// At most so many characters of a sentence are shown.
 const SENTENCE: usize = 100;
+/// At most so many characters of the reason of an operator.
+const REASON: usize = 4_096;
 /// Most earlier cases that are shown of one finding.
 const SIMILAR_MAX: usize = 5;
 
@@ -50,6 +52,16 @@ fn write_case(out: &mut String, file: &CaseFile) -> Result {
             out,
             "  decided       {decided}, after {}",
             span(decided.millis_since(package.opened_at))
+        )?;
+    }
+    if let Some(cancelled) = &package.cancelled {
+        writeln!(
+            out,
+            "  cancelled     {} by {}, {} ago: {}",
+            cancelled.at,
+            cancelled.by,
+            ago(cancelled.at),
+            one_line(&cancelled.why, REASON)
         )?;
     }
     writeln!(

@@ -13,7 +13,7 @@ use concord_wire::payload::{ConflictOutcome, DebateTerms, Level, Position};
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 use serde::Serialize;
 
-use crate::command::case::decided::reason;
+use crate::command::case::decided::write_reasons;
 use crate::shared::args::{JsonArg, debate_id};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::debate_file::{
@@ -112,7 +112,11 @@ fn shown<'a>(
         debate_id,
         case_id: opened.case_id.clone(),
         topic: opened.conflict.topic.clone(),
-        level: ladder.map(|ladder| ladder.level),
+        // A review at a gate ends a debate above the level that it is on until then.
+        level: ladder.map(|ladder| {
+            let ended = state.outcome.as_ref().and_then(|outcome| outcome.level);
+            ended.unwrap_or(ladder.level)
+        }),
         terms: opened.terms.clone(),
         positions: &state.positions,
         waits_for,
@@ -205,7 +209,7 @@ fn write_result(out: &mut String, shown: &Shown<'_>) -> Written {
             writeln!(out, "{signed}")?;
         }
         if let Some(ruled) = &outcome.ruled_by {
-            writeln!(out, "  {}", reason(ruled))?;
+            write_reasons(out, "  ", ruled)?;
         }
     }
     Ok(())

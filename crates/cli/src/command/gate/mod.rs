@@ -13,6 +13,7 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
 
+mod beside;
 mod first_reviews;
 mod list;
 mod review;

@@ -11,6 +11,7 @@ use concord_wire::{AgentId, CaseId, DebateId, MessageType};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::beside::now_stands;
 use super::first_reviews::{self, FirstReview};
 use super::load;
 use crate::shared::args::case_id;
@@ -58,7 +59,7 @@ pub(crate) struct ReviewArgs {
         requires_all = ["position", "rationale"]
     )]
     overridden: Option<DebateId>,
-    /// Have this provisional decision debated again.
+    /// Have this provisional decision debated again; says what is new with --context, or why with --rationale.
     #[arg(long, value_name = "DEBATE", group = "action", value_parser = debate_id)]
     redebate: Option<DebateId>,
     /// Let the case pass the gate.
@@ -148,8 +149,29 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Resul
     let others = first_reviews::about(&said_before, review.debate_id.as_ref());
     let others = others.filter(|one| *one.by != args.by);
     let text = args.text(&receipt, &review, &others.collect::<Vec<_>>())?;
-    output::print(&(text + &replacement(&before, &review)))?;
+    let instead = match reviewed(&receipt)? {
+        Some(reviewed) => instead_of(&before, &reviewed.review),
+        None => String::new(),
+    };
+    output::print(&(text + &replacement(&before, &review) + &instead))?;
     Ok(0)
+}
+
+/// What a review that counts displaces, or leaves standing; empty where the provisional decision stood itself.
+fn instead_of(before: &CaseState, review: &Review) -> String {
+    let debate = review.debate_id.as_ref();
+    let outcome = debate.and_then(|debate| before.outcomes.get(debate));
+    let Some(beside) = outcome.and_then(|outcome| before.beside(outcome)) else {
+        return String::new();
+    };
+    let now = now_stands(&beside);
+    match review.action {
+        ReviewAction::Confirm if !beside.if_confirmed => {
+            format!("  it changes nothing; what stands is {now}\n")
+        }
+        ReviewAction::Confirm | ReviewAction::Override => format!("  stood until now: {now}\n"),
+        ReviewAction::Redebate | ReviewAction::Pass => String::new(),
+    }
 }
 
 /// What an override puts in the place of the provisional decision, with the value that is read from its words, and a note where they state
@@ -200,6 +222,12 @@ impl ReviewArgs {
             (_, _, Some(debate)) => (ReviewAction::Redebate, Some(debate)),
             _ => (ReviewAction::Pass, None),
         };
+        let says_why = self.context.is_some() || self.rationale.is_some();
+        if action == ReviewAction::Redebate && !says_why {
+            return Err(Failure::usage(
+                "a debate that is held again needs something new: say it with --context, or why with --rationale",
+            ));
+        }
         let review = Review {
             gate: self.gate.clone(),
             action,
@@ -295,7 +323,7 @@ mod tests {
                 ReviewAction::Override,
             ),
             ("--redebate d-1 --context new", ReviewAction::Redebate),
-            ("--redebate d-1", ReviewAction::Redebate),
+            ("--redebate d-1 --rationale thin", ReviewAction::Redebate),
             ("--pass --rationale enough", ReviewAction::Pass),
         ] {
             let review = parse(arguments).unwrap().review().unwrap();
@@ -315,5 +343,6 @@ mod tests {
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
+        assert!(parse("--redebate d-1").unwrap().review().is_err());
     }
 }

@@ -2,14 +2,14 @@
 
 use std::fmt::{Result as Written, Write};
 
-use concord_domain::aggregates::case::{CaseState, Phase, digest_of_shown};
+use concord_domain::aggregates::case::{Beside, CaseState, Phase, digest_of_shown};
 use concord_wire::payload::{AlertFlag, ConflictOutcome};
 use concord_wire::{CaseId, DebateId};
 use serde::Serialize;
 
 use super::first_reviews::{self, FirstReview};
-use super::requires_review;
 use super::standing::Standing;
+use super::{beside, requires_review};
 use crate::shared::debate_file::resolution_text;
 use crate::shared::flags;
 use crate::shared::output::{
@@ -49,6 +49,9 @@ struct Provisional<'a> {
     digest: Option<String>,
     #[serde(flatten)]
     outcome: &'a ConflictOutcome,
+    /// What stands in its place, where it does not stand itself.
+    #[serde(flatten)]
+    beside: Option<Beside<'a>>,
 }
 
 pub(super) fn shown<'a>(
@@ -71,6 +74,7 @@ pub(super) fn shown<'a>(
             topic: topic(&outcome.conflict_id),
             digest: digest_of_shown(state, Some(&outcome.conflict_id)),
             outcome,
+            beside: state.beside(outcome),
         })
         .collect();
     Shown {
@@ -202,6 +206,7 @@ fn write_provisional(
         topic,
         digest,
         outcome,
+        beside,
     }: &Provisional<'_>,
 ) -> Written {
     writeln!(
@@ -217,7 +222,10 @@ fn write_provisional(
         .resolution
         .as_ref()
         .map_or("nothing".to_owned(), resolution_text);
-    writeln!(out, "  stands        {stands}")?;
+    match beside {
+        None => writeln!(out, "  stands        {stands}")?,
+        Some(beside) => beside::write(out, &stands, beside)?,
+    }
     let Some(provisional) = &outcome.provisional else {
         return Ok(());
     };
@@ -276,6 +284,7 @@ mod tests {
                 topic: "Price target",
                 digest: Some("abc123".into()),
                 outcome: &outcome,
+                beside: None,
             }],
             first_reviews: vec![],
             stands: None,

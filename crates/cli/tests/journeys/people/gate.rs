@@ -14,6 +14,7 @@ async fn a_provisional_decision_is_reviewed_at_its_gate() {
     passed(&stage).await;
     logged(&stage).await;
     confirmed(&stage).await;
+    stands_beside(&stage).await;
     cancelled(&stage).await;
     cancelled_at_its_gate(&stage).await;
     late_is_no_fault(&stage).await;
@@ -41,6 +42,11 @@ async fn provisional(stage: &Stage, debate: &str) {
     ] {
         assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
     }
+    // Whoever meets about it reads what stands meanwhile, and why.
+    let text = stage.good("case package c-1").await;
+    assert!(!text.contains("Not settled yet."), "{text}");
+    let said = "Provisional, to be reviewed at the gate valuation: ";
+    assert!(text.contains(said), "{text}");
     // Without a case every case that waits is listed.
     let waiting = stage.json("gate list").await;
     assert_eq!(waiting.as_array().map(Vec::len), Some(1), "{waiting:#}");
@@ -128,6 +134,13 @@ async fn cancelled_at_its_gate(stage: &Stage) {
     );
     let gates = stage.json("gate list c-3").await;
     assert_eq!(gates["gates"][0]["standing"], "not_reached", "{gates}");
+    let text = stage.good("case package c-3").await;
+    let said = "was cancelled by olga at ";
+    assert!(
+        text.contains(said) && text.contains("the deal is off"),
+        "{text}"
+    );
+    assert!(!text.contains("final)"), "{text}");
 }
 
 /// Whoever writes to a case that is over was told so: sending it again helps nobody, and no service has failed.
@@ -198,6 +211,40 @@ async fn confirmed(stage: &Stage) {
     assert_eq!(listed[1]["entry"]["method"], "confirmed");
 }
 
+/// What does not stand is not shown as what stands, and whoever confirms it is told what that displaces.
+async fn stands_beside(stage: &Stage) {
+    stage.decide("c-4", "release", 14_400).await;
+    let challenge = async |text: &str| {
+        let made = stage.with_input("challenge c-4 - --json", text).await;
+        let made = made.json()["debate_id"].as_str().unwrap().to_owned();
+        let about = |shown: &Value| shown["provisional"][0]["conflict_id"] == made.as_str();
+        stage.until("gate show c-4", about).await;
+        made
+    };
+    let by = "gate review c-4 --gate release --by gail";
+    let first = challenge(CHALLENGE).await;
+    let guidance = "--position '28 %' --value 28 --rationale Guidance.";
+    stage
+        .good(&format!("{by} --override {first} {guidance}"))
+        .await;
+    let second = challenge(&CHALLENGE.replace("30", "20")).await;
+    let overridden =
+        |shown: &Value| shown["provisional"][0]["now_stands"]["status"] == "overridden";
+    stage.until("gate show c-4", overridden).await;
+    let stands = "28 %  [28], decided at a gate by gail";
+    let text = stage.good("gate show c-4").await;
+    for seen in ["  would stand   20 %", &format!("  now stands    {stands}")] {
+        assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
+    }
+    let nothing_new = format!("{by} --redebate {second}");
+    let refused = stage.run(&nothing_new).await.refused(64);
+    assert!(refused.contains("--context"), "{refused}");
+    let text = stage.good(&format!("{by} --confirm {second}")).await;
+    for seen in ["is final", &format!("  stood until now: {stands}")] {
+        assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
+    }
+}
+
 async fn cancelled(stage: &Stage) {
     let request =
         json!({ "case_id": "c-2", "participants": ["fin", "sid"], "task": { "type": "test" } });
@@ -207,7 +254,15 @@ async fn cancelled(stage: &Stage) {
         .good();
     let cancel = "case cancel c-2 --by olga --why 'the deal is off'";
     assert!(stage.good(cancel).await.contains("is cancelled"));
-    assert_eq!(stage.json("case show c-2").await["phase"], "cancelled");
+    let shown = stage.json("case show c-2").await;
+    let said = ["by", "why"].map(|field| &shown["cancelled"][field]);
+    assert_eq!(said, ["olga", "the deal is off"], "{shown:#}");
+    assert_eq!(shown["phase"], "cancelled");
+    let text = stage.good("case show c-2").await;
+    assert!(
+        text.contains(" by olga, ") && text.contains("ago: the deal is off"),
+        "{text}"
+    );
     for (case, reason) in [("c-2", "The case is over"), ("c-9", "there is no case c-9")] {
         let challenge = format!("challenge {case} -");
         let refused = stage.with_input(&challenge, CHALLENGE).await.refused(1);
@@ -233,7 +288,7 @@ async fn a_second_reviewer_sees_what_the_first_has_said() {
     stage.until("gate show c-2", waits).await;
     let says = async |who: &str, value: u32| {
         let over = format!(
-            "--override {debate} --position '{value} %' --value {value} --rationale Guidance."
+            "--override {debate} --position '{value} %' --value {value} --rationale 'Guidance of {who}.'"
         );
         let line = format!("gate review c-2 --gate release --by {who} {over}");
         stage.good(&line).await
@@ -273,10 +328,14 @@ async fn a_second_reviewer_sees_what_the_first_has_said() {
     stage.until("case show c-2", both).await;
     for line in ["case show c-2".to_owned(), format!("debate show {debate}")] {
         let text = stage.good(&line).await;
-        let reason = "gail and hal: Guidance.";
-        assert!(text.contains(reason), "{line}: {text}");
+        for reason in ["gail: Guidance of gail.", "hal: Guidance of hal."] {
+            assert!(text.contains(reason), "{line}: {text}");
+        }
     }
     both_are_named(&stage).await;
+    let text = stage.good(&format!("debate show {debate}")).await;
+    let level = "level     5: the review at a gate";
+    assert!(text.contains(level), "{text}");
     let shown = stage.json("gate show c-2").await;
     assert_eq!(shown["first_reviews"], Value::Null, "{shown:#}");
 }

@@ -7,13 +7,14 @@ use concord_wire::payload::{Conflict, ConflictOutcome, ConflictType};
 use concord_wire::policy::Policy;
 use serde_json::Value;
 
-use super::state::{CHAIN_MAX, CaseState};
+use super::standing::{Said, most_cautious};
+use super::state::CaseState;
 use crate::rules::canonical::normalise;
-use crate::rules::conservative;
 use crate::rules::impact::graph::name_of;
 
-/// The rules from which on a debate that nobody has decided leaves standing what a person had decided before of the same, subjects are
-/// compared as names are, and a result that is no value of its subject is not named as what the cautious value rests on.
+/// The rules from which on a debate that nobody has decided leaves standing what was decided or is more cautious (see
+/// [`standing`](super::standing)), subjects are compared as names are, and a result that is no value of its subject is not named as what the
+/// cautious value rests on.
 const PEOPLE_STAND: u32 = 2;
 
 /// What a value rests on that nobody has said: the debate has ended with words that state none.
@@ -24,10 +25,10 @@ pub(super) struct Dispute<'a> {
     conflict: &'a Conflict,
     /// The outcome of its debate, or of the last debate that took it up again.
     outcome: Option<&'a ConflictOutcome>,
-    /// Later outcomes of challenges about the same subject, the latest first; earlier ones, too, where a person had decided one of them and
-    /// nobody its debate.
+    /// Later outcomes of challenges about the same subject that leave standing nothing else, the latest first; earlier ones, too, that its
+    /// debate leaves standing.
     challenges: Vec<Challenged<'a>>,
-    /// Whether its debate leaves standing what a person had decided.
+    /// Whether its debate leaves standing what a person had decided in a challenge.
     yields: bool,
     deferred: bool,
     rules: u32,
@@ -40,6 +41,7 @@ struct Challenged<'a> {
     /// What it had stated.
     stated: Option<&'a Value>,
     outcome: &'a ConflictOutcome,
+    said: Said<'a>,
 }
 
 impl<'a> Challenged<'a> {
@@ -76,15 +78,7 @@ impl Dispute<'_> {
             true => CAUTIOUS,
             false => self.basis(),
         };
-        (self.most_cautious(policy).and_then(&read), basis)
-    }
-
-    fn most_cautious(&self, policy: &Policy) -> Option<&Value> {
-        let (kind, subject) = (self.conflict.kind, &self.conflict.subject);
-        let positions = self.conflict.positions.iter();
-        positions
-            .filter_map(|position| position.value.as_ref())
-            .max_by(|a, b| conservative::compare(kind, subject, policy, Some(a), Some(b)))
+        (most_cautious(self.conflict, policy).and_then(&read), basis)
     }
 
     fn basis(&self) -> &'static str {
@@ -98,33 +92,6 @@ impl Dispute<'_> {
 
 fn resolved<T>(outcome: &ConflictOutcome, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
     read(outcome.resolution.as_ref()?.value.as_ref()?)
-}
-
-impl CaseState {
-    /// Whether this is the end of a debate that nobody has decided, after a person had decided about the same subject: then it leaves
-    /// standing what the person said. One of the two is a challenge; a debate that a reviewer has ordered anew leaves nothing standing.
-    pub(crate) fn yields_to_person(&self, outcome: &ConflictOutcome) -> bool {
-        let asked = self.asked.get(&outcome.conflict_id);
-        let is_ordered_anew = asked.is_some_and(|asked| asked.terms.refers_to.is_some());
-        if is_ordered_anew || !outcome.status.is_by_default() {
-            return false;
-        }
-        let is_it = |conflict: &&Conflict| conflict.conflict_id == outcome.conflict_id;
-        let Some(about) = self.debated.iter().find(is_it) else {
-            return false;
-        };
-        let is_same = |other: &&Conflict| {
-            let is_challenge = |one: &Conflict| one.kind == ConflictType::Challenge;
-            (is_challenge(about) || is_challenge(other))
-                && name_of(&other.subject) == name_of(&about.subject)
-        };
-        let mut same = self
-            .debated
-            .iter()
-            .filter(is_same)
-            .filter_map(|conflict| self.outcomes.get(&conflict.conflict_id));
-        same.any(|one| one.status.is_by_person() && one.resolved_at <= outcome.resolved_at)
-    }
 }
 
 /// The subject in the form in which these rules compare it.
@@ -172,7 +139,15 @@ pub(super) fn replaced<T: PartialEq>(
 ) -> Option<T> {
     let mut challenges = challenges(rules, state, subject);
     challenges.retain(|challenged| challenged.agent == agent);
-    decided(rules, None, challenges)
+    if let Some(opened) = state.opened.as_ref().filter(|_| rules >= PEOPLE_STAND) {
+        let all: Vec<Said<'_>> = challenges.iter().map(|one| one.said).collect();
+        let leaves_one = |one: &Challenged<'_>| {
+            let mut others = all.iter().filter(|other| one.said.is_beside(other));
+            others.any(|other| one.said.leaves_standing(other, &opened.policy))
+        };
+        challenges.retain(|one| !leaves_one(one));
+    }
+    challenges
         .iter()
         .find_map(|challenged| challenged.replacement(&read))
 }
@@ -190,47 +165,34 @@ fn about<'a>(
     conflict: &'a Conflict,
     deferred: bool,
 ) -> Dispute<'a> {
-    let outcome = standing(state, conflict);
-    let yields =
-        rules >= PEOPLE_STAND && outcome.is_some_and(|outcome| state.yields_to_person(outcome));
+    let own = state.said(conflict);
+    let outcome = own.outcome;
     let mut challenges = challenges(rules, state, &conflict.subject);
+    let leaves_standing = |challenged: &Challenged<'_>| {
+        let counts = rules >= PEOPLE_STAND
+            && !outcome.is_some_and(|outcome| state.is_detected_anew(outcome));
+        let opened = state.opened.as_ref().filter(|_| counts);
+        opened.is_some_and(|opened| own.leaves_standing(&challenged.said, &opened.policy))
+    };
+    let is_by_default = outcome.is_some_and(|outcome| outcome.status.is_by_default());
+    let yields = is_by_default
+        && challenges.iter().any(|challenged| {
+            challenged.outcome.status.is_by_person() && leaves_standing(challenged)
+        });
     challenges.retain(|challenged| {
         let is_later =
             |outcome: &ConflictOutcome| challenged.outcome.resolved_at > outcome.resolved_at;
-        yields || outcome.is_none_or(is_later)
+        let is_said_after = outcome.is_none_or(is_later) || yields || leaves_standing(challenged);
+        is_said_after && (rules < PEOPLE_STAND || !state.yields(challenged.outcome))
     });
     Dispute {
         conflict,
         outcome,
-        challenges: decided(rules, outcome, challenges),
+        challenges,
         yields,
         deferred,
         rules,
     }
-}
-
-/// The challenges that say what stands, the latest first as before: without those that nobody has decided after a person had, in the
-/// debate itself or in an earlier challenge. Whoever lost a ruling could undo it otherwise, by challenging once more and waiting.
-fn decided<'a>(
-    rules: u32,
-    outcome: Option<&ConflictOutcome>,
-    challenges: Vec<Challenged<'a>>,
-) -> Vec<Challenged<'a>> {
-    if rules < PEOPLE_STAND {
-        return challenges;
-    }
-    let mut is_by_person = outcome.is_some_and(|outcome| outcome.status.is_by_person());
-    let mut decided: Vec<_> = challenges
-        .into_iter()
-        .rev()
-        .filter(|challenged| {
-            let status = challenged.outcome.status;
-            is_by_person |= status.is_by_person();
-            !(is_by_person && status.is_by_default())
-        })
-        .collect();
-    decided.reverse();
-    decided
 }
 
 /// The challenges about this subject that have an outcome, the latest first.
@@ -243,6 +205,7 @@ fn challenges<'a>(rules: u32, state: &'a CaseState, subject: &str) -> Vec<Challe
         .filter(|asked| compared(rules, &asked.conflict.subject) == subject)
         .filter_map(|asked| {
             let agent = &asked.terms.challenge.as_ref()?.challenged;
+            let said = state.said(&asked.conflict);
             let position = asked
                 .conflict
                 .positions
@@ -251,24 +214,11 @@ fn challenges<'a>(rules: u32, state: &'a CaseState, subject: &str) -> Vec<Challe
             Some(Challenged {
                 agent,
                 stated: position.and_then(|position| position.value.as_ref()),
-                outcome: standing(state, &asked.conflict)?,
+                outcome: said.outcome?,
+                said,
             })
         })
         .collect();
     found.sort_by_key(|challenged| std::cmp::Reverse(challenged.outcome.resolved_at));
     found
-}
-
-/// The outcome that stands of this conflict and of the debates that took it up again. A debate that ended without a result leaves
-/// standing what was before it.
-fn standing<'a>(state: &'a CaseState, conflict: &Conflict) -> Option<&'a ConflictOutcome> {
-    let first = state.outcomes.get(&conflict.conflict_id)?;
-    let chain = std::iter::successors(Some(first), |outcome| {
-        state.outcomes.get(outcome.debated_again_as.as_ref()?)
-    });
-    let last = chain
-        .take(CHAIN_MAX)
-        .filter(|outcome| outcome.resolution.is_some())
-        .last();
-    last.or(Some(first))
 }

@@ -65,6 +65,9 @@ pub(super) fn review(
         debate_id: debate_id.clone(),
         review: review.clone(),
         first_reviewer: first.map(|(agent, _)| agent.clone()),
+        first_rationale: first
+            .map(|(_, review)| review.rationale.clone())
+            .filter(|reason| !reason.is_empty()),
         again,
     })))
 }

@@ -8,7 +8,7 @@ use concord_wire::policy::Policy;
 use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
 
-use super::state::{CaseState, Phase};
+use super::state::{Cancellation, CaseState, Phase};
 
 /// A case with its decision, if it has one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,6 +23,9 @@ pub struct DecisionPackage {
     pub opened_at: Timestamp,
     /// When it was decided.
     pub decided_at: Option<Timestamp>,
+    /// By whom and why it was cancelled, where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancelled: Option<Cancellation>,
     /// The agents that take part.
     pub participants: Vec<AgentId>,
     /// The task, without its input.
@@ -81,6 +84,7 @@ pub fn package(case_id: &CaseId, state: &CaseState) -> Option<DecisionPackage> {
         opened_by: opened.opened_by.clone(),
         opened_at: state.opened_at,
         decided_at: state.decided_at,
+        cancelled: state.cancelled.clone(),
         participants: opened.participants.clone(),
         task: Task {
             input: serde_json::Value::Null,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use concord_events::{
-    CaseEvent, CaseOpened, DebateAsked, Decided, DecisionChanged, FiguresRecorded, GateReviewed,
-    Heard, Joined, NameMatch, ReceivedFinding, ReviewRecorded, StoredEvent,
+    CaseCancelled, CaseEvent, CaseOpened, DebateAsked, Decided, DecisionChanged, FiguresRecorded,
+    GateReviewed, Heard, Joined, NameMatch, ReceivedFinding, ReviewRecorded, StoredEvent,
 };
 use concord_wire::payload::{
     AlertFlag, Conflict, ConflictOutcome, Decision, DecisionChange, LogEntry, RecordedFigures,
@@ -41,6 +41,17 @@ pub enum Phase {
     Cancelled,
 }
 
+/// By whom and why a case was cancelled.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Cancellation {
+    /// When it was cancelled.
+    pub at: Timestamp,
+    /// The operator.
+    pub by: AgentId,
+    /// The reason.
+    pub why: String,
+}
+
 /// The state of a case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CaseState {
@@ -48,6 +59,8 @@ pub struct CaseState {
     pub case_id: Option<CaseId>,
     /// The phase of the case.
     pub phase: Phase,
+    /// Who has cancelled it, where somebody has.
+    pub cancelled: Option<Cancellation>,
     /// How it was opened, with whoever has joined since among the participants. Shared, because a state is copied to look ahead
     /// and this part of it seldom changes.
     pub opened: Option<Arc<CaseOpened>>,
@@ -176,7 +189,10 @@ impl CaseState {
             CaseEvent::Confirmed(confirmed) => self.confirm(*confirmed),
             CaseEvent::EstimateNoted(noted) => self.note(noted),
             CaseEvent::Flagged(flagged) => self.flags.push(Arc::new(flagged.flag)),
-            CaseEvent::Cancelled(_) => self.phase = Phase::Cancelled,
+            CaseEvent::Cancelled(CaseCancelled { by, why, .. }) => {
+                self.phase = Phase::Cancelled;
+                self.cancelled = Some(Cancellation { at, by, why });
+            }
         }
     }
 

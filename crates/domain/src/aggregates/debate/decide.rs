@@ -135,9 +135,13 @@ fn decide_command(
         Command::Reviewed {
             by,
             first,
+            first_rationale,
             review,
             again,
-        } => escalation::reviewed(&on, (by, first.as_ref()), review, again.as_ref()),
+        } => {
+            let first = first.as_ref().map(|by| (by, first_rationale.as_deref()));
+            escalation::reviewed(&on, (by, first), review, again.as_ref())
+        }
         Command::Deadlines {
             control,
             later_ms,

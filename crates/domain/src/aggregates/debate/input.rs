@@ -184,6 +184,8 @@ pub enum Command {
         by: AgentId,
         /// Who said the same before, where the policy wants two.
         first: Option<AgentId>,
+        /// The reason that they gave.
+        first_rationale: Option<String>,
         /// The review.
         review: Box<Review>,
         /// The id of the next debate, where the review asks for one.

@@ -55,9 +55,11 @@ pub(crate) fn review_differences(
 ) -> Vec<String> {
     let (reviewer, review) = (&reviewed.heard.agent_id, &reviewed.review);
     let first = reviewed.first_reviewer.as_ref();
+    let with_reason = first.map(|first| (first, reviewed.first_rationale.as_deref()));
     let mut differences = Vec::new();
-    // A facilitator of an earlier version passes the first of two reviewers over.
-    let known = [first, None].map(|first| by_review(reviewer, first, review));
+    // A facilitator of an earlier version passes the first of two reviewers over, or what they said.
+    let known = [with_reason, first.map(|first| (first, None)), None];
+    let known = known.map(|first| by_review(reviewer, first, review));
     if !known.iter().any(|one| is_ended_by(outcome, one)) {
         differences.push("who reviewed it, why and on what is not what was signed".to_owned());
     }
@@ -74,6 +76,7 @@ pub(super) fn by_ruling(expert: &AgentId, ruling: &Ruling) -> RuledBy {
     RuledBy {
         expert: expert.clone(),
         first_reviewer: None,
+        first_rationale: None,
         rationale: truncate::reason(&ruling.rationale),
         digest: Some(ruling.digest.clone()),
         key: ruling.signature.as_ref().map(Signature::fingerprint),
@@ -81,10 +84,15 @@ pub(super) fn by_ruling(expert: &AgentId, ruling: &Ruling) -> RuledBy {
 }
 
 /// Who has reviewed it at a gate, why and on what, as the end of a debate says it.
-pub(super) fn by_review(reviewer: &AgentId, first: Option<&AgentId>, review: &Review) -> RuledBy {
+pub(super) fn by_review(
+    reviewer: &AgentId,
+    first: Option<(&AgentId, Option<&str>)>,
+    review: &Review,
+) -> RuledBy {
     RuledBy {
         expert: reviewer.clone(),
-        first_reviewer: first.cloned(),
+        first_reviewer: first.map(|(first, _)| first.clone()),
+        first_rationale: first.and_then(|(_, reason)| reason.map(truncate::reason)),
         rationale: truncate::reason(&review.rationale),
         digest: review.digest.clone(),
         key: review.signature.as_ref().map(Signature::fingerprint),
@@ -108,6 +116,32 @@ mod tests {
     use super::*;
     use crate::aggregates::debate::DebateMachine;
     use crate::fixtures::*;
+
+    /// Facilitators of earlier versions pass over what the first of two reviewers said, or who that was.
+    #[test]
+    fn what_the_first_of_two_reviewers_said_stands_beside_what_the_second_has_signed() {
+        let margin = conflict("d-1", ConflictType::EstimateDisagreement, "margin", &[]);
+        let reviewed: GateReviewed = serde_json::from_value(json!({
+            "heard": { "agent_id": "greta", "message_id": "m-2", "digest": "" }, "debate_id": "d-1",
+            "first_reviewer": "gail", "first_rationale": "g1",
+            "review": { "gate": "release", "action": "confirm", "debate_id": "d-1", "rationale": "g3" },
+        }))
+        .unwrap();
+        for (first, reason, is_so) in [
+            (Some("gail"), Some("g1"), true),
+            (Some("gail"), None, true),
+            (None, None, true),
+            (Some("gail"), Some("g3"), false),
+            (Some("hal"), Some("g1"), false),
+        ] {
+            let first = first.map(agent);
+            let first = first.as_ref().map(|first| (first, reason));
+            let mut ended = outcome(&margin, Status::Confirmed, Some(json!(25)));
+            ended.ruled_by = Some(by_review(&agent("greta"), first, &reviewed.review));
+            let differences = review_differences(&DebateState::default(), &ended, &reviewed);
+            assert_eq!(differences.is_empty(), is_so, "{first:?}: {differences:?}");
+        }
+    }
 
     /// Words of a quantity had no value before they were read as one (record 105).
     #[test]

@@ -195,6 +195,7 @@ mod tests {
             ended.ruled_by = Some(RuledBy {
                 expert: agent("eve"),
                 first_reviewer: None,
+                first_rationale: None,
                 rationale: "so".to_owned(),
                 digest: None,
                 key: None,

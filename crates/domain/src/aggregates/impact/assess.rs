@@ -41,7 +41,7 @@ pub struct DecisionMoved {
 pub(super) fn assessed(state: &ImpactState, moved: &DecisionMoved) -> Option<ImpactAssessed> {
     let graph = &state.graph;
     let is_late = |(source, standing): &(&Source, &Standing)| {
-        graph.dependants(source).next().is_some() && state.reported.get(source) != Some(standing)
+        !is_as_used(graph, source, standing) && state.reported.get(*source) != Some(*standing)
     };
     let late = moved.late.iter().filter(is_late);
     let mut all = moved.standings.clone();
@@ -94,6 +94,25 @@ pub(super) fn recount(after: &ImpactState, assessed: &ImpactAssessed) -> Vec<Str
     )]
 }
 
+/// Whether everybody who uses this has used what stands of it, and was no surer of it.
+fn is_as_used(graph: &Graph, source: &Source, standing: &Standing) -> bool {
+    uses(graph, source).all(|used| {
+        let now = standing.value(used.metric.as_deref());
+        let is_same = now
+            .zip(used.value.as_ref())
+            .is_some_and(|(now, used)| same(now, used));
+        let sure = used.confidence.zip(standing.confidence);
+        is_same && sure.is_none_or(|(used, now)| now >= used)
+    })
+}
+
+/// What analyses use of this source.
+fn uses<'a>(graph: &'a Graph, source: &Source) -> impl Iterator<Item = &'a Dependency> {
+    let all = graph.dependants(source).filter_map(|id| graph.get(id));
+    let all = all.flat_map(|one| &one.published.depends_on);
+    all.filter(move |used| Source::of(used).as_ref() == Some(source))
+}
+
 /// What is used of a source, part by part: of the decision of a case each metric, of anything else the one value.
 fn parts<'a>(
     graph: &'a Graph,
@@ -102,16 +121,9 @@ fn parts<'a>(
 ) -> BTreeMap<Option<String>, Vec<&'a Figure>> {
     let is_whole = standing.values.is_empty() || standing.values.contains_key("");
     let mut parts: BTreeMap<Option<String>, Vec<&Figure>> = BTreeMap::new();
-    for id in graph.dependants(source) {
-        let uses = graph
-            .get(id)
-            .into_iter()
-            .flat_map(|one| &one.published.depends_on);
-        let is_it = |used: &&Dependency| Source::of(used).as_ref() == Some(source);
-        for used in uses.filter(is_it) {
-            let part = used.metric.clone().filter(|_| !is_whole);
-            parts.entry(part).or_default().extend(&used.value);
-        }
+    for used in uses(graph, source) {
+        let part = used.metric.clone().filter(|_| !is_whole);
+        parts.entry(part).or_default().extend(&used.value);
     }
     parts
 }

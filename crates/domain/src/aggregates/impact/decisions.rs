@@ -207,7 +207,7 @@ pub fn debate_standings(case: &CaseState, debate: &DebateId) -> BTreeMap<Source,
     let standing = Standing::of(value_of(case, outcome), confidence_of(outcome));
     let conflict = case.debated.iter().find(|one| one.conflict_id == *debate);
     let about = conflict
-        .filter(|_| !case.yields_to_person(outcome))
+        .filter(|_| !case.yields(outcome))
         .map(|one| Source::decided(one, &case.debated));
     // Analyses may have used the debate that this one takes up again.
     let same = case.outcomes_of_same(debate);

@@ -228,7 +228,7 @@ pub(crate) mod estimating;
 mod assessing {
     use std::collections::BTreeMap;
 
-    use concord_wire::payload::{DependencyKind, Status};
+    use concord_wire::payload::{DependencyKind, Figure, Status};
 
     use super::*;
     use crate::aggregates::impact::decisions::part_standings;
@@ -299,6 +299,30 @@ mod assessing {
         assert_eq!(again, "ignored: already_done");
         assert_eq!(story.hears(&happened("e-3", 9), &late(26.0)), "assessed");
         assert_eq!(assessed(&story).changed.len(), 1);
+    }
+
+    /// What a debate has confirmed is no change, and nothing that changes later makes it one.
+    #[test]
+    fn what_is_late_and_as_everybody_has_used_it_is_not_told() {
+        let mut story = published();
+        let risk = json!([{ "kind": "assumption", "id": "risk_score", "value": 30 }]);
+        let limits =
+            json!({ "analysis_id": "limits", "figures": { "limit": 5 }, "depends_on": risk });
+        hears(&mut story, "m-3", &publish("ann", "m-3", limits));
+        let sure = |value: Figure| Standing::of(Some(value), Some(0.7));
+        let ImpactInput::Moved(mut changed) = moved(0.0) else {
+            panic!("it is a change");
+        };
+        let at = Source::assumption("risk_score");
+        changed.standings = BTreeMap::from([(at, sure(Figure::Number(80.0)))]);
+        let margin = Source::assumption("operating_margin");
+        changed.late = BTreeMap::from([(margin, sure(Figure::Text("25 %".into())))]);
+        let changed = ImpactInput::Moved(changed);
+        assert_eq!(story.hears(&happened("e-1", 9), &changed), "assessed");
+        let report = assessed(&story);
+        let told: Vec<&str> = report.changed.iter().map(|one| one.id.as_str()).collect();
+        assert_eq!(told, ["risk score"]);
+        assert_eq!(report.report.changed_assumption.id, "risk score");
     }
 
     #[test]

@@ -46,13 +46,17 @@ struct Kept<'a> {
     at: Timestamp,
 }
 
-/// The end of a debate as a coordinator of an earlier version tells it, which passes the first of two reviewers over.
-fn without_first((resolution, ruled_by): &End) -> End {
-    let mut ruled_by = ruled_by.clone();
-    if let Some(ruled) = &mut ruled_by {
-        ruled.first_reviewer = None;
-    }
-    (resolution.clone(), ruled_by)
+/// The end of a debate as coordinators of earlier versions tell it, which pass over what the first of two reviewers said, or who that was.
+fn as_told_before((resolution, ruled_by): &End) -> [End; 2] {
+    let told = |with_first: bool| {
+        let mut ruled_by = ruled_by.clone();
+        if let Some(ruled) = &mut ruled_by {
+            ruled.first_rationale = None;
+            ruled.first_reviewer = ruled.first_reviewer.take().filter(|_| with_first);
+        }
+        (resolution.clone(), ruled_by)
+    };
+    [told(true), told(false)]
 }
 
 impl Signatures {
@@ -247,7 +251,7 @@ impl Signatures {
         let end = is_end.then(|| self.ends.remove(&outcome.conflict_id));
         let told = (outcome.resolution.clone(), outcome.ruled_by.clone());
         match end.flatten() {
-            Some(end) if end != told && without_first(&end) != told => vec![format!(
+            Some(end) if end != told && !as_told_before(&end).contains(&told) => vec![format!(
                 "What it tells of {} is not how that debate has ended, which a person has signed.",
                 outcome.conflict_id
             )],

@@ -68,7 +68,8 @@ impl Standing {
         }
     }
 
-    fn value(&self, metric: Option<&str>) -> Option<&Figure> {
+    /// Its value, or that of this part.
+    pub(crate) fn value(&self, metric: Option<&str>) -> Option<&Figure> {
         let whole = self.values.get("");
         whole.or_else(|| self.values.get(metric.unwrap_or_default()))
     }

@@ -237,7 +237,8 @@ impl Hostile {
             .repeat(LADDER_TEXT_BYTES_MAX / self.filler.len());
         let ruled = RuledBy {
             expert: agent(&parties[0]),
-            first_reviewer: None,
+            first_reviewer: Some(agent(&parties[0])),
+            first_rationale: Some(truncate::reason(&reason)),
             rationale: truncate::reason(&reason),
             digest: Some("0".repeat(64)),
             key: Some("0".repeat(16)),

@@ -1,5 +1,6 @@
 //! What a decision package says to a reader, the most important first.
 
+use concord_domain::aggregates::case::{Cancellation, DecisionPackage};
 use concord_domain::meeting::{CalibratedFinding, Dispute, MeetingPackage, SupportedOption};
 use concord_wire::payload::ConflictOutcome;
 use concord_wire::payload::track_record::Interval;
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use super::document::{Bar, Block, Document, Section};
 use super::past;
-use crate::shared::debate_file::deciders;
+use crate::shared::debate_file::reasons;
 use crate::shared::output::one_line;
 
 /// At most so many characters of what others wrote stand in a cell, and in a sentence.
@@ -66,23 +67,13 @@ fn shortened(lines: &[String]) -> Block {
 fn in_short(package: &MeetingPackage) -> Vec<Block> {
     let ours = &package.recommendation;
     let decision = package.case.decision.as_ref();
-    let standing = match decision {
-        None => "not decided yet".to_owned(),
-        Some(decision) => {
-            let version = decision.version.max(1);
-            let open = if decision.is_final() {
-                "final"
-            } else {
-                "not final"
-            };
-            format!("version {version}, {open}")
-        }
-    };
     let decided = ours.decided.as_deref().unwrap_or("no recommendation");
-    let mut blocks = vec![Block::Key(format!(
-        "The decision: {} ({standing})",
-        one_line(decided, CELL)
-    ))];
+    let mut blocks: Vec<Block> = package.case.cancelled.iter().map(cancelled).collect();
+    blocks.push(Block::Key(format!(
+        "The decision: {} ({})",
+        one_line(decided, CELL),
+        standing(&package.case)
+    )));
     blocks.extend(weighed(package).map(Block::Text));
     let mut lines = Vec::new();
     if let Some(risk) = ours.risk_score {
@@ -105,6 +96,32 @@ fn in_short(package: &MeetingPackage) -> Vec<Block> {
     lines.extend(package.withheld.iter().cloned());
     blocks.push(Block::List(lines));
     blocks
+}
+
+/// By whom and why the case was cancelled.
+fn cancelled(cancelled: &Cancellation) -> Block {
+    Block::Key(format!(
+        "The case was cancelled by {} at {}: {}",
+        cancelled.by,
+        cancelled.at,
+        one_line(&cancelled.why, SENTENCE)
+    ))
+}
+
+/// Which version the decision has, and whether that is the last.
+fn standing(case: &DecisionPackage) -> String {
+    let Some(decision) = &case.decision else {
+        return match case.cancelled {
+            Some(_) => "not decided".to_owned(),
+            None => "not decided yet".to_owned(),
+        };
+    };
+    let open = match case.cancelled {
+        Some(_) => "when the case was cancelled",
+        None if decision.is_final() => "final",
+        None => "not final",
+    };
+    format!("version {}, {open}", decision.version.max(1))
 }
 
 /// What the weighing of all findings comes to, before and after the adjustment for risk.
@@ -211,11 +228,10 @@ fn ended(dispute: &Dispute) -> String {
     let status = outcome.status;
     match &outcome.ruled_by {
         None => format!("{chosen} ({status})"),
-        Some(ruled) => format!(
-            "{chosen} ({status}, {}): {}",
-            deciders(ruled),
-            one_line(&ruled.rationale, SENTENCE)
-        ),
+        Some(ruled) => {
+            let reasons = reasons(ruled, SENTENCE).join("; ");
+            format!("{chosen} ({status}), {reasons}")
+        }
     }
 }
 

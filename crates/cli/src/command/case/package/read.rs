@@ -1,5 +1,6 @@
 //! Reads what a decision package is made of: the case, and what the reader may read of what is known from before.
 
+use concord_domain::aggregates::case::Phase;
 use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::aggregates::impact::rerun::plan_now;
 use concord_domain::aggregates::impact::{ImpactMachine, all_standings, reports};
@@ -35,7 +36,10 @@ pub(super) async fn package(broker: &Broker, case: &CaseId) -> Result<MeetingPac
         ..Sources::default()
     };
     for conflict in file.debates.iter().map(|debate| &debate.conflict) {
-        let matter = matter(&source, conflict, &mut sources.withheld).await?;
+        let mut matter = matter(&source, conflict, &mut sources.withheld).await?;
+        let in_case = file.state.outcomes.get(&conflict.conflict_id);
+        // A debate that waits at a gate has not ended, and the case knows what stands of it until then.
+        matter.outcome = matter.outcome.or_else(|| in_case.cloned());
         sources.debates.push(matter);
     }
     for received in &file.package.findings {
@@ -61,7 +65,9 @@ pub(super) async fn package(broker: &Broker, case: &CaseId) -> Result<MeetingPac
     );
     let required = plan.required.into_iter();
     sources.to_do_again = required.map(|step| step.analysis_id).collect();
-    sources.gate_ahead = file.state.gate().map(str::to_owned);
+    let gate = file.state.gate();
+    let gate = gate.filter(|_| file.state.phase != Phase::Cancelled);
+    sources.gate_ahead = gate.map(str::to_owned);
     Ok(meeting_package(file.package, sources))
 }
 

@@ -11,6 +11,7 @@ use crate::aggregates::case::FINAL_GATE;
 use concord_events::DecisionChanged;
 use concord_wire::payload::{Conflict, ConflictOutcome};
 
+mod caution;
 mod standing;
 
 /// An outcome of the debate about the risk score, with the value that stands after it.
@@ -26,6 +27,7 @@ fn ruling(value: u32) -> ConflictOutcome {
         ruled_by: Some(RuledBy {
             expert: agent("eva"),
             first_reviewer: None,
+            first_rationale: None,
             rationale: "Read the annex.".into(),
             digest: None,
             key: None,

@@ -199,7 +199,7 @@ fn cautious<'a>(opened: &DebateOpened, positions: &'a [BriefedPosition]) -> Caut
 /// What to do about the review of the provisional decision at a gate; `first` has said the same before, where the policy wants two.
 pub(in crate::aggregates::debate) fn reviewed(
     on: &OnLadder<'_>,
-    (by, first): (&AgentId, Option<&AgentId>),
+    (by, first): (&AgentId, Option<(&AgentId, Option<&str>)>),
     review: &Review,
     again: Option<&DebateId>,
 ) -> Decision<DebateEvent> {

@@ -100,6 +100,7 @@ pub(in crate::aggregates::debate) fn cancel(
     let ruled = RuledBy {
         expert: by.clone(),
         first_reviewer: None,
+        first_rationale: None,
         rationale: truncate::words(why),
         digest: None,
         key: None,

@@ -188,6 +188,7 @@ fn reviews(action: ReviewAction) -> DebateInput {
     command(Command::Reviewed {
         by: agent("gail"),
         first: None,
+        first_rationale: None,
         review: Box::new(review),
         again: None,
     })

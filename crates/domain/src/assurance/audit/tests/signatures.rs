@@ -125,6 +125,7 @@ impl Told {
         outcome.ruled_by = Some(RuledBy {
             expert: by.clone(),
             first_reviewer: None,
+            first_rationale: None,
             rationale: "Between.".into(),
             digest: Some("abc".into()),
             key: Some(key(KEY)[..16].into()),

@@ -241,6 +241,7 @@ fn who_has_ruled_in_a_case_does_not_let_it_pass() {
         ruled_by: Some(RuledBy {
             expert: agent("rita"),
             first_reviewer: None,
+            first_rationale: None,
             rationale: "Seen.".into(),
             digest: None,
             key: None,

@@ -50,6 +50,14 @@ fn two_reviewers_must_say_the_same() {
         });
     let both = (&Some(agent("hal")), &agent("gail"));
     assert_eq!(named.collect::<Vec<_>>(), [both, both]);
+    let reasons = story
+        .records
+        .iter()
+        .filter_map(|record| match &record.event {
+            CaseEvent::GateReviewed(one) => one.first_rationale.as_deref(),
+            _ => None,
+        });
+    assert_eq!(reasons.collect::<Vec<_>>(), ["Guidance."]);
     // The next gate needs two again.
     let next = reviews("gail", "m-next", "release", passes, None);
     assert_eq!(story.hears(&said("m-next", 90), &next), "review_recorded");
@@ -65,6 +73,7 @@ fn the_log_and_the_change_of_the_decision_name_both_reviewers() {
         ruled_by: Some(RuledBy {
             expert: agent("hal"),
             first_reviewer: Some(agent("gail")),
+            first_rationale: None,
             rationale: "Guidance.".into(),
             digest: None,
             key: None,
