@@ -279,9 +279,9 @@ fn a_lease_that_is_renewed_for_ever_is_loaded_from_its_last_state() {
             },
         }))
     };
-    let inputs: Vec<CommitmentInput> = (0..4_000).map(said).collect();
+    let inputs: Vec<CommitmentInput> = (0..1_500).map(said).collect();
     let (versioned, records) = life::<CommitmentMachine>(&inputs, 64);
-    assert_eq!(records.len(), 4_000);
+    assert_eq!(records.len(), 1_500);
     let new = from_state(records, form::<CommitmentMachine>());
     assert!(new.len() <= 320, "{}", new.len());
     let mut other = Versioned::<CommitmentMachine>::default();
