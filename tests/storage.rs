@@ -218,7 +218,7 @@ async fn what_the_broker_cannot_look_up_is_not_taken_for_missing() {
 /// The broker answers, and says what is wrong.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_missing_is_not_taken_for_a_broker_that_does_not_answer() {
-    let installation = TestInstallation::start_without_adapter().await;
+    let installation = TestInstallation::start().await;
     let jetstream = jetstream::new(installation.client().clone());
     jetstream.delete_stream("CONCORD_MEMORY").await.unwrap();
     let missing = "the stream CONCORD_MEMORY is missing: start a service again";
@@ -231,12 +231,11 @@ async fn a_stream_that_is_missing_is_not_taken_for_a_broker_that_does_not_answer
     assert!(!found.contains("the broker does not answer"), "{found}");
     assert!(found.contains("restart any service"), "{found}");
     let up = installation.counter("concord_broker_up").await.unwrap();
-    assert_eq!(up, 4, "each process sees the broker");
+    assert_eq!(up, 5, "each process sees the broker");
 
-    installation
-        .restart(Service::EscalationTimer, 0)
-        .await
-        .unwrap();
+    let timer = Service::EscalationTimer;
+    installation.terminate(timer, 0).await.unwrap();
+    installation.restart(timer, 0).await.unwrap();
     wait_for("everybody to be ready again", PATIENCE, async || {
         let found = faults(&installation).await;
         found.is_empty().then_some(()).ok_or(found)
