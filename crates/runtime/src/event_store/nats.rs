@@ -31,7 +31,7 @@ struct LastMessage {
     head: u64,
 }
 
-/// What handlers need of the world, on a NATS broker: the events here, the rest in [`ports`](crate::ports).
+/// What handlers need of the world, on a NATS broker: the events here, the rest in `ports/nats.rs`.
 #[derive(Clone)]
 pub struct NatsPorts {
     /// The connection.
