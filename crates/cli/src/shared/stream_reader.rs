@@ -413,4 +413,16 @@ mod tests {
             assert_eq!(sequences.last(), Some(&expected));
         }
     }
+
+    /// As where the last case that was said something in has gone to the archive, and earlier ones stay.
+    #[tokio::test]
+    async fn all_before_a_last_message_that_was_removed_is_read() {
+        let server = TestBroker::start().await;
+        let broker = broker_with_events(&server).await;
+        let stream = broker.stream(StreamKind::Events).await.unwrap();
+        stream.delete_message(EVENTS).await.unwrap();
+        let scope = Scope::all(StreamKind::Events).without_bodies();
+        let read = for_each(&broker, &scope, "reading", |_| Ok(())).await;
+        assert_eq!(read.unwrap(), EVENTS - 1);
+    }
 }

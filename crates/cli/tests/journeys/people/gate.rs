@@ -237,7 +237,7 @@ async fn stands_beside(stage: &Stage) {
         assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
     }
     let nothing_new = format!("{by} --redebate {second}");
-    let refused = stage.run(&nothing_new).await.refused(64);
+    let refused = stage.run(&nothing_new).await.refused(2);
     assert!(refused.contains("--context"), "{refused}");
     let text = stage.good(&format!("{by} --confirm {second}")).await;
     for seen in ["is final", &format!("  stood until now: {stands}")] {
