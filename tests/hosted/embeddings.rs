@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use concord_testkit::{
     Instance, Message, event_data, http_get, instances, unique, until, wait_for,
@@ -84,7 +85,13 @@ async fn decision_by(stage: &Stage, words: &str, vectors: bool) -> Value {
 async fn readiness(stage: &Stage) -> Result<String, String> {
     let name = "concord-agent-adapter";
     let is_there = |found: &[Instance]| found.iter().any(|one| one.name == name);
-    let found = instances(stage.installation.client(), PATIENCE, is_there).await;
+    // It asks once, and who is not there yet does not hear it.
+    let found = instances(
+        stage.installation.client(),
+        Duration::from_secs(1),
+        is_there,
+    )
+    .await;
     let found = found.map_err(|error| error.to_string())?;
     let adapter = found.iter().find(|one| one.name == name);
     let address = adapter.and_then(Instance::http).ok_or("no address")?;

@@ -131,6 +131,36 @@ mod tests {
         }
     }
 
+    /// Whether each party is said to have been right by a ruling.
+    fn given_by(conflict: Conflict, ruled: &str, value: Option<serde_json::Value>) -> Vec<bool> {
+        let mut ended = outcome(&conflict, Status::Ruling, None);
+        ended.positions.clone_from(&conflict.positions);
+        ended.resolution = Some(Resolution {
+            position: ruled.to_owned(),
+            value,
+            supporters: vec![agent("eve")],
+        });
+        ended.ruled_by = Some(RuledBy {
+            expert: agent("eve"),
+            first_reviewer: None,
+            first_rationale: None,
+            rationale: "so".to_owned(),
+            digest: None,
+            key: None,
+        });
+        let resolved = DebateResolved {
+            case_id: case_id(),
+            last: None,
+            topic: "t".to_owned(),
+            outcome: ended,
+            heard: None,
+            ruling: None,
+        };
+        let given = of_resolution(&opened(conflict), None, &resolved, after(9));
+        let given = given.iter();
+        given.map(|(_, one)| one.observation.correct).collect()
+    }
+
     #[test]
     fn words_that_state_no_value_say_of_nobody_that_they_were_wrong() {
         let scores = [("ann", json!(30), 0.5), ("ben", json!(80), 0.5)];
@@ -185,34 +215,7 @@ mod tests {
             ),
         ] {
             let conflict = conflict("d-1", kind, subject, held);
-            let mut ended = outcome(&conflict, Status::Ruling, None);
-            ended.positions.clone_from(&conflict.positions);
-            ended.resolution = Some(Resolution {
-                position: ruled.to_owned(),
-                value,
-                supporters: vec![agent("eve")],
-            });
-            ended.ruled_by = Some(RuledBy {
-                expert: agent("eve"),
-                first_reviewer: None,
-                first_rationale: None,
-                rationale: "so".to_owned(),
-                digest: None,
-                key: None,
-            });
-            let resolved = DebateResolved {
-                case_id: case_id(),
-                last: None,
-                topic: "t".to_owned(),
-                outcome: ended,
-                heard: None,
-                ruling: None,
-            };
-            let given = of_resolution(&opened(conflict), None, &resolved, after(9));
-            let given: Vec<bool> = given
-                .iter()
-                .map(|(_, one)| one.observation.correct)
-                .collect();
+            let given = given_by(conflict, ruled, value);
             assert_eq!(given, verdicts, "{ruled}");
         }
     }
