@@ -146,6 +146,7 @@ pub struct TaskReleased {
 
 /// Contents of `quota_reached`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "StoredQuotaReached", into = "StoredQuotaReached")]
 pub struct QuotaReached {
     /// The opener.
     pub opener: AgentId,
@@ -154,9 +155,102 @@ pub struct QuotaReached {
     /// Its number.
     pub limit: u32,
     /// The case that was not opened, or in which nothing was challenged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case_id: Option<CaseId>,
     /// The task that was not opened.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<Token>,
+}
+
+/// `quota_reached` as it is stored.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+struct StoredQuotaReached {
+    /// The opener.
+    opener: AgentId,
+    /// Which quota.
+    quota: QuotaKind,
+    /// Its number.
+    limit: u32,
+    /// The case that was not opened, or in which nothing was challenged. A task stands here, too, for versions that know no
+    /// `task_id` and require this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    case_id: Option<CaseId>,
+    /// The task that was not opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    task_id: Option<Token>,
+}
+
+impl From<QuotaReached> for StoredQuotaReached {
+    fn from(reached: QuotaReached) -> Self {
+        let QuotaReached {
+            opener,
+            quota,
+            limit,
+            case_id,
+            task_id,
+        } = reached;
+        let task = task_id.as_ref();
+        let case_id = case_id.or_else(|| task.and_then(|task| CaseId::new(task.as_str()).ok()));
+        Self {
+            opener,
+            quota,
+            limit,
+            case_id,
+            task_id,
+        }
+    }
+}
+
+impl From<StoredQuotaReached> for QuotaReached {
+    fn from(stored: StoredQuotaReached) -> Self {
+        let StoredQuotaReached {
+            opener,
+            quota,
+            limit,
+            case_id,
+            task_id,
+        } = stored;
+        let (case_id, task_id) = match (quota, case_id) {
+            // Earlier versions named the task as a case, and nowhere else.
+            (QuotaKind::OpenTasks, named) => (None, task_id.or(named.map(|named| named.token()))),
+            (_, case_id) => (case_id, task_id),
+        };
+        Self {
+            opener,
+            quota,
+            limit,
+            case_id,
+            task_id,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_task_that_was_refused_is_read_by_earlier_versions_and_theirs_by_this_one() {
+        let reached = QuotaReached {
+            opener: AgentId::new("opal").unwrap(),
+            quota: QuotaKind::OpenTasks,
+            limit: 2,
+            case_id: None,
+            task_id: Some(Token::fixed("t-1")),
+        };
+        let mut stored = json!(reached);
+        assert_eq!(
+            (&stored["case_id"], &stored["task_id"]),
+            (&json!("t-1"), &json!("t-1"))
+        );
+        assert_eq!(
+            serde_json::from_value::<QuotaReached>(stored.clone()).unwrap(),
+            reached
+        );
+        stored.as_object_mut().unwrap().remove("task_id");
+        assert_eq!(
+            serde_json::from_value::<QuotaReached>(stored).unwrap(),
+            reached
+        );
+    }
 }
