@@ -1,6 +1,6 @@
 //! The command line: one module for each verb.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{EXIT_CODES, Failure};
@@ -161,32 +161,6 @@ pub(crate) enum Verb {
     Keys(keys::KeysVerb),
     /// Print what completes this command in a shell.
     Completions(completions::CompletionsArgs),
-    /// It has moved to `concord-lab bench`.
-    #[command(hide = true)]
-    Bench(MovedArgs),
-    /// It has moved to `concord-lab eval`.
-    #[command(hide = true)]
-    Eval(MovedArgs),
-    /// It has moved to `concord-lab panel`.
-    #[command(hide = true)]
-    Panel(MovedArgs),
-    /// It has moved to `concord-lab demo`.
-    #[command(hide = true)]
-    Demo(MovedArgs),
-}
-
-/// Whatever is written after a verb that has moved to `concord-lab`.
-#[derive(Debug, Args)]
-#[command(disable_help_flag = true)]
-pub(crate) struct MovedArgs {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _arguments: Vec<std::ffi::OsString>,
-}
-
-fn moved(verb: &str) -> Failure {
-    Failure::usage(format!(
-        "`concord {verb}` is now `concord-lab {verb}`; build it with: cargo build --package concord-lab"
-    ))
 }
 
 /// Runs the verb; the exit code. What the broker does not let the command do ends it.
@@ -240,10 +214,6 @@ async fn run_verb(connection: &ConnectionArgs, verb: Verb) -> Result<u8, Failure
         Verb::Restore(args) => backup::restore(connection, &args).await,
         Verb::Keys(verb) => keys::run(&verb),
         Verb::Completions(args) => completions::run(&args),
-        Verb::Bench(_) => Err(moved("bench")),
-        Verb::Eval(_) => Err(moved("eval")),
-        Verb::Panel(_) => Err(moved("panel")),
-        Verb::Demo(_) => Err(moved("demo")),
     }
 }
 

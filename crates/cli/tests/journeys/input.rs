@@ -311,21 +311,3 @@ async fn every_verb_explains_itself_with_an_example() {
         assert!(help.contains("--json"), "{help}");
     }
 }
-
-#[tokio::test]
-async fn verbs_that_have_moved_name_the_command_that_has_them_now() {
-    for arguments in [
-        &["bench"][..],
-        &["bench", "--deadlines-only", "--json"],
-        &["demo", "contract.json"],
-        &["demo", "--help"],
-        &["eval", "wake", "--agents", "5"],
-        &["panel", "run", "--contracts", "contracts.jsonl"],
-    ] {
-        let error = run(arguments).await.refused(2);
-        let now = format!("is now `concord-lab {}`", arguments[0]);
-        assert!(error.contains(&now), "{error}");
-    }
-    let help = run(&["--help"]).await.good();
-    assert!(!help.contains("concord-lab"), "{help}");
-}

@@ -2,7 +2,6 @@
 
 use clap::{Args, Subcommand};
 
-use crate::command::MovedArgs;
 use crate::shared::args::JsonArg;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
@@ -14,12 +13,6 @@ mod list;
 pub(crate) enum ExpertVerb {
     /// List the people who rule, and the debates that they have.
     List(ListArgs),
-    /// It has become `concord person register NAME --role arbiter`.
-    #[command(hide = true)]
-    Register(MovedArgs),
-    /// It has become `concord person suspend NAME`.
-    #[command(hide = true)]
-    Leave(MovedArgs),
 }
 
 /// Arguments of `concord expert list`.
@@ -35,13 +28,5 @@ pub(crate) struct ListArgs {
 pub(crate) async fn run(connection: &ConnectionArgs, verb: ExpertVerb) -> Result<u8, Failure> {
     match verb {
         ExpertVerb::List(args) => list::run(connection, args.json).await,
-        ExpertVerb::Register(_) => Err(moved("register", "register NAME --role arbiter")),
-        ExpertVerb::Leave(_) => Err(moved("leave", "suspend NAME --why REASON")),
     }
-}
-
-fn moved(verb: &str, to: &str) -> Failure {
-    Failure::usage(format!(
-        "`concord expert {verb}` is now `concord person {to}`"
-    ))
 }
