@@ -111,7 +111,7 @@ pub struct Policy {
     pub decide: Decide,
     /// Phase 3: risk scores further apart than this many points are a conflict.
     pub risk_spread_max: f64,
-    /// Phase 3: numbers that differ by no more than this share of the larger are the same.
+    /// Phase 3: numbers that differ by no more than this share of the larger are the same, so the years 2025 and 2026 are, too.
     pub number_tolerance: f64,
     /// Phase 3: how the estimates of different agents are compared.
     #[serde(default, skip_serializing_if = "EstimatePolicy::is_usual")]

@@ -87,6 +87,14 @@ fn with_units(value: &Value, unit_name: Option<&str>, units: Units) -> Canonical
     }
 }
 
+/// The number that a value is, in the base unit of its dimension, and that; none of anything else.
+pub(crate) fn number_in_base_unit(value: &Value) -> Option<(f64, String)> {
+    match canonical_estimate(value, None) {
+        Canonical::Number { value, dimension } => Some((value, dimension)),
+        Canonical::Date(_) | Canonical::Boolean(_) | Canonical::Text(_) => None,
+    }
+}
+
 fn in_base_unit(value: f64, unit_name: &str, units: Units) -> Canonical {
     let (dimension, factor) = units.of(unit_name);
     Canonical::Number {
@@ -129,10 +137,21 @@ fn number_in(words: &str, unit_name: Option<&str>, units: Units) -> Option<Canon
     ))
 }
 
-/// The number in these words, and the name of its unit; empty where they give none. Several words are one only where they are known.
+/// The number in these words, and the name of its unit; empty where they give none. Several words are one only where they are known. A word before
+/// the number is one only if it is a currency: `ISO 27001`, `HTTP 502` and `year 2026` are names.
 fn number_and_unit(words: &str, units: Units) -> Option<(f64, Cow<'_, str>)> {
     let (number, name) = number_and_name(words)?;
-    (!name.contains(' ') || units.knows(&name)).then_some((number, name))
+    let before = name_before(words);
+    let is_sign = || !before.contains(char::is_alphabetic) && units.knows(before);
+    let is_amount = before.is_empty() || unit::is_currency(before) || is_sign();
+    let is_unit = !name.contains(' ') || units.knows(&name);
+    (is_amount && is_unit).then_some((number, name))
+}
+
+/// What stands before the number in these words, without its minus.
+fn name_before(words: &str) -> &str {
+    let before = words.split(is_digit).next().unwrap_or_default();
+    before.trim().trim_matches('-').trim()
 }
 
 /// The number in these words, and what stands beside it: nothing, words before it or after it, or a currency before it and a scale after it.
@@ -150,7 +169,7 @@ fn number_and_name(words: &str) -> Option<(f64, Cow<'_, str>)> {
     let number = digits::number(digits)?;
     let (before, after) = (before.trim(), after.trim());
     let is_negative = before.starts_with('-') || before.ends_with('-');
-    let name = match (before.trim_matches('-').trim(), after) {
+    let name = match (name_before(words), after) {
         ("", name) | (name, "") => Cow::Borrowed(name),
         (currency, scale) if unit::is_currency(currency) && unit::is_scale(scale) => {
             Cow::Owned(format!("{scale} {currency}"))

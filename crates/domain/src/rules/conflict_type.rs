@@ -13,9 +13,8 @@ use concord_wire::policy::Policy;
 use serde_json::Value;
 
 use crate::rules::canonical::{
-    Allowance, Canonical, canonical, canonical_estimate, in_unit_of, normalise,
+    Allowance, Canonical, canonical, in_unit_of, normalise, number_in_base_unit,
 };
-use crate::rules::conservative;
 use crate::rules::size_budget::truncate::{self, Room};
 
 pub(crate) mod about;
@@ -103,19 +102,19 @@ pub(crate) trait ConflictRule: Sync {
         false
     }
 
-    /// The number that a value stands for, where it is one: `85`, `"$85"`, `"28%"`.
-    fn number(&self, value: &Value) -> Option<f64> {
-        conservative::numeric(value)
-    }
-
     /// Two values as numbers that can be compared; none where they cannot.
     fn numbers(&self, a: &Value, b: &Value) -> Option<(f64, f64)> {
-        self.number(a).zip(self.number(b))
+        numbers(a, b)
     }
 
     /// The metric that a conflict with this subject is about.
     fn metric(&self, subject: &str) -> String {
         subject.to_owned()
+    }
+
+    /// The names under which a rule of caution for a conflict with this subject may stand, the nearest first.
+    fn metrics(&self, subject: &str) -> Vec<String> {
+        vec![self.metric(subject)]
     }
 
     /// The value as the result reads it: the score 90 of the text `"90"`. What the result cannot read stays as it is.
@@ -257,24 +256,22 @@ impl ConflictRule for Challenge {
         estimate::metric_of(subject)
     }
 
-    /// What is challenged may be an estimate: numbers are compared in their base unit, and those in words as they always were.
     fn numbers(&self, a: &Value, b: &Value) -> Option<(f64, f64)> {
-        let (one, other) = (in_unit_of(a, [b.clone()]), in_unit_of(b, [a.clone()]));
-        let estimate = |value| canonical_estimate(value, None);
-        match (estimate(&one), estimate(&other)) {
-            (
-                Canonical::Number {
-                    value: a,
-                    dimension,
-                },
-                Canonical::Number {
-                    value: b,
-                    dimension: of_other,
-                },
-            ) => (dimension == of_other).then_some((a, b)),
-            _ => self.number(a).zip(self.number(b)),
-        }
+        numbers_as_meant(a, b)
     }
+}
+
+/// Two values as numbers in one base unit; none where one is no number, or they cannot be converted.
+fn numbers(a: &Value, b: &Value) -> Option<(f64, f64)> {
+    let (a, dimension) = number_in_base_unit(a)?;
+    let (b, of_other) = number_in_base_unit(b)?;
+    (dimension == of_other).then_some((a, b))
+}
+
+/// The same, where a number without a unit is meant in that of the other one.
+fn numbers_as_meant(a: &Value, b: &Value) -> Option<(f64, f64)> {
+    let (one, other) = (in_unit_of(a, [b.clone()]), in_unit_of(b, [a.clone()]));
+    numbers(&one, &other)
 }
 
 /// How risk scores and severities are compared, for a reader.

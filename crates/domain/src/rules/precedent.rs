@@ -16,9 +16,10 @@ use concord_wire::payload::{
 use serde_json::Value;
 
 use crate::rules::canonical::{
-    Allowance, Canonical, canonical, canonical_estimate, normalise, same,
+    Allowance, canonical, normalise, number_in_base_unit as number, same,
 };
 use crate::rules::conflict_type::meant;
+use crate::rules::conservative::singular;
 use crate::rules::credibility::{Z, wilson};
 use crate::rules::proved::{holds, was_right};
 use crate::rules::size_budget::{count, truncate};
@@ -73,14 +74,10 @@ fn words(subject: &str) -> BTreeSet<String> {
     let subject = normalise(&subject.replace(['_', '-'], " "));
     let says_something =
         |word: &&str| !["a", "an", "the", "of", "on", "for", "in", "to"].contains(word);
-    let singular = |word: &str| match word.strip_suffix('s') {
-        Some(stem) if stem.len() > 2 && !stem.ends_with('s') => stem.to_owned(),
-        _ => word.to_owned(),
-    };
     subject
         .split_whitespace()
         .filter(says_something)
-        .map(singular)
+        .map(|word| singular(word).to_owned())
         .collect()
 }
 
@@ -134,14 +131,6 @@ fn numbers(positions: &[Position]) -> Option<(f64, f64, String)> {
     let high = all.iter().map(|(value, _)| *value).reduce(f64::max)?;
     let are_of_one = all.iter().all(|(_, of)| *of == dimension);
     (are_of_one && low < high).then_some((low, high, dimension))
-}
-
-/// A number in the base unit of its dimension, and that; none of anything else.
-fn number(value: &Value) -> Option<(f64, String)> {
-    match canonical_estimate(value, None) {
-        Canonical::Number { value, dimension } => Some((value, dimension)),
-        _ => None,
-    }
 }
 
 /// Which end of the disputed numbers was nearer to what proved right.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::unit::{Units, is_currency};
-use super::{is_digit, normalise, number_and_name, number_and_unit, readable};
+use super::{is_digit, name_before, normalise, number_and_name, number_and_unit, readable};
 
 const PERCENT: f64 = 0.01;
 
@@ -91,7 +91,7 @@ pub(crate) fn stated_alone(words: &str, held: &[String]) -> Option<Value> {
     let is_held = !is_known && held.contains(&Units::Scaled.of(&unit).0);
     let before = words.split(is_digit).next().unwrap_or_default();
     let is_apart = !before.ends_with(char::is_alphabetic);
-    let name = before.trim().trim_matches('-').trim();
+    let name = name_before(words);
     let fits = name.is_empty() || is_currency(name) || (is_held && is_apart);
     // A dash with a space after it may stand between two words.
     let is_clear = (is_known || is_held) && fits && !before.contains("- ");
@@ -102,7 +102,7 @@ pub(crate) fn stated_alone(words: &str, held: &[String]) -> Option<Value> {
 }
 
 /// A number without a unit as it is meant beside what was held: in the unit of that. Beside percent or a share it is a share below 1 and
-/// percent above it. Anything else stays as it is, also where several units were held.
+/// percent above it; beside a ratio above 1 it is in that. Anything else stays as it is, also where several units were held.
 pub(crate) fn in_unit_of(value: &Value, held: impl IntoIterator<Item = Value>) -> Value {
     let Some(plain) = Stated::of(value).filter(|stated| stated.unit.is_empty()) else {
         return value.clone();
@@ -128,7 +128,10 @@ fn beside_shares(plain: &Stated, held: &[Stated]) -> Option<Value> {
     let size = plain.number.abs();
     // Beside 0.5 % the number 0.4 is no share of 40 %.
     let is_tiny = share.is_none() && held.iter().any(|held| held.number.abs() < 1.0);
-    let is_meant_as_share = !is_tiny && (size < 1.0 || (size == 1.0 && percent.is_none()));
+    // A current ratio of 1.5 is no part of one, and nobody states the next one as percent.
+    let is_above_one = percent.is_none() && held.iter().any(|held| held.number.abs() > 1.0);
+    let is_meant_as_share =
+        is_above_one || (!is_tiny && (size < 1.0 || (size == 1.0 && percent.is_none())));
     match (percent, share) {
         (_, Some(share)) if is_meant_as_share => Some(share.with(plain.number)),
         (Some(percent), _) if is_meant_as_share => {
@@ -167,6 +170,22 @@ mod tests {
             (json!(28), vec![percent.clone(), fraction], of(28.0, "%")),
             (json!(10), vec![million.clone()], of(10.0, "USD million")),
             (json!(10), vec![of(8.0, "x")], of(10.0, "x")),
+            (json!(1.6), vec![of(1.5, "ratio")], of(1.6, "ratio")),
+            (json!("1.6"), vec![of(1.5, "ratio")], of(1.6, "ratio")),
+            (
+                json!(28),
+                vec![of(0.9, "ratio"), of(1.8, "ratio")],
+                of(28.0, "ratio"),
+            ),
+            (json!(0.6), vec![of(-1.5, "ratio")], of(0.6, "ratio")),
+            (json!(28), vec![of(0.9, "ratio")], of(0.28, "ratio")),
+            (
+                json!(120),
+                vec![of(1.5, "ratio"), percent.clone()],
+                of(120.0, "%"),
+            ),
+            (json!(12_000), vec![of(1e4, "shares")], of(12e3, "shares")),
+            (json!(0.3), vec![of(0.2, "share")], of(0.3, "share")),
             (json!(10), vec![million, of(9.0, "days")], json!(10)),
             (json!(10), vec![json!(9), json!("net")], json!(10)),
             (

@@ -27,12 +27,21 @@ impl Units {
     }
 }
 
-/// The dimensions of the currencies that are known.
-const CURRENCIES: [&str; 3] = ["usd", "eur", "gbp"];
+/// The dimensions of currencies. Those that have no other name are units like any that is not known, but may stand before their number.
+const CURRENCIES: [&str; 23] = [
+    "usd", "eur", "gbp", "aud", "brl", "cad", "chf", "cny", "czk", "dkk", "hkd", "huf", "inr",
+    "jpy", "krw", "mxn", "nok", "nzd", "pln", "sek", "sgd", "twd", "zar",
+];
+/// The signs of currencies, with which the name of another one may end: `C$`.
+const SIGNS: [char; 6] = ['$', '€', '£', '¥', '₹', '₩'];
 
 /// Whether it is the name of a currency, alone or with a scale.
 pub(super) fn is_currency(name: &str) -> bool {
-    CURRENCIES.contains(&scaled(name).0.as_str())
+    is_money(&scaled(name).0)
+}
+
+fn is_money(dimension: &str) -> bool {
+    CURRENCIES.contains(&dimension) || dimension.ends_with(SIGNS)
 }
 
 /// Whether it is a word for thousands, millions or more.
@@ -42,13 +51,21 @@ pub(super) fn is_scale(word: &str) -> bool {
 
 /// A unit that is not known.
 fn itself(name: &str) -> (String, f64) {
-    (name.trim_end_matches('s').to_owned(), 1.0)
+    (singular(name).to_owned(), 1.0)
+}
+
+/// The name of a unit in the singular. Of two letters the last one is no plural: `ms` are no millions.
+fn singular(name: &str) -> &str {
+    match name.chars().nth(2) {
+        Some(_) => name.trim_end_matches('s'),
+        None => name,
+    }
 }
 
 /// Months and years count as 30 and 360 days (the 30/360 convention), so that a year is twelve
 /// months.
 fn table(name: &str) -> Option<(String, f64)> {
-    let (dimension, factor) = match name.trim_end_matches('s') {
+    let (dimension, factor) = match singular(name) {
         "" => ("", 1.0),
         "%" | "percent" | "per cent" | "pct" => ("", 0.01),
         "bp" | "basis point" => ("", 0.000_1),
@@ -56,9 +73,10 @@ fn table(name: &str) -> Option<(String, f64)> {
         "million" | "m" => ("", 1_000_000.0),
         "billion" | "bn" => ("", 1e9),
         "trillion" | "tn" => ("", 1e12),
-        "second" | "sec" => ("time", 1.0 / 86_400.0),
+        "millisecond" | "msec" | "ms" => ("time", 1.0 / 86_400_000.0),
+        "second" | "sec" | "s" => ("time", 1.0 / 86_400.0),
         "minute" | "min" => ("time", 1.0 / 1_440.0),
-        "hour" | "h" => ("time", 1.0 / 24.0),
+        "hour" | "hr" | "h" => ("time", 1.0 / 24.0),
         "day" | "calendar day" | "d" => ("time", 1.0),
         "week" => ("time", 7.0),
         "month" => ("time", 30.0),
@@ -76,7 +94,7 @@ fn table(name: &str) -> Option<(String, f64)> {
 
 fn single(name: &str) -> (String, f64) {
     let name = normalise(name);
-    let amount = || with_scale(&name).filter(|(unit, _)| CURRENCIES.contains(&unit.as_str()));
+    let amount = || with_scale(&name).filter(|(unit, _)| is_money(unit));
     table(&name)
         .or_else(amount)
         .unwrap_or_else(|| itself(&name))
@@ -84,8 +102,10 @@ fn single(name: &str) -> (String, f64) {
 
 fn scaled(name: &str) -> (String, f64) {
     let name = normalise(name);
-    match name.trim_end_matches('s') {
-        "fraction" | "ratio" | "share" | "x" | "time" => return (String::new(), 1.0),
+    match singular(&name) {
+        "fraction" | "ratio" | "x" | "time" => return (String::new(), 1.0),
+        // Several are counted: an option pool has 12,000 shares.
+        "share" if name == "share" => return (String::new(), 1.0),
         "percentage point" | "pp" => return (String::new(), 0.01),
         _ => {}
     }
@@ -114,7 +134,7 @@ fn with_scale(name: &str) -> Option<(String, f64)> {
 }
 
 fn scale(word: &str) -> Option<f64> {
-    match word.trim_end_matches('s') {
+    match singular(word) {
         "thousand" | "k" => Some(1e3),
         "million" | "m" | "mn" | "mm" | "mio" => Some(1e6),
         "billion" | "bn" | "b" => Some(1e9),

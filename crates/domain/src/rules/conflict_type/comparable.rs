@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::said::check_words;
 use super::{ConflictRule, check_value, rule_of, rule_of_result, value_in_words};
 use crate::rules::canonical::{
-    Allowance, Canonical, canonical_estimate, in_unit_of, same, with_unit,
+    Allowance, Canonical, canonical_estimate, in_unit_of, number_in_base_unit, same, with_unit,
 };
 
 /// How a position states a number.
@@ -46,10 +46,7 @@ fn dimensions(held: &[Position]) -> impl Iterator<Item = String> {
 }
 
 fn dimension(value: &Value) -> Option<String> {
-    match canonical_estimate(value, None) {
-        Canonical::Number { dimension, .. } => Some(dimension),
-        Canonical::Date(_) | Canonical::Boolean(_) | Canonical::Text(_) => None,
-    }
+    number_in_base_unit(value).map(|(_, dimension)| dimension)
 }
 
 /// Checks what a person puts in the place of the positions: a value must be one that the result of the case can have, and where the positions

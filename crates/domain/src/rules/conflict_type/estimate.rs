@@ -13,7 +13,7 @@ use concord_wire::payload::{ConflictType, Estimate, Position};
 use concord_wire::policy::{Policy, Tolerance};
 use serde_json::{Value, json};
 
-use super::factual::{escaped, joined};
+use super::factual::{escaped, joined, unescaped};
 use super::{ConflictRule, Found, Held};
 use crate::rules::canonical::{Allowance, Canonical, canonical_estimate, group, normalise};
 use crate::rules::conservative::{metric_form, words};
@@ -69,23 +69,13 @@ impl ConflictRule for EstimateOfMetric {
     fn is_compared_by_metric(&self) -> bool {
         true
     }
-
-    fn number(&self, value: &Value) -> Option<f64> {
-        match canonical_estimate(value, None) {
-            Canonical::Number { value, .. } => Some(value),
-            Canonical::Date(_) | Canonical::Boolean(_) | Canonical::Text(_) => None,
-        }
-    }
 }
 
 /// The metric in the subject of a conflict.
 pub(super) fn metric_of(subject: &str) -> String {
     let mut parts = subject.split('/');
     let (first, second) = (parts.next().unwrap_or_default(), parts.next());
-    second
-        .unwrap_or(first)
-        .replace("~1", "/")
-        .replace("~0", "~")
+    unescaped(second.unwrap_or(first))
 }
 
 /// The subject that a conflict about this estimate has, where it names what it is of.

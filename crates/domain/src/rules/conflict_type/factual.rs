@@ -7,7 +7,8 @@ use concord_wire::payload::{ConflictType, FactClaim};
 use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
-use super::{ConflictRule, Found, Held};
+use super::estimate::metric_of;
+use super::{ConflictRule, Found, Held, numbers_as_meant};
 use crate::rules::canonical::{Allowance, canonical, group, normalise};
 
 /// The same attribute of the same subject with different values.
@@ -48,6 +49,15 @@ impl ConflictRule for Factual {
 
     fn allowance(&self, policy: &Policy, _: &str) -> Allowance {
         Allowance::relative(policy.number_tolerance)
+    }
+
+    fn numbers(&self, a: &Value, b: &Value) -> Option<(f64, f64)> {
+        numbers_as_meant(a, b)
+    }
+
+    /// The attribute of its subject, and the attribute of whatever it is.
+    fn metrics(&self, subject: &str) -> Vec<String> {
+        vec![unescaped(subject), metric_of(subject)]
     }
 }
 
@@ -91,6 +101,11 @@ pub(super) fn subject_of(fact: &FactClaim) -> String {
 
 pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
+}
+
+/// A name, or several with a slash between them, for a reader.
+pub(super) fn unescaped(name: &str) -> String {
+    name.replace("~1", "/").replace("~0", "~")
 }
 
 /// The value of a claim, with its unit.

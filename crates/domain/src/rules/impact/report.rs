@@ -6,7 +6,7 @@
 //! | `target_price` | as a share of the old value        | 0.10                             |
 //! | `confidence`, `confidence_score` | as a difference  | 0.15                             |
 //! | `risk_score`   | as a share of its scale            | 0.10                             |
-//! | a text         | whether it is another one          | any change                       |
+//! | `rating`, any text | as any other; of a text whether it is another one | any change    |
 //! | any other      | as a share of the old value        | 0.10                             |
 //!
 //! The names are compared as those of assumptions are. A risk score whose values are both within 0 and 1 is on the scale of 1, any other on that of 100. Where there
@@ -61,10 +61,11 @@ pub fn movement(metric: &str, old: &Figure, new: &Figure) -> (f64, f64) {
     (delta, delta / threshold)
 }
 
-/// Whether a figure that moves so far has to be worked out again.
-pub fn requires_rerun(old: &Figure, new: &Figure, magnitude: f64) -> bool {
+/// Whether a figure that moves so far has to be worked out again. Of a rating any change counts, also where it is a number.
+pub fn requires_rerun(metric: &str, old: &Figure, new: &Figure, magnitude: f64) -> bool {
     let is_text = number(old).is_none() || number(new).is_none();
-    magnitude > 1.0 + ABOVE || (is_text && magnitude > 0.0)
+    let counts_any = is_text || name_of(metric) == "rating";
+    magnitude > 1.0 + ABOVE || (counts_any && magnitude > ABOVE)
 }
 
 /// What becomes of each analysis that rests on something of `changed`, or on one of the analyses of `stale` in a version that does not
@@ -191,7 +192,7 @@ fn moved<'a>(metric: &'a str, old: Figure, now: &Now, basis: EstimateBasis) -> M
     let (delta, magnitude) = movement(metric, &old, new);
     Moved {
         metric,
-        requires_rerun: requires_rerun(&old, new, magnitude),
+        requires_rerun: requires_rerun(metric, &old, new, magnitude),
         old,
         new: Some(new.clone()),
         delta: Some(delta),

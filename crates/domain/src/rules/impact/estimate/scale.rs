@@ -1,7 +1,7 @@
 //! Numbers with units: what was used and what stands now, in one scale.
 //!
 //! A number without a unit says nothing about its scale. Beside percent or a share it is evident: below 1 it is a share,
-//! as it is in an estimate without a unit, and above 1 it is percent. 0 and 1 may be either.
+//! as it is in an estimate without a unit, and above 1 it is percent; beside a ratio above 1 it is one. 0 and 1 may be either.
 
 use concord_wire::payload::Figure;
 use serde_json::json;

@@ -115,6 +115,9 @@ fn how_far_a_figure_moves_is_measured_by_its_kind() {
         ("Confidence score", json!(0.80), json!(0.64), 0.16, true),
         ("rating", json!("hold"), json!("Hold."), 0.0, false),
         ("rating", json!("hold"), json!("buy"), 1.0, true),
+        ("rating", json!(4.5), json!(4.41), 0.02, true),
+        ("Rating", json!(4.5), json!(4.5), 0.0, false),
+        ("stars", json!(4.5), json!(4.41), 0.02, false),
         ("fcf", json!(-10), json!(-11.1), 0.11, true),
         ("fcf", json!(0), json!(0), 0.0, false),
         ("fcf", json!(0), json!(3), 1.0, true),
@@ -126,7 +129,7 @@ fn how_far_a_figure_moves_is_measured_by_its_kind() {
             "{metric} {old} {new}: {found}"
         );
         assert_eq!(
-            requires_rerun(&old, &new, magnitude),
+            requires_rerun(metric, &old, &new, magnitude),
             required,
             "{metric} {old} {new}"
         );
