@@ -12,6 +12,7 @@ pub mod deadline;
 pub mod debate;
 pub mod detection;
 pub mod head;
+mod heard_before;
 pub mod impact;
 pub mod memory;
 pub mod opener;

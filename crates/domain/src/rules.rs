@@ -15,3 +15,6 @@ pub mod proved;
 pub mod round_shares;
 pub mod size_budget;
 pub mod vote;
+
+/// The rules by which conflicts are found and results are made now; what each says more than the one before is at its use.
+pub const RULES: u32 = 2;

@@ -8,7 +8,7 @@
 //!
 //! [1] Refused where the board, or what its author wrote, would go beyond its bounds. [2] The refusal
 //! says the version that stands and who wrote it: the sender reads it, and writes again. [3] Another
-//! message under the same id is refused.
+//! message of the same sender under the same id is refused.
 //!
 //! Two who write at the same time cannot both have read the last version, so none overwrites what it
 //! has not seen. Nothing is taken away: an entry is emptied by the value null, and its earlier
@@ -24,10 +24,9 @@ use concord_wire::payload::{BoardEntry, BoardListing, PutEntry};
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId};
 use serde_json::json;
 
-use super::case::reused_message_id;
-use super::review_queue::Recent;
+use super::heard_before::HeardBefore;
 use crate::effect::Effect;
-use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::machine::{Context, Decision, Machine};
 
 /// Most entries of a board.
 pub const ENTRIES_MAX: usize = 256;
@@ -66,7 +65,7 @@ pub struct BoardState {
     pub entries: BTreeMap<String, Arc<BoardEntry>>,
     /// What each author has written.
     pub authors: BTreeMap<AgentId, Written>,
-    causes: Recent<MessageId, (AgentId, String)>,
+    causes: HeardBefore,
 }
 
 impl Default for BoardState {
@@ -74,7 +73,7 @@ impl Default for BoardState {
         Self {
             entries: BTreeMap::new(),
             authors: BTreeMap::new(),
-            causes: Recent::new(CAUSES_MAX),
+            causes: HeardBefore::new(CAUSES_MAX),
         }
     }
 }
@@ -124,12 +123,8 @@ impl Machine for BoardMachine {
             case_id,
             put,
         } = &**received;
-        if let Some((author, digest)) = state.causes.get(&heard.message_id) {
-            return if (author, digest) == (&heard.agent_id, &heard.digest) {
-                Decision::Ignore(Ignored::Repetition)
-            } else {
-                Decision::Reject(reused_message_id())
-            };
+        if let Some(repeated) = state.causes.repetition(heard) {
+            return repeated;
         }
         let bytes = bytes_of(put);
         let checked = check_version(state, put)
@@ -148,12 +143,15 @@ impl Machine for BoardMachine {
         }
     }
 
+    fn is_taken(state: &BoardState, id: &MessageId, sender: &AgentId) -> bool {
+        state.causes.is_taken(id, sender)
+    }
+
     fn apply(state: &mut BoardState, record: StoredEvent<BoardEvent>) {
         let BoardEvent::Put(put) = &record.event;
         let listing = listing(&record, put);
         let heard = &put.heard;
-        let seen = (heard.agent_id.clone(), heard.digest.clone());
-        state.causes.insert(heard.message_id.clone(), seen);
+        state.causes.remember(heard);
         let written = state.authors.entry(heard.agent_id.clone()).or_default();
         written.puts = written.puts.saturating_add(1);
         written.begun += u32::from(put.version == 1);

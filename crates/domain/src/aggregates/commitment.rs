@@ -10,7 +10,7 @@
 //!
 //! [1] Refused for a lease that is longer than the installation allows, and beyond the number that an
 //! agent or a case may have. [2] The refusal says who has it, and until when. The same message again
-//! is ignored; another one under the same id is refused.
+//! is ignored; another one of its sender under the same id is refused.
 //!
 //! **Until it has ended.** A resource is free when an event says so, never because a clock does: while
 //! the deadline is on its way nobody else is granted it, and its holder can still renew. A renewal
@@ -32,7 +32,7 @@ use concord_wire::payload::{Commitment, CommitmentEnd, Lease};
 use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
 use serde::{Deserialize, Serialize};
 
-use super::review_queue::Recent;
+use super::heard_before::HeardBefore;
 use crate::effect::Effect;
 use crate::machine::{Carry, Context, Decision, Machine};
 
@@ -61,7 +61,7 @@ pub struct CommitmentState {
     pub outside: BTreeMap<String, Lease>,
     /// How many were granted: the term of the last.
     pub granted: u64,
-    causes: Recent<MessageId, (AgentId, String)>,
+    causes: HeardBefore,
 }
 
 impl Default for CommitmentState {
@@ -71,7 +71,7 @@ impl Default for CommitmentState {
             leases: BTreeMap::new(),
             outside: BTreeMap::new(),
             granted: 0,
-            causes: Recent::new(CAUSES_MAX),
+            causes: HeardBefore::new(CAUSES_MAX),
         }
     }
 }
@@ -141,7 +141,7 @@ impl Machine for CommitmentMachine {
     type Input = CommitmentInput;
 
     // Outside cases a lease is renewed twice a minute, for as long as its holder works.
-    const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
+    const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(2));
 
     fn decide(
         state: &CommitmentState,
@@ -163,6 +163,10 @@ impl Machine for CommitmentMachine {
         }
     }
 
+    fn is_taken(state: &CommitmentState, id: &MessageId, sender: &AgentId) -> bool {
+        state.causes.is_taken(id, sender)
+    }
+
     fn apply(state: &mut CommitmentState, record: StoredEvent<CommitmentEvent>) {
         let heard = match record.event {
             CommitmentEvent::Granted(granted) => {
@@ -179,8 +183,7 @@ impl Machine for CommitmentMachine {
             }
         };
         if let Some(heard) = heard {
-            let seen = (heard.agent_id, heard.digest);
-            state.causes.insert(heard.message_id, seen);
+            state.causes.remember(&heard);
         }
     }
 

@@ -15,7 +15,9 @@
 //! met by no answer and by one. Here a round settles when at least `answers_min` (2 or more)
 //! parties answered and either all parties hold the same position, or all answers but one agreed
 //! with a peer and one position is held by more parties than any other. So two parties that
-//! politely adopt each other's position have settled nothing.
+//! politely adopt each other's position have settled nothing. After the last round, what all hold
+//! who held different positions in the beginning stands, however few have answered, in place of
+//! going up the ladder.
 //!
 //! **Who hears an answer.** Each answer of a round is told to all other parties, where the policy
 //! says so (`hear_answers`): as an agreement to those with whose position it agrees, else as a

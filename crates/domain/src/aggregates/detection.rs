@@ -13,7 +13,7 @@ use super::case::CaseState;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
 use crate::rules::conflict::{self, Conflicts};
-use crate::rules::round_shares;
+use crate::rules::{RULES, round_shares};
 
 /// The state machine of a detection.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +47,8 @@ pub struct DetectionInput {
     pub scored: Vec<NameMatch>,
     /// Whether the policy asks for the sentence model, and there was none.
     pub model_absent: bool,
+    /// The rules by which conflicts are found.
+    pub rules: u32,
 }
 
 impl DetectionInput {
@@ -63,12 +65,14 @@ impl DetectionInput {
             findings: state.compared_findings().into_owned(),
             scored: Vec::new(),
             model_absent: opened.policy.vocabulary.similarity_min.is_some(),
+            rules: RULES,
         })
     }
 
     /// The conflicts among the findings.
     pub fn conflicts(&self) -> Conflicts {
-        conflict::detect_scored(&self.case_id, &self.policy, &self.scored, &self.findings)
+        let (policy, scored) = (&self.policy, &self.scored);
+        conflict::detect_by(self.rules, &self.case_id, policy, scored, &self.findings)
     }
 }
 
@@ -107,6 +111,7 @@ impl Machine for DetectionMachine {
             names_omitted: found.names_omitted,
             model_absent: input.model_absent,
             opens_debates: true,
+            rules: input.rules,
         })))
     }
 

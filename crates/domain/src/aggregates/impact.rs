@@ -22,8 +22,8 @@
 //! [3] What is no number, no confidence or nothing at all is recorded with the reason.
 //!
 //! [1] Refused where it uses an analysis, or a figure of one, that there is not; where its
-//! dependencies would close a cycle; and beyond the bounds. [2] Another message under the same id
-//! is refused.
+//! dependencies would close a cycle; and beyond the bounds. [2] Another message of the same sender
+//! under the same id is refused.
 //!
 //! A published analysis says of each dependency the value that it used. Where the sender does not,
 //! it is the one that stands then. So a later change is measured against what was used, whatever
@@ -43,7 +43,7 @@ use concord_wire::payload::{ImpactReport, PublishAnalysis, notification};
 use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
 use serde_json::json;
 
-use super::case::reused_message_id;
+use super::heard_before::HeardBefore;
 use super::review_queue::Recent;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
@@ -114,7 +114,7 @@ pub struct ImpactState {
     pub authors: BTreeMap<AgentId, Written>,
     /// What was last reported of each assumption.
     pub(super) reported: BTreeMap<Source, Standing>,
-    causes: Recent<MessageId, (AgentId, String)>,
+    causes: HeardBefore,
     assessed: Recent<MessageId, ()>,
 }
 
@@ -132,7 +132,7 @@ impl Default for ImpactState {
             awaited: BTreeMap::new(),
             authors: BTreeMap::new(),
             reported: BTreeMap::new(),
-            causes: Recent::new(CAUSES_MAX),
+            causes: HeardBefore::new(CAUSES_MAX),
             assessed: Recent::new(CAUSES_MAX),
         }
     }
@@ -176,10 +176,8 @@ impl ImpactState {
         let written = self.authors.entry(heard.agent_id.clone()).or_default();
         written.versions = written.versions.saturating_add(1);
         written.bytes = written.bytes.saturating_add(publish::bytes_of(&analysis));
-        let author = heard.agent_id;
-        let seen = (author.clone(), heard.digest);
-        self.causes.insert(heard.message_id, seen);
-        let analysis = Analysis::new(analysis, version, author, at);
+        self.causes.remember(&heard);
+        let analysis = Analysis::new(analysis, version, heard.agent_id, at);
         Arc::make_mut(&mut self.graph).put(analysis);
     }
 
@@ -254,6 +252,10 @@ impl Machine for ImpactMachine {
                 Decision::Reject(fault) => Decision::Reject(fault),
             },
         }
+    }
+
+    fn is_taken(state: &ImpactState, id: &MessageId, sender: &AgentId) -> bool {
+        state.causes.is_taken(id, sender)
     }
 
     fn apply(state: &mut ImpactState, record: StoredEvent<ImpactEvent>) {
@@ -378,13 +380,8 @@ impl Machine for ImpactMachine {
 }
 
 fn publish(state: &ImpactState, received: &ReceivedAnalysis) -> Decision<ImpactEvent> {
-    let heard = &received.heard;
-    if let Some((author, digest)) = state.causes.get(&heard.message_id) {
-        return if (author, digest) == (&heard.agent_id, &heard.digest) {
-            Decision::Ignore(Ignored::Repetition)
-        } else {
-            Decision::Reject(reused_message_id())
-        };
+    if let Some(repeated) = state.causes.repetition(&received.heard) {
+        return repeated;
     }
     match publish::publish(state, received) {
         Ok(published) => Decision::Append(ImpactEvent::Published(Box::new(published))),

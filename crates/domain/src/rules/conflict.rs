@@ -15,7 +15,8 @@ use concord_wire::CaseId;
 use concord_wire::payload::{Conflict, ConflictType};
 use concord_wire::policy::Policy;
 
-use crate::rules::conflict_type::{incomparable_estimates, rule_of};
+use crate::rules::RULES;
+use crate::rules::conflict_type::{incomparable_estimates, is_abstention, rule_of};
 use crate::rules::names;
 use crate::rules::size_budget::truncate::Room;
 use crate::rules::size_budget::{
@@ -62,13 +63,38 @@ pub fn detect_scored(
     scored: &[NameMatch],
     findings: &[ReceivedFinding],
 ) -> Conflicts {
+    detect_by(RULES, case, policy, scored, findings)
+}
+
+/// The same by the rules of another version.
+pub fn detect_by(
+    rules: u32,
+    case: &CaseId,
+    policy: &Policy,
+    scored: &[NameMatch],
+    findings: &[ReceivedFinding],
+) -> Conflicts {
     let worded = names::worded(&policy.vocabulary, scored, findings);
     let mut sorted: Vec<&ReceivedFinding> = worded.findings.iter().collect();
     sorted.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
     let limit = usize::try_from(policy.conflicts_max).unwrap_or(usize::MAX);
     let mut ranking = Ranking::new(case, policy, limit.saturating_add(LISTED_MAX));
+    // By the rules before 2 whoever could not tell recommended that.
+    let abstains = |received: &&ReceivedFinding| {
+        let stated = received.finding.recommendation.as_deref();
+        rules >= 2 && stated.is_some_and(|stated| is_abstention(policy, stated))
+    };
+    let recommending: Vec<&ReceivedFinding> = sorted
+        .iter()
+        .copied()
+        .filter(|one| !abstains(one))
+        .collect();
     for kind in ConflictType::DETECTED {
-        rule_of(kind).find(policy, &sorted, &mut |found| ranking.offer(found));
+        let among = match kind {
+            ConflictType::RecommendationConflict => &recommending,
+            _ => &sorted,
+        };
+        rule_of(kind).find(policy, among, &mut |found| ranking.offer(found));
     }
     let (ranked, left_out) = ranking.finish();
     let debated = debated(&ranked, limit);

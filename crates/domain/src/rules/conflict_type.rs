@@ -33,7 +33,7 @@ pub(crate) use estimate::{
     incomparable as incomparable_estimates, subject_of as estimate_subject, value as estimate_value,
 };
 pub(crate) use factual::escaped;
-pub(crate) use recommendation::word as recommendation_word;
+pub(crate) use recommendation::{is_abstention, word as recommendation_word};
 pub(crate) use risk_score::score;
 pub(crate) use said::check_party;
 pub(crate) use severity::severity;

@@ -69,6 +69,9 @@ pub struct Detected {
     /// for each, with a copy of the conflict and the policy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub opens_debates: bool,
+    /// The rules by which the conflicts were found; 0 for those of before there were numbers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rules: u32,
 }
 
 /// Estimates of one quantity that agents have given in units that cannot be converted into each other.

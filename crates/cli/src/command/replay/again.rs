@@ -30,6 +30,7 @@ pub(super) fn detect(case: &CaseState, detected: &Detected) -> Result<(), String
     let Some(mut input) = DetectionInput::of_case(&detected.case_id, case) else {
         return Err("it belongs to a case of which there are no events".to_owned());
     };
+    input.rules = detected.rules;
     // What the sentence model has said is read, and the model is not asked again.
     input.scored = names::scored_in(&detected.names);
     if let Some(problem) = names::problem(&input.policy.vocabulary, &input.scored) {
@@ -205,6 +206,8 @@ fn detected(
         names_omitted: 0,
         model_absent: false,
         opens_debates: true,
+        // Nor by which rules they were found.
+        rules: 0,
     };
     Some(CaseInput::Detected(Box::new(detected)))
 }

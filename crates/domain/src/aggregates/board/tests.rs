@@ -25,7 +25,9 @@ fn put(from: &str, id: &str, name: &str, based_on: u64, value: Value) -> BoardIn
 
 fn hears(story: &mut Story<BoardMachine>, id: &str, input: &BoardInput) -> String {
     let now = story.records.len() as u64;
-    story.hears(&said(id, now), input)
+    let BoardInput::Put(received) = input;
+    let sender = received.heard.agent_id.clone();
+    story.hears(&said(id, now).of_sender(sender), input)
 }
 
 #[test]
@@ -36,7 +38,9 @@ fn the_table_of_the_board() {
         ("ann", "m-1", "plan", 3, json!("x"), stale),
         ("ann", "m-2", "plan", 0, json!("a"), "put"),
         ("ann", "m-2", "plan", 0, json!("a"), "ignored: repetition"),
-        ("ben", "m-2", "plan", 0, json!("a"), "refused: /message_id"),
+        ("ann", "m-2", "plan", 1, json!("b"), "refused: /message_id"),
+        // An id is its sender's own.
+        ("ben", "m-2", "plan", 0, json!("a"), stale),
         ("ben", "m-3", "plan", 0, json!("b"), stale),
         ("ben", "m-4", "plan", 2, json!("b"), stale),
         ("ben", "m-5", "plan", 1, json!("b"), "put"),
@@ -44,10 +48,13 @@ fn the_table_of_the_board() {
         ("ann", "m-7", "other", 0, json!(7), "put"),
         ("ann", "m-8", "plan", 2, Value::Null, "put"),
         ("ben", "m-9", "plan", 0, json!("again"), stale),
+        ("ben", "m-7", "third", 0, json!(7), "put"),
+        ("ben", "m-7", "third", 0, json!(7), "ignored: repetition"),
     ] {
         let input = put(from, id, name, based_on, value);
-        assert_eq!(hears(&mut story, id, &input), expected, "{id}");
+        assert_eq!(hears(&mut story, id, &input), expected, "{from} {id}");
     }
+    assert!(story.has_one_id_each());
     let plan = &story.state().entries["plan"];
     let listing = &plan.listing;
     assert_eq!(

@@ -13,7 +13,7 @@ use super::membership::told_alone;
 use super::state::{CaseState, Phase};
 use super::{log, outcome, version};
 use crate::machine::{Context, Decision, Ignored};
-use crate::rules::{conflict, names, size_budget};
+use crate::rules::{RULES, conflict, names, size_budget};
 
 type CaseDecision = Decision<CaseEvent>;
 
@@ -111,8 +111,9 @@ fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed)
     if let (Phase::Collecting | Phase::Detecting, Ok(case_id)) =
         (state.phase, CaseId::new(deadline.id.as_str()))
     {
-        let found =
-            conflict::detect_within_limit(&case_id, &opened.policy, &state.compared_findings());
+        let rules = state.rules.unwrap_or(RULES);
+        let findings = state.compared_findings();
+        let found = conflict::detect_by(rules, &case_id, &opened.policy, &[], &findings);
         // Challenges go on, whether or not the case is decided.
         state.debated.splice(0..0, found.debated);
         (state.deferred, state.conflicts_omitted) = (found.deferred, found.omitted);

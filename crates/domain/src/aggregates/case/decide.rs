@@ -5,7 +5,7 @@ use concord_events::{
     ReceivedFinding, SetAsideFinding,
 };
 use concord_wire::payload::{SetAsideReason, Status};
-use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
+use concord_wire::{AgentId, DebateId, ErrorCode, Fault, MessageId};
 
 use super::membership::no_such_case;
 use super::state::{CaseState, Phase};
@@ -13,6 +13,7 @@ use super::{
     CASE, CaseInput, FINDINGS, challenge, conclude, confirming, figures, flag, gate, joining,
     opening,
 };
+use crate::aggregates::heard_before::{key_of, repeated};
 use crate::machine::{Context, Decision, Ignored};
 use crate::rules::size_budget::{json_bytes, truncate};
 
@@ -44,25 +45,23 @@ pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) ->
     }
 }
 
-/// What to do about a message whose id was recorded before, or was used for something else; `None`
-/// for a new id.
+/// What to do about a message whose id its sender has used before; `None` for a new id. What others have sent under it is no matter.
 pub(super) fn repetition(
     state: &CaseState,
     opened: &CaseOpened,
     heard: &Heard,
 ) -> Option<CaseDecision> {
-    let used_up = opened.request_id == heard.message_id
-        || state.received_under(&heard.message_id).next().is_some();
-    if used_up {
+    let (id, by) = (&heard.message_id, &heard.agent_id);
+    if has_opened(opened, id, by) || state.received_under(id, by).is_some() {
         return Some(Decision::Reject(reused_message_id()));
     }
-    let (agent_id, digest) = state.seen.get(&heard.message_id)?;
-    let same = (agent_id, digest) == (&heard.agent_id, &heard.digest);
-    Some(if same {
-        Decision::Ignore(Ignored::Repetition)
-    } else {
-        Decision::Reject(reused_message_id())
-    })
+    let known = state.seen.get(&key_of(heard))?;
+    Some(repeated(known, &heard.digest))
+}
+
+/// Whether the request that opened the case came under this id, from this sender.
+fn has_opened(opened: &CaseOpened, id: &MessageId, by: &AgentId) -> bool {
+    (&opened.request_id, &opened.opened_by) == (id, by)
 }
 
 fn cancel(state: &CaseState, by: &AgentId, why: &str) -> CaseDecision {
@@ -111,16 +110,12 @@ fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -
     // An event's id follows from its cause: under an id that its sender has used up the finding could never be
     // stored. What others have sent under it is no matter.
     let (id, by) = (&received.message_id, &received.agent_id);
-    let has_asked = opened.request_id == *id && opened.opened_by == *by;
-    if has_asked || state.seen.get(id).is_some_and(|(sender, _)| sender == by) {
+    let is_seen = state.seen.contains_key(&(id.clone(), by.clone()));
+    if has_opened(opened, id, by) || is_seen {
         return Decision::Reject(reused_message_id());
     }
-    if let Some(earlier) = state.received_under(id).find(|one| one.agent_id == *by) {
-        return if earlier.digest == received.digest {
-            Decision::Ignore(Ignored::Repetition)
-        } else {
-            Decision::Reject(reused_message_id())
-        };
+    if let Some(earlier) = state.received_under(id, by) {
+        return repeated(&earlier.digest, &received.digest);
     }
     if !opened.participants.contains(&received.agent_id) {
         return Decision::Reject(Fault::new(

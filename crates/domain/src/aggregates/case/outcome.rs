@@ -13,10 +13,11 @@ use serde_json::Value;
 
 use super::dispute::{clause_disputes, dispute, replaced};
 use super::state::CaseState;
+use crate::rules::RULES;
 use crate::rules::canonical::normalise;
 use crate::rules::conflict_type::{
-    RECOMMENDATION, RISK_SCORE, SEVERITY, contested_clauses, presence, recommendation_word, score,
-    severity as read_severity,
+    RECOMMENDATION, RISK_SCORE, SEVERITY, contested_clauses, is_abstention, presence,
+    recommendation_word, score, severity as read_severity,
 };
 use crate::rules::names;
 use crate::rules::size_budget::{self, CLAUSES_BYTES_MAX, json_bytes};
@@ -31,9 +32,6 @@ pub(super) fn end_reason(state: &CaseState) -> &'static str {
         "settled"
     }
 }
-
-/// The rules by which results are made now; what each says more than the one before is at its use.
-const RULES: u32 = 2;
 
 /// The decision that follows from the state.
 pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> Decision {
@@ -207,11 +205,16 @@ fn recommendation(rules: u32, state: &CaseState, policy: &Policy) -> Option<Stri
     ) {
         return dispute.result(policy, read).0;
     }
-    by_agent(state).into_iter().find_map(|received| {
+    let stated = by_agent(state).into_iter().filter_map(|received| {
         let stated = received.finding.recommendation.as_deref()?;
         let replaced = replaced(rules, state, &received.agent_id, RECOMMENDATION, read);
         Some(replaced.unwrap_or_else(|| normalise(stated))).filter(|words| !words.is_empty())
-    })
+    });
+    let stated: Vec<String> = stated.collect();
+    // By the rules before 2 whoever could not tell recommended that.
+    let recommends = |words: &&String| rules < 2 || !is_abstention(policy, words);
+    let first = stated.iter().find(recommends).or(stated.first());
+    first.cloned()
 }
 
 /// The outcome for each clause type, under the name that the first finding uses, and the number of

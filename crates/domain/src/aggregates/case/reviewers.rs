@@ -26,22 +26,17 @@ pub(super) fn check(
         domain: domain(state, opened, review.debate_id.as_ref()),
     };
     received.sender.allow(by, &act)?;
-    check_part(state, opened, review, by).map_err(|what| {
-        let advice = "Have it reviewed by somebody who neither took part nor decided; `concord person list` shows the reviewers.";
+    check_part(state, review, by).map_err(|what| {
+        let advice = "Have it reviewed by somebody who neither argued nor decided; `concord person list` shows the reviewers.";
         Fault::new(ErrorCode::Unauthorized, "/from_agent", what, advice)
     })
 }
 
 /// Checks that somebody neither argued nor decided what is reviewed; else what they did.
-fn check_part(
-    state: &CaseState,
-    opened: &CaseOpened,
-    review: &Review,
-    by: &AgentId,
-) -> Result<(), String> {
-    if argued(state, opened, by) {
+fn check_part(state: &CaseState, review: &Review, by: &AgentId) -> Result<(), String> {
+    if argued(state, by) {
         return Err(format!(
-            "{by} takes part in this case and cannot review it."
+            "{by} has argued in this case and cannot review it."
         ));
     }
     let decided = match &review.debate_id {
@@ -71,27 +66,27 @@ fn domain<'a>(
     stated.or_else(|| asked()?.terms.domain.as_deref())
 }
 
-/// Whether somebody takes part in the case, or has challenged in it. Services take part in all. Whoever was let in later takes part when they
-/// have said something: by letting reviewers in nobody chooses who is left to review.
-fn argued(state: &CaseState, opened: &CaseOpened, by: &AgentId) -> bool {
+/// Whether somebody has said something in the case, or challenged in it. Services take part in all. To be among the participants is not enough,
+/// from the beginning or later: by naming reviewers there nobody chooses who is left to review.
+fn argued(state: &CaseState, by: &AgentId) -> bool {
     let mut challenges = state
         .asked
         .values()
         .filter_map(|asked| asked.terms.challenge.as_ref());
-    let takes_part = opened.participants.contains(by)
-        && (!state.joined.contains(by) || has_said_something(state, by));
-    takes_part
+    has_said_something(state, by)
         || Service::parse(by.as_str()).is_ok()
         || challenges.any(|terms| terms.challenger == *by)
 }
 
-/// Whether somebody has found or confirmed something in the case, or was heard in a debate.
+/// Whether somebody has found, estimated or confirmed something in the case, or was heard in a debate.
 fn has_said_something(state: &CaseState, by: &AgentId) -> bool {
     let used = state.findings.iter();
     let mut found = used.chain(state.set_aside.iter().map(|(_, received)| received));
     let mut confirmed = state.confirmations.values();
     let mut debated = state.outcomes.values().flat_map(|one| &one.positions);
+    let mut noted = state.noted.keys();
     found.any(|received| received.agent_id == *by)
+        || noted.any(|(agent, _)| agent == by)
         || confirmed.any(|of| of.contains_key(by))
         || debated.any(|position| position.agent_id == *by)
 }
@@ -175,8 +170,7 @@ fn is_reviewer(
         domain: domain(state, opened, review.debate_id.as_ref()),
     };
     // Who was first may have challenged or ruled since.
-    now.is_none_or(|now| now.allow(by, &act).is_ok())
-        && check_part(state, opened, review, by).is_ok()
+    now.is_none_or(|now| now.allow(by, &act).is_ok()) && check_part(state, review, by).is_ok()
 }
 
 /// The conflict that a review is about.

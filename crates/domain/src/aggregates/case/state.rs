@@ -14,6 +14,7 @@ use concord_wire::payload::{
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp, Token};
 
 use super::confirming::{ConfirmationsBy, NotedEstimates};
+use crate::aggregates::heard_before::key_of;
 use crate::machine::Machine;
 
 /// The name of the gate that a case without gates of its own has for what is provisional.
@@ -102,8 +103,8 @@ pub struct CaseState {
     pub figures_run: u32,
     /// How each later version came to be, the oldest first.
     pub changes: Vec<(Timestamp, DecisionChange)>,
-    /// Messages other than findings that were recorded, to recognise a repetition.
-    pub seen: BTreeMap<MessageId, (AgentId, String)>,
+    /// Ids and senders of the messages other than findings that were recorded, with their digests, to recognise a repetition.
+    pub seen: BTreeMap<(MessageId, AgentId), String>,
     /// The debates that the coordinator opened: challenges, and debates that were asked for again.
     pub asked: BTreeMap<DebateId, Arc<DebateAsked>>,
     /// Provisional decisions that a gate has reviewed.
@@ -289,8 +290,7 @@ impl CaseState {
     }
 
     pub(super) fn remember(&mut self, heard: Heard) {
-        self.seen
-            .insert(heard.message_id, (heard.agent_id, heard.digest));
+        self.seen.insert(key_of(&heard), heard.digest);
     }
 
     fn append_to_log(&mut self, entry: Option<Box<LogEntry>>) {
@@ -373,11 +373,16 @@ impl CaseState {
         })
     }
 
-    /// The findings that were recorded under this message id, one of each sender.
-    pub(super) fn received_under(&self, id: &MessageId) -> impl Iterator<Item = &ReceivedFinding> {
+    /// All findings that were recorded.
+    fn received(&self) -> impl Iterator<Item = &ReceivedFinding> {
         let aside = self.set_aside.iter().map(|(_, received)| received);
-        let received = self.findings.iter().chain(aside);
-        received.filter(move |received| received.message_id == *id)
+        self.findings.iter().chain(aside)
+    }
+
+    /// The finding of this sender that was recorded under this message id.
+    pub(super) fn received_under(&self, id: &MessageId, by: &AgentId) -> Option<&ReceivedFinding> {
+        let mut received = self.received();
+        received.find(|one| (&one.message_id, &one.agent_id) == (id, by))
     }
 
     /// Whether a message of another than `sender` was recorded under this id.
@@ -386,10 +391,8 @@ impl CaseState {
             .opened
             .as_ref()
             .map(|one| (&one.request_id, &one.opened_by));
-        let seen = self.seen.get_key_value(id).map(|(id, (by, _))| (id, by));
-        let findings = self
-            .received_under(id)
-            .map(|one| (&one.message_id, &one.agent_id));
+        let seen = self.seen.keys().map(|(id, by)| (id, by));
+        let findings = self.received().map(|one| (&one.message_id, &one.agent_id));
         let mut all = opened.into_iter().chain(seen).chain(findings);
         all.any(|(used, by)| used == id && by != sender)
     }

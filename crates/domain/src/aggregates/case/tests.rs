@@ -16,6 +16,7 @@ pub(crate) mod gates;
 pub(crate) mod joining;
 mod opening;
 mod outcome;
+mod own_ids;
 pub(crate) mod versions;
 
 type CaseStory = Story<CaseMachine>;
@@ -229,39 +230,6 @@ fn a_message_counts_once_and_ids_are_their_senders_own() {
             "the first counts"
         );
     }
-}
-
-/// The id of an answer can be foreseen, so another may have used it first: for a finding, to open the case, or for a challenge.
-#[test]
-fn nobody_keeps_another_from_being_heard_by_using_its_id() {
-    let mut story = Story::<CaseMachine>::of("c-1");
-    story.hears(&said("m-1", 0), &open_case(&["ann", "ben"], policy()));
-    let by = |who: &str, id: &str, at| said(id, at).of_sender(agent(who));
-    let first = story.hears(
-        &by("ben", "m-2", 1),
-        &finding("ben", "m-2", json!({ "risk_score": 10 })),
-    );
-    assert_eq!(first, "finding_recorded");
-    let heard = finding("ann", "m-2", json!({ "risk_score": 90 }));
-    assert_eq!(story.hears(&by("ann", "m-2", 2), &heard), "findings_closed");
-    assert_eq!(
-        story.hears(&by("ann", "m-2", 3), &heard),
-        "ignored: repetition"
-    );
-    let events = &story.records;
-    assert!(events.len() == 3 && story.has_one_id_each());
-    assert_eq!(events[1].meta.cause.as_str(), "m-2");
-    let own = MessageId::of_sender(&events[1].meta.cause, &agent("ann"));
-    assert_eq!(events[2].meta.cause, own);
-
-    let mut story = Story::<CaseMachine>::of("c-1");
-    story.hears(&said("m-open", 0), &open_case(&["ann", "ben"], policy()));
-    let heard = finding("ann", "m-open", json!({}));
-    assert_eq!(
-        story.hears(&by("ann", "m-open", 1), &heard),
-        "finding_recorded"
-    );
-    assert!(story.has_one_id_each());
 }
 
 #[test]

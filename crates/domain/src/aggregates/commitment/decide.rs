@@ -1,13 +1,10 @@
 //! What to do about an input of commitments. The table is in the module above.
 
-use concord_events::{
-    CommitmentEvent, DeadlineElapsed, EndedLease, Heard, LeaseGranted, LeasesEnded,
-};
+use concord_events::{CommitmentEvent, DeadlineElapsed, EndedLease, LeaseGranted, LeasesEnded};
 use concord_wire::payload::{CommitmentAct, CommitmentEnd, Lease};
 use concord_wire::{ErrorCode, Fault, Timestamp};
 
 use super::{CommitmentState, LEASE, LEASES_MAX, ReceivedCommitment};
-use crate::aggregates::case::reused_message_id;
 use crate::machine::{Context, Decision, Ignored};
 
 type CommitmentDecision = Decision<CommitmentEvent>;
@@ -19,17 +16,8 @@ pub(super) fn said(
     context: &Context,
     received: &ReceivedCommitment,
 ) -> CommitmentDecision {
-    let Heard {
-        agent_id,
-        message_id,
-        digest,
-    } = &received.heard;
-    if let Some((sender, before)) = state.causes.get(message_id) {
-        return if (sender, before) == (agent_id, digest) {
-            Decision::Ignore(Ignored::Repetition)
-        } else {
-            Decision::Reject(reused_message_id())
-        };
+    if let Some(repeated) = state.causes.repetition(&received.heard) {
+        return repeated;
     }
     let decided = match received.said.act {
         CommitmentAct::Commit => commit(state, context, received),

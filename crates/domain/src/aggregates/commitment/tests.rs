@@ -89,11 +89,19 @@ fn the_table_of_commitments() {
     }
     let twice = said_by("ben", "m-14", Commit, "docs", None);
     assert_eq!(story.hears(&said("m-14", 8), &twice), "ignored: repetition");
-    let other = said_by("eve", "m-14", Commit, "docs", None);
+    let other = said_by("ben", "m-14", Commit, "other", None);
     assert_eq!(
         story.hears(&said("m-14", 8), &other),
         "refused: /message_id"
     );
+    // An id is its sender's own.
+    let of_eve = said("m-14", 8).of_sender(agent("eve"));
+    let docs = said_by("eve", "m-14", Commit, "docs", None);
+    assert_eq!(story.hears(&of_eve, &docs), held);
+    let free = said_by("eve", "m-14", Commit, "free", None);
+    assert_eq!(story.hears(&of_eve, &free), "granted");
+    assert_eq!(story.hears(&of_eve, &free), "ignored: repetition");
+    assert!(story.has_one_id_each());
     let build = &story.state().leases["build"];
     assert_eq!(
         (build.term, build.until),

@@ -7,8 +7,8 @@ use concord_wire::{AgentId, ErrorCode, Fault, MessageId};
 
 use super::input::AnswerMessage;
 use super::state::DebateState;
-use crate::aggregates::case::reused_message_id;
-use crate::machine::{Decision, Ignored};
+use crate::aggregates::heard_before::repeated;
+use crate::machine::Decision;
 
 /// What to do about a message whose id its sender has used before; `None` for a new id. The digest is that of the payload.
 pub(super) fn repetition(
@@ -18,11 +18,7 @@ pub(super) fn repetition(
     digest: &str,
 ) -> Option<Decision<DebateEvent>> {
     let known = state.seen.get(&(message_id.clone(), agent_id.clone()))?;
-    Some(if known == digest {
-        Decision::Ignore(Ignored::Repetition)
-    } else {
-        Decision::Reject(reused_message_id())
-    })
+    Some(repeated(known, digest))
 }
 
 /// Why an answer of a party cannot be used; `None` if it can.

@@ -112,8 +112,20 @@ impl<'a> Discussion<'a> {
             return None;
         }
         let lead = self.leading()?;
-        let all_hold_it = lead.supporters.len() == self.positions.len();
-        (all_hold_it || self.agreements() + 1 >= answers).then_some(lead)
+        (self.all_hold(&lead) || self.agreements() + 1 >= answers).then_some(lead)
+    }
+
+    /// The position that all parties hold now, where they held different ones when the debate was opened: nobody disagrees any more,
+    /// however few have answered.
+    pub(super) fn agreed(&self) -> Option<Resolution> {
+        let opened_with = &self.opened.conflict.positions;
+        let has_differed = vote::option_count(self.about(), opened_with) > 1;
+        let lead = self.leading().filter(|lead| self.all_hold(lead));
+        lead.filter(|_| has_differed)
+    }
+
+    fn all_hold(&self, lead: &Resolution) -> bool {
+        lead.supporters.len() == self.positions.len()
     }
 
     fn agreements(&self) -> usize {

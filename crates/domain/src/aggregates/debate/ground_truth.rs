@@ -90,13 +90,13 @@ fn outcome_known(
     })
 }
 
-/// Whether somebody ruled on the debate, or overrode what stood at its gate.
+/// Whether somebody ruled on the debate, or overrode what stood at its gate, alone or as one of two.
 fn has_decided(state: &DebateState, by: &AgentId) -> bool {
     let outcome = state.outcome.as_ref();
     let decided =
         outcome.filter(|outcome| matches!(outcome.status, Status::Ruling | Status::Overridden));
     let ruled = decided.and_then(|outcome| outcome.ruled_by.as_ref());
-    ruled.is_some_and(|ruled| ruled.expert == *by)
+    ruled.is_some_and(|ruled| ruled.expert == *by || ruled.first_reviewer.as_ref() == Some(by))
 }
 
 /// Checks that the sender may report outcomes, and that the debate is over. A party would judge

@@ -65,17 +65,25 @@ pub(super) fn close(
 }
 
 /// What follows from a discussion whose last round has ended: what the parties settled, else what
-/// the strategy says.
+/// the strategy says. What all hold in the end needs nobody else to decide it.
 fn conclude(discussion: &Discussion<'_>, settled: Option<Resolution>) -> Conclusion {
-    if settled.is_some() {
-        return Conclusion::Resolve(Ending {
+    let by_discussion = |resolution| {
+        Conclusion::Resolve(Ending {
             status: Status::Discussion,
-            resolution: settled,
+            resolution: Some(resolution),
             tally: None,
-        });
+        })
+    };
+    if let Some(settled) = settled {
+        return by_discussion(settled);
     }
     let opened = discussion.opened();
-    strategy::of_debate(&opened.policy, &opened.terms).conclude(discussion)
+    match strategy::of_debate(&opened.policy, &opened.terms).conclude(discussion) {
+        Conclusion::Resolve(ending) => Conclusion::Resolve(ending),
+        escalates @ Conclusion::Escalate { .. } => {
+            discussion.agreed().map_or(escalates, by_discussion)
+        }
+    }
 }
 
 /// Decides again what follows from the discussion of a debate whose answers have all been applied.

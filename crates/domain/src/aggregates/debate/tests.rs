@@ -8,6 +8,7 @@ use super::*;
 use crate::effect::Effect;
 use crate::fixtures::*;
 
+mod agreed;
 mod confirmed;
 mod consensus;
 mod earlier_round;

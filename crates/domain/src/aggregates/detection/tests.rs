@@ -25,6 +25,7 @@ fn input(conflicts_max: u32) -> DetectionInput {
         findings: vec![said("ben", 80, "reject"), said("ann", 30, "sign")],
         scored: Vec::new(),
         model_absent: false,
+        rules: RULES,
     }
 }
 

@@ -58,7 +58,8 @@ fn the_table_of_publishing() {
         ("ben", "m-3", own.clone(), place("analysis_id")),
         ("ann", "m-3", own.clone(), "published".to_owned()),
         ("ann", "m-3", own.clone(), "ignored: repetition".to_owned()),
-        ("ben", "m-3", own.clone(), "refused: /message_id".to_owned()),
+        // An id is its sender's own.
+        ("ben", "m-3", own.clone(), place("analysis_id")),
         (
             "ann",
             "m-4",
@@ -224,6 +225,7 @@ fn it_is_rebuilt_from_its_events() {
 
 mod decided;
 pub(crate) mod estimating;
+mod own_ids;
 
 mod assessing {
     use std::collections::BTreeMap;

@@ -50,6 +50,11 @@ impl<K: Ord + Clone, V> Recent<K, V> {
         self.values.contains_key(key)
     }
 
+    /// The keys of all entries, the oldest first.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.order.iter()
+    }
+
     /// The number of entries.
     pub fn len(&self) -> usize {
         self.order.len()

@@ -193,6 +193,38 @@ fn severities_conflict_when_they_differ_for_the_same_topic() {
 }
 
 #[test]
+fn who_cannot_tell_recommends_nothing() {
+    let says = |recommendation: &str| json!({ "recommendation": recommendation });
+    for abstains in [
+        "cannot tell",
+        "Can\u{2019}t tell.",
+        "Recommendation: unknown",
+        "No opinion",
+        "abstain",
+    ] {
+        let two = [("ann", 0.8, says("reject")), ("ben", 0.9, says(abstains))];
+        assert_eq!(detected(&two), vec![], "{abstains}");
+        // By the rules before 2 it was a recommendation, and stored conflicts are found again by theirs.
+        let before = detect_by(1, &case_id(), &policy(), &[], &findings(&two));
+        assert_eq!(before.debated.len(), 1, "{abstains}");
+        let [ann, ben] = two;
+        let found = detected(&[ann, ben, ("cyd", 0.5, says("sign"))]);
+        assert_eq!(held(&found[0]), ["ann: reject", "cyd: sign"], "{abstains}");
+    }
+    // A policy may have such a word for a recommendation.
+    let order = ["reject", "undecided", "sign"].map(str::to_owned);
+    let rules = Policy {
+        caution_order: order.into(),
+        ..policy()
+    };
+    let two = [
+        ("ann", 0.8, says("reject")),
+        ("ben", 0.9, says("undecided")),
+    ];
+    assert_eq!(detect(&case_id(), &rules, &findings(&two)).len(), 1);
+}
+
+#[test]
 fn recommendations_conflict_when_they_differ() {
     let says = |recommendation: &str| json!({ "recommendation": recommendation });
     assert_eq!(

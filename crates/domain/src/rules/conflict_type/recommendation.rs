@@ -121,6 +121,33 @@ pub(crate) fn word(policy: &Policy, recommendation: &str) -> String {
     normalise(word.unwrap_or(recommendation))
 }
 
+/// What recommends nothing: whoever says so abstains. A word of the policy's `caution_order` is a recommendation all the same.
+const ABSTENTIONS: [&str; 15] = [
+    "abstain",
+    "abstention",
+    "can't say",
+    "can't tell",
+    "cannot say",
+    "cannot tell",
+    "do not know",
+    "don't know",
+    "n/a",
+    "no opinion",
+    "no recommendation",
+    "not sure",
+    "undecided",
+    "unknown",
+    "unsure",
+];
+
+/// Whether somebody who recommends this recommends nothing.
+pub(crate) fn is_abstention(policy: &Policy, recommendation: &str) -> bool {
+    let said = word(policy, without_name(recommendation));
+    let mut known = policy.caution_order.iter();
+    ABSTENTIONS.contains(&said.replace('\u{2019}', "'").as_str())
+        && !known.any(|known| word(policy, known) == said)
+}
+
 /// The place in the policy's order, 0 for the most cautious.
 fn rank(policy: &Policy, value: &Value) -> usize {
     let name = value

@@ -9,7 +9,7 @@ use crate::aggregates::case::outcome::decision_by;
 use crate::aggregates::detection::DetectionInput;
 use crate::effect;
 
-fn confirm(by: &str, id: &str, finding: &str, confidence: f64) -> CaseInput {
+pub(super) fn confirm(by: &str, id: &str, finding: &str, confidence: f64) -> CaseInput {
     CaseInput::Confirm(Box::new(ReceivedConfirmation {
         heard: Heard {
             agent_id: agent(by),
@@ -77,15 +77,16 @@ fn the_table_of_confirmations() {
         ("ben", "k-4", "f-1", "confirmed"),
         ("ben", "k-4", "f-1", "ignored: repetition"),
         ("ben", "k-5", "f-1", wrong),
-        ("cyd", "k-4", "f-1", "refused: /message_id"),
-        ("cyd", "k-6", "f-1", "confirmed"),
+        ("ben", "k-4", "f-9", "refused: /message_id"),
+        // The id of an answer can be foreseen, so it is its sender's own.
+        ("cyd", "k-4", "f-1", "confirmed"),
+        ("cyd", "k-6", "f-1", wrong),
     ] {
-        assert_eq!(
-            hears(&mut story, id, &confirm(by, id, of, 0.6)),
-            expected,
-            "{id}"
-        );
+        let context = said(id, 5).of_sender(agent(by));
+        let heard = story.hears(&context, &confirm(by, id, of, 0.6));
+        assert_eq!(heard, expected, "{by} {id}");
     }
+    assert!(story.has_one_id_each());
     let sent = effect::messages::<CaseMachine>(story.last()).unwrap();
     let sent: Vec<(&str, &str)> = sent
         .iter()

@@ -176,7 +176,7 @@ fn who_and_what_can_be_challenged() {
     assert_eq!(story.hears(&said("m-4", 3), &good), "challenged");
     assert_eq!(story.hears(&said("m-4", 3), &good), "ignored: repetition");
     assert_eq!(
-        story.hears(&said("m-1", 3), &challenges("strategy", "m-1", "finance")),
+        story.hears(&said("m-1", 3), &challenges("finance", "m-1", "finance")),
         "refused: /message_id"
     );
     story.hears(&said("m-2", 3), &finding("strategy", "m-2", json!({})));

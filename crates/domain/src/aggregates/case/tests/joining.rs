@@ -22,6 +22,11 @@ fn add(by: &str, name: &str, request: Option<&str>, sender: Authority) -> CaseIn
     }))
 }
 
+/// The request of somebody that an agent joins.
+pub(super) fn lets_in(by: &str, name: &str, id: &str) -> CaseInput {
+    add(by, name, Some(id), Authority::default())
+}
+
 fn collecting() -> CaseStory {
     let mut story = CaseStory::of("c-1");
     story.hears(&said("m-1", 0), &open_case(&["ann", "ben"], policy()));

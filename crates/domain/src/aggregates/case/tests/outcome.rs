@@ -73,6 +73,19 @@ fn found() -> [Value; 2] {
 }
 
 #[test]
+fn who_cannot_tell_recommends_nothing_where_another_does() {
+    for (ann, ben, expected) in [
+        ("cannot tell", "Reject", "reject"),
+        ("sign", "unknown", "sign"),
+        ("cannot tell", "cannot tell", "cannot tell"),
+    ] {
+        let says = |words| json!({ "recommendation": words });
+        let outcome = merged([says(ann), says(ben)], vec![], vec![]);
+        assert_eq!(outcome.recommendation.as_deref(), Some(expected));
+    }
+}
+
+#[test]
 fn what_nobody_disputes_is_the_mean_and_the_common_word() {
     let agreed = [
         json!({"risk_score": 40, "recommendation": "Negotiate ", "clauses": [{"type": "Term", "present": true}]}),

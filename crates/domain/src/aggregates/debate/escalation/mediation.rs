@@ -15,7 +15,7 @@ use crate::rules::vote;
 /// Most sides that are reported, the most credible first.
 const SIDES_MAX: usize = 16;
 
-/// The holders of one option, and the most credible of them.
+/// The holders of one option, and who speaks for them: of those of whom enough is known the most credible one.
 struct Side<'a> {
     position_id: String,
     held: Vec<&'a Position>,
@@ -117,7 +117,7 @@ fn sides<'a>(opened: &DebateOpened, positions: &'a [Position]) -> Vec<Side<'a>> 
         {
             Some(side) => {
                 side.held.push(position);
-                if credibility.score > side.credibility.score {
+                if is_better(&credibility, &side.credibility) {
                     (side.speaker, side.credibility) = (position, credibility);
                 }
             }
@@ -130,6 +130,13 @@ fn sides<'a>(opened: &DebateOpened, positions: &'a [Position]) -> Vec<Side<'a>> 
         }
     }
     sides
+}
+
+/// Whether one record speaks for a side rather than another. A score without enough data points is no record: a supporter without one
+/// takes nothing from those who have one.
+fn is_better(one: &Credibility, other: &Credibility) -> bool {
+    let rank = |of: &Credibility| (of.data_points >= credibility::DATA_POINTS_MIN, of.score);
+    rank(one) > rank(other)
 }
 
 fn reasoning(

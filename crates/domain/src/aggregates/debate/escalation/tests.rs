@@ -34,6 +34,7 @@ mod people;
 mod random;
 mod returning;
 mod settling;
+mod sides;
 
 pub(crate) use random::stories;
 

@@ -4,7 +4,7 @@ use concord_wire::ErrorCode;
 use concord_wire::payload::{RoleGrant, RuledBy};
 
 use super::*;
-use crate::aggregates::case::{ReceivedAddition, SharedNow};
+use crate::aggregates::case::{FINDINGS, ReceivedAddition, SharedNow};
 use crate::aggregates::person::Authority;
 use crate::fixtures::person;
 use crate::machine::{Context, Decision, Machine};
@@ -227,6 +227,44 @@ fn nobody_is_kept_from_reviewing_by_being_let_into_the_case() {
         let review = reviews("gail", "m-r", "valuation", action, Some(&debate));
         let expected = ["gate_reviewed", "refused: /from_agent"][usize::from(speaks)];
         assert_eq!(story.hears(&said("m-r", 63), &review), expected);
+    }
+}
+
+/// Whoever opens a case names whom they wish; it does not leave them the choice who reviews.
+#[test]
+fn nobody_is_kept_from_reviewing_by_being_named_among_the_participants() {
+    for speaks in [false, true] {
+        let mut story = Story::<CaseMachine>::of("c-1");
+        let mut request = open_request(&["finance", "strategy", "gail"], policy());
+        request.request.gates = gate_names(&["valuation"]);
+        story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request)));
+        let found = |who, id| finding(who, id, json!({ "risk_score": 20 }));
+        story.hears(&said("m-1", 1), &found("finance", "m-1"));
+        story.hears(&said("m-2", 1), &found("strategy", "m-2"));
+        let challenge = challenges("strategy", "m-c", "finance");
+        assert_eq!(story.hears(&said("m-c", 2), &challenge), "challenged");
+        if speaks {
+            story.hears(&said("m-3", 3), &found("gail", "m-3"));
+        } else {
+            let due = story.state().opened.as_ref().unwrap().findings_due;
+            story.hears(&happened("e-due", 30_000), &case_due(FINDINGS, due));
+        }
+        story.hears(&happened("e-d", 30_001), &detected(vec![], vec![]));
+        let debate = story.state().debated[0].conflict_id.clone();
+        let decided = ends(&mut story, "e-1", &debate, Status::Provisional);
+        assert_eq!(decided, "decided");
+        let expected = match speaks {
+            false => ["gate_reviewed", "gate_passed"],
+            true => ["refused: /from_agent"; 2],
+        };
+        for (action, of, expected) in [
+            (ReviewAction::Confirm, Some(&debate), expected[0]),
+            (ReviewAction::Pass, None, expected[1]),
+        ] {
+            let id = format!("m-{action:?}");
+            let review = reviews("gail", &id, "valuation", action, of);
+            assert_eq!(story.hears(&said(&id, 60_000), &review), expected);
+        }
     }
 }
 

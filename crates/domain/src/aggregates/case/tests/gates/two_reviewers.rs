@@ -63,6 +63,17 @@ fn two_reviewers_must_say_the_same() {
     assert_eq!(story.hears(&said("m-next", 90), &next), "review_recorded");
 }
 
+#[test]
+fn the_second_reviewer_is_heard_whoever_has_used_their_id() {
+    let (mut story, debate) = at_gate(dual());
+    for (by, expected) in [("gail", "review_recorded"), ("hal", "gate_reviewed")] {
+        let review = reviews(by, "m-r", "valuation", ReviewAction::Confirm, Some(&debate));
+        let context = said("m-r", 60).of_sender(agent(by));
+        assert_eq!(story.hears(&context, &review), expected, "{by}");
+    }
+    assert!(story.has_one_id_each());
+}
+
 /// What a reader of the log and of the changes sees; the version before knows no first reviewer, and its hashes are the same.
 #[test]
 fn the_log_and_the_change_of_the_decision_name_both_reviewers() {

@@ -157,6 +157,37 @@ fn only_somebody_without_a_part_in_it_says_what_proved_right_and_once() {
     );
 }
 
+/// A policy can want two reviewers, and both have decided then.
+#[test]
+fn neither_of_two_reviewers_says_that_their_override_proved_right() {
+    let mut story = challenged();
+    for name in ["acknowledge", "compare"] {
+        passes(&mut story, name, after(15 * MINUTE));
+    }
+    passes(&mut story, "person", after(6 * HOUR + 15 * MINUTE));
+    let DebateInput::Command(mut input) = super::reviews(ReviewAction::Override) else {
+        panic!("it is reviewed");
+    };
+    if let Command::Reviewed { by, first, .. } = &mut *input {
+        (*by, *first) = (agent("greta"), Some(agent("gail")));
+    }
+    let overridden = story.hears(&happened("g-1", 7 * HOUR), &DebateInput::Command(input));
+    assert_eq!(overridden, "resolved");
+    let mine = json!({ "position": "28", "value": 28 });
+    for (from, expected) in [
+        ("greta", "refused: /from_agent"),
+        ("gail", "refused: /from_agent"),
+        ("hal", "outcome_known"),
+    ] {
+        let told = tells(from, &format!("o-{from}"), REVIEWER, mine.clone());
+        assert_eq!(
+            story.hears(&said(&format!("o-{from}"), 8 * HOUR), &told),
+            expected,
+            "{from}"
+        );
+    }
+}
+
 #[test]
 fn what_proved_right_is_weighed_for_every_party_in_its_circumstances() {
     let recession = || Some("recession".to_owned());
