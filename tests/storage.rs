@@ -221,7 +221,7 @@ async fn a_stream_that_is_missing_is_not_taken_for_a_broker_that_does_not_answer
     let installation = TestInstallation::start().await;
     let jetstream = jetstream::new(installation.client().clone());
     jetstream.delete_stream("CONCORD_MEMORY").await.unwrap();
-    let missing = "the stream CONCORD_MEMORY is missing: start a service again";
+    let missing = "the stream CONCORD_MEMORY is missing: start all services again";
     let found = wait_for("the coordinator to miss it", PATIENCE, async || {
         let found = faults(&installation).await;
         let seen = found.contains(missing);
@@ -229,7 +229,7 @@ async fn a_stream_that_is_missing_is_not_taken_for_a_broker_that_does_not_answer
     })
     .await;
     assert!(!found.contains("the broker does not answer"), "{found}");
-    assert!(found.contains("restart any service"), "{found}");
+    assert!(found.contains("restart all services"), "{found}");
     let up = installation.counter("concord_broker_up").await.unwrap();
     assert_eq!(up, 5, "each process sees the broker");
 
