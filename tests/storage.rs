@@ -11,6 +11,7 @@ use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::{
     Agent, CommandOutput, TestBroker, TestInstallation, command, finish, programs_of, wait_for,
 };
+use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -209,10 +210,15 @@ async fn what_the_broker_cannot_look_up_is_not_taken_for_missing() {
     provision::streams(&broker).await.unwrap();
     let last = log_reader::last(&broker, StreamKind::Messages, &[]).await;
     assert!(last.unwrap().is_none(), "nothing was stored");
+    let since = Timestamp::default();
+    let first = log_reader::first_since(&broker, StreamKind::Messages, since).await;
+    assert!(first.unwrap().is_none(), "nothing was stored");
     let name = broker.layout.stream_name(StreamKind::Messages);
     broker.jetstream.delete_stream(&name).await.unwrap();
     let last = log_reader::last(&broker, StreamKind::Messages, &[]).await;
     assert!(last.is_err(), "{last:?}");
+    let first = log_reader::first_since(&broker, StreamKind::Messages, since).await;
+    assert!(first.is_err(), "{first:?}");
 }
 
 /// The broker answers, and says what is wrong.

@@ -147,6 +147,18 @@ pub async fn last(
     Ok(last)
 }
 
+/// The sequence of the first message that a stream has stored at this time or later, as the stream's leader knows it.
+pub async fn first_since(
+    broker: &Broker,
+    kind: StreamKind,
+    at: Timestamp,
+) -> Result<Option<u64>, Unavailable> {
+    let name = broker.layout.stream_name(kind);
+    let found = raw_message::next_since(broker, &name, ">", at).await;
+    let found = found.map_err(|error| Operation::ReadMessage.failed(error))?;
+    Ok(found.map(|found| found.sequence))
+}
+
 /// What is read of a stream.
 #[derive(Clone, Copy)]
 struct Part<'a> {
