@@ -11,6 +11,7 @@ use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::{
     Agent, CommandOutput, TestBroker, TestInstallation, command, finish, programs_of, wait_for,
 };
+use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -209,10 +210,15 @@ async fn what_the_broker_cannot_look_up_is_not_taken_for_missing() {
     provision::streams(&broker).await.unwrap();
     let last = log_reader::last(&broker, StreamKind::Messages, &[]).await;
     assert!(last.unwrap().is_none(), "nothing was stored");
+    let since = Timestamp::default();
+    let first = log_reader::first_since(&broker, StreamKind::Messages, since).await;
+    assert!(first.unwrap().is_none(), "nothing was stored");
     let name = broker.layout.stream_name(StreamKind::Messages);
     broker.jetstream.delete_stream(&name).await.unwrap();
     let last = log_reader::last(&broker, StreamKind::Messages, &[]).await;
     assert!(last.is_err(), "{last:?}");
+    let first = log_reader::first_since(&broker, StreamKind::Messages, since).await;
+    assert!(first.is_err(), "{first:?}");
 }
 
 /// The broker answers, and says what is wrong.
@@ -221,7 +227,7 @@ async fn a_stream_that_is_missing_is_not_taken_for_a_broker_that_does_not_answer
     let installation = TestInstallation::start().await;
     let jetstream = jetstream::new(installation.client().clone());
     jetstream.delete_stream("CONCORD_MEMORY").await.unwrap();
-    let missing = "the stream CONCORD_MEMORY is missing: start a service again";
+    let missing = "the stream CONCORD_MEMORY is missing: start all services again";
     let found = wait_for("the coordinator to miss it", PATIENCE, async || {
         let found = faults(&installation).await;
         let seen = found.contains(missing);
@@ -229,7 +235,7 @@ async fn a_stream_that_is_missing_is_not_taken_for_a_broker_that_does_not_answer
     })
     .await;
     assert!(!found.contains("the broker does not answer"), "{found}");
-    assert!(found.contains("restart any service"), "{found}");
+    assert!(found.contains("restart all services"), "{found}");
     let up = installation.counter("concord_broker_up").await.unwrap();
     assert_eq!(up, 5, "each process sees the broker");
 

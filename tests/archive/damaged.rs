@@ -8,7 +8,9 @@ use concord_testkit::{TestInstallation, event_data, unique, wait_for};
 use serde_json::{Value, json};
 
 use crate::archive::PATIENCE;
-use crate::archive::stage::{concord, decide, installation, removed, rounds_in_vain, said, views};
+use crate::archive::stage::{
+    concord, decide, installation, logged, removed, rounds_in_vain, said, views,
+};
 
 /// The last segment, as its event says.
 async fn last_sealed(installation: &TestInstallation) -> Result<SegmentSealed, String> {
@@ -105,4 +107,34 @@ async fn each_damaged_case_is_named_and_the_others_are_read() {
     std::fs::remove_file(place.join(&file)).expect("it is removed");
     let (_, out, _) = said(&installation, &["archive", "verify", "--archive", archive]).await;
     assert!(cases.iter().all(|case| out.contains(case)), "{out}");
+}
+
+/// As where a block of the disk is damaged: the description of each file is there, and the data of none.
+#[tokio::test(flavor = "multi_thread")]
+async fn data_that_an_object_store_has_lost_is_named_and_nobody_waits_for_it() {
+    let installation = installation("object-store").await;
+    let [first, second] = ["first", "second"].map(unique);
+    decide(&installation, &first).await;
+    removed(&installation, &first).await;
+    let context = async_nats::jetstream::new(installation.client().clone());
+    let store = context.get_stream("OBJ_CONCORD_ARCHIVE").await;
+    let store = store.expect("the object store");
+    let data = store.purge().filter("$O.CONCORD_ARCHIVE.C.*");
+    let purged = data.await.expect("it is purged").purged;
+    assert!(purged > 1, "{purged}");
+
+    let lost = "its data is lost: 0 of 1 parts are stored";
+    let verify = ["archive", "verify", "--archive", "object-store"];
+    let (code, out, complaint) = said(&installation, &verify).await;
+    let is_named = out.contains("manifests/00000001-") && out.contains(lost);
+    assert!(
+        code == 1 && is_named && out.contains(&first),
+        "{out} {complaint}"
+    );
+    decide(&installation, &second).await;
+    wait_for("the timers to say it", PATIENCE, async || {
+        let log = logged(&installation);
+        log.contains(lost).then_some(()).ok_or(log)
+    })
+    .await;
 }

@@ -2,11 +2,14 @@
 
 use async_nats::jetstream::stream::Stream;
 use concord_events::topology::StreamKind;
-use concord_testkit::{TestInstallation, event_data, stored, unique, wait_for};
+use concord_testkit::{
+    TestInstallation, event_data, http_get, instances, stored, unique, wait_for,
+};
 use concord_wire::subject::Service;
+use serde_json::Value;
 
 use crate::archive::PATIENCE;
-use crate::archive::stage::{decide, installation, removed};
+use crate::archive::stage::{decide, installation, keep_head, logged, removed, said};
 
 async fn stream(installation: &TestInstallation, name: &str) -> Stream {
     let context = async_nats::jetstream::new(installation.client().clone());
@@ -77,4 +80,88 @@ async fn what_a_new_stream_holds_under_the_old_sequences_stays() {
     .await;
     let left = stored(client, StreamKind::Messages, "concord.v1.msg.*.ann.>").await;
     assert_eq!(left.expect("it is read").len(), count);
+}
+
+/// Waits until a head covers so much of the messages.
+async fn covered(installation: &TestInstallation, last_sequence: u64) {
+    wait_for("a head over all messages", PATIENCE, async || {
+        let heads = event_data(installation.client(), "head.log.advanced").await?;
+        let streams = heads.last().and_then(|head| head["streams"].as_array());
+        let mut streams = streams.into_iter().flatten();
+        let messages = streams.find(|one| one["stream"] == "messages");
+        let covered = messages.and_then(|one| one["last_sequence"].as_u64());
+        (covered >= Some(last_sequence))
+            .then_some(())
+            .ok_or_else(|| format!("{covered:?} of {last_sequence}"))
+    })
+    .await;
+}
+
+/// What the timers say of themselves.
+async fn said_by_timers(installation: &TestInstallation) -> String {
+    let timer = |name: &str| name == "concord-escalation-timer";
+    let two = |found: &[concord_testkit::Instance]| {
+        found.iter().filter(|one| timer(&one.name)).count() == 2
+    };
+    let found = instances(installation.client(), PATIENCE, two).await;
+    let mut answers = String::new();
+    for one in found.expect("both answer") {
+        if timer(&one.name) {
+            let address = one.http().expect("it answers HTTP");
+            answers += &http_get(address, "/readyz").await.expect("an answer");
+        }
+    }
+    answers
+}
+
+/// Every service is started again, as the manual says.
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_and_the_archive_go_on_after_a_stream_was_lost_and_made_anew() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let place = folder.path().join("archive");
+    let place = place.to_str().expect("a text");
+    let installation = installation(place).await;
+    let context = async_nats::jetstream::new(installation.client().clone());
+    let first = unique("case");
+    decide(&installation, &first).await;
+    removed(&installation, &first).await;
+    // More than is stored afterwards.
+    let mut last = 0;
+    for _ in 0..300 {
+        let subject = "concord.v1.msg._.filler.nobody.note";
+        let stored = context.publish(subject, "{}".into()).await.expect("sent");
+        last = stored.await.expect("it is stored").sequence;
+    }
+    covered(&installation, last).await;
+    let kept = folder.path().join("head.json");
+    keep_head(&installation, &kept).await;
+
+    let processes: Vec<_> = installation.processes().collect();
+    for (service, replica) in &processes {
+        let ended = installation.terminate(*service, *replica).await;
+        ended.expect("a process of the plan");
+    }
+    let deleted = context.delete_stream("CONCORD_MESSAGES").await;
+    deleted.expect("it is deleted");
+    for (service, replica) in processes {
+        installation.launch(service, replica).expect("it starts");
+    }
+    installation.ready().await.expect("all are ready");
+    let second = unique("case");
+    decide(&installation, &second).await;
+    removed(&installation, &second).await;
+
+    let anew = "the stream CONCORD_MESSAGES was made anew after";
+    let told = said_by_timers(&installation).await;
+    assert!(told.contains(anew), "{told}");
+    assert!(logged(&installation).contains(anew));
+    let kept = kept.to_str().expect("a text");
+    let check = ["check", "--against", kept, "--archive", place, "--json"];
+    let (_, out, err) = said(&installation, &check).await;
+    let found: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out} {err}"));
+    let differences = found["against"]["differences"].as_array();
+    let differences = differences.expect("a list");
+    assert_eq!(differences.len(), 1, "{found:#}");
+    let what = differences[0]["what"].as_str().expect("a sentence");
+    assert!(what.contains("messages were lost and made anew"), "{what}");
 }

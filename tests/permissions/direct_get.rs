@@ -3,7 +3,7 @@
 
 use async_nats::{Client, jetstream};
 use concord_events::topology::StreamKind;
-use concord_testkit::{Message, Stored, TestInstallation, events, unique, wait_for};
+use concord_testkit::{Message, Stored, TestInstallation, event_data, events, unique, wait_for};
 use concord_wire::AgentId;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
@@ -13,14 +13,23 @@ use crate::permissions::command::printed;
 use crate::permissions::replies::{Mallory, message_to};
 use crate::permissions::user::agents;
 
-/// Registers an agent that then hides its card: an acknowledgement takes the place of its last event.
+/// Registers an agent that then hides its card: an acknowledgement takes the place of its registration.
 async fn register_and_hide_card(installation: &TestInstallation, eva: &AgentId, own: &str) {
-    let client = installation.client();
-    let register = json!({ "action": "register_agent", "parameters": { "agent_id": eva } });
-    Message::new("_", eva.as_str(), "coordinator", "request", register)
-        .publish(client)
+    register(installation, &json!({ "agent_id": eva })).await;
+    hide_card(installation, eva, own).await;
+}
+
+async fn register(installation: &TestInstallation, card: &Value) {
+    let register = json!({ "action": "register_agent", "parameters": card });
+    let agent: AgentId = serde_json::from_value(card["agent_id"].clone()).expect("an agent");
+    Message::new("_", agent.as_str(), "coordinator", "request", register)
+        .publish(installation.client())
         .await;
-    message_to(installation, "_", eva, "response").await;
+    message_to(installation, "_", &agent, "response").await;
+}
+
+async fn hide_card(installation: &TestInstallation, eva: &AgentId, own: &str) {
+    let client = installation.client();
     let hers = Mallory {
         installation,
         client: client.clone(),
@@ -65,7 +74,7 @@ async fn wait_for_decisions(client: &Client, case: &str, number: usize) -> Vec<S
 }
 
 /// Restarts the coordinator, which then remembers nothing and still finds the card.
-async fn restart_coordinator(installation: &TestInstallation, eva: &AgentId) {
+async fn restart_coordinator(installation: &TestInstallation, known: [&AgentId; 2]) {
     installation
         .restart(Service::Coordinator, 0)
         .await
@@ -75,17 +84,32 @@ async fn restart_coordinator(installation: &TestInstallation, eva: &AgentId) {
         .ask(Service::Coordinator, "agents", &Value::Null)
         .await
         .expect("an answer");
-    assert!(agents.to_string().contains(eva.as_str()), "{agents:#}");
+    let agents = agents.to_string();
+    for agent in known {
+        assert!(agents.contains(agent.as_str()), "{agent}: {agents}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_card_that_is_hidden_is_found_and_a_copy_is_no_fact_whatever_it_says() {
-    let [eva] = agents(["eva"]);
+    let [eva, sue] = agents(["eva", "sue"]);
     let installation = TestInstallation::start().await;
     let client = installation.client();
     let case = unique("case");
     let own = format!("concord.v1.msg.{case}.{eva}.{eva}.note");
     register_and_hide_card(&installation, &eva, &own).await;
+    // Of sue something has happened since, which is stored between her card and what hides it.
+    register(
+        &installation,
+        &json!({ "agent_id": sue, "heartbeat_ms": 200 }),
+    )
+    .await;
+    wait_for("sue to be missed", PATIENCE, async || {
+        let changed = event_data(client, &format!("agent.{sue}.status_changed")).await?;
+        changed.first().map(|_| ()).ok_or_else(|| "none".to_owned())
+    })
+    .await;
+    hide_card(&installation, &sue, &own).await;
     let opening = json!({
         "case_id": case, "participants": [eva], "task": { "type": "test" }, "policy": { "finding_timeout_ms": 600_000 },
     });
@@ -93,7 +117,7 @@ async fn a_card_that_is_hidden_is_found_and_a_copy_is_no_fact_whatever_it_says()
     copy_event(client, &case, &own).await;
     wait_for_decisions(client, &case, 1).await;
 
-    restart_coordinator(&installation, &eva).await;
+    restart_coordinator(&installation, [&eva, &sue]).await;
     Message::finding(&case, eva.as_str(), json!({ "summary": "Seen." }), 0.8)
         .publish(client)
         .await;
@@ -108,7 +132,7 @@ async fn a_card_that_is_hidden_is_found_and_a_copy_is_no_fact_whatever_it_says()
     let check = printed(&installation, &["check"]);
     assert_eq!(
         (&check["holds"], &check["foreign"]["number"]),
-        (&json!(true), &json!(2)),
+        (&json!(true), &json!(3)),
         "{check:#}"
     );
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Answers that are told to everybody, as the specification of coordination prints them, and not to whoever asked.
 
-use concord_testkit::{Message, TestInstallation, event_data, wait_for};
+use concord_testkit::{Message, TestInstallation, dead_letters, event_data, settled, wait_for};
 use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
@@ -94,6 +94,21 @@ async fn outside_cases_the_thread_says_which_question_is_answered() {
     })
     .await;
     installation.holds(PATIENCE).await;
+}
+
+/// It is looked for again and again, as often as the settings allow.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_answers_no_question_is_no_dead_letter_where_tries_are_few() {
+    let few = |plan: concord_testkit::Plan| plan.with_setting("work.deliveries_max=5");
+    let installation = TestInstallation::start_with(few).await;
+    let client = installation.client();
+    let answer = json!({ "content": "I." });
+    let answer = Message::new("_", "ben", "_all", "task_result", answer);
+    answer.with("/reply_to", "lunch").publish(client).await;
+    settled(client, PATIENCE).await.unwrap();
+    let letters = dead_letters(client).await.unwrap();
+    let letters: Vec<&str> = letters.iter().map(|one| one.subject.as_str()).collect();
+    assert_eq!(letters, [""; 0]);
 }
 
 /// The time in so many milliseconds.

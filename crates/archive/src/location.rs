@@ -21,6 +21,17 @@ pub enum LocationError {
     /// The broker does not do it.
     #[error("the broker's object store does not work")]
     Bucket(#[source] async_nats::Error),
+    /// The broker sends nothing of a file, or of the names.
+    #[error("the broker's object store has sent nothing for {} seconds", bucket::SILENT_MAX.as_secs())]
+    Silent,
+    /// The broker's object store has lost data of a file.
+    #[error("its description is there, and its data is lost: {stored} of {parts} parts are stored")]
+    Incomplete {
+        /// Parts that are stored.
+        stored: usize,
+        /// Parts that the file has.
+        parts: usize,
+    },
     /// The S3-compatible store does not do it.
     #[error(transparent)]
     S3(#[from] S3Error),

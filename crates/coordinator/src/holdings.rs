@@ -21,6 +21,8 @@ use time::OffsetDateTime;
 
 /// Pause before the events are followed again when that failed.
 const PAUSE: Duration = Duration::from_millis(500);
+/// The events of so long are read in any case: leases may have been longer before their setting was lowered.
+const READ_MIN: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -30,7 +32,7 @@ pub struct Holdings(Mutex<BTreeMap<AgentId, BTreeMap<Token, BTreeSet<String>>>>)
 
 impl Holdings {
     /// Follows the events of commitments until the service stops. Every commitment that stands was granted or renewed within the
-    /// longest lease, so nothing older is read.
+    /// longest lease that there was then, so nothing much older is read.
     pub(crate) fn follow(runner: &ServiceRunner, lease_max_ms: u64) -> Arc<Self> {
         let holdings = Arc::new(Self::default());
         let (followed, runner) = (Arc::clone(&holdings), runner.clone());
@@ -53,13 +55,12 @@ impl Holdings {
     }
 
     async fn read(&self, runner: &ServiceRunner, lease_max_ms: u64) -> Result<(), AnyError> {
-        let start_time = OffsetDateTime::now_utc() - Duration::from_millis(lease_max_ms);
         let config = pull::OrderedConfig {
             filter_subject: runner
                 .broker
                 .subjects()
                 .events_of_kind(Aggregate::Commitment),
-            deliver_policy: DeliverPolicy::ByStartTime { start_time },
+            deliver_policy: since(OffsetDateTime::now_utc(), lease_max_ms),
             ..followed(&runner.broker.client)
         };
         let stream = runner.broker.stream(StreamKind::Events).await?;
@@ -139,6 +140,17 @@ impl Holdings {
     }
 }
 
+/// From where on events are read: as long ago as the longest lease; from the first on where that is before all time.
+fn since(now: OffsetDateTime, lease_max_ms: u64) -> DeliverPolicy {
+    let back = Duration::from_millis(lease_max_ms).max(READ_MIN);
+    let back = time::Duration::try_from(back).ok();
+    let start_time = back.and_then(|back| now.checked_sub(back));
+    match start_time.filter(|start| *start > OffsetDateTime::UNIX_EPOCH) {
+        Some(start_time) => DeliverPolicy::ByStartTime { start_time },
+        None => DeliverPolicy::All,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use concord_domain::aggregates::commitment::{
@@ -153,6 +165,25 @@ mod tests {
 
     fn agent(name: &str) -> AgentId {
         AgentId::new(name).unwrap()
+    }
+
+    #[test]
+    fn a_lease_of_any_length_has_a_beginning() {
+        const WEEK: u64 = 7 * 24 * 3_600_000;
+        let now = OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap();
+        let back = |ms: u64| DeliverPolicy::ByStartTime {
+            start_time: now - Duration::from_millis(ms),
+        };
+        for (lease_max_ms, expected) in [
+            (0, back(WEEK)),
+            (60_000, back(WEEK)),
+            (2 * WEEK, back(2 * WEEK)),
+            (1_800_000_000_000, DeliverPolicy::All),
+            (400_000_000_000_000, DeliverPolicy::All),
+            (u64::MAX, DeliverPolicy::All),
+        ] {
+            assert_eq!(since(now, lease_max_ms), expected, "{lease_max_ms}");
+        }
     }
 
     #[test]

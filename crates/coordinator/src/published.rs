@@ -87,7 +87,10 @@ impl<P: Ports> Handler for Published<P> {
                 return Ok(done);
             }
         }
-        if is_no_question || delivery.age(self.service.ports.now()) >= AWAITED {
+        // The next delivery would be one too many, and make a dead letter of it.
+        let is_last = delivery.deliveries >= self.service.work.deliveries_max;
+        let is_over = is_last || delivery.age(self.service.ports.now()) >= AWAITED;
+        if is_no_question || is_over {
             self.service.count_ignored("answers_no_question");
             return Ok(Ack::Acknowledge);
         }

@@ -37,6 +37,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::TimerSettings;
+use crate::heads::goes_on;
 use gather::{Bounds, Ends, Failed, SEGMENT_BYTES_MAX};
 use read_through::ReadThrough;
 use removal::Removal;
@@ -349,15 +350,13 @@ impl Archiver {
             return Ok(Ends::new());
         };
         let known = heads.load(&head_id()).await?.state;
-        let covered = |kind| {
-            let mut streams = known.last.iter().flat_map(|head| &head.streams);
-            streams
-                .find(|one| one.stream == kind)
-                .map_or(0, |one| one.last_sequence)
-        };
-        Ok(StreamKind::EVIDENCE
-            .map(|kind| (kind, covered(kind)))
-            .into())
+        let mut ends = Ends::new();
+        for kind in StreamKind::EVIDENCE {
+            // Of a stream that was made anew no head covers anything yet.
+            let end = log_reader::end(&self.runner.broker, kind).await?;
+            ends.insert(kind, goes_on(known.last.as_ref(), kind, &end).next() - 1);
+        }
+        Ok(ends)
     }
 
     /// One step of the archive: whether it led to an event.

@@ -154,6 +154,7 @@ impl Heads {
         if !self.is_due(last.as_ref(), &ends, now) {
             return Ok(false);
         }
+        self.say_what_is_anew(last.as_ref(), &ends);
         let Digested {
             streams,
             others,
@@ -194,16 +195,26 @@ impl Heads {
         ends: &[(StreamKind, StreamEnd)],
         now: Timestamp,
     ) -> bool {
-        let stored: u64 = ends.iter().map(|(_, end)| end.last_sequence).sum();
-        let covered = last.map_or(0, |last| {
-            let streams = last.streams.iter();
-            // The last head itself is no reason for the next.
-            1 + streams.map(|one| one.last_sequence).sum::<u64>()
-        });
-        let new = stored.saturating_sub(covered);
+        let new = stored_since(last, ends);
         let since = last.map_or(self.started, |last| last.at);
         let waited = Duration::from_millis(now.millis_since(since));
         new >= self.messages || (new > 0 && waited >= self.interval)
+    }
+
+    /// Says of streams that were made anew that they were, to whoever asks how this process is, as long as it lives.
+    fn say_what_is_anew(&self, last: Option<&Head>, ends: &[(StreamKind, StreamEnd)]) {
+        for (kind, end) in ends {
+            let Some((last, _)) = covered(last, *kind).filter(|known| is_anew(*known, end)) else {
+                continue;
+            };
+            let stream = self.runner.broker.layout.stream_name(*kind);
+            let text = format!(
+                "the stream {stream} was made anew after {}: what it held before is gone, and heads digest it from its beginning",
+                last.at
+            );
+            tracing::warn!("{text}");
+            self.runner.note(&format!("{DUTY} of {stream}"), Some(text));
+        }
     }
 
     async fn digest(
@@ -222,9 +233,9 @@ impl Heads {
             more: false,
         };
         for (kind, end) in ends {
-            let before = last.and_then(|last| last.streams.iter().find(|one| one.stream == *kind));
-            let mut fold = Fold::after(before, *kind, end.kept_ms);
-            if end.last_sequence >= fold.next() {
+            let mut fold = goes_on(last, *kind, end);
+            let first = fold.next();
+            if end.last_sequence >= first {
                 let Digested { others, more, .. } = &mut digested;
                 let each = |message: log_reader::LogMessage| {
                     let age = Duration::from_millis(now.millis_since(message.at));
@@ -239,7 +250,6 @@ impl Heads {
                     fold.take(message.sequence, message.at, &message.digest(*kind));
                     ControlFlow::Continue(())
                 };
-                let first = before.map_or(1, |before| before.last_sequence + 1);
                 log_reader::read(&self.runner.broker, *kind, first, each).await?;
             }
             digested.streams.push(fold.interval());
@@ -247,3 +257,39 @@ impl Heads {
         Ok(digested)
     }
 }
+
+/// What the last head covers of a stream, by the heads before it.
+fn covered(last: Option<&Head>, kind: StreamKind) -> Option<(&Head, &StreamInterval)> {
+    let last = last?;
+    let interval = last.streams.iter().find(|one| one.stream == kind)?;
+    Some((last, interval))
+}
+
+/// Whether a stream was lost and made anew since a head: it ends before what the head covers, and holds nothing of that time. One that has
+/// lost its end alone, or that an older copy was restored of, goes on where it has passed what is covered.
+fn is_anew((last, before): (&Head, &StreamInterval), end: &StreamEnd) -> bool {
+    let holds_nothing = end.first_at.is_none_or(|first| first > last.at);
+    end.last_sequence < before.last_sequence && holds_nothing
+}
+
+/// Where the digest of a stream goes on: behind what is covered, or at the beginning of one that was made anew.
+pub(crate) fn goes_on(last: Option<&Head>, kind: StreamKind, end: &StreamEnd) -> Fold {
+    match covered(last, kind) {
+        Some(known @ (_, before)) if is_anew(known, end) => Fold::anew(before, end.kept_ms),
+        known => Fold::after(known.map(|(_, before)| before), kind, end.kept_ms),
+    }
+}
+
+/// How much was stored since the last head. Each stream counts by itself: what one lacks is not missing from another.
+fn stored_since(last: Option<&Head>, ends: &[(StreamKind, StreamEnd)]) -> u64 {
+    let since = |(kind, end): &(StreamKind, StreamEnd)| {
+        // The last head itself is no reason for the next.
+        let own = u64::from(*kind == StreamKind::Events && last.is_some());
+        let covered = goes_on(last, *kind, end).next() - 1;
+        end.last_sequence.saturating_sub(covered + own)
+    };
+    ends.iter().map(since).sum()
+}
+
+#[cfg(test)]
+mod tests;

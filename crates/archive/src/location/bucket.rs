@@ -1,6 +1,7 @@
 //! Objects in an object store of the broker.
 
 use std::fmt;
+use std::time::Duration;
 
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::object_store::{
@@ -10,8 +11,12 @@ use async_nats::jetstream::{Context, ErrorCode};
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use tokio::io::AsyncReadExt as _;
+use tokio::time::timeout;
 
 use super::LocationError;
+
+/// How long the broker may send nothing of what it has to send. The client would wait for ever.
+pub(super) const SILENT_MAX: Duration = Duration::from_secs(10);
 
 /// An object store of the broker, which is created when something is written.
 #[derive(Debug, Clone)]
@@ -43,11 +48,7 @@ impl Bucket {
 
     /// The store; none where nothing was ever written.
     async fn store(&self) -> Result<Option<ObjectStore>, LocationError> {
-        match self
-            .jetstream
-            .get_stream(format!("OBJ_{}", self.name))
-            .await
-        {
+        match self.jetstream.get_stream(stream_name(&self.name)).await {
             Ok(_) => {}
             Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => return Err(failed(error)),
@@ -89,8 +90,33 @@ impl Bucket {
             Err(error) => return Err(failed(error)),
         };
         let mut bytes = Vec::with_capacity(object.info.size);
-        object.read_to_end(&mut bytes).await?;
-        Ok(Some(bytes.into()))
+        loop {
+            match timeout(SILENT_MAX, object.read_buf(&mut bytes)).await {
+                Ok(Ok(0)) => return Ok(Some(bytes.into())),
+                Ok(Err(error)) => return Err(error.into()),
+                Ok(Ok(_)) => {}
+                Err(_) => {
+                    let (nuid, parts) = (object.info.nuid.clone(), object.info.chunks);
+                    return Err(self.why_silent(&nuid, parts).await);
+                }
+            }
+        }
+    }
+
+    /// Why nothing comes of an object whose parts, so many, stand under this id.
+    async fn why_silent(&self, nuid: &str, parts: usize) -> LocationError {
+        let subject = format!("$O.{}.C.{nuid}", self.name);
+        let counted = async {
+            let stream = self.jetstream.get_stream_no_info(stream_name(&self.name));
+            let stream = stream.await.ok()?;
+            let counted = stream.info_with_subjects(subject).await.ok()?;
+            let counted: Vec<(String, usize)> = counted.try_collect().await.ok()?;
+            Some(counted.iter().map(|(_, parts)| parts).sum())
+        };
+        match timeout(SILENT_MAX, counted).await.ok().flatten() {
+            Some(stored) if stored < parts => LocationError::Incomplete { stored, parts },
+            _ => LocationError::Silent,
+        }
     }
 
     pub(super) async fn remove(&self, name: &str) -> Result<(), LocationError> {
@@ -107,13 +133,25 @@ impl Bucket {
         let Some(store) = self.store().await? else {
             return Ok(Vec::new());
         };
-        let objects = store.list().await.map_err(failed)?;
-        let objects: Vec<_> = objects.try_collect().await.map_err(failed)?;
+        let mut listed = store.list().await.map_err(failed)?;
+        let mut objects = Vec::new();
+        loop {
+            let next = timeout(SILENT_MAX, listed.try_next()).await;
+            match next.map_err(|_| LocationError::Silent)?.map_err(failed)? {
+                Some(object) => objects.push(object),
+                None => break,
+            }
+        }
         let begin = format!("{part}/");
         let names = objects.iter().filter(|object| !object.deleted);
         let names = names.filter_map(|object| object.name.strip_prefix(&begin));
         Ok(names.map(str::to_owned).collect())
     }
+}
+
+/// The stream that holds an object store.
+fn stream_name(bucket: &str) -> String {
+    format!("OBJ_{bucket}")
 }
 
 fn is_missing(error: &async_nats::jetstream::context::GetStreamError) -> bool {

@@ -7,7 +7,7 @@ use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use async_nats::jetstream::stream::Stream;
 use clap::Args;
 use concord_events::topology::StreamKind;
-use concord_runtime::broker::Operation;
+use concord_runtime::broker::{Operation, log_reader};
 use concord_runtime::{Broker, clock};
 use concord_wire::Timestamp;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -19,7 +19,6 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::output::{BAD, Cell, Table, count, styled};
 use crate::shared::since::{self, Since};
-use crate::shared::stream_reader::{self, Scope};
 
 /// Arguments of `concord redeliver`.
 #[derive(Debug, Args)]
@@ -99,7 +98,8 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &RedeliverArgs) -> Re
         let stream = broker.stream(kind).await?;
         let names = names(&stream).await?;
         unknown.retain(|name| !names.contains(name));
-        if let Some(first) = first_since(&broker, kind, since).await? {
+        // Of the leader: another copy may lack what is new, and a stream would be left out.
+        if let Some(first) = log_reader::first_since(&broker, kind, since).await? {
             let wanted = |name: &String| args.consumer.is_empty() || args.consumer.contains(name);
             for name in names.into_iter().filter(wanted) {
                 consumers.extend(place(&stream, &name, first).await?);
@@ -132,21 +132,6 @@ async fn names(stream: &Stream<()>) -> Result<Vec<String>, Failure> {
     let names = stream.consumer_names().try_collect().await;
     // It names its cause itself, and so does the cause.
     names.map_err(|error| Operation::DescribeConsumer.failed(error.to_string()).into())
-}
-
-/// The sequence of the first message that a stream has stored since then.
-async fn first_since(
-    broker: &Broker,
-    kind: StreamKind,
-    since: Timestamp,
-) -> Result<Option<u64>, Failure> {
-    let scope = Scope::all(kind).without_bodies().since(Some(since));
-    let (waiting, mut messages) = stream_reader::follow(broker, &scope).await?;
-    if waiting == 0 {
-        return Ok(None);
-    }
-    let first = messages.next().await.transpose()?;
-    Ok(first.map(|first| first.sequence))
 }
 
 /// Where a consumer is to begin again; none for a view, which ends with whoever looks, and for one that has come to nothing since then.

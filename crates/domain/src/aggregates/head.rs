@@ -5,6 +5,8 @@
 //! |---|---|---|
 //! | any | a head that follows the last one | `advanced` |
 //! | any | a head that follows another: a replica was faster | none |
+//!
+//! Of a stream that was lost and made anew, the next interval begins at 1 again.
 
 use concord_events::{Head, HeadEvent, StoredEvent};
 use concord_wire::Token;
@@ -84,7 +86,8 @@ fn wrong_place(state: &HeadState, head: &Head) -> Option<String> {
                 .find(|before| before.stream == interval.stream)
         });
         let first = before.map_or(1, |before| before.last_sequence + 1);
-        (interval.first_sequence != first).then(|| {
+        // That a stream was made anew hides nothing: what it held before is missed by whoever has kept a head over it.
+        (![first, 1].contains(&interval.first_sequence)).then(|| {
             let stream = interval.stream.as_str();
             format!(
                 "Its interval of {stream} begins at {}, not {first}.",

@@ -25,7 +25,8 @@ events! {
 pub struct LeaseBounds {
     /// How long a commitment lasts that states no lease, in milliseconds.
     pub lease_ms: u64,
-    /// The longest lease, in milliseconds. Whoever needs longer renews it.
+    /// The longest lease, in milliseconds. Whoever needs longer renews it. A lease that was given before this was lowered stays until its
+    /// own end; where it was given more than a week ago, also when its holder is gone.
     pub lease_max_ms: u64,
     /// Most commitments of one agent at a time: in one case, and outside cases.
     pub per_agent: u32,

@@ -95,6 +95,8 @@ pub fn digest(
 pub struct StreamEnd {
     /// The last sequence that was given to a message; 0 before the first.
     pub last_sequence: u64,
+    /// When the first message that it holds was stored; none where it holds none.
+    pub first_at: Option<Timestamp>,
     /// How long messages are kept, in milliseconds; none without limit.
     pub kept_ms: Option<u64>,
 }
@@ -104,8 +106,10 @@ pub async fn end(broker: &Broker, kind: StreamKind) -> Result<StreamEnd, Unavail
     let info = broker.stream(kind).await?.get_info().await;
     let info = info.map_err(|error| Operation::DescribeStream.failed(error))?;
     let kept_ms = u64::try_from(info.config.max_age.as_millis()).unwrap_or(u64::MAX);
+    let first = info.state.first_timestamp.unix_timestamp_nanos();
     Ok(StreamEnd {
         last_sequence: info.state.last_sequence,
+        first_at: (info.state.messages > 0).then(|| timestamp(first)),
         kept_ms: Some(kept_ms).filter(|kept| *kept > 0),
     })
 }
@@ -141,6 +145,18 @@ pub async fn last(
         last = last.max(place);
     }
     Ok(last)
+}
+
+/// The sequence of the first message that a stream has stored at this time or later, as the stream's leader knows it.
+pub async fn first_since(
+    broker: &Broker,
+    kind: StreamKind,
+    at: Timestamp,
+) -> Result<Option<u64>, Unavailable> {
+    let name = broker.layout.stream_name(kind);
+    let found = raw_message::next_since(broker, &name, ">", at).await;
+    let found = found.map_err(|error| Operation::ReadMessage.failed(error))?;
+    Ok(found.map(|found| found.sequence))
 }
 
 /// What is read of a stream.

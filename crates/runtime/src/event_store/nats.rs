@@ -107,7 +107,7 @@ impl NatsPorts {
     }
 
     /// The last event on one subject, as stored.
-    pub async fn last_on(
+    async fn last_on(
         &self,
         subject: &str,
         consistency: Consistency,

@@ -11,25 +11,26 @@ use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use concord_domain::Versioned;
 use concord_domain::aggregates::agent::{AgentMachine, AgentState};
 use concord_events::Aggregate;
-use concord_events::subject::SystemFilters;
+use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::StreamKind;
 use concord_events::{AgentEvent, StoredEvent};
-use concord_wire::AgentId;
 use concord_wire::payload::Criteria;
+use concord_wire::{AgentId, Token};
 use futures::StreamExt;
 use tokio::sync::watch;
 
 use crate::broker::log_reader;
 use crate::broker::wire_preferences::WirePreference;
-use crate::broker::{Broker, Operation, followed};
+use crate::broker::{Operation, followed};
 use crate::error_chain::ErrorChain;
-use crate::event_store::nats::NatsPorts;
-use crate::event_store::{Consistency, Error};
+use crate::event_store::step::Aggregates;
 use crate::service::ServiceRunner;
 use crate::service::agent_index::AgentIndex;
 
 /// Pause before the events are followed again when that failed.
 const PAUSE: Duration = Duration::from_millis(500);
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Registered agents. Cheap to share.
 pub struct Directory {
@@ -68,19 +69,16 @@ impl Directory {
             .broker
             .write_by_cards(Box::new(move |agent| known.preference_of(agent)));
         runner.knows(Arc::clone(&directory));
-        let (followed, broker, stop) = (
-            Arc::clone(&directory),
-            runner.broker.clone(),
-            runner.stop.clone(),
-        );
+        let (followed, reader, stop) =
+            (Arc::clone(&directory), runner.clone(), runner.stop.clone());
         runner.spawn(async move {
             loop {
                 let failed = tokio::select! {
-                    failed = followed.read(&broker) => failed,
+                    failed = followed.read(&reader) => failed,
                     () = stop.cancelled() => break,
                 };
                 if let Err(error) = failed {
-                    tracing::warn!(error = %ErrorChain(&error), "The events of agents cannot be followed; trying again.");
+                    tracing::warn!(error = %ErrorChain(&*error), "The events of agents cannot be followed; trying again.");
                 }
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => {}
@@ -94,7 +92,8 @@ impl Directory {
     }
 
     /// Reads what is stored, and then what comes; ends when the broker cannot be read.
-    async fn read(&self, broker: &Broker) -> Result<(), Error> {
+    async fn read(&self, runner: &ServiceRunner) -> Result<(), AnyError> {
+        let broker = &runner.broker;
         // The last event of each kind is enough: a card, a status or a departure replaces what was before.
         let filter = broker.subjects().events_of_kind(Aggregate::Agent);
         // The copy of a broker that has just come back may lack what is new.
@@ -122,7 +121,7 @@ impl Directory {
                 Ok(record) => self.apply(record),
                 // What hides the last event of its kind must not make an agent a stranger.
                 Err(concord_events::Error::NonEvent) => {
-                    self.recover(broker, &message.subject).await?
+                    self.recover(runner, &message.subject).await?
                 }
                 Err(error) => {
                     tracing::warn!(subject = %message.subject, error = %ErrorChain(&error), "An event cannot be read.");
@@ -137,20 +136,13 @@ impl Directory {
         Ok(())
     }
 
-    /// Takes the last event on a subject into account on which something else stands last.
-    async fn recover(&self, broker: &Broker, subject: &str) -> Result<(), Error> {
-        let Some(last) = NatsPorts::new(broker.clone())
-            .await?
-            .last_on(subject, Consistency::Any)
-            .await?
-        else {
-            return Ok(());
-        };
-        let (record, sequence) = (
-            StoredEvent::decode(&last.payload, last.sequence),
-            last.sequence,
-        );
-        self.apply(record.map_err(|source| Error::Unreadable { sequence, source })?);
+    /// Reads an agent anew on one of whose subjects something else stands last. The event that it hides may be older than what is known
+    /// of the agent, and would be passed over.
+    async fn recover(&self, runner: &ServiceRunner, subject: &str) -> Result<(), AnyError> {
+        if let Ok(SystemSubject::Event { id, .. }) = runner.broker.subjects().parse(subject) {
+            let agents = Aggregates::new(runner.ports.clone(), &runner.cache);
+            self.replace(&id, agents.load(&id).await?);
+        }
         Ok(())
     }
 
@@ -177,27 +169,56 @@ impl Directory {
 
     /// Takes a stored event into account, as it comes or again.
     pub fn apply(&self, record: StoredEvent<AgentEvent>) {
-        let Ok(agent) = AgentId::new(record.meta.id.as_str()) else {
+        let id = record.meta.id.clone();
+        self.change(&id, |known| {
+            // What comes again, and late, is no news.
+            let preference = match &record.event {
+                AgentEvent::Registered(registered) if record.sequence > known.sequence() => {
+                    Some(WirePreference::from(&registered.card))
+                }
+                _ => None,
+            };
+            known.apply(record);
+            preference
+        });
+    }
+
+    /// Takes all that was read of an agent for what is known of it, unless more is. Of one that there never was nothing is kept.
+    fn replace(&self, id: &Token, read: Versioned<AgentMachine>) {
+        if read.sequence() == 0 {
+            return;
+        }
+        self.change(id, |known| {
+            if read.sequence() < known.sequence() {
+                return None;
+            }
+            *known = read;
+            known.state.card.as_ref().map(WirePreference::from)
+        });
+    }
+
+    /// Changes what is known of an agent; `change` says how it wants to be written to, where that is news.
+    fn change(
+        &self,
+        id: &Token,
+        change: impl FnOnce(&mut Versioned<AgentMachine>) -> Option<WirePreference>,
+    ) {
+        let Ok(agent) = AgentId::new(id.as_str()) else {
             return;
         };
         let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
-        let id = agent.clone();
         let known = agents.entry(agent.clone()).or_default();
-        // What comes again, and late, is no news.
-        if let AgentEvent::Registered(registered) = &record.event
-            && record.sequence > known.sequence()
-        {
+        let before = known.state.card.clone();
+        if let Some(preference) = change(known) {
             let mut preferences = self
                 .preferences
                 .write()
                 .unwrap_or_else(PoisonError::into_inner);
-            preferences.insert(agent, WirePreference::from(&registered.card));
+            preferences.insert(agent.clone(), preference);
         }
-        let before = known.state.card.clone();
-        known.apply(record);
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = index.as_mut() {
-            index.replace(&id, before.as_ref(), known.state.card.as_ref());
+            index.replace(&agent, before.as_ref(), known.state.card.as_ref());
         }
         drop((index, agents));
         self.changed.send_modify(|count| *count += 1);

@@ -206,7 +206,7 @@ impl ServiceRunner {
         let missing = self.broker.refusals.missing();
         reasons.extend(missing.into_iter().map(|stream| {
             let stream = self.broker.layout.stream_name(stream);
-            format!("the stream {stream} is missing: start a service again, which makes it")
+            format!("the stream {stream} is missing: start all services again; the first makes it")
         }));
         let refused = self.broker.refusals.now();
         reasons.extend(refused.into_iter().map(|(stream, why)| {

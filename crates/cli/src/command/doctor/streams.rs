@@ -49,7 +49,7 @@ pub(super) async fn streams(broker: &Broker, start: &str) -> Vec<Check> {
         } = deviation;
         let advice = match (property, setting) {
             ("existence", _) => format!(
-                "{start} any service with the same --prefix: it creates what is missing when it starts"
+                "{start} all services with the same --prefix: they create what is missing when they start"
             ),
             (_, Some(setting)) => format!(
                 "it follows from the setting {setting} of who looks: give the services' settings with --config; if it still differs, change the \

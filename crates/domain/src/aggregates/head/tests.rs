@@ -93,6 +93,16 @@ fn a_head_follows_the_last_one_and_no_other() {
             head(2, Some(&first), interval(7, 9)),
             false,
         ),
+        (
+            "one over a part again",
+            head(2, Some(&first), interval(5, 9)),
+            false,
+        ),
+        (
+            "one over a stream that was made anew",
+            head(2, Some(&first), interval(1, 2)),
+            true,
+        ),
     ] {
         assert_eq!(is_taken(&last, &next), taken, "{name}");
     }

@@ -85,6 +85,13 @@ impl Fold {
         }
     }
 
+    /// Begins anew, for a stream that was lost after its last interval and was made anew: it counts from one again.
+    pub fn anew(last: &StreamInterval, kept_ms: Option<u64>) -> Self {
+        let mut fold = Self::after(None, last.stream, kept_ms);
+        fold.interval.total = last.total;
+        fold
+    }
+
     /// The sequence after the last message that was taken.
     pub fn next(&self) -> u64 {
         self.interval.last_sequence + 1

@@ -23,6 +23,10 @@ struct Entry {
 /// Compares a stream with the intervals of heads while it is read in order.
 #[derive(Debug)]
 pub struct StreamCheck {
+    /// The intervals of the stream before it was made anew, where it was.
+    lost: Vec<StreamInterval>,
+    /// When the first message was stored since then that heads cover.
+    anew_since: Option<Timestamp>,
     intervals: VecDeque<StreamInterval>,
     retried: BTreeMap<u64, MessageDigest>,
     now: Timestamp,
@@ -55,6 +59,9 @@ pub struct StreamReport {
     /// First and last sequences of intervals whose messages say something else.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<[u64; 2]>,
+    /// Sequences, first and last, that the stream had before it was made anew, of what cannot have expired.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<[u64; 2]>,
     /// Whether the last messages that heads cover are gone, and none is stored after them.
     pub cut: bool,
 }
@@ -68,7 +75,15 @@ impl StreamCheck {
         retried: BTreeMap<u64, MessageDigest>,
         now: Timestamp,
     ) -> Self {
+        // A stream that was made anew counts from one again.
+        let is_anew = |pair: &[StreamInterval]| matches!(pair, [before, after] if after.first_sequence <= before.last_sequence);
+        let anew = intervals.windows(2).rposition(is_anew);
+        let mut lost = intervals;
+        let intervals = lost.split_off(anew.map_or(0, |place| place + 1));
+        let first = intervals.first().filter(|_| anew.is_some());
         Self {
+            anew_since: first.and_then(|first| first.since),
+            lost,
             intervals: intervals.into(),
             retried,
             now,
@@ -83,6 +98,7 @@ impl StreamCheck {
                 missing: Vec::new(),
                 added: Vec::new(),
                 changed: Vec::new(),
+                lost: Vec::new(),
                 cut: false,
             },
         }
@@ -93,6 +109,9 @@ impl StreamCheck {
     pub fn take(&mut self, sequence: u64, at: Timestamp, digest: MessageDigest, is_archived: bool) {
         if !is_archived {
             self.first.get_or_insert(sequence);
+        } else if self.anew_since.is_some_and(|since| at < since) {
+            // It stood in the stream that is lost.
+            return;
         }
         while self
             .intervals
@@ -123,6 +142,9 @@ impl StreamCheck {
         let end = self.intervals.back().map(|interval| interval.last_sequence);
         while let Some(interval) = self.intervals.pop_front() {
             self.judge(&interval);
+        }
+        for interval in std::mem::take(&mut self.lost) {
+            self.lose(&interval);
         }
         let last = self.report.missing.last();
         self.report.cut = end.is_some() && last.map(|[_, last]| *last) == end;
@@ -175,6 +197,18 @@ impl StreamCheck {
                 self.report.expired += in_ranges(&[range]);
             } else {
                 add_range(&mut self.report.missing, range);
+            }
+        }
+    }
+
+    /// Counts an interval that went with a stream which was made anew.
+    fn lose(&mut self, interval: &StreamInterval) {
+        let gone = missing(interval, &[]);
+        if self.has_expired(interval, true) {
+            self.report.expired += in_ranges(&gone);
+        } else {
+            for range in gone {
+                add_range(&mut self.report.lost, range);
             }
         }
     }
@@ -264,6 +298,12 @@ impl StreamReport {
         let what =
             format!("{count} {gone} gone from {name} that cannot have expired, at {places}.{end}");
         add(kind, &self.missing, what);
+        let (count, places) = (in_ranges(&self.lost), named(&self.lost, NAMED_MAX));
+        let what = format!(
+            "{name} were lost and made anew: what they held at {places} is not in them any more, {count} in number, and cannot have \
+             expired."
+        );
+        add(DifferenceKind::Missing, &self.lost, what);
         let places = named(&self.changed, NAMED_MAX);
         let what = format!("What {name} hold from {places} is not what was stored there.");
         add(DifferenceKind::Changed, &self.changed, what);

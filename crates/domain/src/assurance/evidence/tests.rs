@@ -9,6 +9,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod anew;
+
 /// A day, in milliseconds.
 const DAY: u64 = 86_400_000;
 

@@ -31,3 +31,39 @@ fn only_a_registration_is_taken_early() {
     let known = directory.agent(&agent).unwrap();
     assert_eq!(known.why, "No heartbeat for 30004 ms.");
 }
+
+/// At the start the last event of each kind is read. An acknowledgement in the place of the registration comes after what came later.
+#[test]
+fn a_card_that_is_found_late_does_not_count_as_old() {
+    let registered = stored(
+        include_bytes!(
+            "../../../../../proto-schemas/examples/accepted/event.agent.registered.json"
+        ),
+        4,
+    );
+    let changed = stored(
+        include_bytes!(
+            "../../../../../proto-schemas/examples/accepted/event.agent.status_changed.json"
+        ),
+        5,
+    );
+    let id = registered.meta.id.clone();
+    let agent = AgentId::new(id.as_str()).unwrap();
+    let mut read = Versioned::<AgentMachine>::default();
+    read.apply(registered.clone());
+    let stale = read.clone();
+    read.apply(changed.clone());
+
+    let directory = Directory::new();
+    directory.keep_index();
+    directory.apply(changed);
+    directory.apply(registered);
+    assert!(directory.agent(&agent).is_none(), "it is passed over");
+    directory.replace(&id, read);
+    let known = directory.agent(&agent).unwrap();
+    assert_eq!(known.why, "No heartbeat for 30004 ms.");
+    assert!(directory.preference_of(&agent).is_some());
+    directory.replace(&id, stale);
+    let known = directory.agent(&agent).unwrap();
+    assert_eq!(known.why, "No heartbeat for 30004 ms.", "more is known");
+}
