@@ -16,12 +16,11 @@ use concord_testkit::{
 };
 use concord_wire::Timestamp;
 use concord_wire::subject::Service;
-use serde_json::Value;
 
 use crate::kill::agents::{Agents, publish};
-use crate::kill::blows::{REPLICAS, doubled, freeze, last_event, start, thaw};
+use crate::kill::blows::{REPLICAS, doubled, freeze, last_event, thaw};
 use crate::kill::brokers::{BROKERS, Brokers};
-use crate::kill::cases::{self, AGENTS, opening, wait_for_decisions};
+use crate::kill::cases::{self, AGENTS, opening, undisturbed, wait_for_decisions};
 
 /// Cases of the gate; `CONCORD_CLUSTER_CASES` says another number.
 const CASES: usize = 40;
@@ -238,16 +237,6 @@ async fn check(client: &async_nats::Client, brokers: &Brokers) {
     println!("stored beside the lock, by a broker with a full disk: {beside:?}");
 }
 
-/// The decisions of an undisturbed run on one broker.
-async fn undisturbed(cases: usize) -> Vec<(String, Value)> {
-    let installation = start().await;
-    let client = installation.client().clone();
-    let jetstream = jetstream::new(client.clone());
-    let _agents = Agents::start(&client, &AGENTS[..4], cases::answers);
-    open(&jetstream, 0..cases).await;
-    wait_for_decisions(&client, cases, patience(cases)).await
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn three_brokers_lose_nothing_when_each_fails_in_turn() {
     if std::env::var_os("CONCORD_QUICK").is_some() {
@@ -255,7 +244,7 @@ async fn three_brokers_lose_nothing_when_each_fails_in_turn() {
     }
     let mut random = Random::seeded();
     let cases = number_of_cases();
-    let expected = undisturbed(cases).await;
+    let expected = undisturbed(cases).await.of_first(cases);
     let brokers = Brokers::start().await;
     let ahead_s = *random.pick(&[-30, 30]);
     let pairs = start_services(&brokers, ahead_s).await;
