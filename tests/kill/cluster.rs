@@ -11,8 +11,8 @@ use async_nats::jetstream;
 use concord_domain::assurance::audit::{Checked, Violation};
 use concord_runtime::clock;
 use concord_testkit::{
-    Plan, Random, SERVICES, TestInstallation, audit, binaries_with_clock, command, events, finish,
-    programs_of, settled, until, wait_for,
+    Plan, Random, SERVICES, TestInstallation, audit, binaries_with_clock, concord_at, events,
+    settled, until, wait_for,
 };
 use concord_wire::Timestamp;
 use concord_wire::subject::Service;
@@ -159,12 +159,9 @@ async fn strike(
 /// Has everything handed out again that was stored since a little before then, as docs/operating.md tells who has made room on a full disk:
 /// the broker may have passed it over (record 110).
 async fn redeliver(brokers: &Brokers, filled: Timestamp) {
-    let program = programs_of(&["concord-cli"]).join("concord");
     let since = Timestamp::from_unix_millis(filled.unix_millis() - FILLS_MAX_MS).to_string();
     let redelivered = until("everything to be handed out again", PATIENCE, async || {
-        let mut command = command(&program);
-        command.args(["--server", &brokers.url(), "redeliver", "--since", &since]);
-        let done = finish(&mut command).await;
+        let done = concord_at(&brokers.url(), &["redeliver", "--since", &since]).await;
         (done.code == 0).then_some(()).ok_or(done.err + &done.out)
     });
     redelivered.await.unwrap_or_else(|error| panic!("{error}"));

@@ -2,18 +2,12 @@
 
 use std::time::Duration;
 
-use concord_testkit::{CommandOutput, TestInstallation, command, finish, programs_of, wait_for};
+use concord_testkit::{TestInstallation, concord_at, wait_for};
 use concord_wire::subject::Service;
 
 use crate::kill::brokers::Brokers;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-
-async fn concord(brokers: &Brokers, arguments: &[&str]) -> CommandOutput {
-    let program = programs_of(&["concord-cli"]).join("concord");
-    let mut command = command(program);
-    finish(command.args(["--server", &brokers.url()]).args(arguments)).await
-}
 
 /// A timer on three brokers that keep each stream three times, with the archive elsewhere.
 async fn start(brokers: &Brokers) -> TestInstallation {
@@ -40,7 +34,7 @@ async fn a_cluster_without_an_archive_of_its_own_is_copied(brokers: &Brokers) {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy");
     let arguments = ["backup", copy.to_str().unwrap(), "--json"];
-    let made = concord(brokers, &arguments).await.json();
+    let made = concord_at(&brokers.url(), &arguments).await.json();
     let streams = made["streams"].as_array().unwrap().iter();
     let names: Vec<&str> = streams.map(|one| one["stream"].as_str().unwrap()).collect();
     assert!(names.contains(&"CONCORD_EVENTS"), "{names:?}");
@@ -55,7 +49,7 @@ async fn a_broker_that_is_lost_is_named_until_it_is_back(
     installation: &TestInstallation,
 ) {
     let seen = async || {
-        let said = concord(brokers, &["doctor"]).await;
+        let said = concord_at(&brokers.url(), &["doctor"]).await;
         let lost = r#"concord_stream_copies_lost{node="broker-1"}"#;
         let counted = installation.counter(lost).await;
         let counted = counted.map_err(|error| error.to_string())?;
