@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_nats::jetstream::stream::Config;
 use concord_testkit::{
-    Agent, CommandOutput, TestBroker, TestInstallation, command, event_data, finish,
-    message_bodies, programs_of, wait_for,
+    Agent, TestBroker, TestInstallation, command, concord_at, concord_program, event_data,
+    message_bodies, wait_for,
 };
 use concord_wire::CaseId;
 use concord_wire::subject::Service;
@@ -21,11 +21,6 @@ mod repeated;
 mod tried_again;
 
 const PATIENCE: Duration = Duration::from_secs(90);
-
-async fn concord(server: &str, arguments: &[&str]) -> CommandOutput {
-    let program = programs_of(&["concord-cli"]).join("concord");
-    finish(command(program).args(["--server", server]).args(arguments)).await
-}
 
 fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
@@ -79,13 +74,13 @@ async fn a_system_at_work_is_copied_and_goes_on_in_an_empty_broker() {
 
     let broker = TestBroker::start().await;
     refuses_what_was_changed(&broker.url(), &copy).await;
-    let restored = concord(&broker.url(), &["restore", &text(&copy)]).await;
+    let restored = concord_at(&broker.url(), &["restore", &text(&copy)]).await;
     assert!(restored.good().contains("Then start the services"));
     assert!(!events(&broker.client().await).await.deny_delete);
     let head = text(&copy.join("head.json"));
-    let checked = concord(&broker.url(), &["check", "--against", &head]).await;
+    let checked = concord_at(&broker.url(), &["check", "--against", &head]).await;
     checked.good();
-    let twice = concord(&broker.url(), &["restore", &text(&copy)]).await;
+    let twice = concord_at(&broker.url(), &["restore", &text(&copy)]).await;
     assert!(twice.refused(2).contains("exist already"));
 
     let known = std::fs::read(copy.with_extension("memory")).unwrap();
@@ -117,7 +112,7 @@ async fn a_backup_that_is_ended_leaves_nothing_paused() {
     let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
     let folder = tempfile::tempdir().unwrap();
-    let program = programs_of(&["concord-cli"]).join("concord");
+    let program = concord_program();
     // It is soon over, so that it may have to be tried again.
     for attempt in 0..50 {
         let copy = text(&folder.path().join(attempt.to_string()));
@@ -199,13 +194,13 @@ async fn copied_at_work(copy: &Path) -> BTreeMap<String, Value> {
         "late",
     ];
     let server = installation.server_url();
-    concord(server, &remembers).await.good();
-    let remembered = concord(server, &["memory", "list", "ann", "--json"]).await;
+    concord_at(server, &remembers).await.good();
+    let remembered = concord_at(server, &["memory", "list", "ann", "--json"]).await;
     std::fs::write(copy.with_extension("memory"), remembered.json().to_string()).unwrap();
     let backup = ["backup", &text(copy), "--json"];
-    let made = concord(installation.server_url(), &backup).await.json();
+    let made = concord_at(installation.server_url(), &backup).await.json();
     assert_eq!(made["has_head"], true, "{made}");
-    let again = concord(installation.server_url(), &backup[..2]).await;
+    let again = concord_at(installation.server_url(), &backup[..2]).await;
     assert!(again.refused(2).contains("is not empty"));
 
     for case in ["late", "under-way-0", "under-way-7"] {
@@ -226,7 +221,7 @@ async fn gone_on(broker: &TestBroker, known: Value) -> BTreeMap<String, Value> {
     .await;
     let snapshot = known["as_of"].as_str().unwrap();
     let as_of = ["memory", "as-of", snapshot, "ann", "--json"];
-    let remembered = concord(installation.server_url(), &as_of).await;
+    let remembered = concord_at(installation.server_url(), &as_of).await;
     assert_eq!(remembered.json(), known, "a snapshot is the same for ever");
     for case in ["late", "under-way-0", "under-way-7"] {
         is_decided(&installation, case).await;
@@ -239,9 +234,9 @@ async fn gone_on(broker: &TestBroker, known: Value) -> BTreeMap<String, Value> {
 
 /// A wrong directory, and a copy that somebody has changed: nothing is written.
 async fn refuses_what_was_changed(server: &str, copy: &Path) {
-    let missing = concord(server, &["restore", "/nowhere"]).await;
+    let missing = concord_at(server, &["restore", "/nowhere"]).await;
     assert!(missing.refused(2).contains("manifest"));
-    let other = concord(server, &["--prefix", "other", "restore", &text(copy)]).await;
+    let other = concord_at(server, &["--prefix", "other", "restore", &text(copy)]).await;
     assert!(other.refused(2).contains("--prefix concord"));
     for name in ["stream.tar.s2", "backup.json"] {
         let contents = copy.join("CONCORD_EVENTS").join(name);
@@ -249,7 +244,7 @@ async fn refuses_what_was_changed(server: &str, copy: &Path) {
         let mut changed = good.clone();
         changed[100] ^= 1;
         std::fs::write(&contents, changed).unwrap();
-        let refused = concord(server, &["restore", &text(copy)]).await;
+        let refused = concord_at(server, &["restore", &text(copy)]).await;
         let said = refused.refused(65);
         assert!(
             said.contains("is not what was copied") && said.contains(name),

@@ -9,7 +9,7 @@ use concord_runtime::Broker;
 use concord_runtime::broker::{log_reader, provision};
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::{
-    Agent, CommandOutput, TestBroker, TestInstallation, command, finish, programs_of, wait_for,
+    Agent, TestBroker, TestInstallation, command, concord_at, finish, programs_of, wait_for,
 };
 use concord_wire::Timestamp;
 use concord_wire::subject::Service;
@@ -19,13 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The least that the setting takes: messages may have half of it.
 const BYTES_MAX: &str = "storage.bytes_max=100000000";
 const FILLING: &str = "concord.v1.msg._.filler.nobody.note";
-
-async fn concord(installation: &TestInstallation, arguments: &[&str]) -> CommandOutput {
-    let program = programs_of(&["concord-cli"]).join("concord");
-    let mut command = command(program);
-    command.args(["--server", installation.server_url()]);
-    finish(command.args(arguments)).await
-}
 
 /// Publishes to nobody until the broker refuses: what it says.
 async fn fill(installation: &TestInstallation) -> String {
@@ -46,7 +39,7 @@ async fn fill(installation: &TestInstallation) -> String {
 
 /// What `doctor` finds wrong, as one text.
 async fn faults(installation: &TestInstallation) -> String {
-    let looked = concord(installation, &["doctor", "--json"]).await;
+    let looked = concord_at(installation.server_url(), &["doctor", "--json"]).await;
     let found: Value = serde_json::from_str(&looked.out).expect("it answers in JSON");
     let checks = found["checks"].as_array().cloned().unwrap_or_default();
     let faults = checks
@@ -68,7 +61,9 @@ async fn messages_without_room_are_refused_and_what_was_begun_is_decided() {
     });
     let case = installation.open_case(&opening).await;
     wait_for("ann's finding", PATIENCE, async || {
-        let shown = concord(&installation, &["case", "show", "begun"]).await.out;
+        let shown = concord_at(installation.server_url(), &["case", "show", "begun"])
+            .await
+            .out;
         shown.contains("Seen.").then_some(()).ok_or(shown)
     })
     .await;
@@ -79,7 +74,9 @@ async fn messages_without_room_are_refused_and_what_was_begun_is_decided() {
 
     // What was stored stays, and what has no room of its own limit goes on.
     let registered = ["person", "register", "eva", "--role", "reviewer"];
-    concord(&installation, &registered).await.good();
+    concord_at(installation.server_url(), &registered)
+        .await
+        .good();
     let found = wait_for("the coordinator to be refused", PATIENCE, async || {
         let found = faults(&installation).await;
         let seen = found.contains("the broker does not store in CONCORD_MESSAGES");
@@ -117,7 +114,9 @@ async fn what_was_given_up_without_room_is_done_again() {
     let opening = json!({ "case_id": "c-1", "participants": ["ann"], "task": { "type": "test" } });
     let case = installation.open_case(&opening).await;
     wait_for("the dead letter", PATIENCE, async || {
-        let listed = concord(&installation, &["dead", "list"]).await.out;
+        let listed = concord_at(installation.server_url(), &["dead", "list"])
+            .await
+            .out;
         let is_there = listed.contains("event.case.c-1.opened");
         is_there.then_some(()).ok_or(listed)
     })
@@ -125,7 +124,7 @@ async fn what_was_given_up_without_room_is_done_again() {
     let jetstream = jetstream::new(client.clone());
     let stream = jetstream.get_stream("CONCORD_MESSAGES").await.unwrap();
     stream.purge().filter(FILLING).await.unwrap();
-    let retried = concord(&installation, &["dead", "retry", "--all"]).await;
+    let retried = concord_at(installation.server_url(), &["dead", "retry", "--all"]).await;
     assert!(retried.good().contains("sent again"));
     let decision = installation.decision(&case, PATIENCE).await;
     let outcome = &decision["decision"]["outcome"];

@@ -11,7 +11,7 @@ mod quotas;
 mod reruns;
 mod responses;
 mod silence;
-mod stage;
+pub(crate) mod stage;
 mod strategies;
 
 /// Longer than anything here takes, even on a machine that does much else.

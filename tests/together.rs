@@ -23,7 +23,7 @@ mod memory_sync;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Opens a case of these agents, who take their time.
-async fn case_of(installation: &TestInstallation, participants: &[&str]) -> String {
+pub(crate) async fn case_of(installation: &TestInstallation, participants: &[&str]) -> String {
     let case = unique("case");
     let opening =
         json!({ "case_id": case, "participants": participants, "task": { "type": "test" } });

@@ -8,7 +8,7 @@ use concord_runtime::NatsPorts;
 use concord_runtime::broker::{log_reader, provision};
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Broker, EventStore};
-use concord_testkit::{TestBroker, TestInstallation, command, finish, programs_of, wait_for};
+use concord_testkit::{TestBroker, TestInstallation, concord_at, wait_for};
 use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
@@ -146,11 +146,9 @@ async fn a_case_that_has_just_gone_to_the_archive_is_left_out_of_lists_with_a_no
         let stored = context.publish(subject, body.into()).await.unwrap();
         stored.await.unwrap();
     }
-    let program = programs_of(&["concord-cli"]).join("concord");
     for (verb, shown) in [("case", "c-43"), ("gate", "")] {
-        let mut list = command(&program);
         let server = test_broker.url();
-        let listed = finish(list.args([verb, "list", "--server", &server])).await;
+        let listed = concord_at(&server, &[verb, "list"]).await;
         let note = "in the archive and not shown";
         assert!(listed.err.contains(note), "{verb}: {listed:?}");
         assert_eq!(listed.code, 0, "{verb}: {listed:?}");

@@ -1,12 +1,10 @@
 //! An installation that archives what is a second old.
 
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::Path;
 
 use concord_events::topology::StreamKind;
 use concord_testkit::{
-    Message, Plan, TestInstallation, command, event_data, finish, programs_of, settled, stored,
-    unique, wait_for,
+    Message, Plan, TestInstallation, concord_at, event_data, settled, stored, unique, wait_for,
 };
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
@@ -48,22 +46,12 @@ fn archiving(plan: Plan, archive: &str) -> Plan {
         .with_service_setting(Service::EscalationTimer, "service.head_interval_ms=300")
 }
 
-/// The program `concord`, built once.
-fn program() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let build = || programs_of(&["concord-cli"]).join("concord");
-    BUILT.get_or_init(build).clone()
-}
-
 /// Runs `concord` on an installation: its exit code, and what it printed and complained.
 pub(crate) async fn said(
     installation: &TestInstallation,
     arguments: &[&str],
 ) -> (i32, String, String) {
-    let mut run = command(program());
-    run.args(["--server", installation.server_url()])
-        .args(arguments);
-    let output = finish(&mut run).await;
+    let output = concord_at(installation.server_url(), arguments).await;
     (output.code, output.out, output.err)
 }
 

@@ -1,13 +1,13 @@
 //! A bundle, checked without the broker.
 
-use concord_testkit::{command, finish};
+use concord_testkit::{command, concord_program, finish};
 use serde_json::Value;
 
-use crate::audit::stage::{Stage, program};
+use crate::audit::stage::Stage;
 
 /// Checks a bundle: the exit code and what is said.
 async fn verify(arguments: &[&str]) -> (i32, Value) {
-    let mut run = command(program());
+    let mut run = command(concord_program());
     run.args([
         "--server",
         "nats://127.0.0.1:1",
@@ -43,7 +43,7 @@ async fn a_bundle_is_checked_without_the_broker() {
 
     // Somebody else's key.
     let stranger = stage.kept("stranger.key");
-    let mut make = command(program());
+    let mut make = command(concord_program());
     make.args(["keys", "generate", &stranger]);
     finish(&mut make).await.good();
     let (code, said) = verify(&[&bundle, "--key", &format!("{stranger}.pub")]).await;

@@ -1,10 +1,10 @@
 //! Logs without heads, heads without a key, and letters that are sent again.
 
-use concord_testkit::{TestInstallation, command, finish};
+use concord_testkit::{TestInstallation, command, concord_program, finish};
 use concord_wire::subject::Service;
 use serde_json::json;
 
-use crate::audit::stage::{Stage, concord, covering_head, decide, program};
+use crate::audit::stage::{Stage, concord, covering_head, decide};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_without_heads_is_said_to_have_none() {
@@ -15,7 +15,7 @@ async fn a_log_without_heads_is_said_to_have_none() {
     })
     .await;
     decide(&without, "c-1").await;
-    let mut head = command(program());
+    let mut head = command(concord_program());
     head.args(["--server", without.server_url(), "audit", "head"]);
     let refused = finish(&mut head).await.refused(1);
     assert!(refused.contains("there is no head yet"), "{refused}");
@@ -60,7 +60,7 @@ async fn an_unsigned_head_is_said_to_be_unsigned_and_a_letter_sent_again_is_no_d
     assert_eq!(code, 0, "{said:#}");
     assert_eq!(said["against"]["signed_by"], json!(null));
 
-    let mut check = command(program());
+    let mut check = command(concord_program());
     check.args(["--server", url, "check", "--against", &kept]);
     let text = finish(&mut check).await.good();
     assert!(text.contains("unsigned"), "{text}");

@@ -1,13 +1,12 @@
 //! An installation that has settled two cases, stopped; and brokers on copies of what it has stored.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use concord_events::topology::StreamKind;
 use concord_installation::NatsServer;
 use concord_testkit::{
-    Message, Stored, TestInstallation, command, dead_letters, event_data, finish, nats_server,
-    programs_of, settled, stored, unique, wait_for,
+    Message, Stored, TestInstallation, command, concord_at, concord_program, dead_letters,
+    event_data, finish, nats_server, settled, stored, unique, wait_for,
 };
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
@@ -42,18 +41,9 @@ pub(crate) async fn installation(key: &Path) -> TestInstallation {
     .await
 }
 
-/// The program `concord`, built once.
-pub(crate) fn program() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let build = || programs_of(&["concord-cli"]).join("concord");
-    BUILT.get_or_init(build).clone()
-}
-
 /// Runs `concord` on a broker: its exit code and its JSON.
 pub(crate) async fn concord(url: &str, arguments: &[&str]) -> (i32, Value) {
-    let mut run = command(program());
-    run.args(["--server", url]).args(arguments).arg("--json");
-    let output = finish(&mut run).await;
+    let output = concord_at(url, &[arguments, &["--json"]].concat()).await;
     let said = serde_json::from_str(&output.out);
     (
         output.code,
@@ -120,7 +110,7 @@ impl Stage {
     pub(crate) async fn played() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = |name: &str| directory.path().join(name);
-        let mut make = command(program());
+        let mut make = command(concord_program());
         make.args(["keys", "generate"]).arg(path("head.key"));
         finish(&mut make).await.good();
         let installation = installation(&path("head.key")).await;

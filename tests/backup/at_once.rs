@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use async_nats::jetstream;
-use concord_testkit::TestInstallation;
+use concord_testkit::{TestInstallation, concord_at};
 use serde_json::json;
 use time::OffsetDateTime;
 
 use crate::backup::ended::{UnderWay, waiting};
-use crate::backup::{concord, paused, text};
+use crate::backup::{paused, text};
 
 const INBOX: &str = "coordinator-inbox";
 
@@ -47,7 +47,9 @@ async fn a_second_backup_is_refused_and_the_first_goes_on() {
     let under_way = UnderWay::at(&installation).await;
     let running = waiting(&installation, &[&text(&first)]).await;
     let backup = ["backup", &text(&second)];
-    let refused = concord(installation.server_url(), &backup).await.refused(1);
+    let refused = concord_at(installation.server_url(), &backup)
+        .await
+        .refused(1);
     assert!(
         refused.contains("another backup") && refused.contains("ends by itself in"),
         "{refused}"
@@ -57,7 +59,7 @@ async fn a_second_backup_is_refused_and_the_first_goes_on() {
     let ended = running.wait_with_output().await.unwrap();
     assert!(ended.status.success(), "{ended:?}");
     assert_eq!(paused(installation.client()).await, 0);
-    concord(installation.server_url(), &backup).await.good();
+    concord_at(installation.server_url(), &backup).await.good();
 }
 
 /// An operator's pause is no reason against a backup, and a backup does not end it.
@@ -70,7 +72,7 @@ async fn what_is_paused_for_long_stays_so() {
     stream.pause_consumer(INBOX, until).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let backup = ["backup", &text(&folder.path().join("copy"))];
-    concord(installation.server_url(), &backup).await.good();
+    concord_at(installation.server_url(), &backup).await.good();
     let left = stream.consumer_info(INBOX).await.unwrap().pause_remaining;
     assert!(left > Some(Duration::from_secs(3_000)), "{left:?}");
     assert_eq!(paused(installation.client()).await, 1);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::pull;
-use concord_testkit::{TestInstallation, command, programs_of, wait_for};
+use concord_testkit::{TestInstallation, command, concord_program, wait_for};
 use futures::{StreamExt, TryStreamExt};
 use tokio::process::Child;
 
@@ -35,7 +35,7 @@ impl UnderWay {
 
 /// A backup that has paused everything, and waits.
 pub(crate) async fn waiting(installation: &TestInstallation, arguments: &[&str]) -> Child {
-    let program = programs_of(&["concord-cli"]).join("concord");
+    let program = concord_program();
     let mut backup = command(program);
     backup.args(["--server", installation.server_url(), "backup"]);
     let mut backup = backup.args(arguments).spawn().unwrap();

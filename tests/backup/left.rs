@@ -3,11 +3,13 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use concord_testkit::{TestBroker, TestInstallation, command, programs_of, wait_for};
+use concord_testkit::{
+    TestBroker, TestInstallation, command, concord_at, concord_program, wait_for,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::backup::ended::{UnderWay, waiting};
-use crate::backup::{PATIENCE, concord, text};
+use crate::backup::{PATIENCE, text};
 
 /// The names of what is in a directory, in their order.
 fn names(directory: &Path) -> Vec<String> {
@@ -26,7 +28,7 @@ async fn a_backup_that_fails_leaves_nothing() {
     let (parent, new) = (text(folder.path()), text(&folder.path().join("new")));
     for arguments in [vec![parent.as_str(), "--dated"], vec![new.as_str()]] {
         let arguments = [vec!["backup", "--wait", "0"], arguments].concat();
-        let failed = concord(installation.server_url(), &arguments).await;
+        let failed = concord_at(installation.server_url(), &arguments).await;
         let left = names(folder.path());
         assert!(left.is_empty(), "{failed:?} {left:?}");
         let said = failed.refused(1);
@@ -35,7 +37,9 @@ async fn a_backup_that_fails_leaves_nothing() {
     let there = folder.path().join("there");
     std::fs::create_dir(&there).unwrap();
     let into = ["backup", "--wait", "0", &text(&there)];
-    let failed = concord(installation.server_url(), &into).await.refused(1);
+    let failed = concord_at(installation.server_url(), &into)
+        .await
+        .refused(1);
     assert!(failed.contains("stays there"), "{failed}");
     assert!(there.is_dir());
 }
@@ -52,7 +56,7 @@ async fn what_a_killed_backup_left_is_removed_and_what_is_written_stays() {
     let written = names(folder.path());
     assert_eq!(written.len(), 1);
     // It would find everything paused, and within the same second it would have the same name.
-    let beside = concord(server, &["backup", &parent, "--dated", "--wait", "0"]).await;
+    let beside = concord_at(server, &["backup", &parent, "--dated", "--wait", "0"]).await;
     assert_ne!(beside.code, 0, "{beside:?}");
     assert_eq!(names(folder.path()), written, "{beside:?}");
     running.kill().await.unwrap();
@@ -65,7 +69,7 @@ async fn what_a_killed_backup_left_is_removed_and_what_is_written_stays() {
         "a backup after the pause of the other",
         PATIENCE,
         async || {
-            let made = concord(server, &next).await;
+            let made = concord_at(server, &next).await;
             // Until then it is refused; what the other one has left is not in its way.
             let is_made = made.code == 0;
             is_made.then(|| made.clone().json()).ok_or(made.err)
@@ -85,10 +89,10 @@ async fn a_backup_and_a_bundle_are_read_by_their_owner_alone() {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("backups").join("copy");
     let backup = ["backup", &text(&copy)];
-    concord(installation.server_url(), &backup).await.good();
+    concord_at(installation.server_url(), &backup).await.good();
     let bundle = folder.path().join("bundle");
     let export = ["audit", "export", &text(&bundle)];
-    concord(installation.server_url(), &export).await.good();
+    concord_at(installation.server_url(), &export).await.good();
     assert!(names(&bundle).contains(&"manifest.json".to_owned()));
     let (mut open, mut looked_at) = (Vec::new(), vec![folder.path().join("backups"), bundle]);
     while let Some(path) = looked_at.pop() {
@@ -108,7 +112,7 @@ async fn a_bundle_that_fails_leaves_nothing() {
     let broker = TestBroker::start().await;
     let folder = tempfile::tempdir().unwrap();
     let export = ["audit", "export", &text(&folder.path().join("bundle"))];
-    let said = concord(&broker.url(), &export).await.refused(1);
+    let said = concord_at(&broker.url(), &export).await.refused(1);
     assert!(said.contains("is removed"), "{said}");
     let left = names(folder.path());
     assert!(left.is_empty(), "{left:?}");
@@ -127,7 +131,7 @@ async fn a_bundle_that_is_interrupted_leaves_nothing() {
     client.flush().await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let bundle = folder.path().join("bundle");
-    let mut export = command(programs_of(&["concord-cli"]).join("concord"));
+    let mut export = command(concord_program());
     export.args(["--server", installation.server_url(), "audit", "export"]);
     let export = export.arg(&bundle).spawn().unwrap();
     wait_for("a folder that is being filled", PATIENCE, async || {

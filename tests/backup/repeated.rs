@@ -5,7 +5,9 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use async_nats::jetstream;
-use concord_testkit::{TestBroker, TestInstallation, command, programs_of, wait_for};
+use concord_testkit::{
+    TestBroker, TestInstallation, command, concord_at, concord_program, wait_for,
+};
 use futures::TryStreamExt;
 use serde_json::Value;
 use tokio::fs::OpenOptions;
@@ -13,7 +15,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Child;
 use tokio::time::timeout;
 
-use crate::backup::{PATIENCE, concord, text};
+use crate::backup::{PATIENCE, text};
 
 /// Far less than the broker may take to answer.
 const SOON: Duration = Duration::from_secs(40);
@@ -22,7 +24,7 @@ const SOON: Duration = Duration::from_secs(40);
 async fn copied(folder: &Path) -> PathBuf {
     let installation = TestInstallation::start_without_adapter().await;
     let copy = folder.join("copy");
-    let made = concord(installation.server_url(), &["backup", &text(&copy)]).await;
+    let made = concord_at(installation.server_url(), &["backup", &text(&copy)]).await;
     made.good();
     copy
 }
@@ -50,14 +52,14 @@ async fn a_restore_that_is_refused_midway_takes_back_what_it_made() {
     context.create_stream(in_the_way).await.unwrap();
 
     let restore = ["restore", &text(&copy)];
-    let failed = concord(&broker.url(), &restore).await;
+    let failed = concord_at(&broker.url(), &restore).await;
     assert_eq!(streams(&client).await, ["OTHER"], "{failed:?}");
     assert_eq!(failed.code, 1, "{failed:?}");
     assert!(failed.err.contains("removed again"), "{failed:?}");
 
     context.delete_stream("OTHER").await.unwrap();
-    concord(&broker.url(), &restore).await.good();
-    let twice = concord(&broker.url(), &restore).await.refused(2);
+    concord_at(&broker.url(), &restore).await.good();
+    let twice = concord_at(&broker.url(), &restore).await.refused(2);
     assert!(twice.contains("exist already"), "{twice}");
     for name in streams(&client).await {
         assert!(twice.contains(&format!("nats stream rm {name}")), "{twice}");
@@ -77,7 +79,7 @@ impl Midway {
         std::fs::remove_file(&contents).unwrap();
         let made = command("mkfifo").arg(&contents).status().await.unwrap();
         assert!(made.success());
-        let program = programs_of(&["concord-cli"]).join("concord");
+        let program = concord_program();
         let mut restore = command(program);
         restore.args(["--server", &broker.url(), "restore", &text(copy)]);
         let restore = restore.spawn().unwrap();
@@ -138,7 +140,7 @@ async fn a_restore_that_is_interrupted_takes_back_what_it_made() {
     );
     std::fs::remove_file(&contents).unwrap();
     std::fs::write(&contents, whole).unwrap();
-    let again = concord(&broker.url(), &["restore", &text(&copy)]).await;
+    let again = concord_at(&broker.url(), &["restore", &text(&copy)]).await;
     again.good();
 }
 

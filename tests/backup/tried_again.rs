@@ -6,12 +6,14 @@ use async_nats::jetstream::consumer::{Consumer, pull};
 use async_nats::jetstream::{self, AckKind};
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
-use concord_testkit::{Message, TestBroker, TestInstallation, layout, unique, wait_for};
+use concord_testkit::{
+    Message, TestBroker, TestInstallation, concord_at, layout, unique, wait_for,
+};
 use futures::StreamExt;
 use serde_json::json;
 
 use crate::backup::ended::waiting;
-use crate::backup::{PATIENCE, concord, open, text};
+use crate::backup::{PATIENCE, open, text};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// The consumer of answered requests, whose callbacks the agent adapter calls.
@@ -70,7 +72,7 @@ async fn a_callback_that_waits_for_a_further_try_holds_up_no_backup() {
     let folder = tempfile::tempdir().unwrap();
     let copy = text(&folder.path().join("copy"));
     let backup = ["backup", &copy, "--wait", "20"];
-    let made = concord(installation.server_url(), &backup).await;
+    let made = concord_at(installation.server_url(), &backup).await;
     made.good();
 }
 
@@ -103,7 +105,7 @@ async fn what_a_process_had_that_is_gone_is_done_by_another_before_the_copy() {
 async fn what_stopped_services_had_taken_is_copied_as_it_waits() {
     let broker = TestBroker::start().await;
     let url = broker.url();
-    concord(&url, &["migrate", "--apply"]).await.good();
+    concord_at(&url, &["migrate", "--apply"]).await.good();
     let client = broker.client().await;
     let context = jetstream::new(client.clone());
     let stored = context.publish("concord.v1.event.case.c-1.opened", "{}".into());
@@ -113,9 +115,11 @@ async fn what_stopped_services_had_taken_is_copied_as_it_waits() {
     let folder = tempfile::tempdir().unwrap();
     let copy = text(&folder.path().join("copy"));
     let backup = ["backup", &copy, "--wait", "20"];
-    concord(&url, &backup).await.good();
+    concord_at(&url, &backup).await.good();
     let restored = TestBroker::start().await;
-    concord(&restored.url(), &["restore", &copy]).await.good();
+    concord_at(&restored.url(), &["restore", &copy])
+        .await
+        .good();
     let context = jetstream::new(restored.client().await);
     let slow = context.get_consumer_from_stream("slow", "CONCORD_EVENTS");
     let again = next(&slow.await.unwrap()).await;

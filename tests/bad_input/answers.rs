@@ -101,10 +101,8 @@ async fn decides_after_ann(stage: &Stage, case: &str) {
     stage.decision(case).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_answer_of_someone_who_is_no_party() {
-    let stage = Stage::start().await;
-    let (case, ann, _) = debate(&stage).await;
+async fn an_answer_of_someone_who_is_no_party(stage: &Stage) {
+    let (case, ann, _) = debate(stage).await;
     for stranger in ["cyd", "mallory"] {
         stage
             .send_refused(
@@ -113,14 +111,11 @@ async fn an_answer_of_someone_who_is_no_party() {
             )
             .await;
     }
-    decides(&stage, &case).await;
-    stage.goes_on().await;
+    decides(stage, &case).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_too_long() {
-    let stage = Stage::start().await;
-    let (case, ann, _) = debate(&stage).await;
+async fn an_answer_that_is_too_long(stage: &Stage) {
+    let (case, ann, _) = debate(stage).await;
     let long = json!({ "reasoning": "word ".repeat(401) });
     let error = stage
         .send_refused(
@@ -132,14 +127,11 @@ async fn an_answer_that_is_too_long() {
         text(&error["payload"]["error_message"]).contains("500"),
         "{error}"
     );
-    decides(&stage, &case).await;
-    stage.goes_on().await;
+    decides(stage, &case).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_answer_to_no_question() {
-    let stage = Stage::start().await;
-    let (case, ann, _) = debate(&stage).await;
+async fn an_answer_to_no_question(stage: &Stage) {
+    let (case, ann, _) = debate(stage).await;
     let unasked =
         |reply_to: &str| Message::answer(&case, "ann", "agreement", reply_to, unchanged());
     for reply_to in ["no-such-question", "d-000-7-0", "", "a.b-1-0", "*"] {
@@ -172,14 +164,11 @@ async fn an_answer_to_no_question() {
         .remove("reply_to");
     stage.send(&named).await;
     stage.settled().await;
-    decides_after_ann(&stage, &case).await;
-    stage.goes_on().await;
+    decides_after_ann(stage, &case).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_answer_whose_words_are_not_what_they_should_be() {
-    let stage = Stage::start().await;
-    let (case, ann, _) = debate(&stage).await;
+async fn an_answer_whose_words_are_not_what_they_should_be(stage: &Stage) {
+    let (case, ann, _) = debate(stage).await;
     for (bad, pointer) in [
         (json!({ "confidence": 1.7 }), "/payload/confidence"),
         (json!({ "evidence": "all of it" }), "/payload/evidence"),
@@ -190,14 +179,11 @@ async fn an_answer_whose_words_are_not_what_they_should_be() {
             .send_refused(&answer(&case, "ann", &ann, bad), &invalid(pointer))
             .await;
     }
-    decides(&stage, &case).await;
-    stage.goes_on().await;
+    decides(stage, &case).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_second_answer_and_a_late_one() {
-    let stage = Stage::start().await;
-    let (case, ann, _) = debate(&stage).await;
+async fn a_second_answer_and_a_late_one(stage: &Stage) {
+    let (case, ann, _) = debate(stage).await;
     stage.send(&answer(&case, "ann", &ann, unchanged())).await;
     stage.settled().await;
     let sent = stage.send(&answer(&case, "ann", &ann, unchanged())).await;
@@ -205,20 +191,17 @@ async fn a_second_answer_and_a_late_one() {
         stage.error_to("ann", &sent).await["payload"]["error_code"],
         "INVALID_REQUEST"
     );
-    decides_after_ann(&stage, &case).await;
+    decides_after_ann(stage, &case).await;
     let sent = stage.send(&answer(&case, "ann", &ann, unchanged())).await;
     assert_eq!(
         stage.error_to("ann", &sent).await["payload"]["error_code"],
         "TIMEOUT"
     );
-    stage.goes_on().await;
 }
 
 /// Events nest a value deeper than the message does, and must be read again. A value that nests at all is none that a score can have.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_value_however_deep_it_is_nested() {
-    let stage = Stage::start_with(|plan| plan.with_setting("work.deliveries_max=3")).await;
-    let (case, ann, _) = debate(&stage).await;
+async fn a_value_however_deep_it_is_nested(stage: &Stage) {
+    let (case, ann, _) = debate(stage).await;
     let deep = |levels: usize| -> Value {
         let value: Value =
             serde_json::from_str(&("[".repeat(levels) + &"]".repeat(levels))).expect("a value");
@@ -232,15 +215,12 @@ async fn a_value_however_deep_it_is_nested() {
             )
             .await;
     }
-    decides(&stage, &case).await;
-    stage.goes_on().await;
+    decides(stage, &case).await;
 }
 
 /// Every event with a position keeps its value, so the value counts among the tokens of an answer.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_value_as_large_as_a_message_may_be() {
-    let stage = Stage::start().await;
-    let (case, ann, _) = debate(&stage).await;
+async fn a_value_as_large_as_a_message_may_be(stage: &Stage) {
+    let (case, ann, _) = debate(stage).await;
     let large = json!({ "value": "x".repeat(1_000_000), "reasoning": "Much." });
     stage
         .send_refused(
@@ -248,6 +228,19 @@ async fn a_value_as_large_as_a_message_may_be() {
             &over_capacity("/payload"),
         )
         .await;
-    decides(&stage, &case).await;
+    decides(stage, &case).await;
+}
+
+/// Each has a debate of its own. An event that could not be read again would soon be a dead letter.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_cannot_be_used_change_no_debate() {
+    let stage = Stage::start_with(|plan| plan.with_setting("work.deliveries_max=3")).await;
+    an_answer_of_someone_who_is_no_party(&stage).await;
+    an_answer_that_is_too_long(&stage).await;
+    an_answer_to_no_question(&stage).await;
+    an_answer_whose_words_are_not_what_they_should_be(&stage).await;
+    a_second_answer_and_a_late_one(&stage).await;
+    a_value_however_deep_it_is_nested(&stage).await;
+    a_value_as_large_as_a_message_may_be(&stage).await;
     stage.goes_on().await;
 }

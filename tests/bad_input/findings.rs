@@ -1,6 +1,6 @@
 //! Findings that come too late, or twice, or that a case has no room for.
 
-use concord_testkit::{Message, events};
+use concord_testkit::{Message, events, unique};
 use serde_json::{Value, json};
 
 use crate::bad_input::stage::{Stage, finding, invalid, over_capacity, text};
@@ -19,9 +19,7 @@ fn check_set_aside(error: &Value, code: &str) {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_finding_after_the_decision() {
-    let stage = Stage::start().await;
+async fn a_finding_after_the_decision(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     stage
         .send(&Message::finding(&case, "alice", finding(10), 0.9))
@@ -38,7 +36,7 @@ async fn a_finding_after_the_decision() {
     let error = stage.error_to("bob", &sent).await;
     check_set_aside(&error, "TIMEOUT");
     assert_eq!(error["case_id"], case);
-    stage.goes_on().await;
+    stage.settled().await;
     assert!(
         stage.is_alive(&sent).await,
         "what the case has recorded is not dead"
@@ -46,9 +44,7 @@ async fn a_finding_after_the_decision() {
 }
 
 /// The id of an answer can be foreseen: a participant who is the first to use it keeps nobody from being heard.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_finding_under_an_id_that_another_has_used() {
-    let stage = Stage::start().await;
+async fn a_finding_under_an_id_that_another_has_used(stage: &Stage) {
     let case = stage.open(&["alice", "mallory"]).await;
     let of = |who: &str, score: u32| {
         Message::finding(&case, who, finding(score), 0.9).with("/message_id", "c-1-7-0-alice")
@@ -62,12 +58,9 @@ async fn a_finding_under_an_id_that_another_has_used() {
     let mut by: Vec<&str> = findings.iter().map(|one| text(&one["agent_id"])).collect();
     by.sort_unstable();
     assert_eq!(by, ["alice", "mallory"], "{decided}");
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_second_finding_of_the_same_agent() {
-    let stage = Stage::start().await;
+async fn a_second_finding_of_the_same_agent(stage: &Stage) {
     let case = stage.open(&["alice", "bob"]).await;
     stage
         .send(&Message::finding(&case, "alice", finding(10), 0.9))
@@ -76,7 +69,7 @@ async fn a_second_finding_of_the_same_agent() {
     stage.settled().await;
     let again = Message::finding(&case, "alice", finding(90), 0.9);
     let sent = stage.send(&again).await;
-    check_set_aside(&stage.error_to("alice", &sent).await, "INVALID_REQUEST");
+    check_set_aside(stage.error_to("alice", &sent).await, "INVALID_REQUEST");
     stage
         .send(&Message::finding(&case, "bob", finding(10), 0.9))
         .await;
@@ -87,16 +80,14 @@ async fn a_second_finding_of_the_same_agent() {
         (&aside["message_id"], &aside["reason"]),
         (&json!(again.id()), &json!("repeated"))
     );
-    stage.goes_on().await;
+    stage.settled().await;
     assert!(
         stage.is_alive(&sent).await,
         "what the case has recorded is not dead"
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn more_repetitions_than_a_case_records() {
-    let stage = Stage::start().await;
+async fn more_repetitions_than_a_case_records(stage: &Stage) {
     let case = stage
         .open_with(&["alice", "bob"], json!({ "set_aside_max": 2 }))
         .await;
@@ -108,7 +99,6 @@ async fn more_repetitions_than_a_case_records() {
     stage.settled().await;
     let message = Message::finding(&case, "alice", finding(90), 0.9);
     stage.send_refused(&message, &over_capacity("")).await;
-    stage.goes_on().await;
 }
 
 const NAMES: [&str; 5] = ["ann", "ben", "cyd", "dan", "eve"];
@@ -121,9 +111,7 @@ fn large(index: u32, bytes: usize) -> Value {
     })
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn findings_as_large_as_messages_may_be() {
-    let stage = Stage::start().await;
+async fn findings_as_large_as_messages_may_be(stage: &Stage) {
     let case = stage
         .open_with(&NAMES, json!({ "answer_timeout_ms": 200 }))
         .await;
@@ -142,14 +130,11 @@ async fn findings_as_large_as_messages_may_be() {
             .await;
     }
     assert_eq!(stage.decision(&case).await["reason"], "settled");
-    stage.goes_on().await;
 }
 
 /// Every event of a case must fit into one message of the broker, and holds the texts of the agents more than once.
 /// However much a case takes, it ends.
-#[tokio::test(flavor = "multi_thread")]
-async fn findings_as_large_as_a_case_takes() {
-    let stage = Stage::start().await;
+async fn findings_as_large_as_a_case_takes(stage: &Stage) {
     let policy = json!({ "finding_bytes_max": 524_288, "answer_timeout_ms": 200 });
     let case = stage.open_with(&NAMES, policy).await;
     for (index, name) in (0_u32..).zip(NAMES) {
@@ -183,12 +168,9 @@ async fn findings_as_large_as_a_case_takes() {
         largest.is_some_and(|bytes| bytes > 500_000 && bytes <= 768 * 1024),
         "{largest:?}"
     );
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_finding_with_more_to_compare_than_a_case_takes() {
-    let stage = Stage::start().await;
+async fn a_finding_with_more_to_compare_than_a_case_takes(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     let name = "x".repeat(257);
     let fact = |n: u32| json!({ "subject": "Term", "attribute": n.to_string(), "value": n });
@@ -213,26 +195,38 @@ async fn a_finding_with_more_to_compare_than_a_case_takes() {
         .send(&Message::finding(&case, "alice", finding(50), 0.9))
         .await;
     stage.decision(&case).await;
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_finding_in_the_wrong_place() {
-    let stage = Stage::start().await;
-    let case = stage.open(&["alice"]).await;
+async fn a_finding_in_the_wrong_place(stage: &Stage) {
+    let alice = unique("alice");
+    let case = stage.open(&[&alice]).await;
     // The facilitator has no use for findings, and the coordinator none for agreement: the sender is told who has.
-    let message = Message::new(&case, "alice", "debate-facilitator", "finding", finding(50));
+    let message = Message::new(&case, &alice, "debate-facilitator", "finding", finding(50));
     stage.send(&message).await;
-    let message = Message::new(&case, "alice", "coordinator", "agreement", json!({}));
+    let message = Message::new(&case, &alice, "coordinator", "agreement", json!({}));
     stage.send(&message).await;
     let request = json!({ "action": "make_coffee" });
     for service in ["coordinator", "debate-facilitator"] {
-        let message = Message::new(&case, "alice", service, "request", request.clone());
+        let message = Message::new(&case, &alice, service, "request", request.clone());
         stage
             .send_refused(&message, &invalid("/payload/action"))
             .await;
     }
     stage.settled().await;
-    assert_eq!(stage.errors("alice").await.len(), 4);
-    stage.decides_a_good_case().await;
+    assert_eq!(stage.errors(&alice).await.len(), 4);
+}
+
+/// What is large comes last, for whoever looks for a dead letter reads them all.
+#[tokio::test(flavor = "multi_thread")]
+async fn findings_out_of_time_place_or_measure() {
+    let stage = Stage::start().await;
+    a_finding_after_the_decision(&stage).await;
+    a_finding_under_an_id_that_another_has_used(&stage).await;
+    a_second_finding_of_the_same_agent(&stage).await;
+    more_repetitions_than_a_case_records(&stage).await;
+    a_finding_with_more_to_compare_than_a_case_takes(&stage).await;
+    a_finding_in_the_wrong_place(&stage).await;
+    findings_as_large_as_messages_may_be(&stage).await;
+    findings_as_large_as_a_case_takes(&stage).await;
+    stage.goes_on().await;
 }

@@ -14,8 +14,7 @@ fn subject(case: &str) -> String {
 }
 
 /// Checks that bytes which are no message are refused as a whole.
-async fn unreadable(bytes: &[u8]) {
-    let stage = Stage::start().await;
+async fn unreadable(stage: &Stage, bytes: &[u8]) {
     let case = stage.open(&["alice"]).await;
     let sent = stage.send_bytes(subject(&case), bytes.to_vec()).await;
     let error = stage.refused("alice", &sent, &invalid("")).await;
@@ -23,22 +22,17 @@ async fn unreadable(bytes: &[u8]) {
         (&error["case_id"], &error["from_agent"]),
         (&json!(case), &json!("coordinator"))
     );
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn not_json() {
-    unreadable(b"Dear coordinator, the contract is fine.").await;
+async fn not_json(stage: &Stage) {
+    unreadable(stage, b"Dear coordinator, the contract is fine.").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_at_all() {
-    unreadable(b"").await;
+async fn nothing_at_all(stage: &Stage) {
+    unreadable(stage, b"").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn json_that_ends_too_early() {
-    let stage = Stage::start().await;
+async fn json_that_ends_too_early(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     let whole = Message::finding(&case, "alice", finding(50), 0.5).bytes();
     for length in [1, whole.len() / 2, whole.len() - 1] {
@@ -52,12 +46,9 @@ async fn json_that_ends_too_early() {
         );
         stage.letter(&sent).await;
     }
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn invalid_utf8() {
-    let stage = Stage::start().await;
+async fn invalid_utf8(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     let good = Message::finding(&case, "alice", json!({ "summary": "ABC" }), 0.5).bytes();
     let place = good
@@ -76,7 +67,6 @@ async fn invalid_utf8() {
     let sent = stage.send_bytes(subject(&case), bad).await;
     stage.error_to("alice", &sent).await;
     stage.letter(&sent).await;
-    stage.goes_on().await;
 }
 
 /// Findings of alice with one field that is missing or has the wrong shape, each with the place of the fault.
@@ -138,9 +128,7 @@ fn misshapen(case: &str) -> Vec<(Message, &'static str)> {
     ]
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn json_of_the_wrong_shape_is_answered_with_the_place() {
-    let stage = Stage::start().await;
+async fn json_of_the_wrong_shape_is_answered_with_the_place(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     for (message, pointer) in misshapen(&case) {
         stage.send_refused(&message, &invalid(pointer)).await;
@@ -162,12 +150,9 @@ async fn json_of_the_wrong_shape_is_answered_with_the_place() {
         .send(&Message::finding(&case, "alice", finding(50), 0.5))
         .await;
     assert_eq!(stage.decision(&case).await["outcome"]["risk_score"], 50.0);
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn confidence_of_more_than_one() {
-    let stage = Stage::start().await;
+async fn confidence_of_more_than_one(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     for confidence in [1.7, -0.1] {
         let message = Message::finding(&case, "alice", finding(50), confidence);
@@ -187,12 +172,9 @@ async fn confidence_of_more_than_one() {
             .refused("alice", &sent, &invalid("/metadata/confidence"))
             .await;
     }
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_message_type() {
-    let stage = Stage::start().await;
+async fn an_unknown_message_type(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     for service in ["coordinator", "debate-facilitator"] {
         let message = Message::new(&case, "alice", service, "gossip", json!({}));
@@ -205,12 +187,9 @@ async fn an_unknown_message_type() {
             "{advice}"
         );
     }
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn five_megabytes() {
-    let stage = Stage::start().await;
+async fn five_megabytes(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     let message = Message::finding(
         &case,
@@ -223,25 +202,23 @@ async fn five_megabytes() {
         text(&error["payload"]["error_message"]).contains("1048576"),
         "{error}"
     );
-    stage.goes_on().await;
 }
 
 /// It leaves no room for a description in a message beside it, so it could not be copied into its letter anyway.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_largest_message_that_the_broker_takes() {
-    let stage = Stage::start().await;
+async fn the_largest_message_that_the_broker_takes(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
+    stage.settled().await;
+    let letters = async || dead_letters(stage.client()).await;
+    let before = letters().await.expect("the stream can be read").len();
     let max = stage.client().server_info().max_payload;
     let sent = stage.send_bytes(subject(&case), vec![b'x'; max]).await;
     let error = stage.error_to("alice", &sent).await;
     assert_eq!(error["payload"]["error_code"], "CAPACITY_EXCEEDED");
     stage.settled().await;
     // The letter says where the original is.
-    let letters = dead_letters(stage.client())
-        .await
-        .expect("the stream can be read");
-    assert_eq!(letters.len(), 1, "one message, one dead letter");
-    let letter = &letters[0];
+    let letters = letters().await.expect("the stream can be read");
+    assert_eq!(letters.len(), before + 1, "one message, one dead letter");
+    let letter = &letters[before];
     assert_eq!(
         (
             letter.header(header::STREAM),
@@ -255,13 +232,10 @@ async fn the_largest_message_that_the_broker_takes() {
         "{}",
         letter.header(header::ERROR)
     );
-    stage.goes_on().await;
 }
 
 /// Nesting inside a field that no reader needs does no harm: the field is skipped without recursion.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_thousand_levels_of_nesting() {
-    let stage = Stage::start().await;
+async fn a_hundred_thousand_levels_of_nesting(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     let nested = "[".repeat(LEVELS) + &"]".repeat(LEVELS);
     let objects = "{\"a\":".repeat(LEVELS) + "1" + &"}".repeat(LEVELS);
@@ -312,5 +286,21 @@ async fn a_hundred_thousand_levels_of_nesting() {
         )
         .await;
     assert_eq!(stage.decision(&case).await["reason"], "no_conflict");
+}
+
+/// One installation for all of them: each is told what is wrong with it, and the services go on after the last as before the first.
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_that_cannot_be_read_are_answered_and_kept() {
+    let stage = Stage::start().await;
+    not_json(&stage).await;
+    nothing_at_all(&stage).await;
+    json_that_ends_too_early(&stage).await;
+    invalid_utf8(&stage).await;
+    json_of_the_wrong_shape_is_answered_with_the_place(&stage).await;
+    confidence_of_more_than_one(&stage).await;
+    an_unknown_message_type(&stage).await;
+    a_hundred_thousand_levels_of_nesting(&stage).await;
+    five_megabytes(&stage).await;
+    the_largest_message_that_the_broker_takes(&stage).await;
     stage.goes_on().await;
 }

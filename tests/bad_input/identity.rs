@@ -10,22 +10,19 @@ use crate::bad_input::stage::{
     PATIENCE, Sent, Stage, finding, invalid, opening, request_to_open, unauthorized,
 };
 
-#[tokio::test(flavor = "multi_thread")]
-async fn speaking_for_another() {
-    let stage = Stage::start().await;
-    let case = stage.open(&["alice", "bob"]).await;
-    let message = Message::finding(&case, "alice", finding(50), 0.5).with("/from_agent", "bob");
+async fn speaking_for_another(stage: &Stage) {
+    let bob = unique("bob");
+    let case = stage.open(&["alice", &bob]).await;
+    let message =
+        Message::finding(&case, "alice", finding(50), 0.5).with("/from_agent", bob.as_str());
     stage
         .send_refused(&message, &unauthorized("/from_agent"))
         .await;
     stage.settled().await;
-    assert!(stage.errors("bob").await.is_empty(), "bob has said nothing");
-    stage.goes_on().await;
+    assert!(stage.errors(&bob).await.is_empty(), "bob has said nothing");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_envelope_that_differs_from_its_subject() {
-    let stage = Stage::start().await;
+async fn an_envelope_that_differs_from_its_subject(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     let other = stage.open(&["alice"]).await;
     let good = || Message::finding(&case, "alice", finding(50), 0.5);
@@ -43,41 +40,33 @@ async fn an_envelope_that_differs_from_its_subject() {
     ] {
         stage.send_refused(&message, &invalid(pointer)).await;
     }
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_case() {
-    let stage = Stage::start().await;
+async fn an_unknown_case(stage: &Stage) {
     let message = Message::finding("no-such-case", "alice", finding(50), 0.5);
     stage.send_refused(&message, &invalid("/case_id")).await;
     let message = Message::finding("_", "alice", finding(50), 0.5);
     stage.send_refused(&message, &invalid("/case_id")).await;
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_strangers_finding() {
-    let stage = Stage::start().await;
+async fn a_strangers_finding(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     let message = Message::finding(&case, "mallory", finding(50), 1.0);
     stage
         .send_refused(&message, &unauthorized("/from_agent"))
         .await;
-    stage.goes_on().await;
 }
 
 /// The broker knows a message by its `Nats-Msg-Id`; the case knows it by its `message_id`.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_same_message_id_with_other_contents() {
-    let stage = Stage::start().await;
-    let case = stage.open(&["alice", "bob"]).await;
-    let first = Message::finding(&case, "alice", finding(10), 0.9);
+async fn the_same_message_id_with_other_contents(stage: &Stage) {
+    let alice = unique("alice");
+    let case = stage.open(&[&alice, "bob"]).await;
+    let first = Message::finding(&case, &alice, finding(10), 0.9);
     stage.send(&first).await;
     stage.settled().await;
     // The same message again changes nothing and is no error.
     stage.send(&first).await;
-    let other = Message::finding(&case, "alice", finding(90), 0.9).with("/message_id", first.id());
+    let other = Message::finding(&case, &alice, finding(90), 0.9).with("/message_id", first.id());
     stage.send_refused(&other, &invalid("/message_id")).await;
     // The same contents from another sender are not a repetition, and an id is its sender's own.
     let of_bob = Message::finding(&case, "bob", finding(10), 0.9).with("/message_id", first.id());
@@ -87,13 +76,10 @@ async fn the_same_message_id_with_other_contents() {
         (&decision["outcome"]["risk_score"], &decision["set_aside"]),
         (&json!(10.0), &json!([]))
     );
-    assert_eq!(stage.errors("alice").await.len(), 1);
-    stage.goes_on().await;
+    assert_eq!(stage.errors(&alice).await.len(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_same_message_id_in_the_header_is_not_even_stored() {
-    let stage = Stage::start().await;
+async fn the_same_message_id_in_the_header_is_not_even_stored(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     let jetstream = jetstream::new(stage.client().clone());
     let publish = async |message: &Message| {
@@ -114,12 +100,9 @@ async fn the_same_message_id_in_the_header_is_not_even_stored() {
         "the broker tells the sender that it has this id already"
     );
     assert_eq!(stage.decision(&case).await["outcome"]["risk_score"], 10.0);
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_to_a_service_that_acts_on_none() {
-    let stage = Stage::start().await;
+async fn a_request_to_a_service_that_acts_on_none(stage: &Stage) {
     for service in ["conflict-detector", "escalation-timer"] {
         let request = json!({ "action": "open_case", "parameters": {} });
         let message = Message::new("_", "alice", service, "request", request);
@@ -130,14 +113,11 @@ async fn a_request_to_a_service_that_acts_on_none() {
         stage.settled().await;
         assert!(stage.is_alive(&sent).await);
     }
-    stage.goes_on().await;
 }
 
 /// The ids of the services' messages follow from the events, so they can be foreseen; the broker keeps the first message
 /// with an id.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_id_that_a_service_is_about_to_use() {
-    let stage = Stage::start().await;
+async fn an_id_that_a_service_is_about_to_use(stage: &Stage) {
     let jetstream = jetstream::new(stage.client().clone());
     let mut events = jetstream
         .get_stream("CONCORD_EVENTS")
@@ -169,7 +149,6 @@ async fn an_id_that_a_service_is_about_to_use() {
         })
         .await;
     }
-    stage.goes_on().await;
 }
 
 /// Texts that are no ids. The last is longer than any id but that of a message may be.
@@ -201,9 +180,7 @@ fn openings_with_bad_ids() -> Vec<(Message, &'static str)> {
     requests
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn ids_with_dots_spaces_and_wildcards_in_the_body() {
-    let stage = Stage::start().await;
+async fn ids_with_dots_spaces_and_wildcards_in_the_body(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     for bad in bad_ids() {
         for pointer in [
@@ -226,13 +203,10 @@ async fn ids_with_dots_spaces_and_wildcards_in_the_body() {
     for (message, pointer) in openings_with_bad_ids() {
         stage.send_refused(&message, &invalid(pointer)).await;
     }
-    stage.goes_on().await;
 }
 
 /// Only what the broker lets a client publish: it takes wildcards and surplus tokens as they are.
-#[tokio::test(flavor = "multi_thread")]
-async fn ids_with_dots_and_wildcards_in_the_subject() {
-    let stage = Stage::start().await;
+async fn ids_with_dots_and_wildcards_in_the_subject(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     let body = Message::finding(&case, "alice", finding(50), 0.5).bytes();
     for subject in [
@@ -267,11 +241,10 @@ async fn ids_with_dots_and_wildcards_in_the_subject() {
         )
         .await;
     assert_eq!(
-        stored_body(&stage, &shifted).await,
+        stored_body(stage, &shifted).await,
         body,
         "what was said is in the transcript"
     );
-    stage.goes_on().await;
 }
 
 /// The body of a stored message.
@@ -290,18 +263,15 @@ async fn stored_body(stage: &Stage, sent: &Sent) -> Vec<u8> {
 
 /// A service stores what it sends by a request, so whoever it is for hears where the broker answers. Any agent can have the broker
 /// acknowledge a message of its own there, so nobody may tell from these subjects the next one.
-#[tokio::test(flavor = "multi_thread")]
-async fn nobody_can_tell_where_the_broker_answers_a_service_next() {
+async fn nobody_can_tell_where_the_broker_answers_a_service_next(stage: &Stage) {
     const HEARD: usize = 4;
-    let stage = Stage::start().await;
-    let heard = stage
-        .client()
-        .subscribe("concord.v1.msg.*.coordinator.alice.>")
-        .await;
+    let alice = unique("alice");
+    let subject = format!("concord.v1.msg.*.coordinator.{alice}.>");
+    let heard = stage.client().subscribe(subject).await;
     let mut heard = heard.expect("a subscription");
     let mut inboxes = Vec::new();
     while inboxes.len() < HEARD {
-        stage.open(&["alice"]).await;
+        stage.open(&[&alice]).await;
         let message = tokio::time::timeout(PATIENCE, heard.next()).await;
         let message = message.expect("in time").expect("a message");
         inboxes.push(
@@ -312,4 +282,22 @@ async fn nobody_can_tell_where_the_broker_answers_a_service_next() {
         );
     }
     check_unlike(&inboxes);
+}
+
+/// First the step that foresees where the broker stores the next event.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_and_what_a_message_names_is_not_taken_on_trust() {
+    let stage = Stage::start().await;
+    an_id_that_a_service_is_about_to_use(&stage).await;
+    speaking_for_another(&stage).await;
+    an_envelope_that_differs_from_its_subject(&stage).await;
+    an_unknown_case(&stage).await;
+    a_strangers_finding(&stage).await;
+    the_same_message_id_with_other_contents(&stage).await;
+    the_same_message_id_in_the_header_is_not_even_stored(&stage).await;
+    a_request_to_a_service_that_acts_on_none(&stage).await;
+    ids_with_dots_spaces_and_wildcards_in_the_body(&stage).await;
+    ids_with_dots_and_wildcards_in_the_subject(&stage).await;
+    nobody_can_tell_where_the_broker_answers_a_service_next(&stage).await;
+    stage.goes_on().await;
 }

@@ -34,10 +34,8 @@ fn challenge(challenger: &str, challenged: &str, more: &Value) -> Value {
     challenge
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn challenges_that_make_no_sense() {
-    let stage = Stage::start().await;
-    let (case, finance, strategy) = at_gate(&stage).await;
+async fn challenges_that_make_no_sense(stage: &Stage) {
+    let (case, finance, strategy) = at_gate(stage).await;
     let long = "x".repeat(5_000);
     for (more, refusal) in [
         (
@@ -89,7 +87,6 @@ async fn challenges_that_make_no_sense() {
         let message = Message::new(&case, &strategy, "coordinator", "challenge", challenge);
         stage.send_refused(&message, &refusal).await;
     }
-    stage.goes_on().await;
 }
 
 /// A debate that was never opened.
@@ -139,9 +136,7 @@ fn bad_rulings() -> [(Value, &'static str); 3] {
     ]
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_said_to_a_debate_that_does_not_exist() {
-    let stage = Stage::start().await;
+async fn what_is_said_to_a_debate_that_does_not_exist(stage: &Stage) {
     let zoe = unique("zoe");
     let to_facilitator =
         |kind: &str, payload: Value| Message::new("_", &zoe, "debate-facilitator", kind, payload);
@@ -170,13 +165,10 @@ async fn what_is_said_to_a_debate_that_does_not_exist() {
         let message = to_facilitator("ruling", payload);
         stage.send_refused(&message, &invalid(pointer)).await;
     }
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn reviews_at_the_wrong_gate_or_by_the_wrong_people() {
-    let stage = Stage::start().await;
-    let (case, finance, _) = at_gate(&stage).await;
+async fn reviews_at_the_wrong_gate_or_by_the_wrong_people(stage: &Stage) {
+    let (case, finance, _) = at_gate(stage).await;
     let gail = unique("gail");
     stage.installation().register(&gail, &["reviewer"]).await;
     for (by, review, refusal) in [
@@ -219,12 +211,9 @@ async fn reviews_at_the_wrong_gate_or_by_the_wrong_people() {
         let message = Message::new(&case, by, "coordinator", "review", review);
         stage.send_refused(&message, &refusal).await;
     }
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn rules_of_the_ladder_that_cannot_be_kept() {
-    let stage = Stage::start().await;
+async fn rules_of_the_ladder_that_cannot_be_kept(stage: &Stage) {
     let hours = |days: Value, opens: &str, closes: &str, zone: &str| {
         let calendar = json!({ "time_zone": zone, "days": days, "opens": opens, "closes": closes });
         json!({ "calendar": calendar })
@@ -268,5 +257,15 @@ async fn rules_of_the_ladder_that_cannot_be_kept() {
             )
             .await;
     }
+}
+
+/// Each has a case of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_makes_no_sense_on_the_ladder_is_refused() {
+    let stage = Stage::start().await;
+    challenges_that_make_no_sense(&stage).await;
+    what_is_said_to_a_debate_that_does_not_exist(&stage).await;
+    reviews_at_the_wrong_gate_or_by_the_wrong_people(&stage).await;
+    rules_of_the_ladder_that_cannot_be_kept(&stage).await;
     stage.goes_on().await;
 }

@@ -74,34 +74,26 @@ fn bad_parameters() -> Vec<(Value, &'static str)> {
     bad
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_by_message_that_cannot_be_granted() {
-    let stage = Stage::start().await;
+async fn a_request_by_message_that_cannot_be_granted(stage: &Stage) {
     for (parameters, pointer) in bad_parameters() {
         let message = request_to_open("alice", &parameters);
         stage
             .send_refused(&message, &invalid(&format!("/payload/parameters{pointer}")))
             .await;
     }
-    stage.goes_on().await;
 }
 
 /// The task is stored in one event, with everything else about the case.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_is_too_large() {
-    let stage = Stage::start().await;
+async fn a_task_that_is_too_large(stage: &Stage) {
     let mut parameters = opening(&unique("case"), &["alice"], json!({}));
     parameters["task"]["input"] = json!("x".repeat(700_000));
     let message = request_to_open("alice", &parameters);
     stage
         .send_refused(&message, &over_capacity("/payload/parameters/task"))
         .await;
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_to_the_api_that_cannot_be_granted() {
-    let stage = Stage::start().await;
+async fn a_request_to_the_api_that_cannot_be_granted(stage: &Stage) {
     for (parameters, pointer) in bad_parameters() {
         let refused = stage
             .installation()
@@ -120,33 +112,30 @@ async fn a_request_to_the_api_that_cannot_be_granted() {
             "{report}"
         );
     }
-    stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_case_that_exists_already_by_message() {
-    let stage = Stage::start().await;
-    let case = unique("case");
-    let first = request_to_open("alice", &opening(&case, &["alice"], json!({})));
+async fn a_case_that_exists_already_by_message(stage: &Stage) {
+    let (alice, case) = (unique("alice"), unique("case"));
+    let first = request_to_open(&alice, &opening(&case, &["alice"], json!({})));
     stage.send(&first).await;
     stage.settled().await;
     let sent = [
         stage
             .send(&request_to_open(
-                "alice",
+                &alice,
                 &opening(&case, &["alice"], json!({})),
             ))
             .await,
         stage
             .send(&request_to_open(
-                "alice",
+                &alice,
                 &opening(&case, &["alice", "bob"], json!({})),
             ))
             .await,
     ];
     for sent in &sent {
         let error = stage
-            .refused("alice", sent, &invalid("/payload/parameters/case_id"))
+            .refused(&alice, sent, &invalid("/payload/parameters/case_id"))
             .await;
         assert_eq!(
             error["payload"]["error_message"],
@@ -155,30 +144,25 @@ async fn a_case_that_exists_already_by_message() {
     }
     stage.send(&first).await;
     stage.settled().await;
-    let errors = stage.errors("alice").await;
+    let errors = stage.errors(&alice).await;
     assert_eq!(
         errors.len(),
         sent.len(),
         "the same request again is no fault"
     );
-    let answers = messages(
-        stage.client(),
-        "concord.v1.msg.*.coordinator.alice.response",
-    )
-    .await
-    .expect("the stream can be read");
+    let answers = format!("concord.v1.msg.*.coordinator.{alice}.response");
+    let answers = messages(stage.client(), &answers)
+        .await
+        .expect("the stream can be read");
     assert_eq!(
         answers.len(),
         1,
         "the first request was granted, and no other"
     );
-    stage.goes_on().await;
 }
 
 /// A request through the API has no id: it is the same when it asks for the same.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_case_that_exists_already_by_request() {
-    let stage = Stage::start().await;
+async fn a_case_that_exists_already_by_request(stage: &Stage) {
     let case = unique("case");
     let by_message = unique("case");
     stage
@@ -216,13 +200,10 @@ async fn a_case_that_exists_already_by_request() {
             "{report}"
         );
     }
-    stage.goes_on().await;
 }
 
 /// The event nests the contents of a task deeper than the request does.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_task_nested_as_deep_as_can_be_read() {
-    let stage = Stage::start_with(|plan| plan.with_setting("work.deliveries_max=3")).await;
+async fn a_task_nested_as_deep_as_can_be_read(stage: &Stage) {
     for levels in [127, 126, 125, 124, 122, 118, 110] {
         let input: Value =
             serde_json::from_str(&("[".repeat(levels) + &"]".repeat(levels))).expect("a value");
@@ -247,13 +228,10 @@ async fn a_task_nested_as_deep_as_can_be_read() {
             stage.error_to("alice", &sent).await;
         }
     }
-    stage.goes_on().await;
 }
 
 /// Policies that an operator cannot store, each with the place of the fault.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_cannot_be_stored_or_shown() {
-    let stage = Stage::start().await;
+async fn a_policy_that_cannot_be_stored_or_shown(stage: &Stage) {
     let put = json!({ "name": "house rules", "by": "olga", "why": "for a test" });
     let many: serde_json::Map<String, Value> = (0..257)
         .map(|number| (format!("ladder.caution.m{number}"), json!("any")))
@@ -283,7 +261,7 @@ async fn a_policy_that_cannot_be_stored_or_shown() {
     ] {
         let mut request = put.clone();
         request[field] = value;
-        refused_by_api(&stage, "put_policy", &request, pointer).await;
+        refused_by_api(stage, "put_policy", &request, pointer).await;
     }
     stage.installation().put_policy(&put).await;
     for (request, pointer) in [
@@ -294,13 +272,12 @@ async fn a_policy_that_cannot_be_stored_or_shown() {
         (json!({}), "/name"),
         (json!({ "name": "quick", "colour": "red" }), "/colour"),
     ] {
-        refused_by_api(&stage, "policy", &request, pointer).await;
+        refused_by_api(stage, "policy", &request, pointer).await;
     }
     let unknown = json!({ "participants": ["alice"], "task": { "type": "t" }, "policy": "house" });
-    let report = refused_by_api(&stage, "open_case", &unknown, "/policy").await;
+    let report = refused_by_api(stage, "open_case", &unknown, "/policy").await;
     let advice = text(&report["recovery_suggestions"][0]);
     assert!(advice.contains("quick, house rules"), "{report}");
-    stage.goes_on().await;
 }
 
 /// Asks for what cannot be done: the report of the error, whose place is `pointer`.
@@ -322,4 +299,18 @@ async fn refused_by_api(
         "{request}: {report}"
     );
     report
+}
+
+/// Each asks for cases and policies of its own. An event that could not be read again would soon be a dead letter.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_opened_or_stored_is_refused() {
+    let stage = Stage::start_with(|plan| plan.with_setting("work.deliveries_max=3")).await;
+    a_request_by_message_that_cannot_be_granted(&stage).await;
+    a_request_to_the_api_that_cannot_be_granted(&stage).await;
+    a_case_that_exists_already_by_message(&stage).await;
+    a_case_that_exists_already_by_request(&stage).await;
+    a_task_nested_as_deep_as_can_be_read(&stage).await;
+    a_policy_that_cannot_be_stored_or_shown(&stage).await;
+    a_task_that_is_too_large(&stage).await;
+    stage.goes_on().await;
 }

@@ -131,17 +131,16 @@ async fn purge_schedules(stage: &Stage) {
     stream.purge().await.expect("the stream is purged");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_error_is_not_answered_by_an_error() {
-    let stage = Stage::start().await;
-    let case = stage.open(&["alice"]).await;
+async fn an_error_is_not_answered_by_an_error(stage: &Stage) {
+    let alice = unique("alice");
+    let case = stage.open(&[&alice]).await;
     let report =
         json!({ "error_code": "INTERNAL_ERROR", "error_message": "I could not.", "details": {} });
     for service in ["coordinator", "debate-facilitator"] {
         // A good one is read and needs nothing; a bad one is kept, and its sender is not told.
-        let message = Message::new(&case, "alice", service, "error", report.clone());
+        let message = Message::new(&case, &alice, service, "error", report.clone());
         stage.send(&message).await;
-        let bad = Message::new(&case, "alice", service, "error", report.clone())
+        let bad = Message::new(&case, &alice, service, "error", report.clone())
             .with("/from_agent", "bob");
         let sent = stage.send(&bad).await;
         stage.letter(&sent).await;
@@ -150,16 +149,13 @@ async fn an_error_is_not_answered_by_an_error() {
     }
     stage.settled().await;
     assert!(
-        stage.errors("alice").await.is_empty(),
+        stage.errors(&alice).await.is_empty(),
         "nobody told alice anything"
     );
-    stage.goes_on().await;
 }
 
 /// Services do not tell each other about faults: neither could do anything but answer again.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_service_is_not_told() {
-    let stage = Stage::start().await;
+async fn a_service_is_not_told(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     let parameters = json!({ "case_id": case, "conflict": {}, "policy": {} });
     let request = json!({ "action": "open_debate", "parameters": parameters });
@@ -179,7 +175,6 @@ async fn a_service_is_not_told() {
         .await;
     stage.settled().await;
     assert!(stage.errors("conflict-detector").await.is_empty());
-    stage.decides_a_good_case().await;
 }
 
 /// Many bad messages at once are all answered, and a good case among them is decided.
@@ -205,9 +200,7 @@ async fn a_flood_of_bad_messages() {
 }
 
 /// Bad input is refused on the urgent lane as on the normal one.
-#[tokio::test(flavor = "multi_thread")]
-async fn bad_input_on_the_urgent_lane() {
-    let stage = Stage::start().await;
+async fn bad_input_on_the_urgent_lane(stage: &Stage) {
     let case = unique("case");
     let mut parameters = opening(&case, &["alice"], json!({}));
     parameters["policy"] = json!("none");
@@ -215,5 +208,14 @@ async fn bad_input_on_the_urgent_lane() {
     stage
         .send_refused(&message, &invalid("/payload/parameters/policy"))
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_are_answered_by_none_and_the_urgent_lane_refuses_as_the_other() {
+    let stage = Stage::start().await;
+    an_error_is_not_answered_by_an_error(&stage).await;
+    bad_input_on_the_urgent_lane(&stage).await;
     stage.goes_on().await;
+    a_service_is_not_told(&stage).await;
+    stage.decides_a_good_case().await;
 }

@@ -80,36 +80,13 @@ impl Wire {
     }
 }
 
-/// Publishes a good finding under a bad subject or header block, and waits until the broker has it.
-async fn published(subject: impl Fn(&str) -> Vec<u8>, headers: &[u8]) -> Stage {
-    let stage = Stage::start_with(|plan| {
-        plan.with_setting("work.deliveries_max=2")
-            .with_setting("work.ack_wait_ms=1000")
-    })
-    .await;
-    let case = stage.open(&["alice"]).await;
-    let good = Message::finding(&case, "alice", finding(50), 0.5);
-    let objection = Wire::publish(&stage, &subject(&good.subject()), headers, &good.bytes()).await;
-    assert_eq!(objection, None, "the broker takes it");
-    stage
-}
-
-/// Checks that the services take such a message out of the way, and go on.
-async fn check_services_go_on_after(subject: impl Fn(&str) -> Vec<u8>, headers: &[u8]) {
-    let stage = published(subject, headers).await;
-    stage.settled().await;
-    stage.decides_a_good_case().await;
-}
-
 /// Four words where the broker expects three: it refuses the connection that says so, and nobody else notices.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_subject_with_spaces() {
-    let stage = Stage::start().await;
+async fn a_subject_with_spaces(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
     let good = Message::finding(&case, "alice", finding(50), 0.5);
     let subject = format!("{} or so", good.subject());
     assert!(
-        Wire::publish(&stage, subject.as_bytes(), b"", &good.bytes())
+        Wire::publish(stage, subject.as_bytes(), b"", &good.bytes())
             .await
             .is_some(),
         "the broker refuses it"
@@ -117,41 +94,38 @@ async fn a_subject_with_spaces() {
     stage.goes_on().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_subject_with_wildcards() {
-    check_services_go_on_after(|subject| subject.replace("finding", "*").into_bytes(), b"").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_subject_with_a_full_wildcard() {
-    check_services_go_on_after(|subject| subject.replace("finding", ">").into_bytes(), b"").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_header_that_looks_like_a_heartbeat_of_the_broker() {
-    check_services_go_on_after(
-        |subject| subject.as_bytes().to_vec(),
-        b"NATS/1.0 100 Idle Heartbeat\r\n\r\n",
-    )
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_header_that_says_that_the_consumer_is_gone() {
-    check_services_go_on_after(
-        |subject| subject.as_bytes().to_vec(),
-        b"NATS/1.0 409 Consumer Deleted\r\n\r\n",
-    )
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn trace_headers_that_are_none() {
-    check_services_go_on_after(
-        |subject| subject.as_bytes().to_vec(),
+/// What the broker takes all the same: the kind of message that the subject names, and the block of headers.
+const TAKEN: [(&str, &[u8]); 5] = [
+    ("*", b""),
+    (">", b""),
+    // As the broker itself says that it has nothing to say.
+    ("finding", b"NATS/1.0 100 Idle Heartbeat\r\n\r\n"),
+    ("finding", b"NATS/1.0 409 Consumer Deleted\r\n\r\n"),
+    // Headers of a trace that are none.
+    (
+        "finding",
         b"NATS/1.0\r\ntraceparent: x\r\ntracestate: ,,=\r\n\r\n",
-    )
+    ),
+];
+
+/// The services take such messages out of the way, and go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn subjects_and_headers_that_no_library_would_send() {
+    let stage = Stage::start_with(|plan| {
+        plan.with_setting("work.deliveries_max=2")
+            .with_setting("work.ack_wait_ms=1000")
+    })
     .await;
+    a_subject_with_spaces(&stage).await;
+    for (kind, headers) in TAKEN {
+        let case = stage.open(&["alice"]).await;
+        let good = Message::finding(&case, "alice", finding(50), 0.5);
+        let subject = good.subject().replace("finding", kind);
+        let objection = Wire::publish(&stage, subject.as_bytes(), headers, &good.bytes()).await;
+        assert_eq!(objection, None, "the broker takes it");
+        stage.settled().await;
+        stage.decides_a_good_case().await;
+    }
 }
 
 /// Messages that no client can parse and that the broker stores: what follows the subject, and the block of headers.

@@ -8,7 +8,7 @@ use concord_wire::subject::Service;
 /// Processes of each service.
 pub(crate) const REPLICAS: usize = 2;
 /// Each process is killed so often.
-const KILLS: u64 = 3;
+const KILLS: u64 = 2;
 
 /// What happens to an installation at some point of a run.
 #[derive(Debug, Clone, Copy)]

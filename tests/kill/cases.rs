@@ -1,11 +1,16 @@
 //! The cases that are decided twice, once undisturbed: the findings and answers of the agents follow from the message alone.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
-use async_nats::Client;
+use async_nats::{Client, jetstream};
 use concord_testkit::{Message, ReceivedMessage, Stored, events, settled, until};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use crate::kill::agents::{Agents, publish};
+use crate::kill::blows::{last_event, start};
+use crate::kill::storm::{CASES, check};
 
 /// The participants of every case. The last is hosted by the agent adapter.
 pub(crate) const AGENTS: [&str; 5] = ["ann", "ben", "cyd", "dan", "hosted"];
@@ -157,6 +162,52 @@ pub(crate) async fn wait_for_decisions(
         Ok(decisions) => decisions,
         Err(missing) => panic!("{missing}\n{}", undecided(client).await),
     }
+}
+
+/// What a run comes to that nothing disturbs.
+pub(crate) struct Undisturbed {
+    decisions: Vec<(String, Value)>,
+    /// How many events it has.
+    pub(crate) events: u64,
+}
+
+impl Undisturbed {
+    /// The decisions of the first so many cases, ordered by case.
+    pub(crate) fn of_first(&self, cases: usize) -> Vec<(String, Value)> {
+        let first: BTreeSet<String> = (0..cases).map(case_id).collect();
+        let decisions = self.decisions.iter().filter(|(id, _)| first.contains(id));
+        decisions.cloned().collect()
+    }
+}
+
+/// Decides at least so many cases undisturbed. No more than those of the storm are decided once for all tests.
+pub(crate) async fn undisturbed(cases: usize) -> &'static Undisturbed {
+    static USUAL: OnceCell<&Undisturbed> = OnceCell::const_new();
+    if cases <= CASES {
+        USUAL.get_or_init(|| decide(CASES)).await
+    } else {
+        decide(cases).await
+    }
+}
+
+async fn decide(cases: usize) -> &'static Undisturbed {
+    let (begun, patience) = (Instant::now(), Duration::from_secs(180 + cases as u64));
+    let installation = start().await;
+    let client = installation.client().clone();
+    let jetstream = jetstream::new(client.clone());
+    let _agents = Agents::start(&client, &AGENTS[..4], answers);
+    for number in 0..cases {
+        let stored = publish(&jetstream, &opening(number)).await;
+        stored.expect("the request is stored");
+    }
+    let decisions = wait_for_decisions(&client, cases, patience).await;
+    let all_done = settled(&client, patience).await;
+    all_done.unwrap_or_else(|error| panic!("{error}"));
+    check(&installation).await;
+    let events = last_event(&jetstream).await.expect("the stream is there");
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("{seconds:6.2} s: {cases} cases are decided, undisturbed");
+    Box::leak(Box::new(Undisturbed { decisions, events }))
 }
 
 /// The events of each case that is not decided, a line a case, and what is still under way.

@@ -11,17 +11,16 @@ use async_nats::jetstream;
 use concord_domain::assurance::audit::{Checked, Violation};
 use concord_runtime::clock;
 use concord_testkit::{
-    Plan, Random, SERVICES, TestInstallation, audit, binaries_with_clock, command, events, finish,
-    programs_of, settled, until, wait_for,
+    Plan, Random, SERVICES, TestInstallation, audit, binaries_with_clock, concord_at, events,
+    settled, until, wait_for,
 };
 use concord_wire::Timestamp;
 use concord_wire::subject::Service;
-use serde_json::Value;
 
 use crate::kill::agents::{Agents, publish};
-use crate::kill::blows::{REPLICAS, doubled, freeze, last_event, start, thaw};
+use crate::kill::blows::{REPLICAS, doubled, freeze, last_event, thaw};
 use crate::kill::brokers::{BROKERS, Brokers};
-use crate::kill::cases::{self, AGENTS, opening, wait_for_decisions};
+use crate::kill::cases::{self, AGENTS, opening, undisturbed, wait_for_decisions};
 
 /// Cases of the gate; `CONCORD_CLUSTER_CASES` says another number.
 const CASES: usize = 40;
@@ -160,12 +159,9 @@ async fn strike(
 /// Has everything handed out again that was stored since a little before then, as docs/operating.md tells who has made room on a full disk:
 /// the broker may have passed it over (record 110).
 async fn redeliver(brokers: &Brokers, filled: Timestamp) {
-    let program = programs_of(&["concord-cli"]).join("concord");
     let since = Timestamp::from_unix_millis(filled.unix_millis() - FILLS_MAX_MS).to_string();
     let redelivered = until("everything to be handed out again", PATIENCE, async || {
-        let mut command = command(&program);
-        command.args(["--server", &brokers.url(), "redeliver", "--since", &since]);
-        let done = finish(&mut command).await;
+        let done = concord_at(&brokers.url(), &["redeliver", "--since", &since]).await;
         (done.code == 0).then_some(()).ok_or(done.err + &done.out)
     });
     redelivered.await.unwrap_or_else(|error| panic!("{error}"));
@@ -238,16 +234,6 @@ async fn check(client: &async_nats::Client, brokers: &Brokers) {
     println!("stored beside the lock, by a broker with a full disk: {beside:?}");
 }
 
-/// The decisions of an undisturbed run on one broker.
-async fn undisturbed(cases: usize) -> Vec<(String, Value)> {
-    let installation = start().await;
-    let client = installation.client().clone();
-    let jetstream = jetstream::new(client.clone());
-    let _agents = Agents::start(&client, &AGENTS[..4], cases::answers);
-    open(&jetstream, 0..cases).await;
-    wait_for_decisions(&client, cases, patience(cases)).await
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn three_brokers_lose_nothing_when_each_fails_in_turn() {
     if std::env::var_os("CONCORD_QUICK").is_some() {
@@ -255,7 +241,7 @@ async fn three_brokers_lose_nothing_when_each_fails_in_turn() {
     }
     let mut random = Random::seeded();
     let cases = number_of_cases();
-    let expected = undisturbed(cases).await;
+    let expected = undisturbed(cases).await.of_first(cases);
     let brokers = Brokers::start().await;
     let ahead_s = *random.pick(&[-30, 30]);
     let pairs = start_services(&brokers, ahead_s).await;

@@ -1,4 +1,4 @@
-//! Three hundred challenges on all levels of the ladder in scaled time, while every process is killed again and again and
+//! A hundred and fifty challenges on all levels of the ladder in scaled time, while every process is killed again and again and
 //! the broker is away for a moment.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use crate::kill::events::{Event, EventLog, text};
 use crate::kill::parties::{self, CASES, CHALLENGES, EXPERTS, FIRST, SPEAKERS};
 
 /// How many events a run has at least: the measure of its progress.
-const EVENTS: u64 = 4_000;
+const EVENTS: u64 = 2_000;
 /// How many rulings on the first challenges are needed to mediate later ones: both parties need 15 data points.
 const RULINGS: usize = 20;
 /// The longest time in which nothing may happen.

@@ -2,18 +2,12 @@
 
 use std::time::Duration;
 
-use concord_testkit::{CommandOutput, TestInstallation, command, finish, programs_of, wait_for};
+use concord_testkit::{TestInstallation, concord_at, wait_for};
 use concord_wire::subject::Service;
 
 use crate::kill::brokers::Brokers;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-
-async fn concord(brokers: &Brokers, arguments: &[&str]) -> CommandOutput {
-    let program = programs_of(&["concord-cli"]).join("concord");
-    let mut command = command(program);
-    finish(command.args(["--server", &brokers.url()]).args(arguments)).await
-}
 
 /// A timer on three brokers that keep each stream three times, with the archive elsewhere.
 async fn start(brokers: &Brokers) -> TestInstallation {
@@ -27,15 +21,20 @@ async fn start(brokers: &Brokers) -> TestInstallation {
     .await
 }
 
-/// They do not answer at all when they are to copy a stream that there is not.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_without_an_archive_of_its_own_is_copied() {
+async fn a_cluster_is_copied_and_names_the_broker_that_it_has_lost() {
     let brokers = Brokers::start().await;
-    let _installation = start(&brokers).await;
+    let installation = start(&brokers).await;
+    a_cluster_without_an_archive_of_its_own_is_copied(&brokers).await;
+    a_broker_that_is_lost_is_named_until_it_is_back(&brokers, &installation).await;
+}
+
+/// They do not answer at all when they are to copy a stream that there is not.
+async fn a_cluster_without_an_archive_of_its_own_is_copied(brokers: &Brokers) {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy");
     let arguments = ["backup", copy.to_str().unwrap(), "--json"];
-    let made = concord(&brokers, &arguments).await.json();
+    let made = concord_at(&brokers.url(), &arguments).await.json();
     let streams = made["streams"].as_array().unwrap().iter();
     let names: Vec<&str> = streams.map(|one| one["stream"].as_str().unwrap()).collect();
     assert!(names.contains(&"CONCORD_EVENTS"), "{names:?}");
@@ -45,12 +44,12 @@ async fn a_cluster_without_an_archive_of_its_own_is_copied() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_is_lost_is_named_until_it_is_back() {
-    let brokers = Brokers::start().await;
-    let installation = start(&brokers).await;
+async fn a_broker_that_is_lost_is_named_until_it_is_back(
+    brokers: &Brokers,
+    installation: &TestInstallation,
+) {
     let seen = async || {
-        let said = concord(&brokers, &["doctor"]).await;
+        let said = concord_at(&brokers.url(), &["doctor"]).await;
         let lost = r#"concord_stream_copies_lost{node="broker-1"}"#;
         let counted = installation.counter(lost).await;
         let counted = counted.map_err(|error| error.to_string())?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::kill::cases::chance;
 
 /// The number of challenges, spread evenly over the cases.
-pub(crate) const CHALLENGES: usize = 300;
+pub(crate) const CHALLENGES: usize = 150;
 /// The number of challenges that come first: people rule on them, and so `sure` and `rash` get the track records by which
 /// later ones are mediated.
 pub(crate) const FIRST: usize = 60;

@@ -16,8 +16,8 @@ use concord_wire::subject::Service;
 use serde_json::Value;
 
 use crate::kill::agents::{Agents, publish};
-use crate::kill::blows::{REPLICAS, doubled, start};
-use crate::kill::cases::{self, AGENTS, opening, wait_for_decisions};
+use crate::kill::blows::{REPLICAS, doubled};
+use crate::kill::cases::{self, AGENTS, opening, undisturbed, wait_for_decisions};
 use crate::kill::storm::check;
 
 /// So often a process is replaced on the way up and back: each of two of five services.
@@ -135,16 +135,6 @@ async fn rolled(before: PathBuf, each: usize) -> Vec<(String, Value)> {
     decided
 }
 
-/// The decisions of all cases with this version alone.
-async fn undisturbed(cases: usize) -> Vec<(String, Value)> {
-    let installation = start().await;
-    let client = installation.client().clone();
-    let jetstream = jetstream::new(client.clone());
-    let _agents = Agents::start(&client, &AGENTS[..4], cases::answers);
-    open(&jetstream, 0..cases).await;
-    wait_for_decisions(&client, cases, PATIENCE).await
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn two_versions_side_by_side_decide_alike_on_the_way_up_and_back() {
     let Some(before) = std::env::var_os("CONCORD_BINARIES_BEFORE") else {
@@ -154,7 +144,9 @@ async fn two_versions_side_by_side_decide_alike_on_the_way_up_and_back() {
         cases.parse().expect("CONCORD_UPGRADE_CASES is a number")
     });
     let each = cases / REPLACED;
-    let expected = undisturbed(each * REPLACED).await;
+    // The decisions of all cases with this version alone.
+    let cases = each * REPLACED;
+    let expected = undisturbed(cases).await.of_first(cases);
     let found = rolled(PathBuf::from(before), each).await;
     assert_eq!(expected.len(), found.len());
     for (expected, found) in expected.iter().zip(&found) {

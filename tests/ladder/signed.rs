@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use concord_testkit::{
-    CommandOutput, Message, TestInstallation, command, finish, programs_of, unique, wait_for,
-};
+use concord_testkit::{CommandOutput, Message, concord_at, wait_for};
 use serde_json::{Value, json};
 
 use crate::ladder::PATIENCE;
@@ -15,10 +13,7 @@ const OWN: &str = "Twenty-one, by annex 7.";
 
 /// Runs `concord` on the installation of a stage.
 async fn concord(stage: &Stage, arguments: &[&str]) -> CommandOutput {
-    let mut run = command(programs_of(&["concord-cli"]).join("concord"));
-    run.env_remove("CONCORD_KEY");
-    run.args(["--server", stage.installation.server_url()]);
-    finish(run.args(arguments)).await
+    concord_at(stage.installation.server_url(), arguments).await
 }
 
 /// What it prints as JSON; it must succeed.
@@ -46,19 +41,9 @@ async fn keys(stage: &Stage, name: &str) -> [String; 2] {
     [file, public]
 }
 
-/// An installation without a case.
-async fn started() -> Stage {
-    Stage {
-        installation: TestInstallation::start_without_adapter().await,
-        case: unique("case"),
-        finance: unique("finance"),
-        strategy: unique("strategy"),
-    }
-}
-
 /// A case about a risk score of 20 or 80 whose people sign, and in which strategy has spoken in the only round.
 async fn asked(person_ms: u64) -> Stage {
-    let stage = started().await;
+    let stage = Stage::empty().await;
     ask(&stage, person_ms).await;
     stage
 }
@@ -326,7 +311,7 @@ async fn an_expert_who_is_suspended_after_the_brief_does_not_rule_and_another_do
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_another_expert_the_debate_falls_back_in_its_time() {
-    let stage = started().await;
+    let stage = Stage::empty().await;
     let [_, public] = keys(&stage, "eve.key").await;
     register(&stage, "eve", "arbiter", &public).await;
     // All of the time is for reading the brief and being suspended, which must come before it is over.

@@ -27,17 +27,22 @@ impl Stage {
 
     /// Starts it with a case on these terms, in which finance and strategy give these findings, and waits until it is decided.
     pub(crate) async fn decided(terms: Value, findings: [Value; 2]) -> Self {
-        let stage = Self {
-            installation: TestInstallation::start_without_adapter().await,
-            case: unique("case"),
-            finance: unique("finance"),
-            strategy: unique("strategy"),
-        };
+        let stage = Self::empty().await;
         stage.installation.register("gail", &["reviewer"]).await;
         stage.open(terms).await;
         stage.give_findings(findings).await;
         stage.event("case", "decided", |_| true).await;
         stage
+    }
+
+    /// An installation without a case yet, and the names of two analysts.
+    pub(crate) async fn empty() -> Self {
+        Self {
+            installation: TestInstallation::start_without_adapter().await,
+            case: unique("case"),
+            finance: unique("finance"),
+            strategy: unique("strategy"),
+        }
     }
 
     /// Opens the case on these terms.

@@ -1,19 +1,9 @@
 //! What a person has decided stands until somebody decides otherwise.
 
-use concord_testkit::{Message, TestInstallation, concord, unique};
+use concord_testkit::{Message, concord, unique};
 use serde_json::{Value, json};
 
 use crate::ladder::stage::Stage;
-
-/// An installation without a case, and the names of two analysts.
-async fn empty() -> Stage {
-    Stage {
-        installation: TestInstallation::start_without_adapter().await,
-        case: unique("case"),
-        finance: unique("finance"),
-        strategy: unique("strategy"),
-    }
-}
 
 /// A finding with this risk score.
 fn found(score: u32) -> Value {
@@ -30,7 +20,7 @@ fn times(person_ms: u32) -> Value {
 
 /// A case in which an expert has ruled 45 between 20 and 80, as its decision says.
 async fn ruled() -> Stage {
-    let stage = empty().await;
+    let stage = Stage::empty().await;
     let expert = unique("eve");
     let registration = json!({ "agent_id": expert, "domains": ["valuation"] });
     stage.installation.register_expert(&registration).await;
@@ -94,7 +84,7 @@ async fn challenged_with(stage: &Stage, value: u32) -> Value {
 /// One agent alone challenges a low score with one that is hardly higher, and waits: that undoes no vote for a high one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_challenge_that_nobody_decides_leaves_the_vote_in_the_decision() {
-    let stage = empty().await;
+    let stage = Stage::empty().await;
     let ladder = json!({ "domain": "valuation", "times": times(50) });
     let policy = json!({ "rounds_max": 0, "answer_timeout_ms": 100, "ladder": ladder });
     stage

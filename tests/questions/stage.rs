@@ -2,8 +2,7 @@
 
 use async_nats::Client;
 use concord_testkit::{
-    CommandOutput, Message, TestInstallation, command, finish, message_bodies, programs_of,
-    settled, wait_for,
+    CommandOutput, Message, TestInstallation, concord_at, message_bodies, settled, wait_for,
 };
 use concord_wire::subject::Service;
 use futures::StreamExt;
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::questions::PATIENCE;
+pub(crate) use crate::tasks::stage::hears;
 
 /// What an agent answers: the type of the message, its payload, and how sure it is.
 pub(crate) type Reply = Option<(&'static str, Value, f64)>;
@@ -105,16 +105,8 @@ pub(crate) async fn ask(
     question: &str,
     options: &[&str],
 ) -> CommandOutput {
-    let program = programs_of(&["concord-cli"]).join("concord");
-    let fixed = [
-        "ask",
-        question,
-        "--by",
-        "eva",
-        "--server",
-        installation.server_url(),
-    ];
-    finish(command(program).args(fixed).args(options)).await
+    let fixed = ["ask", question, "--by", "eva"];
+    concord_at(installation.server_url(), &[&fixed, options].concat()).await
 }
 
 /// The messages to somebody that answer a message, each with who it is from.
@@ -132,18 +124,6 @@ pub(crate) async fn end_of(client: &Client, to: &str, asked: &str) -> Value {
         told.retain(|body| body["from_agent"] == "coordinator");
         assert!(told.len() <= 1, "it ends once: {told:?}");
         told.pop().ok_or_else(|| "it has not ended".to_owned())
-    })
-    .await
-}
-
-/// Waits for a message to an agent that is as `wanted` says.
-pub(crate) async fn hears(client: &Client, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    let filter = format!("concord.v1.msg.*.*.{name}.*");
-    wait_for(format!("a message to {name}"), PATIENCE, async || {
-        let bodies = message_bodies(client, &filter).await.unwrap();
-        let count = bodies.len();
-        let found = bodies.into_iter().find(&wanted);
-        found.ok_or_else(|| format!("it is none of {count}"))
     })
     .await
 }

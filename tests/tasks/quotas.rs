@@ -10,6 +10,7 @@ use crate::tasks::stage::{ask, nth_answer, opening, register, to_coordinator};
 #[tokio::test(flavor = "multi_thread")]
 async fn who_has_all_the_tasks_of_the_quota_waits_until_one_ends() {
     let installation = TestInstallation::start_with(|plan| {
+        let plan = plan.with_replicas(Service::AgentAdapter, 0);
         plan.with_service_setting(Service::Coordinator, "service.quota.open_tasks=2")
     })
     .await;
@@ -71,6 +72,7 @@ async fn who_has_all_the_tasks_of_the_quota_waits_until_one_ends() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panel_that_is_refused_keeps_no_place() {
     let installation = TestInstallation::start_with(|plan| {
+        let plan = plan.with_replicas(Service::AgentAdapter, 0);
         let settings = ["open_tasks=1", "open_cases=1"];
         settings.iter().fold(plan, |plan, setting| {
             plan.with_service_setting(Service::Coordinator, format!("service.quota.{setting}"))
@@ -124,6 +126,7 @@ async fn a_panel_that_is_refused_keeps_no_place() {
 async fn a_task_that_causes_too_many_bytes_keeps_no_place() {
     const AGENTS: usize = 2;
     let installation = TestInstallation::start_with(|plan| {
+        let plan = plan.with_replicas(Service::AgentAdapter, 0);
         plan.with_service_setting(Service::Coordinator, "service.quota.open_tasks=1")
             .with_service_setting(Service::Coordinator, "service.quota.open_cases=1")
             .with_setting("work.agent_bytes_max=10000")
@@ -159,7 +162,7 @@ async fn a_task_that_causes_too_many_bytes_keeps_no_place() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panel_that_is_cancelled_at_once_keeps_no_place() {
     const PANELS: usize = 40;
-    let installation = TestInstallation::start().await;
+    let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
     register(client, "ann", json!({ "skills": [{ "name": "sum" }] })).await;
     let mut cancelled = Vec::new();

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_nats::Client;
-use concord_testkit::{Message, TestInstallation, concord, event_data, unique, wait_for};
+use concord_testkit::{Message, TestInstallation, concord, event_data, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::tasks::PATIENCE;
 use crate::tasks::stage::{Reply, ask, opening, register, result, work};
+use crate::together::case_of;
 
 /// Publishes an analysis with a figure `x`, which uses the figure `x` of these others.
 async fn publish(client: &Client, case: &str, from: &str, id: &str, figure: i64, uses: &[&str]) {
@@ -22,15 +23,6 @@ async fn publish(client: &Client, case: &str, from: &str, id: &str, figure: i64,
     let message = Message::new(case, from, "coordinator", "request", payload);
     let (kind, answer) = ask(client, &message).await;
     assert_eq!(kind, "response", "{answer}");
-}
-
-/// Opens a case of these agents.
-async fn case_of(installation: &TestInstallation, participants: &[&str]) -> String {
-    let case = unique("case");
-    let opening =
-        json!({ "case_id": case, "participants": participants, "task": { "type": "test" } });
-    installation.open_case(&opening).await;
-    case
 }
 
 /// The analysis that a message asks to do again; none for another message.

@@ -50,6 +50,7 @@ fn request_within(from: &str, ms: i64) -> Message {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_that_nobody_can_keep_says_nothing_about_who_is_asked() {
     let installation = TestInstallation::start_with(|plan| {
+        let plan = plan.with_replicas(Service::AgentAdapter, 0);
         plan.with_service_setting(Service::Coordinator, "service.silence.silent_max=2")
     })
     .await;
@@ -77,6 +78,7 @@ async fn a_deadline_that_nobody_can_keep_says_nothing_about_who_is_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_agent_alone_asks_in_vain_makes_nobody_unavailable() {
     let installation = TestInstallation::start_with(|plan| {
+        let plan = plan.with_replicas(Service::AgentAdapter, 0);
         let plan = plan.with_service_setting(Service::Coordinator, "service.silence.silent_max=2");
         let least = "service.silence.answer_ms_min=100";
         plan.with_service_setting(Service::Coordinator, least)
@@ -104,6 +106,7 @@ async fn what_one_agent_alone_asks_in_vain_makes_nobody_unavailable() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
     let installation = TestInstallation::start_with(|plan| {
+        let plan = plan.with_replicas(Service::AgentAdapter, 0);
         let plan = plan.with_service_setting(Service::Coordinator, "service.silence.silent_max=2");
         let least = "service.silence.answer_ms_min=100";
         let plan = plan.with_service_setting(Service::Coordinator, least);

@@ -210,8 +210,6 @@ pub trait SystemFilters {
     fn events_of_kind(&self, aggregate: Aggregate) -> String;
     /// The event called `event` of every aggregate of a kind.
     fn event_of_kind(&self, aggregate: Aggregate, event: &str) -> String;
-    /// All armed deadlines of one aggregate.
-    fn armed_of(&self, aggregate: Aggregate, id: &Token) -> String;
     /// All armed deadlines.
     fn armed(&self) -> String;
     /// All deadlines that the broker's scheduler has delivered.
@@ -229,10 +227,6 @@ impl SystemFilters for SubjectSpace {
 
     fn event_of_kind(&self, aggregate: Aggregate, event: &str) -> String {
         self.join(&["event", aggregate.as_str(), "*", event])
-    }
-
-    fn armed_of(&self, aggregate: Aggregate, id: &Token) -> String {
-        self.join(&["timer", "armed", aggregate.as_str(), id.as_str(), "*"])
     }
 
     fn armed(&self) -> String {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::process::Command;
 
+use crate::programs::concord_program;
+
 /// No single command takes longer, on however slow a machine.
 pub const COMMAND_MAX: Duration = Duration::from_secs(180);
 
@@ -98,4 +100,13 @@ pub async fn finish(command: &mut Command) -> CommandOutput {
         .expect("the command ends")
         .expect("the command can be started")
         .into()
+}
+
+/// Runs the command `concord` on this server to its end.
+///
+/// # Panics
+/// When it cannot be built or started, or takes longer than [`COMMAND_MAX`].
+pub async fn concord_at(server: &str, arguments: &[&str]) -> CommandOutput {
+    let mut run = command(concord_program());
+    finish(run.args(["--server", server]).args(arguments)).await
 }

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 
 use concord_installation::{SERVICES, binary_name};
 
+use crate::command::command;
+
 /// The root of the checkout.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -73,16 +75,24 @@ pub fn programs_of(packages: &[&str]) -> PathBuf {
     std::env::var_os("CONCORD_BINARIES").map_or_else(|| build(packages), PathBuf::from)
 }
 
-/// Runs the command `concord` to its end.
+/// The program `concord`, built like [`binaries`].
+///
+/// # Panics
+/// When it cannot be built.
+pub fn concord_program() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || programs_of(&["concord-cli"]).join("concord");
+    BUILT.get_or_init(build).clone()
+}
+
+/// Runs the command `concord` to its end; [`concord_at`] does so on a server.
 ///
 /// # Panics
 /// When it cannot be built or started.
 pub fn concord(arguments: &[&str]) -> Output {
-    let program = programs_of(&["concord-cli"]).join("concord");
-    Command::new(program)
-        .args(arguments)
-        .output()
-        .expect("concord runs")
+    let mut run = command(concord_program());
+    let run = run.as_std_mut().args(arguments);
+    run.output().expect("concord runs")
 }
 
 /// Cargo builds the programs of the package under test alone, so the others are built here.

@@ -3,11 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use concord_testkit::{Agent, TestBroker, TestInstallation, until};
+use concord_testkit::{TestBroker, TestInstallation, until};
 use concord_wire::subject::Service;
-use serde_json::json;
-
-const SOON: Duration = Duration::from_secs(20);
 
 fn is_alive(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
@@ -55,51 +52,28 @@ async fn a_condition_that_does_not_come_is_named() {
     );
 }
 
+/// That cases are decided although services and brokers are killed is what the tests of the whole show.
 #[tokio::test]
-async fn a_case_is_decided_although_services_and_broker_are_killed() {
-    let installation =
-        TestInstallation::start_with(|plan| plan.with_replicas(Service::Coordinator, 2)).await;
-    let client = installation.client();
-    let low = json!({ "summary": "Harmless.", "risk_score": 20 });
-    let high = json!({ "summary": "Dangerous.", "risk_score": 80 });
-    let _agents = [
-        Agent::steadfast(client, "ann", low, 0.6).await,
-        Agent::steadfast(client, "ben", high.clone(), 0.9).await,
-        Agent::agreeable(client, "cem", high, 0.8).await,
-    ];
-    let parameters = json!({ "participants": ["ann", "ben", "cem"], "task": { "type": "test" }, "policy": { "rounds_max": 1 } });
-    let case = installation.open_case(&parameters).await;
-    let decided = installation.decision(&case, SOON).await;
-    // Cem agrees with the first of the others, Ann, and their confidences together are more than Ben's.
-    assert_eq!(
-        decided["decision"]["outcome"]["risk_score"], 20.0,
-        "{decided}"
-    );
-
-    let pid = installation.pid(Service::Coordinator, 1).unwrap();
-    installation.kill(Service::Coordinator, 1).unwrap();
-    assert!(!is_alive(pid) && installation.pid(Service::Coordinator, 1).is_none());
-    installation.restart(Service::Coordinator, 1).await.unwrap();
+async fn an_installation_starts_what_was_killed_again_and_leaves_nothing_behind() {
+    const TIMER: Service = Service::EscalationTimer;
+    let installation = TestInstallation::start_with(|mut plan| {
+        plan.replicas.clear();
+        plan.with_replicas(TIMER, 2)
+    })
+    .await;
+    let pid = installation.pid(TIMER, 1).unwrap();
+    installation.kill(TIMER, 1).unwrap();
+    assert!(!is_alive(pid) && installation.pid(TIMER, 1).is_none());
+    installation.restart(TIMER, 1).await.unwrap();
     assert!(
-        installation.stop_broker().await.unwrap(),
-        "the broker ends by itself on SIGTERM"
-    );
-    installation.start_broker().await.unwrap();
-    installation.ready().await.unwrap();
-    let case = installation.open_case(&parameters).await;
-    installation.decision(&case, SOON).await;
-
-    assert!(
-        installation
-            .terminate(Service::Coordinator, 0)
-            .await
-            .unwrap(),
+        installation.terminate(TIMER, 0).await.unwrap(),
         "a service drains on SIGTERM"
     );
     let mut pids: Vec<u32> = installation
         .processes()
-        .filter_map(|(s, n)| installation.pid(s, n))
+        .filter_map(|(service, replica)| installation.pid(service, replica))
         .collect();
+    assert_eq!(pids.len(), 1, "one is left");
     pids.push(installation.broker().unwrap().pid().unwrap());
     drop(installation);
     assert!(pids.into_iter().all(|pid| !is_alive(pid)));

@@ -16,7 +16,7 @@ const INBOX: &str = "coordinator-inbox";
 
 #[tokio::test]
 async fn a_refused_message_is_shown_and_sent_again() {
-    let installation = TestInstallation::start().await;
+    let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
     let session = Session::new(installation.server_url());
     let none = session.good("dead list").await;
@@ -130,7 +130,7 @@ async fn refused_again(session: &Session, bad: u64) {
 /// Only what services failed to process is sent again by `--all`; other reasons are named.
 #[tokio::test]
 async fn all_are_those_whose_message_was_not_at_fault() {
-    let installation = TestInstallation::start().await;
+    let installation = TestInstallation::start_without_adapter().await;
     let session = Session::new(installation.server_url());
     // What agents say to each other no service refuses.
     let note = Message::new("_", "ann", "ben", "note", json!({}));
@@ -187,7 +187,7 @@ async fn keep(client: &async_nats::Client, original: &Message, reason: &str, cod
 /// The id under which a message is sent again can be foreseen, and the broker knows a message by its id alone.
 #[tokio::test]
 async fn what_is_sent_again_is_stored_once_whoever_has_taken_its_id() {
-    let installation = TestInstallation::start().await;
+    let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
     let session = Session::new(installation.server_url());
     let stream = async_nats::jetstream::new(client.clone());
@@ -211,7 +211,7 @@ async fn what_is_sent_again_is_stored_once_whoever_has_taken_its_id() {
 /// Whoever names a subject of letters for the reply to a message has the broker store its acknowledgement there.
 #[tokio::test]
 async fn what_no_service_has_put_among_the_letters_is_none() {
-    let installation = TestInstallation::start().await;
+    let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
     let session = Session::new(installation.server_url());
     let reply = "concord.v1.dead.coordinator.exhausted";
@@ -264,7 +264,7 @@ async fn what_no_service_has_put_among_the_letters_is_none() {
 /// A letter has room for a description besides the original, and an original at the broker's limit leaves none.
 #[tokio::test]
 async fn what_is_too_large_for_a_letter_is_sent_again_from_its_stream() {
-    let installation = TestInstallation::start().await;
+    let installation = TestInstallation::start_without_adapter().await;
     let client = installation.client();
     let session = Session::new(installation.server_url());
     let stream = async_nats::jetstream::new(client.clone())

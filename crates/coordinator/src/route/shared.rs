@@ -7,14 +7,15 @@ use concord_domain::aggregates::impact::ReceivedAnalysis;
 use concord_domain::aggregates::memory::{MemoryInput, ReceivedMemory};
 use concord_domain::aggregates::person::Authority;
 use concord_domain::rules::alerting::Watched;
-use concord_events::{Heard, LeaseBounds, MemoryBounds};
-use concord_runtime::delivery::route::digest_of;
+use concord_events::{LeaseBounds, MemoryBounds};
 use concord_wire::payload::{
     Alert, BOARD_PUT, Commitment, MEMORY_PUT, PUBLISH_ANALYSIS, PublishAnalysis, PutEntry,
     REPORT_ALERT, Remember, ReportAlert, action_of, parameters_of,
 };
 use concord_wire::{CaseId, Envelope, Fault, MessageType, Token};
 use serde::de::DeserializeOwned;
+
+use crate::route::heard;
 
 /// Where the parameters of a request stand.
 const PARAMETERS: &str = "/payload/parameters";
@@ -63,14 +64,6 @@ pub fn from_message(
         Ok(MEMORY_PUT) => memory(envelope, bounds.memory).map(Some),
         Ok(REPORT_ALERT) => report(envelope).map(Some),
         _ => Ok(None),
-    }
-}
-
-fn heard(envelope: &Envelope) -> Heard {
-    Heard {
-        agent_id: envelope.from_agent.clone(),
-        message_id: envelope.message_id.clone(),
-        digest: digest_of(envelope),
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Calibration {
 impl Calibration {
     /// For 0.7 x cosine + 0.3 x n-grams, with all-MiniLM-L6-v2. Fitted to 3,000 requests of the
     /// training file of CLINC150 that were not used as examples, and to its 100 requests that are
-    /// for nobody, with three examples for each skill: `concord eval wake --fit`.
+    /// for nobody, with three examples for each skill: `concord-lab eval wake --fit`.
     pub const WITH_MODEL: Self = Self {
         score: 4.93,
         lead: 20.27,

@@ -29,7 +29,7 @@ pub struct StorageSettings {
     pub prefix: Token,
     /// Copies of each stream: 1 on a laptop, 3 in production, at most 5.
     pub replicas: usize,
-    /// Days that messages and dead letters are kept; 0 for ever. Facts are kept for ever, those of archived cases in the archive.
+    /// Days that messages and dead letters are kept; 0 for ever. Events are kept for ever, those of archived cases in the archive.
     pub message_days: u64,
     /// Bytes that all streams together may take of the broker's disk; 0 sets no limit, and leaves one that stands. Messages take at most half, urgent ones and
     /// memory a tenth each; what they leave is kept for events, deadlines and dead letters. See `docs/operating.md`.

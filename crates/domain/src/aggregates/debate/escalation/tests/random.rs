@@ -185,7 +185,7 @@ pub(crate) fn stories(count: usize) -> impl Iterator<Item = Story<DebateMachine>
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn no_debate_goes_back_or_ends_twice_and_time_brings_it_to_an_end_or_a_gate(play in play()) {

@@ -1,0 +1,5 @@
+//! Tests of models in this process and elsewhere, in one program.
+
+mod made_up;
+mod model;
+mod server;
