@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use async_nats::jetstream;
 use concord_events::topology::StreamKind;
+use concord_installation::instances;
 use concord_runtime::Broker;
-use concord_runtime::broker::{log_reader, provision};
+use concord_runtime::broker::{log_reader, migration, provision};
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::{
-    Agent, TestBroker, TestInstallation, command, concord_at, finish, programs_of, wait_for,
+    Agent, CommandOutput, TestBroker, TestInstallation, command, concord_at, finish, http_get,
+    programs_of, wait_for,
 };
-use concord_wire::Timestamp;
-use concord_wire::subject::Service;
+use concord_wire::subject::{DEFAULT_PREFIX, Service};
+use concord_wire::{Timestamp, Token};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -170,6 +172,8 @@ async fn what_a_service_cannot_start_with_is_named() {
     let gone = "/no/such/file";
     for (setting, value, code) in [
         ("http.address", taken.as_str(), 64),
+        ("telemetry.otlp_ca", gone, 69),
+        ("storage.s3.ca", gone, 69),
         ("broker.tls_ca", gone, 69),
         ("broker.password_file", gone, 69),
         ("broker.credentials", gone, 69),
@@ -177,9 +181,13 @@ async fn what_a_service_cannot_start_with_is_named() {
     ] {
         let mut given = vec![format!("broker.servers={}", test_broker.url())];
         given.push(format!("{setting}={value}"));
-        if setting == "broker.password_file" {
-            given.push("broker.user=eva".to_owned());
-        }
+        let with = match setting {
+            "broker.password_file" => Some("broker.user=eva"),
+            "telemetry.otlp_ca" => Some("telemetry.otlp_endpoint=https://127.0.0.1:4318"),
+            "storage.s3.ca" => Some("storage.archive=s3://cases"),
+            _ => None,
+        };
+        given.extend(with.map(str::to_owned));
         let given: Vec<&str> = given.iter().flat_map(|one| ["--set", one]).collect();
         // What is in use by somebody else is known only when it is tried.
         let checked = (code == 69).then_some("--check-config");
@@ -194,18 +202,130 @@ async fn what_a_service_cannot_start_with_is_named() {
     }
 }
 
-/// A stream that cannot be asked, as while its copies elect a leader, says nothing about what is in it.
+/// What `--check-config` finds good, a start does not end with.
 #[tokio::test]
-async fn what_the_broker_cannot_look_up_is_not_taken_for_missing() {
+async fn files_of_one_service_are_looked_at_before_it_is_started() {
+    let gone = "/no/such/file";
+    let mail = &[
+        "service.notify.email.host=smtp.example.org",
+        "service.notify.email.from=c@example.org",
+    ][..];
+    for (service, setting, with) in [
+        ("conflict-detector", "service.names.model_dir", &[][..]),
+        ("agent-adapter", "service.wake.model_dir", &[]),
+        ("agent-adapter", "service.notify.tls_ca", mail),
+        (
+            "escalation-timer",
+            "storage.s3.credentials_file",
+            &["storage.archive=s3://cases"],
+        ),
+    ] {
+        let name = format!("concord-{service}");
+        let mut command = command(programs_of(&[&name]).join(&name));
+        command.args(["--check-config", "--set", &format!("{setting}={gone}")]);
+        command.args(with.iter().flat_map(|one| ["--set", one]));
+        let said = finish(&mut command).await.refused(69);
+        let named = setting.rsplit('.').next().unwrap();
+        assert!(said.contains(named) && said.contains(gone), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_for_answers_that_somebody_has_is_named_with_its_setting() {
     let test_broker = TestBroker::start().await;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    let name = "concord-agent-adapter";
+    let mut command = command(programs_of(&[name]).join(name));
+    for set in [
+        format!("broker.servers={}", test_broker.url()),
+        format!("service.callback.listen={taken}"),
+        "service.callback.public_url=http://127.0.0.1/callback".to_owned(),
+        format!("service.callback.secret={}", "x".repeat(32)),
+    ] {
+        command.args(["--set", &set]);
+    }
+    let ended = finish(&mut command).await;
+    let said = ended.err.lines().last().unwrap_or_default();
+    let named = said.contains("service.callback.listen") && said.contains(&taken);
+    assert!(ended.code == 69 && named, "{ended:?}");
+}
+
+async fn connect(test_broker: &TestBroker, prefix: &'static str) -> Broker {
     let settings = BrokerSettings {
         servers: test_broker.url(),
         ..BrokerSettings::default()
     };
-    let storage = StorageSettings::default();
-    let broker = Broker::connect("test", &settings, &storage, true)
-        .await
-        .unwrap();
+    let storage = StorageSettings {
+        prefix: Token::fixed(prefix),
+        ..StorageSettings::default()
+    };
+    let connected = Broker::connect("test", &settings, &storage, true).await;
+    connected.unwrap()
+}
+
+/// The names of both installations' streams are the same, and the second would take the consumers of the first.
+#[tokio::test]
+async fn a_prefix_that_differs_in_capitals_takes_nothing_over() {
+    let test_broker = TestBroker::start().await;
+    let broker = connect(&test_broker, "q5").await;
+    provision::streams(&broker).await.unwrap();
+    let another = connect(&test_broker, "Q5").await;
+    migration::apply(&another).await.unwrap_err();
+    let name = "concord-coordinator";
+    let mut command = command(programs_of(&[name]).join(name));
+    let servers = format!("broker.servers={}", test_broker.url());
+    command.args(["--set", &servers, "--set", "storage.prefix=Q5"]);
+    let said = finish(&mut command).await.refused(69);
+    assert!(
+        said.contains("storage.prefix") && said.contains("\"q5\""),
+        "{said}"
+    );
+    let events = broker.layout.stream_name(StreamKind::Events);
+    let mut events = broker.jetstream.get_stream(events).await.unwrap();
+    let found = events.info().await.unwrap();
+    assert_eq!(found.config.subjects, ["q5.v1.event.>"]);
+    assert_eq!(found.state.consumer_count, 0);
+}
+
+/// Whoever has set it, and on whatever stream.
+#[tokio::test]
+async fn a_stream_with_a_limit_shows_how_full_it_is() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let jetstream = jetstream::new(installation.client().clone());
+    let shown = async || {
+        let found = instances(installation.client(), PATIENCE, |found| !found.is_empty()).await;
+        let address = found.unwrap()[0].http().expect("it has metrics").to_owned();
+        http_get(&address, "/metrics").await.unwrap()
+    };
+    let until = async |is_shown: bool, stream: &str| {
+        let series = format!("concord_stream_fill_ratio{{stream=\"{stream}\"}}");
+        wait_for(&series, PATIENCE, async || {
+            let metrics = shown().await;
+            (metrics.contains(&series) == is_shown)
+                .then_some(())
+                .ok_or(metrics)
+        })
+        .await;
+    };
+    until(true, "OBJ_CONCORD_PAYLOADS").await;
+    until(false, "CONCORD_EVENTS").await;
+    let mut events = jetstream.get_stream("CONCORD_EVENTS").await.unwrap();
+    for limit in [1 << 30, -1] {
+        let limited = jetstream::stream::Config {
+            max_bytes: limit,
+            ..events.info().await.unwrap().config.clone()
+        };
+        jetstream.update_stream(limited).await.unwrap();
+        until(limit > 0, "CONCORD_EVENTS").await;
+    }
+}
+
+/// A stream that cannot be asked, as while its copies elect a leader, says nothing about what is in it.
+#[tokio::test]
+async fn what_the_broker_cannot_look_up_is_not_taken_for_missing() {
+    let test_broker = TestBroker::start().await;
+    let broker = connect(&test_broker, DEFAULT_PREFIX).await;
     provision::streams(&broker).await.unwrap();
     let last = log_reader::last(&broker, StreamKind::Messages, &[]).await;
     assert!(last.unwrap().is_none(), "nothing was stored");

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use concord_embedding::Embedder;
 use concord_runtime::Directory;
 use concord_runtime::service::api::{self, answer};
 use concord_runtime::service::{Binder, Run, ServiceRunner};
@@ -45,7 +46,12 @@ impl Run for AgentAdapter {
     type Own = AdapterSettings;
 
     fn check(own: &AdapterSettings) -> Result<(), AnyError> {
-        settings::parse(own)?;
+        settings::parse(own).map_err(SettingsError::into_refusal)?;
+        Ok(())
+    }
+
+    fn check_files(own: &AdapterSettings) -> Result<(), AnyError> {
+        Embedder::open(&own.wake.embedding())?;
         Ok(())
     }
 

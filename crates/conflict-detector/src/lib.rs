@@ -27,6 +27,11 @@ impl Run for ConflictDetector {
     const ABOUT: &'static str = "Turns the findings of a case into typed, ranked conflicts";
     type Own = DetectorSettings;
 
+    fn check_files(own: &DetectorSettings) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        names::open(&own.names)?;
+        Ok(())
+    }
+
     async fn start(
         mut runner: ServiceRunner,
         settings: DetectorSettings,

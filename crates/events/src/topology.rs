@@ -212,6 +212,11 @@ impl Layout {
         self.subjects.payload_bucket()
     }
 
+    /// The stream that holds this bucket.
+    pub fn payload_stream(&self) -> String {
+        format!("OBJ_{}", self.payload_bucket())
+    }
+
     /// The bucket of archived cases, where they are kept in the broker's object store.
     pub fn archive_bucket(&self) -> String {
         self.subjects.stream_name("ARCHIVE")

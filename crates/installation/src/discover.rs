@@ -20,7 +20,7 @@ pub struct Instance {
     pub id: String,
     /// The version of the service.
     pub version: String,
-    /// What the service states about the process: `pid`, `http`, `host`.
+    /// What the service states about the process: `pid`, `http`, `host`, and the `prefix` of its installation.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
 }
@@ -38,6 +38,12 @@ impl Instance {
             Some(host) => format!("pid {pid} on {host}"),
             None => format!("pid {pid}"),
         }
+    }
+
+    /// Whether it may belong to the installation with this prefix. Processes of earlier versions do not say to which they do.
+    pub fn may_be_of(&self, prefix: &str) -> bool {
+        let own = self.metadata.get("prefix");
+        own.is_none_or(|own| own == prefix)
     }
 
     /// The address at which it answers HTTP; none for a service without HTTP.
@@ -143,6 +149,22 @@ fn sum_of(name: &str, text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_belongs_to_the_installation_that_it_names_or_to_any() {
+        let of = |prefix: Option<&str>| Instance {
+            name: "concord-coordinator".to_owned(),
+            id: String::new(),
+            version: String::new(),
+            metadata: prefix
+                .map(|prefix| ("prefix".to_owned(), prefix.to_owned()))
+                .into_iter()
+                .collect(),
+        };
+        assert!(of(Some("a")).may_be_of("a"));
+        assert!(!of(Some("b")).may_be_of("a"));
+        assert!(of(None).may_be_of("a"));
+    }
 
     #[test]
     fn a_counter_is_added_up_over_its_labels() {

@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use concord_outbound::Authorities;
 use concord_wire::CaseId;
 use opentelemetry::Context;
 use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
@@ -95,19 +96,34 @@ impl Drop for Telemetry {
     }
 }
 
-/// Refuses a filter of log lines and an address of a collector that are none.
+impl Error {
+    /// Whether it is about a file, and not about what the settings themselves say.
+    pub(crate) fn is_of_file(&self) -> bool {
+        matches!(
+            self,
+            Self::Collector {
+                source: otlp::Error::Tls(_),
+                ..
+            }
+        )
+    }
+}
+
+/// Refuses a filter of log lines and an address of a collector that are none, and a file of authorities that cannot be used.
 pub(crate) fn check(settings: &TelemetrySettings) -> Result<(), Error> {
     filter(settings)?;
     let endpoint = &settings.otlp_endpoint;
     if endpoint.is_empty() {
         return Ok(());
     }
-    otlp::origin_of(endpoint)
-        .map(|_| ())
-        .map_err(|source| Error::Collector {
-            endpoint: endpoint.clone(),
-            source,
-        })
+    let checked = otlp::origin_of(endpoint).and_then(|_| {
+        let read = Authorities::read(settings.otlp_ca.as_deref());
+        read.map(drop).map_err(otlp::Error::from)
+    });
+    checked.map_err(|source| Error::Collector {
+        endpoint: endpoint.clone(),
+        source,
+    })
 }
 
 fn filter(settings: &TelemetrySettings) -> Result<EnvFilter, Error> {

@@ -20,7 +20,7 @@ use super::reply_loops::ReplyLoops;
 use crate::AnyError;
 use crate::context::AdapterContext;
 use crate::metrics::ProgramLabel;
-use crate::settings::{CheckedAgent, RunnerConfig};
+use crate::settings::{CheckedAgent, Error as SettingsError, RunnerConfig};
 
 /// A hosted agent as it runs in production.
 pub(crate) type ProductionHost = Host<NatsPorts, OutboundCaller>;
@@ -37,7 +37,11 @@ pub(crate) async fn start(
     let address = address.map(Arc::new);
     let pending = PendingAnswers::default();
     if let Some(address) = &address {
-        let listener = TcpListener::bind(address.listen).await?;
+        let listening = TcpListener::bind(address.listen).await;
+        let listener = listening.map_err(|error| {
+            let message = format!("nothing can listen on {}: {error}", address.listen);
+            SettingsError::new("callback.listen", message)
+        })?;
         let servers = agents.iter().map(|agent| &agent.settings);
         let servers = servers.filter(|agent| agent.http.is_some());
         let dialects = servers.map(|agent| (agent.agent_id.clone(), agent.dialect));

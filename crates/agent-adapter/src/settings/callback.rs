@@ -119,7 +119,7 @@ fn read_secret(settings: &CallbackSettings) -> Result<Secret, Error> {
         (Some(secret), None) => Ok(secret.clone()),
         (None, Some(file)) => {
             let text = std::fs::read_to_string(file).map_err(|error| {
-                Error::new(
+                Error::of_file(
                     "callback.secret_file",
                     format!("{} cannot be read: {error}", file.display()),
                 )

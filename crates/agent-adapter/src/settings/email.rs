@@ -77,7 +77,7 @@ fn tls(host: &str, notify: &NotifySettings) -> Result<TlsParameters, Error> {
     let mut parameters = TlsParameters::builder(host.to_owned());
     if let Some(path) = &notify.tls_ca {
         let wrong = |error: &dyn std::fmt::Display| {
-            Error::new("notify.tls_ca", format!("{}: {error}", path.display()))
+            Error::of_file("notify.tls_ca", format!("{}: {error}", path.display()))
         };
         let pem = std::fs::read(path).map_err(|error| wrong(&error))?;
         parameters = parameters

@@ -83,7 +83,7 @@ impl EndpointConfig {
         tls_ca: Option<&PathBuf>,
     ) -> Result<Self, Error> {
         let authorities = Authorities::read(tls_ca.map(PathBuf::as_path))
-            .map_err(|error| Error::new(format!("{key}.tls_ca"), error.to_string()))?;
+            .map_err(|error| Error::of_file(format!("{key}.tls_ca"), error.to_string()))?;
         let mut headers = HeaderMap::new();
         let json = HeaderValue::from_static("application/json");
         headers.insert(header::CONTENT_TYPE, json.clone());
@@ -138,7 +138,7 @@ pub(crate) fn read_key(
         (None, Some(file)) => {
             let text = std::fs::read_to_string(file).map_err(|error| {
                 let message = format!("{} cannot be read: {error}", file.display());
-                Error::new(format!("{key}.{file_name}"), message)
+                Error::of_file(format!("{key}.{file_name}"), message)
             })?;
             (file_name, text)
         }

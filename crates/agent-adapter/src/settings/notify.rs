@@ -155,7 +155,7 @@ pub(crate) fn read_secret(
         (Some(secret), None) => Ok(Some(secret.clone())),
         (None, Some(file)) => {
             let text = std::fs::read_to_string(file).map_err(|error| {
-                Error::new(
+                Error::of_file(
                     format!("notify.{key}_file"),
                     format!("{} cannot be read: {error}", file.display()),
                 )

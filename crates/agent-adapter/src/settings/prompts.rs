@@ -92,5 +92,5 @@ fn check_names(key: &str, template: &str, names: &[&str]) -> Result<(), Error> {
 
 fn contents(key: &str, path: &Path) -> Result<String, Error> {
     std::fs::read_to_string(path)
-        .map_err(|error| Error::new(key, format!("{} cannot be read: {error}", path.display())))
+        .map_err(|error| Error::of_file(key, format!("{} cannot be read: {error}", path.display())))
 }

@@ -69,7 +69,7 @@ impl WebhookConfig {
             Key::read(secret.reveal()).map_err(|why| Error::new("notify.webhook.secret", why))?;
         let authorities =
             Authorities::read(notify.tls_ca.as_deref()).map_err(|error| match error {
-                TlsError::Authorities { .. } => Error::new("notify.tls_ca", error.to_string()),
+                TlsError::Authorities { .. } => Error::of_file("notify.tls_ca", error.to_string()),
                 TlsError::Setup(_) => Error::new("notify.webhook", error.to_string()),
             })?;
         Ok(Some(Self {

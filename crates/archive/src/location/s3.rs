@@ -90,6 +90,11 @@ impl S3 {
         })))
     }
 
+    /// Says what is wrong with the file that the credentials are read from, where there is one. The store is not called.
+    pub fn check_credentials(&self) -> Result<(), S3Error> {
+        self.0.credentials.check()
+    }
+
     /// Writes an object that nobody has written before. One that is there already must be the same: it is what an earlier try
     /// whose answer was lost has written.
     pub(super) async fn write(&self, name: &str, bytes: Bytes) -> Result<(), S3Error> {

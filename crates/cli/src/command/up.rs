@@ -89,6 +89,12 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: UpArgs) -> Result<u8,
             "`concord up` starts a broker of its own: leave out --server and CONCORD_SERVER",
         ));
     }
+    let sets_prefix = |set: &String| set.starts_with("storage.prefix=");
+    if args.secure && args.set.iter().any(sets_prefix) {
+        return Err(Failure::usage(
+            "credentials are made for one prefix: name it with --prefix, in place of --set storage.prefix",
+        ));
+    }
     let (directory, temporary) = directory(args.directory.as_deref())?;
     let mut plan = plan(connection, &args, &directory)?;
     let prefix = connection.prefix.as_deref().unwrap_or(DEFAULT_PREFIX);

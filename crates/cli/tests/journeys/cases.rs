@@ -37,6 +37,23 @@ async fn a_case_is_opened_awaited_and_looked_at() {
     for unknown in ["case show c-3", "replay c-3", "case transcript c-3"] {
         session.run(unknown).await.refused(1);
     }
+    expired(&installation, &session).await;
+}
+
+/// Messages are kept by age, and a case without them is still there.
+async fn expired(installation: &TestInstallation, session: &Session) {
+    let jetstream = async_nats::jetstream::new(installation.client().clone());
+    for stream in ["CONCORD_MESSAGES", "CONCORD_URGENT"] {
+        let stream = jetstream.get_stream(stream).await.unwrap();
+        stream.purge().await.unwrap();
+    }
+    session.good("case show c-1").await;
+    session
+        .refused("case transcript c-1", "storage.message_days")
+        .await;
+    session
+        .refused("case transcript c-3", "there is no case c-3")
+        .await;
 }
 
 /// Whoever waits for a decision or watches is told that there will be none.

@@ -1,5 +1,8 @@
 //! The doctor finds what is wrong, and only that.
 
+use std::time::Duration;
+
+use async_nats::jetstream::{consumer::pull, stream};
 use concord_testkit::{CommandOutput, Plan, TestInstallation, binaries_with_clock};
 use concord_wire::subject::Service;
 use futures::future::join_all;
@@ -75,6 +78,63 @@ async fn a_missing_service_and_a_missing_consumer_are_found() {
         "{}",
         said.out
     );
+}
+
+/// As `nats stream edit` and `nats consumer edit` change them.
+#[tokio::test]
+async fn what_throws_events_away_or_holds_deliveries_up_is_found_and_mended() {
+    let installation = TestInstallation::start().await;
+    let url = installation.server_url();
+    let jetstream = async_nats::jetstream::new(installation.client().clone());
+    let mut events = jetstream.get_stream("CONCORD_EVENTS").await.unwrap();
+    let limited = stream::Config {
+        max_messages: 100_000,
+        max_bytes: 1 << 30,
+        discard: stream::DiscardPolicy::Old,
+        ..events.info().await.unwrap().config.clone()
+    };
+    jetstream.update_stream(limited).await.unwrap();
+    let name = "coordinator-effects-case-opened";
+    let found = events.consumer_info(name).await.unwrap().config;
+    for (max_deliver, ack_wait_s) in [(1, 5), (-1, 60_000)] {
+        let changed = pull::Config {
+            durable_name: found.durable_name.clone(),
+            filter_subject: found.filter_subject.clone(),
+            ack_policy: found.ack_policy,
+            max_ack_pending: found.max_ack_pending,
+            max_deliver,
+            ack_wait: Duration::from_secs(ack_wait_s),
+            ..pull::Config::default()
+        };
+        events.update_consumer(changed).await.unwrap();
+        let faults_of = |said: &CommandOutput| faults(&serde_json::from_str(&said.out).unwrap());
+        let arguments = ["--json", "--server", url];
+        let said = doctor_until(&arguments, |said| faults_of(said).len() == 3).await;
+        let found = faults_of(&said);
+        let has = |part: &str| found.iter().any(|fault| fault.contains(part));
+        assert!(has("CONCORD_EVENTS: max_messages is 100000"), "{found:?}");
+        assert!(has("CONCORD_EVENTS: discard is Old"), "{found:?}");
+        let of_consumer = match max_deliver {
+            1 => "max_deliver is 1 and should be unlimited -> restart the coordinator",
+            _ => {
+                "ack_wait is 60000s and should be 5s -> it follows from the setting work.ack_wait_ms"
+            }
+        };
+        assert!(
+            has(&format!("{name} on CONCORD_EVENTS: {of_consumer}")),
+            "{found:?}"
+        );
+    }
+    let planned = run(&["migrate", "--server", url]).await;
+    assert_eq!(planned.code, 1, "{planned:?}");
+    run(&["migrate", "--server", url, "--apply"]).await.good();
+    let now = events.info().await.unwrap().config.clone();
+    let kept = (now.max_messages, now.max_bytes, now.discard);
+    assert_eq!(kept, (-1, 1 << 30, stream::DiscardPolicy::New));
+    let coordinator = Service::Coordinator;
+    installation.terminate(coordinator, 0).await.unwrap();
+    installation.restart(coordinator, 0).await.unwrap();
+    doctor_until(&["--server", url], |said| said.code == 0).await;
 }
 
 #[tokio::test]

@@ -260,6 +260,36 @@ async fn new_credentials_count_as_long_as_those_that_they_replace() {
     assert!((0..600_000).contains(&(again - short)), "{short}, {again}");
 }
 
+/// A slip in a name makes no credentials for somebody new.
+#[tokio::test]
+async fn what_nobody_has_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("credentials");
+    let directory = directory.to_str().unwrap();
+    run(&["credentials", "init", directory]).await.good();
+    let credentials = async |verb, more: &[&str]| {
+        run(&[&["credentials", verb, directory][..], more].concat()).await
+    };
+    credentials("issue", &["agent:eva", "agent:ben"])
+        .await
+        .good();
+    let listed = credentials("list", &["--all"]).await.good();
+    let both = ["agent:eva", "agent:evaa", "--keep-old"];
+    let error = credentials("rotate", &both).await.refused(2);
+    let named = error.contains("agent:evaa has no credentials");
+    assert!(
+        named && error.contains("concord credentials issue"),
+        "{error}"
+    );
+    assert_eq!(credentials("list", &["--all"]).await.good(), listed);
+    credentials("revoke", &["agent:ben", "--offline"])
+        .await
+        .good();
+    let revoked = ["agent:ben", "--keep-old"];
+    let error = credentials("rotate", &revoked).await.refused(2);
+    assert!(error.contains("agent:ben has no credentials"), "{error}");
+}
+
 #[tokio::test]
 async fn every_verb_explains_itself_with_an_example() {
     for verb in [

@@ -226,4 +226,7 @@ async fn what_does_not_start_says_why() {
     let port = taken.local_addr().unwrap().port().to_string();
     let error = run(&["up", "--port", &port]).await.refused(1);
     assert!(error.contains("is taken"), "{error}");
+    let mut command = up(&["--secure", "--set", "storage.prefix=foo"]);
+    let error = concord_testkit::finish(&mut command).await.refused(2);
+    assert!(error.contains("--prefix"), "{error}");
 }

@@ -31,6 +31,9 @@ pub async fn plan(broker: &Broker) -> Result<Vec<Change>, Unavailable> {
 
 fn change(deviation: Deviation) -> Change {
     let impossible = match (deviation.property, deviation.found.as_str()) {
+        ("subjects", _) if deviation.setting.is_some() => {
+            Some("it is the stream of another installation, whose prefix differs in capitals alone")
+        }
         ("retention", _) => Some("how a stream keeps messages is fixed when it is made"),
         ("allow_msg_schedules", "true") => {
             Some("that a stream takes schedules is never taken back")
@@ -50,8 +53,9 @@ fn change(deviation: Deviation) -> Change {
 }
 
 /// Makes the changes that are possible; what was not changed is in [`plan`] afterwards. What an operator has set besides, such as compression or
-/// placement, stays.
+/// placement, stays. Nothing is changed where one of the streams is that of another installation.
 pub async fn apply(broker: &Broker) -> Result<(), Unavailable> {
+    provision::not_claimed(broker).await?;
     for kind in StreamKind::ALL {
         let definition = broker.layout.stream(kind);
         let found = broker.jetstream.get_stream(&definition.name).await;
@@ -60,7 +64,7 @@ pub async fn apply(broker: &Broker) -> Result<(), Unavailable> {
         };
         let found = &stream.cached_info().config;
         if !provision::compare(&definition, found).is_empty() {
-            update(broker, found, &provision::config(&definition)).await?;
+            update(broker, found, &provision::expected(&definition, found)).await?;
         }
     }
     let bucket = format!("OBJ_{}", broker.layout.payload_bucket());
@@ -95,14 +99,10 @@ async fn update(broker: &Broker, found: &Config, expected: &Config) -> Result<()
         num_replicas: expected.num_replicas,
         max_age: expected.max_age,
         max_messages_per_subject: expected.max_messages_per_subject,
-        max_bytes: match expected.max_bytes {
-            limit if limit > 0 => limit,
-            _ => found.max_bytes,
-        },
-        discard: match expected.max_bytes {
-            limit if limit > 0 => expected.discard,
-            _ => found.discard,
-        },
+        max_bytes: expected.max_bytes,
+        discard: expected.discard,
+        max_messages: expected.max_messages,
+        max_message_size: expected.max_message_size,
         duplicate_window: expected.duplicate_window,
         allow_direct: expected.allow_direct,
         allow_message_schedules: found.allow_message_schedules || expected.allow_message_schedules,

@@ -1,16 +1,22 @@
 //! Streams and consumers: created when missing, compared when there. What differs is reported, never silently changed.
 
-use std::time::Duration;
-
 use async_nats::jetstream;
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::{
     CreateStreamError, CreateStreamErrorKind, GetStreamErrorKind,
 };
-use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use async_nats::jetstream::stream::{Config, StorageType};
 use concord_events::topology::{StreamDefinition, StreamKind};
 
 use crate::broker::{Broker, Operation, Unavailable};
+
+mod compare;
+mod consumer;
+
+pub(crate) use compare::is_claimed;
+use compare::{claimed, config, differing, row};
+pub(super) use compare::{compare, expected};
+pub(crate) use consumer::ACK_PENDING_MAX;
+pub use consumer::{ACK_POLICY, ACK_WAIT, Changed, PullConsumer, changed};
 
 const REPLICAS: &str = "storage.replicas";
 const MESSAGE_DAYS: &str = "storage.message_days";
@@ -37,7 +43,11 @@ pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Unavailable> {
     for kind in StreamKind::ALL {
         let definition = broker.layout.stream(kind);
         match broker.jetstream.get_stream(&definition.name).await {
-            Ok(stream) => deviations.extend(compare(&definition, &stream.cached_info().config)),
+            Ok(stream) => {
+                let found = &stream.cached_info().config;
+                is_own(&definition, found)?;
+                deviations.extend(compare(&definition, found));
+            }
             Err(error) if is_missing(&error) => {
                 let created = broker.jetstream.create_stream(config(&definition)).await;
                 created.map_err(|source| not_created(&definition.name, source))?;
@@ -58,6 +68,27 @@ pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Unavailable> {
         tracing::warn!(%stream, property, %found, %expected, "A stream differs from its definition.");
     }
     Ok(deviations)
+}
+
+fn is_own(definition: &StreamDefinition, found: &Config) -> Result<(), Unavailable> {
+    let another = claimed(definition, found);
+    another.map_or(
+        Ok(()),
+        |claimed| Err(Operation::ShareStream.failed(claimed)),
+    )
+}
+
+/// Fails where a stream that there is belongs to another installation.
+pub(super) async fn not_claimed(broker: &Broker) -> Result<(), Unavailable> {
+    for kind in StreamKind::ALL {
+        let definition = broker.layout.stream(kind);
+        match broker.jetstream.get_stream(&definition.name).await {
+            Ok(stream) => is_own(&definition, &stream.cached_info().config)?,
+            Err(error) if is_missing(&error) => {}
+            Err(error) => return Err(Operation::DescribeStream.failed(error)),
+        }
+    }
+    Ok(())
 }
 
 /// A stream that the broker does not create.
@@ -236,152 +267,6 @@ pub async fn inspect_payloads(
 /// Whether there is no such stream, in place of an answer that has failed to come.
 pub fn is_missing(error: &jetstream::context::GetStreamError) -> bool {
     matches!(error.kind(), GetStreamErrorKind::JetStream(error) if error.error_code() == jetstream::ErrorCode::STREAM_NOT_FOUND)
-}
-
-pub(super) fn config(definition: &StreamDefinition) -> Config {
-    Config {
-        name: definition.name.clone(),
-        description: Some(definition.kind.doc().to_owned()),
-        subjects: definition.subjects.clone(),
-        retention: RetentionPolicy::Limits,
-        // What has no room is refused, and its sender hears of it; nothing that was acknowledged is thrown away for it.
-        discard: match definition.bytes_max {
-            Some(_) => DiscardPolicy::New,
-            None => DiscardPolicy::Old,
-        },
-        max_bytes: bytes_of(definition),
-        storage: StorageType::File,
-        num_replicas: definition.replicas,
-        max_age: definition.max_age.unwrap_or_default(),
-        max_messages_per_subject: definition.max_messages_per_subject.unwrap_or(-1),
-        duplicate_window: definition.duplicate_window,
-        allow_direct: true,
-        allow_message_schedules: definition.schedules,
-        allow_message_ttl: definition.schedules,
-        ..Config::default()
-    }
-}
-
-fn bytes_of(definition: &StreamDefinition) -> i64 {
-    let bytes = definition.bytes_max.map(i64::try_from);
-    bytes.map_or(-1, |bytes| bytes.unwrap_or(i64::MAX))
-}
-
-/// A property of a stream, as it is and as it should be.
-fn row<T: std::fmt::Debug>(
-    property: &'static str,
-    found: T,
-    expected: T,
-) -> (&'static str, String, String) {
-    (property, format!("{found:?}"), format!("{expected:?}"))
-}
-
-pub(super) fn compare(definition: &StreamDefinition, found: &Config) -> Vec<Deviation> {
-    let mut expected = config(definition);
-    if definition.bytes_max.is_none() {
-        // A limit that an operator has set on the stream itself is theirs.
-        (expected.max_bytes, expected.discard) = (found.max_bytes, found.discard);
-    }
-    let unlimited = |n: i64| if n <= 0 { -1 } else { n };
-    let rows = [
-        row("subjects", &found.subjects, &expected.subjects),
-        row("retention", found.retention, expected.retention),
-        row("replicas", found.num_replicas, expected.num_replicas),
-        row("max_age", found.max_age, expected.max_age),
-        row(
-            "max_messages_per_subject",
-            unlimited(found.max_messages_per_subject),
-            unlimited(expected.max_messages_per_subject),
-        ),
-        row(
-            "max_bytes",
-            unlimited(found.max_bytes),
-            unlimited(expected.max_bytes),
-        ),
-        row("discard", found.discard, expected.discard),
-        row(
-            "duplicate_window",
-            found.duplicate_window,
-            expected.duplicate_window,
-        ),
-        row("allow_direct", found.allow_direct, expected.allow_direct),
-        row(
-            "allow_msg_schedules",
-            found.allow_message_schedules,
-            expected.allow_message_schedules,
-        ),
-    ];
-    differing(&definition.name, rows, |property| match property {
-        "replicas" => Some(REPLICAS),
-        "max_age" => definition.max_age.map(|_| MESSAGE_DAYS),
-        "max_bytes" | "discard" => Some("storage.bytes_max"),
-        _ => None,
-    })
-}
-
-/// The properties of a stream that are not as they should be, each with its setting.
-fn differing(
-    stream: &str,
-    rows: impl IntoIterator<Item = (&'static str, String, String)>,
-    setting: impl Fn(&str) -> Option<&'static str>,
-) -> Vec<Deviation> {
-    let rows = rows.into_iter();
-    rows.filter(|(_, found, expected)| found != expected)
-        .map(|(property, found, expected)| Deviation {
-            stream: stream.to_owned(),
-            property,
-            found,
-            expected,
-            setting: setting(property),
-        })
-        .collect()
-}
-
-/// A durable pull consumer shared by all replicas of whoever pulls from it.
-#[derive(Debug, Clone)]
-pub struct PullConsumer {
-    /// The stream's name.
-    pub stream: String,
-    /// The consumer's durable name.
-    pub name: String,
-    /// Subjects it is given.
-    pub filter: String,
-    /// How long one delivery may take before it is given to another.
-    pub ack_wait: Duration,
-    /// Deliveries under way at once, over all replicas.
-    pub ack_pending_max: i64,
-    /// Deliveries under way at once in this process, over all consumers of one handler.
-    pub in_flight_max: usize,
-}
-
-impl PullConsumer {
-    /// How many messages are asked for at once.
-    pub(crate) fn batch(&self) -> usize {
-        (self.in_flight_max * 2).clamp(1, 1_000)
-    }
-
-    /// Creates the consumer, or brings an existing one of this name to this definition.
-    pub async fn bind(
-        &self,
-        broker: &Broker,
-    ) -> Result<jetstream::consumer::Consumer<pull::Config>, Unavailable> {
-        let config = pull::Config {
-            durable_name: Some(self.name.clone()),
-            deliver_policy: DeliverPolicy::All,
-            ack_policy: AckPolicy::Explicit,
-            ack_wait: self.ack_wait,
-            // Bounded by the service itself, so that the last delivery can still be recorded as dead.
-            max_deliver: -1,
-            max_ack_pending: self.ack_pending_max,
-            filter_subject: self.filter.clone(),
-            ..pull::Config::default()
-        };
-        let created = broker
-            .jetstream
-            .create_consumer_on_stream(config, self.stream.as_str())
-            .await;
-        created.map_err(|error| Operation::CreateConsumer.failed(error))
-    }
 }
 
 #[cfg(test)]

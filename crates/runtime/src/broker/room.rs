@@ -27,8 +27,16 @@ pub async fn fills(broker: &Broker) -> Result<Vec<(StreamKind, Fill)>, Unavailab
 
 /// What the broker says of a stream; none where there is no such stream.
 pub(crate) async fn info(broker: &Broker, kind: StreamKind) -> Result<Option<Info>, Unavailable> {
-    let name = broker.layout.stream_name(kind);
-    match broker.jetstream.get_stream(&name).await {
+    info_of(broker, &broker.layout.stream_name(kind)).await
+}
+
+/// What the broker says of the stream that holds large payloads; none where there is no such store.
+pub(crate) async fn payloads(broker: &Broker) -> Result<Option<Info>, Unavailable> {
+    info_of(broker, &broker.layout.payload_stream()).await
+}
+
+async fn info_of(broker: &Broker, name: &str) -> Result<Option<Info>, Unavailable> {
+    match broker.jetstream.get_stream(name).await {
         Ok(stream) => Ok(Some(stream.cached_info().clone())),
         Err(error) if is_missing(&error) => Ok(None),
         Err(error) => Err(Operation::DescribeStream.failed(error)),

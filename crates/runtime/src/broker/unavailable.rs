@@ -43,6 +43,8 @@ pub enum Operation {
     DescribeAccount,
     /// Describe a stream.
     DescribeStream,
+    /// Keep the streams of one installation from another.
+    ShareStream,
     /// Create a stream.
     CreateStream,
     /// Change a stream.
@@ -84,6 +86,7 @@ impl Operation {
             Self::OpenStream => "give a handle on a stream",
             Self::DescribeAccount => "say what the account stores",
             Self::DescribeStream => "describe a stream",
+            Self::ShareStream => "have a stream for this installation",
             Self::CreateStream => "create a stream",
             Self::ChangeStream => "change a stream",
             Self::DescribePayloadStore => "describe the object store of payloads",

@@ -109,6 +109,11 @@ pub(crate) async fn register(
         ("pid".to_owned(), std::process::id().to_string()),
         ("http".to_owned(), http.unwrap_or("").to_owned()),
         ("host".to_owned(), host()),
+        // Several installations may be in one account, where all are asked at once.
+        (
+            "prefix".to_owned(),
+            runner.broker.subjects().prefix().to_owned(),
+        ),
     ]);
     let noted = runner.clone();
     let service = runner

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
+use async_nats::jetstream::stream::Info;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::broker::{copies, room};
+use crate::broker::{Unavailable, copies, room};
 use crate::context::metrics::{Metrics, Node, Stream};
 use crate::error_chain::ErrorChain;
 use crate::service::ServiceRunner;
@@ -165,26 +166,25 @@ fn show_refusals(runner: &ServiceRunner) {
     }
 }
 
-/// Shows which streams there are, how full those are that have a limit by the settings, and which brokers of a cluster have lost their
+/// Shows which streams there are, how full those are that have a limit, whoever has set it, and which brokers of a cluster have lost their
 /// copies.
 async fn show_streams(runner: &ServiceRunner) {
     let mut there = Vec::new();
     for kind in StreamKind::ALL {
-        let definition = runner.broker.layout.stream(kind);
-        let stream = definition.name;
+        let stream = runner.broker.layout.stream_name(kind);
         match room::info(&runner.broker, kind).await {
             Ok(info) => {
                 runner.broker.refusals.found(kind, info.is_some());
-                if let (Some(info), Some(_)) = (&info, definition.bytes_max) {
-                    let shown = runner.metrics.stream_fill.get_or_create(&Stream { stream });
-                    shown.set(room::fill(info).ratio().unwrap_or(0.0));
-                }
+                show_fill(runner, stream, info.as_ref());
                 there.extend(info);
             }
-            Err(error) => {
-                tracing::debug!(%stream, error = %ErrorChain(&error), "The stream could not be described.");
-            }
+            Err(error) => undescribed(&stream, &error),
         }
+    }
+    let payloads = runner.broker.layout.payload_stream();
+    match room::payloads(&runner.broker).await {
+        Ok(info) => show_fill(runner, payloads, info.as_ref()),
+        Err(error) => undescribed(&payloads, &error),
     }
     // A broker that has left the cluster is lost no more.
     runner.metrics.copies_lost.clear();
@@ -192,6 +192,23 @@ async fn show_streams(runner: &ServiceRunner) {
         let shown = runner.metrics.copies_lost.get_or_create(&Node { node });
         shown.set(i64::try_from(copies.lost.len()).unwrap_or(i64::MAX));
     }
+}
+
+/// Shows how full a stream is; nothing of one without a limit, or that is not there.
+fn show_fill(runner: &ServiceRunner, stream: String, info: Option<&Info>) {
+    let (fills, stream) = (&runner.metrics.stream_fill, Stream { stream });
+    match info.and_then(|info| room::fill(info).ratio()) {
+        Some(ratio) => {
+            fills.get_or_create(&stream).set(ratio);
+        }
+        None => {
+            fills.remove(&stream);
+        }
+    }
+}
+
+fn undescribed(stream: &str, error: &Unavailable) {
+    tracing::debug!(%stream, error = %ErrorChain(error), "The stream could not be described.");
 }
 
 fn waits(runner: &ServiceRunner, definition: &ConsumerDefinition) -> bool {

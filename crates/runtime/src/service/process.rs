@@ -58,7 +58,8 @@ pub trait Run: 'static {
     /// Settings of its own.
     type Own: Serialize + DeserializeOwned + Default + JsonSchema + Clone + Send + 'static;
 
-    /// Refuses settings of its own that could not work, before anything is bound.
+    /// Refuses settings of its own that could not work, before anything is bound; with [`settings::Error::File`] those whose files cannot
+    /// be used.
     fn check(_own: &Self::Own) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         Ok(())
     }
@@ -116,13 +117,13 @@ pub fn main<R: Run>() -> ExitCode {
         .and(settings.work.check())
         .and(settings.http.check());
     if let Err(error) = consistent {
-        return fail(EXIT_SETTINGS, &error);
+        return refuse(&error);
     }
     if let Err(error) = telemetry::check(&settings.telemetry) {
-        return fail(EXIT_SETTINGS, &error);
+        return refuse(&error);
     }
     if let Err(error) = R::check(&settings.service) {
-        return fail(EXIT_SETTINGS, &*error);
+        return refuse(&*error);
     }
     if arguments.check_config {
         return checked_files::<R>(&settings);
@@ -143,11 +144,28 @@ fn checked_files<R: Run>(settings: &Settings<R::Own>) -> ExitCode {
     if let Err(error) = broker::check_files(&settings.broker) {
         return fail(EXIT_UNAVAILABLE, &error);
     }
+    if let Err(error) = settings.storage.check_files() {
+        return refuse(&error);
+    }
     if let Err(error) = R::check_files(&settings.service) {
         return fail(EXIT_UNAVAILABLE, &*error);
     }
     println!("the settings are good");
     ExitCode::SUCCESS
+}
+
+/// Ends a process whose settings cannot be used, or a file that they name.
+fn refuse(error: &(dyn std::error::Error + 'static)) -> ExitCode {
+    let of_settings = error.downcast_ref::<settings::Error>();
+    let of_telemetry = error.downcast_ref::<telemetry::Error>();
+    let is_of_file = matches!(of_settings, Some(settings::Error::File { .. }))
+        || of_telemetry.is_some_and(telemetry::Error::is_of_file);
+    let code = if is_of_file {
+        EXIT_UNAVAILABLE
+    } else {
+        EXIT_SETTINGS
+    };
+    fail(code, error)
 }
 
 fn fail(code: u8, error: &dyn std::error::Error) -> ExitCode {
@@ -159,7 +177,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
     let drain = Duration::from_millis(settings.work.drain_ms);
     let mut telemetry = match telemetry::start(R::SERVICE.as_str(), &settings.telemetry, drain) {
         Ok(telemetry) => telemetry,
-        Err(error) => return fail(EXIT_SETTINGS, &error),
+        Err(error) => return refuse(&error),
     };
     let listener = match listener(&settings).await {
         Ok(listener) => listener,
@@ -203,7 +221,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
 }
 
 /// Creates and compares the streams. A broker that goes away or comes back at this moment is asked again; one that says
-/// no for longer will not change its mind.
+/// no for longer will not change its mind, and streams of another installation stay theirs.
 async fn provision(
     broker: &Broker,
     shown: &health::Shown,
@@ -216,7 +234,8 @@ async fn provision(
             Ok(_) => return Ok(()),
             Err(error) => error,
         };
-        if begun.elapsed() > PROVISION_MAX || stop.is_cancelled() {
+        let is_over = begun.elapsed() > PROVISION_MAX || provision::is_claimed(&error);
+        if is_over || stop.is_cancelled() {
             return Err(error);
         }
         let why = ErrorChain(&error).to_string();

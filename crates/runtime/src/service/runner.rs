@@ -123,7 +123,6 @@ impl ServiceRunner {
                 name,
                 filter,
                 ack_wait,
-                ack_pending_max: 20_000,
                 in_flight_max,
             };
             if poison::concerns(self, &consumer) {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use concord_archive::{S3, S3Settings};
+use concord_archive::{AddressError, S3, S3Settings};
 use concord_events::topology::StorageChoices;
 use concord_wire::Token;
 use schemars::JsonSchema;
@@ -25,7 +25,8 @@ const OBJECT_STORE: &str = "object-store";
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StorageSettings {
-    /// First token of every subject, and in capitals of every stream name: several installations fit in one account.
+    /// First token of every subject, and in capitals of every stream name: several installations fit in one account, and their prefixes
+    /// differ in more than capitals.
     pub prefix: Token,
     /// Copies of each stream: 1 on a laptop, 3 in production, at most 5.
     pub replicas: usize,
@@ -45,7 +46,8 @@ pub struct StorageSettings {
     /// for a store that speaks S3, or `object-store` for the broker's own. Empty for none. See `docs/archive.md`.
     pub archive: String,
     /// Seconds after the last event of a case that is over, and the last word of those in it, until it is archived and removed
-    /// from the streams; 0 for never. Choose more than an agent that takes part may be away.
+    /// from the streams; 0 for never. Choose more than an agent that takes part may be away. It may be at most nine tenths of
+    /// `message_days`: older messages are not stored any more, and a case would go to the archive without what was said in it.
     pub archive_after_s: u64,
     /// How the store of `s3://BUCKET/PREFIX` is reached.
     pub s3: S3Settings,
@@ -111,7 +113,13 @@ impl StorageSettings {
             OBJECT_STORE => Ok(ArchivePlace::ObjectStore),
             address if address.starts_with("s3://") => {
                 let store = S3::new(address, &self.s3);
-                let store = store.map_err(|error| wrong(ErrorChain(&error).to_string()))?;
+                let store = store.map_err(|error| match error {
+                    AddressError::Tls(error) => Error::File {
+                        key: "storage.s3.ca".into(),
+                        message: error.to_string(),
+                    },
+                    other => wrong(ErrorChain(&other).to_string()),
+                })?;
                 Ok(ArchivePlace::S3(store))
             }
             other if has_scheme(other) => Err(wrong(format!(
@@ -134,6 +142,18 @@ impl StorageSettings {
         folder.map_or_else(|_| place.to_owned(), |folder| folder.display().to_string())
     }
 
+    /// Looks at the file with the credentials of the store, where there is one. A start does not, because the file is read for each
+    /// request, and may come later.
+    pub(crate) fn check_files(&self) -> Result<(), Error> {
+        match self.archive_place()? {
+            ArchivePlace::S3(store) => store.check_credentials().map_err(|error| Error::File {
+                key: "storage.s3.credentials_file".into(),
+                message: error.to_string(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses settings that contradict each other.
     pub fn check(&self) -> Result<(), Error> {
         self.archive_place()?;
@@ -154,7 +174,24 @@ impl StorageSettings {
                 ),
             });
         }
+        self.check_age()?;
         self.check_limits()
+    }
+
+    /// Refuses to archive cases whose messages have expired by then. The tenth that is left is for what a case itself takes.
+    fn check_age(&self) -> Result<(), Error> {
+        let (after, days) = (self.archive_after_s, self.message_days);
+        let most = days.saturating_mul(86_400) / 10 * 9;
+        if days == 0 || after <= most {
+            return Ok(());
+        }
+        Err(Error::Value {
+            key: "storage.archive_after_s".into(),
+            message: format!(
+                "It is {after} and may be at most {most}, nine tenths of storage.message_days ({days}): a case would be archived without \
+                 its messages, which are not stored any more by then"
+            ),
+        })
     }
 
     /// Refuses what the broker can never do: it would be tried for minutes, and the cause be hard to see.

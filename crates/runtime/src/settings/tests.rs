@@ -52,6 +52,44 @@ fn what_is_archived_needs_a_place() {
 }
 
 #[test]
+fn a_case_is_archived_while_its_messages_are_stored() {
+    for (after, days, expected) in [
+        (6_998_400, 90, true),
+        (7_776_000, 90, false),
+        (2_592_000, 30, false),
+        (1_209_600, 30, true),
+        (60, 1, true),
+        (86_400, 1, false),
+        (2_592_000, 0, true),
+        (0, 1, true),
+    ] {
+        let flags = [
+            "storage.archive=object-store".to_owned(),
+            format!("storage.archive_after_s={after}"),
+            format!("storage.message_days={days}"),
+        ];
+        let flags = flags.each_ref().map(String::as_str);
+        let settings: Plain = read(&sources(&[], &flags)).unwrap();
+        let refused = settings
+            .storage
+            .check()
+            .err()
+            .map(|error| error.to_string());
+        assert_eq!(
+            refused.is_none(),
+            expected,
+            "{after} of {days}: {refused:?}"
+        );
+        let names = |said: &str| {
+            ["storage.archive_after_s", "storage.message_days"]
+                .iter()
+                .all(|one| said.contains(one))
+        };
+        assert!(refused.as_deref().is_none_or(names), "{refused:?}");
+    }
+}
+
+#[test]
 fn on_a_command_line_a_folder_is_named_from_where_one_is() {
     let here = std::env::current_dir().unwrap();
     let named = StorageSettings::archive_from_here;
@@ -247,6 +285,25 @@ fn what_can_never_be_right_is_refused() {
             _ => None,
         };
         assert_eq!(found.as_deref(), expected, "{flag}");
+    }
+}
+
+#[test]
+fn a_word_that_is_none_names_those_there_are() {
+    let error = read::<Plain>(&sources(&[], &["telemetry.log_format=yaml"])).unwrap_err();
+    let said = error.to_string();
+    let named = ["telemetry.log_format", "yaml", "text, json"];
+    assert!(named.iter().all(|one| said.contains(one)), "{said}");
+}
+
+#[test]
+fn no_more_is_under_way_than_a_process_can_count() {
+    for (number, expected) in [("1000000", true), ("9223372036854775807", false)] {
+        let flag = format!("work.in_flight_max={number}");
+        let settings: Plain = read(&sources(&[], &[&flag])).unwrap();
+        let refused = settings.work.check().err().map(|error| error.to_string());
+        assert_eq!(refused.is_none(), expected, "{refused:?}");
+        assert!(refused.is_none_or(|said| said.contains("work.in_flight_max")));
     }
 }
 

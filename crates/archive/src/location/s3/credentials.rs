@@ -24,13 +24,25 @@ impl Source {
         let Some(file) = &self.file else {
             return Credentials::from_env().ok_or(S3Error::NoCredentials);
         };
-        let text = tokio::fs::read_to_string(file).await;
-        let text = text.map_err(|error| unusable(file, &error))?;
-        parse(&text).ok_or_else(|| {
-            let why = "it has no aws_access_key_id and aws_secret_access_key under [default]";
-            unusable(file, &why)
-        })
+        credentials(file, tokio::fs::read_to_string(file).await)
     }
+
+    /// Reads the file, where there is one.
+    pub(super) fn check(&self) -> Result<(), S3Error> {
+        match &self.file {
+            Some(file) => credentials(file, std::fs::read_to_string(file)).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The credentials in a file that was read, or was not.
+fn credentials(file: &Path, read: std::io::Result<String>) -> Result<Credentials, S3Error> {
+    let text = read.map_err(|error| unusable(file, &error))?;
+    parse(&text).ok_or_else(|| {
+        let why = "it has no aws_access_key_id and aws_secret_access_key under [default]";
+        unusable(file, &why)
+    })
 }
 
 fn unusable(file: &Path, why: &dyn std::fmt::Display) -> S3Error {
@@ -102,7 +114,9 @@ mod tests {
             "{error}"
         );
         let gone = Source::new(Some("/nowhere/credentials".into()));
-        let error = gone.read().await.unwrap_err().to_string();
-        assert!(error.contains("/nowhere/credentials"), "{error}");
+        for error in [gone.read().await.map(drop), gone.check()] {
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("/nowhere/credentials"), "{error}");
+        }
     }
 }

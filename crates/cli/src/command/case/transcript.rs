@@ -9,6 +9,7 @@ use crate::command::case::thread_tree::ThreadTree;
 use crate::shared::archive_reader::unknown_case;
 use crate::shared::args::JsonArg;
 use crate::shared::args::case_id;
+use crate::shared::case_file::state;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::event_source::EventSource;
 use crate::shared::failure::Failure;
@@ -46,7 +47,10 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> R
     });
     read.await?;
     if lines.is_empty() {
-        return Err(unknown_case(&broker, &args.case).await);
+        return Err(match state(&broker, &args.case).await? {
+            Some(_) => expired(&args.case),
+            None => unknown_case(&broker, &args.case).await,
+        });
     }
     // The messages come from two streams.
     lines.sort_by_key(|line| line.stored_at);
@@ -64,6 +68,14 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> R
         .map(|line| line.text(broker.subjects().parse(&line.subject).ok().as_ref()));
     output::print(&text.collect::<String>())?;
     Ok(0)
+}
+
+/// The failure for a case of which events alone are left.
+fn expired(case: &CaseId) -> Failure {
+    Failure::failed(format!(
+        "no message of case {case} is stored any more: they are kept for so many days as the services' setting storage.message_days says; \
+         its events are there, see `concord case show {case}`"
+    ))
 }
 
 fn tree_text(broker: &Broker, tree: &ThreadTree) -> String {

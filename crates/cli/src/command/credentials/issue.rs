@@ -56,9 +56,6 @@ pub(crate) struct IssueArgs {
 pub(super) struct Lifetime(Option<i64>);
 
 impl Lifetime {
-    /// That of credentials of which nothing else is said; `issue --expires` says so, too.
-    pub(super) const USUAL: Self = Self(Some(90 * 86_400));
-
     /// That of what was issued.
     pub(super) fn of(issued: &Issued) -> Self {
         let seconds = |end: i64| end.saturating_sub(issued.issued_at);

@@ -44,19 +44,20 @@ pub(crate) struct RotateArgs {
 pub(super) async fn run(connection: &ConnectionArgs, args: &RotateArgs) -> Result<u8, Failure> {
     let mut directory = args.directory.open()?;
     let tenant = args.tenant.of(&directory)?;
+    let issued = directory.issued(&tenant)?;
+    // Before anything is replaced: a name with a slip in it is nobody's, and whoever was revoked gets nothing anew by the way.
+    let replaced = args.holders.iter().map(|holder| {
+        let mut kept = issued.iter().filter(|one| one.revoked_at.is_none());
+        let newest = kept.rfind(|one| one.is_of(holder));
+        let newest = newest.ok_or_else(|| nothing_to_replace(&args.directory, holder))?;
+        let lifetime = args.expires.unwrap_or_else(|| Lifetime::of(newest));
+        Ok::<_, Failure>((holder, lifetime))
+    });
+    let replaced: Vec<_> = replaced.collect::<Result<_, Failure>>()?;
     let mut all: Vec<Made> = Vec::new();
-    for holder in &args.holders {
-        let issued = directory.issued(&tenant)?;
-        let newest = issued.iter().rfind(|issued| issued.is_of(holder));
-        let lifetime = args.expires.or(newest.map(Lifetime::of));
-        let made = issue(
-            connection,
-            &mut directory,
-            (&tenant, holder),
-            lifetime.unwrap_or(Lifetime::USUAL),
-            true,
-        )?;
-        all.push(made);
+    for (holder, lifetime) in replaced {
+        let whom = (tenant.as_str(), holder);
+        all.push(issue(connection, &mut directory, whom, lifetime, true)?);
     }
     show(args.json, &args.format, &all)?;
     if !args.keep_old {
@@ -66,4 +67,12 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &RotateArgs) -> Resul
         push(connection, &directory).await?;
     }
     Ok(0)
+}
+
+fn nothing_to_replace(directory: &DirectoryArg, holder: &Holder) -> Failure {
+    Failure::usage(format!(
+        "{holder} has no credentials that could be replaced: none were issued under this name, or they are revoked; if the name is right, \
+         make some with: concord credentials issue {} {holder}",
+        directory.directory.display()
+    ))
 }

@@ -1,5 +1,7 @@
 //! `concord doctor`: looks for faults, and gives advice about each.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde::Serialize;
 
@@ -100,7 +102,8 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &DoctorArgs) -> Resul
     checks.extend(storage::look(&broker).await);
     checks.extend(payloads::look(&broker, start).await);
     checks.extend(services::look(&broker, services).await);
-    checks.extend(streams::consumers(&broker, args.lag_max).await);
+    let ack_wait = Duration::from_millis(connection.settings()?.work.ack_wait_ms);
+    checks.extend(streams::consumers(&broker, args.lag_max, ack_wait).await);
     checks.extend(services::deadlines(&broker).await);
     checks.extend(streams::dead(&broker).await);
     let faults = checks

@@ -46,12 +46,19 @@ pub(super) async fn look(broker: &Broker) -> Result<Running, async_nats::Error> 
     let (answer, connected) = (answer?, connected.unwrap_or_default());
     let silent = silent(&connected, &answer);
     if silent.is_empty() {
-        return Ok(Running { answer, silent });
+        return Ok(of_installation(broker, answer, silent));
     }
     let all_answer = |found: &[Instance]| self::silent(&connected, found).is_empty();
     let answer = instances(&broker.client, SLOW_MAX, all_answer).await?;
     let silent = self::silent(&connected, &answer);
-    Ok(Running { answer, silent })
+    Ok(of_installation(broker, answer, silent))
+}
+
+/// Without the processes of other installations in the same account, which answer, too. That one is silent its connection says, and not of
+/// which installation it is.
+fn of_installation(broker: &Broker, mut answer: Vec<Instance>, silent: Vec<Silent>) -> Running {
+    answer.retain(|one| one.may_be_of(broker.subjects().prefix()));
+    Running { answer, silent }
 }
 
 /// Those of the connected processes that are not among those that answer.

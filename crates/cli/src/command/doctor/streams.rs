@@ -1,11 +1,13 @@
 //! The streams, consumers and dead letters on the broker.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use async_nats::jetstream::consumer::Info;
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use concord_events::topology::{ConsumerDefinition, StreamKind};
 use concord_runtime::broker::copies::{self, Copies};
+use concord_runtime::broker::provision::Changed;
 use concord_runtime::{Broker, broker::provision};
 use concord_wire::subject::Service;
 
@@ -97,7 +99,7 @@ pub(super) async fn copies(broker: &Broker) -> Vec<Check> {
 }
 
 /// Checks that every consumer exists and keeps up.
-pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
+pub(super) async fn consumers(broker: &Broker, lag_max: u64, ack_wait: Duration) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut good = 0_u64;
     let (mut waiting, mut pausing) = (0, Vec::new());
@@ -122,7 +124,7 @@ pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
     }
     let mut missing = Vec::new();
     for definition in &definitions {
-        match look(broker, definition, lag_max).await {
+        match look(broker, definition, lag_max, ack_wait).await {
             Ok(Looked::KeepsUp(lag)) => {
                 good += 1;
                 waiting += lag;
@@ -199,6 +201,7 @@ async fn look(
     broker: &Broker,
     definition: &ConsumerDefinition,
     lag_max: u64,
+    ack_wait: Duration,
 ) -> Result<Looked, Check> {
     let ConsumerDefinition {
         name,
@@ -217,6 +220,9 @@ async fn look(
             format!("{name} on {stream} is given other subjects than defined"),
             advice,
         ));
+    }
+    if let Some(changed) = provision::changed(&info.config, ack_wait).first() {
+        return Err(differs(definition, changed));
     }
     let paused = info.pause_remaining.filter(|_| info.paused);
     if let Some(left) = paused {
@@ -237,6 +243,34 @@ async fn look(
         return Err(Check::fault(CONSUMERS, found, advice));
     }
     Ok(Looked::KeepsUp(pending))
+}
+
+/// The fault of a consumer that somebody has changed.
+fn differs(definition: &ConsumerDefinition, changed: &Changed) -> Check {
+    let ConsumerDefinition {
+        name,
+        service,
+        stream,
+        ..
+    } = definition;
+    let Changed {
+        property,
+        found,
+        expected,
+    } = changed;
+    let restart = format!("restart the {service}, which brings its consumers to their definition");
+    let advice = match *property {
+        provision::ACK_WAIT => format!(
+            "it follows from the setting work.ack_wait_ms: give the services' settings with --config; if it still differs, {restart}"
+        ),
+        provision::ACK_POLICY => format!(
+            "the broker never changes it: remove the consumer (nats consumer rm {stream} {name}) and restart the {service}, which makes it \
+             anew"
+        ),
+        _ => restart,
+    };
+    let found = format!("{name} on {stream}: {property} is {found} and should be {expected}");
+    Check::fault(CONSUMERS, found, advice)
 }
 
 /// The note about consumers that hand nothing over at this moment, with the milliseconds that each has left.

@@ -231,6 +231,28 @@ fn a_verb_is_answered_to_those_with_its_role() {
     }
 }
 
+/// The advice is followed without a thought: it must not let a reader alert everybody.
+#[test]
+fn whoever_may_not_ask_is_advised_the_role_that_changes_least() {
+    let eva = agent("eva");
+    for (verb, role) in [
+        ("events", "auditor"),
+        ("messages", "auditor"),
+        ("quotas", "auditor"),
+        ("open_case", "opener"),
+        ("register_person", "operator"),
+    ] {
+        let fault = check_verb(&Authority::default(), &eva, verb).unwrap_err();
+        let advised = format!("concord person register eva --role {role}");
+        assert!(fault.advice.ends_with(&advised), "{verb}: {}", fault.advice);
+    }
+    let known = authority("eva", &[Role::OutcomeSource]);
+    let fault = check_verb(&known, &eva, "messages").unwrap_err();
+    let keeping =
+        "--role auditor --keep, with the roles there are, which these replace: outcome_source";
+    assert!(fault.advice.ends_with(keeping), "{}", fault.advice);
+}
+
 /// Registering replaces roles, so whoever does what is advised would take those away that it does not name.
 #[test]
 fn the_advice_to_register_somebody_names_the_roles_that_they_have() {

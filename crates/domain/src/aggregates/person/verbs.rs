@@ -73,6 +73,11 @@ pub fn check_verb(authority: &Authority, caller: &AgentId, verb: &str) -> Result
                 .map(|role| role.as_str()),
         )
         .collect();
+    // Whoever is told to take a role takes the one that changes least.
+    let least = match roles.contains(&Role::Auditor) {
+        true => Some(Role::Auditor.as_str()),
+        false => named.last().copied(),
+    };
     Err(Fault::new(
         ErrorCode::Unauthorized,
         "",
@@ -82,10 +87,7 @@ pub fn check_verb(authority: &Authority, caller: &AgentId, verb: &str) -> Result
         ),
         format!(
             "An operator gives roles: {}",
-            authority.registering(
-                caller,
-                &format!("--role {}", named.last().copied().unwrap_or("operator"))
-            )
+            authority.registering(caller, &format!("--role {}", least.unwrap_or("operator")))
         ),
     ))
 }

@@ -17,7 +17,7 @@ use super::{BacklogBypass, is_over};
 use crate::admission::rate_limit::{RateLimit, Senders};
 use crate::admission::{Admission, Gate, Limited};
 use crate::broker::Broker;
-use crate::broker::provision::PullConsumer;
+use crate::broker::provision::{ACK_PENDING_MAX, PullConsumer};
 use crate::broker::pull::{Pull, Taken};
 use crate::error_chain::ErrorChain;
 
@@ -248,7 +248,7 @@ impl BypassReader {
             ack_policy: AckPolicy::Explicit,
             ack_wait: self.consumer.ack_wait,
             max_deliver: -1,
-            max_ack_pending: self.consumer.ack_pending_max,
+            max_ack_pending: ACK_PENDING_MAX,
             filter_subjects: filters.into_iter().collect(),
             inactive_threshold: INACTIVE_MAX,
             memory_storage: true,
