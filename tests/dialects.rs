@@ -9,6 +9,7 @@ mod errors;
 mod repetition;
 mod responses;
 mod sending;
+mod unnamed;
 
 /// Longer than anything here takes, even on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -124,5 +124,18 @@ async fn a_panel_whose_task_ends_without_a_decision_is_cancelled() {
         (kind.as_str(), &error["details"]["reason"]),
         ("error", &json!("case_cancelled"))
     );
+    // So is where the task itself is.
+    let stopped = opening("panel", &json!({ "task_id": "p-5" }));
+    assert_eq!(ask(client, &stopped).await.0, "response");
+    let cancel = json!({ "task_id": "p-5", "by": "oscar", "why": "Not needed." });
+    installation
+        .ask(service, "cancel_task", &cancel)
+        .await
+        .unwrap();
+    let (kind, error) = nth_answer(client, &stopped, 1).await;
+    assert_eq!(
+        (kind.as_str(), &error["details"]["reason"]),
+        ("error", &json!("cancelled"))
+    );
     installation.holds(PATIENCE).await;
 }

@@ -12,6 +12,7 @@ use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
 use concord_runtime::{Directory, Ports};
 use concord_wire::subject::Service;
 
+mod attribution;
 mod brief_sources;
 pub mod cancelled;
 mod follow_ups;
@@ -21,6 +22,8 @@ mod settings;
 mod stores;
 mod verdicts;
 
+use attribution::attributed;
+pub use attribution::names_no_question;
 use follow_ups::FollowUpHandler;
 pub use settings::{FacilitatorSettings, QuotaSettings};
 
@@ -57,6 +60,7 @@ pub fn bind<P: Ports>(
     let stores = Stores::new(service);
     let messages = || Inbox {
         service: service.clone(),
+        stores: stores.clone(),
         debates: MessageHandler::new(service, &stores.debates, route::from_message)
             .prepared_by(stores.clone()),
     };
@@ -81,6 +85,7 @@ pub fn bind<P: Ports>(
 /// Messages to the facilitator. A response to a question of a debate is an answer in it.
 struct Inbox<P> {
     service: ServiceContext<P>,
+    stores: Stores<P>,
     debates: MessageHandler<P, DebateMachine, Stores<P>>,
 }
 
@@ -88,6 +93,7 @@ impl<P: Ports> Handler for Inbox<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let message = delivery.read(&self.service).await?;
         let message = as_asked(&self.service.ports, SERVICE, message).await?;
+        let message = attributed(&self.stores, message).await?;
         self.debates.take(message, delivery).await
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use concord_debate_facilitator::names_no_question;
 use concord_debate_facilitator::route::FollowUp;
 use concord_domain::aggregates::case::{CaseInput, CaseMachine, CaseState, SharedNow, flag_of};
 use concord_domain::aggregates::debate::{Command, DebateInput, DebateMachine};
@@ -19,6 +20,7 @@ use concord_events::{
 };
 use concord_runtime::Routed;
 use concord_wire::payload::AlertFlag;
+use concord_wire::subject::Service;
 use concord_wire::{CaseId, Envelope};
 
 use super::archive::{Archive, Histories};
@@ -68,6 +70,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                     _ => None,
                 });
                 let said = said(archive, record, route).into_iter();
+                let said = said.chain(attributed(archive, record));
                 said.flat_map(|input| authority::of_debate(archive, record.sequence, input))
                     .map(|input| with_known(record, input))
                     .chain(ordered)
@@ -83,6 +86,32 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
         }
     });
     of_one_cause(archive, violations);
+}
+
+/// An answer that names no question, to each question that its sender was asked in this debate.
+fn attributed(archive: &Archive, record: &StoredEvent<DebateEvent>) -> Vec<DebateInput> {
+    let said = archive.said_under(&record.meta.cause);
+    let answers = said.filter_map(|message| message.envelope.as_ref());
+    let answers = answers.filter(|envelope| names_no_question(envelope));
+    let facilitator = Service::DebateFacilitator.agent_id();
+    let to = |answer: &Envelope| {
+        let asked = archive
+            .messages
+            .iter()
+            .filter_map(|message| message.envelope.as_ref());
+        let by = answer.from_agent.clone();
+        let from = facilitator.clone();
+        asked.filter(move |one| one.from_agent == from && one.to_agent.as_str() == by.as_str())
+    };
+    let named = answers.flat_map(|answer| {
+        to(answer).map(|question| Envelope {
+            reply_to: Some(question.message_id.to_string()),
+            ..answer.clone()
+        })
+    });
+    let routed =
+        named.filter_map(|answer| concord_debate_facilitator::route::from_message(&answer).ok());
+    routed.filter_map(|routed| input(record, routed)).collect()
 }
 
 /// What follows for a debate from the event of another aggregate, or from its own opening.

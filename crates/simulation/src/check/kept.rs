@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use concord_coordinator::route;
 use concord_coordinator::route::shared::SharedInput;
+use concord_debate_facilitator::names_no_question;
 use concord_domain::aggregates::alert::AlertInput;
 use concord_domain::aggregates::board::BoardInput;
 use concord_domain::aggregates::case::CaseInput;
@@ -16,6 +17,7 @@ use concord_events::{
     MemoryEvent,
 };
 use concord_runtime::Routed;
+use concord_runtime::delivery::route::digest_of;
 use concord_wire::subject::{Lane, Service, Subject};
 use concord_wire::{Envelope, MessageId, MessageType, Recipient, Token};
 
@@ -34,6 +36,8 @@ enum Fate {
     Dead,
     /// An event about it in this aggregate, which may be that of an identical message; or it is refused.
     Recorded(Said),
+    /// An event about it in the debate whose question it was taken to answer; or it is refused.
+    Attributed(MessageId, String),
     /// This aggregate exists; or it is refused.
     Opened(Token),
 }
@@ -51,6 +55,10 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             Fate::Free => true,
             Fate::Dead => dead.is_some(),
             Fate::Recorded(said) => dead.is_some() || recorded.contains(said),
+            Fate::Attributed(id, digest) => {
+                let same = |(_, of, what): &Said| of == id && what == digest;
+                dead.is_some() || recorded.iter().any(same)
+            }
             Fate::Opened(id) => dead.is_some() || opened.contains(id),
         };
         if !kept {
@@ -171,6 +179,9 @@ fn heard(id: Token, heard: Heard) -> Fate {
 }
 
 fn of_debate(envelope: &Envelope) -> Fate {
+    if names_no_question(envelope) {
+        return Fate::Attributed(envelope.message_id.clone(), digest_of(envelope));
+    }
     match concord_debate_facilitator::route::from_message(envelope) {
         Err(_) => Fate::Dead,
         Ok(Routed::Step {

@@ -8,7 +8,7 @@ use concord_events::{
 use concord_wire::payload::notification::{self, BidRejected, TaskCompleted, TaskWithdrawn};
 use concord_wire::payload::{Award, CallForProposals, ErrorReport, TaskAssignment, Work};
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, MessageId, Recipient, Token};
+use concord_wire::{AgentId, ErrorCode, MessageId, Recipient, Token};
 use serde_json::{Map, Value, json};
 
 use super::strategy::{self, TaskStrategy};
@@ -187,30 +187,36 @@ fn tell_end(task_id: &Token, end: &TaskEnd) -> Option<Effect> {
             reason,
             why,
             advice,
-        } => {
-            let mut details = Map::new();
-            details.insert("task_id".into(), json!(task_id));
-            details.insert("strategy".into(), json!(end.strategy));
-            details.insert("reason".into(), json!(reason));
-            let report = ErrorReport {
-                error_code: *code,
-                error_message: why.clone(),
-                details,
-                recovery_suggestions: vec![advice.clone()],
-            };
-            let report = Box::new(report);
-            Some(Effect::FailRequest {
-                to,
-                request_id,
-                report,
-            })
-        }
+        } => Some(fail(task_id, end, (*code, reason), (why, advice))),
         TaskOutcome::Cancelled { by, why } => (*by != to).then(|| {
-            let data = TaskWithdrawn {
-                task_id: task_id.clone(),
-                why: format!("{by} has cancelled it: {why}"),
-            };
-            Effect::tell(to, data)
+            let why = format!("{by} has cancelled it: {why}");
+            let advice = "Open it again if its result is still needed.";
+            let code = ErrorCode::AgentUnavailable;
+            fail(task_id, end, (code, "cancelled"), (&why, advice))
         }),
+    }
+}
+
+/// The error in which a task ends for who opened it.
+fn fail(
+    task_id: &Token,
+    end: &TaskEnd,
+    (error_code, reason): (ErrorCode, &str),
+    (why, advice): (&str, &str),
+) -> Effect {
+    let mut details = Map::new();
+    details.insert("task_id".into(), json!(task_id));
+    details.insert("strategy".into(), json!(end.strategy));
+    details.insert("reason".into(), json!(reason));
+    let report = ErrorReport {
+        error_code,
+        error_message: why.to_owned(),
+        details,
+        recovery_suggestions: vec![advice.to_owned()],
+    };
+    Effect::FailRequest {
+        to: end.opened_by.clone(),
+        request_id: end.request_id.clone(),
+        report: Box::new(report),
     }
 }

@@ -126,20 +126,23 @@ fn one_after_another(progress: &Progress<'_>) -> Next {
     match progress.untried() {
         _ if progress.is_active() => Next::Wait,
         Some(agent) => Next::Ask(agent.clone()),
-        None => Next::Fail(all_failed(progress)),
+        None => in_part(progress).unwrap_or_else(|| Next::Fail(all_failed(progress))),
     }
 }
 
-/// The end where time is over and one result is wanted: what somebody has given of it.
+/// The end where nobody gives more and one result is wanted: what somebody has given of it.
+fn in_part(progress: &Progress<'_>) -> Option<Next> {
+    let (agent, result) = progress.results_and_parts().last()?;
+    Some(Next::Complete {
+        result: result.clone(),
+        by: vec![agent.clone()],
+        partial: true,
+    })
+}
+
+/// The end where time is over and one result is wanted.
 fn one_in_time(progress: &Progress<'_>) -> Next {
-    match progress.results_and_parts().last() {
-        Some((agent, result)) => Next::Complete {
-            result: result.clone(),
-            by: vec![agent.clone()],
-            partial: true,
-        },
-        None => Next::Fail(too_late(progress)),
-    }
+    in_part(progress).unwrap_or_else(|| Next::Fail(too_late(progress)))
 }
 
 /// The results as an object, by agent.

@@ -9,11 +9,11 @@ impl TaskStrategy for Broadcast {
         if progress.is_active() {
             return Next::Wait;
         }
-        let (result, by) = by_agent(progress.results());
+        let (result, by) = by_agent(progress.results_and_parts());
         if by.is_empty() {
             return Next::Fail(all_failed(progress));
         }
-        let partial = by.len() < progress.parts.len();
+        let partial = progress.results().count() < progress.parts.len();
         Next::Complete {
             result,
             by,

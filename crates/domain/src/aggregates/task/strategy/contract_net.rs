@@ -6,7 +6,7 @@ use concord_wire::AgentId;
 use concord_wire::ErrorCode;
 use concord_wire::payload::{Bid, BidWeights};
 
-use super::{Failure, Next, Progress, TaskStrategy, all_failed, one_in_time};
+use super::{Failure, Next, Progress, TaskStrategy, all_failed, in_part, one_in_time};
 use crate::aggregates::task::{Part, Stage};
 
 pub(super) struct ContractNet;
@@ -33,7 +33,7 @@ impl TaskStrategy for ContractNet {
                 why: format!("Nobody has made a bid: {}.", progress.reasons()),
                 advice: "Wait longer for bids (bids_ms), or call other agents.",
             }),
-            None => Next::Fail(all_failed(progress)),
+            None => in_part(progress).unwrap_or_else(|| Next::Fail(all_failed(progress))),
         }
     }
 

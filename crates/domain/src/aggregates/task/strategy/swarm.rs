@@ -9,7 +9,7 @@ pub(super) struct Swarm;
 
 impl TaskStrategy for Swarm {
     fn after(&self, progress: &Progress<'_>) -> Next {
-        let (result, by) = by_agent(progress.results());
+        let results = progress.results().count();
         let is_left = |stage| stage == Stage::Withdrawn;
         let left = progress.parts.values().filter(|part| is_left(part.stage));
         let members = progress.parts.len() - left.count();
@@ -18,13 +18,14 @@ impl TaskStrategy for Swarm {
         if progress.is_active() || members < quorum {
             return Next::Wait;
         }
-        match by.len() {
-            0 => Next::Fail(all_failed(progress)),
-            count if count < quorum => Next::Wait,
-            count => Next::Complete {
+        let (result, by) = by_agent(progress.results_and_parts());
+        match results {
+            _ if by.is_empty() => Next::Fail(all_failed(progress)),
+            1.. if results < quorum => Next::Wait,
+            _ => Next::Complete {
                 result,
                 by,
-                partial: count < members,
+                partial: results < members,
             },
         }
     }

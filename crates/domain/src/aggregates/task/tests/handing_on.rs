@@ -122,12 +122,18 @@ fn whoever_opened_it_or_an_operator_cancels_it_and_who_works_on_it_is_told() {
             "refused: /payload/parameters/task_id"
         );
         assert_eq!(stage.hear(&cancel(by, sender.clone())), "cancelled");
-        let told: Vec<String> = stage.sent().into_iter().map(|(_, to)| to).collect();
-        let expected: &[&str] = if by == OPENER {
-            &[OPENER, "ann"]
+        use MessageType::{Error, Notification, Response};
+        let told: Vec<(MessageType, String)> = stage.sent();
+        // Who opened it hears one end, as where the task has failed.
+        let expected: &[(MessageType, &str)] = if by == OPENER {
+            &[(Response, OPENER), (Notification, "ann")]
         } else {
-            &["otto", "ann", OPENER]
+            &[(Response, "otto"), (Notification, "ann"), (Error, OPENER)]
         };
+        let told: Vec<_> = told
+            .iter()
+            .map(|(kind, to)| (kind.clone(), to.as_str()))
+            .collect();
         assert_eq!(told, expected);
         assert_eq!(
             stage.hear(&cancel(by, sender)),

@@ -115,6 +115,41 @@ fn when_all_have_failed_or_time_is_over_the_opener_is_told_and_a_part_is_better_
     );
 }
 
+/// One who gives a part and is silent after it, or fails, has given that part.
+#[test]
+fn a_part_is_better_than_nothing_also_before_the_time_of_the_task_is_over() {
+    let half = || json!({ "status": "partial", "result": "half" });
+    let alone = json!({ "result": "half", "partial": true });
+    let by_agent = json!({ "result": { "ann": "half", "ben": 2 }, "partial": true });
+    for (strategy, names, expected) in [
+        ("round_robin", &["ann"][..], &alone),
+        ("capability", &["ann"], &alone),
+        ("broadcast", &["ann", "ben"], &by_agent),
+        ("swarm", &["ann", "ben"], &by_agent),
+    ] {
+        let skills = json!({ "answer_ms": 1_000, "criteria": { "skills": ["sums"] } });
+        let mut stage = Stage::open(strategy, names, skills);
+        stage.places(names);
+        assert_eq!(stage.report("ann", half()), "reported");
+        if names.contains(&"ben") {
+            stage.result("ben", json!(2));
+        }
+        assert_eq!(stage.outcome(), None, "{strategy}: a part is not the end");
+        assert_eq!(stage.elapse(ATTEMPT), "elapsed", "{strategy}");
+        assert_eq!(stage.completed(), *expected, "{strategy}");
+    }
+    // Somebody else may give the whole.
+    let mut stage = Stage::open("round_robin", &["ann", "ben"], json!({}));
+    stage.places(&["ann"]);
+    stage.report("ann", half());
+    stage.report("ann", json!({ "status": "failure" }));
+    assert_eq!(stage.asked(), ["ben"]);
+    stage.places(&["ben"]);
+    stage.result("ben", json!("whole"));
+    let whole = json!({ "result": "whole", "partial": false });
+    assert_eq!(stage.completed(), whole);
+}
+
 #[test]
 fn a_broadcast_collects_what_everybody_gives() {
     let mut stage = Stage::open("broadcast", &["ann", "ben", "cyd"], json!({}));
