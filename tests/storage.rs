@@ -10,8 +10,8 @@ use concord_runtime::Broker;
 use concord_runtime::broker::{log_reader, migration, provision};
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::{
-    Agent, CommandOutput, TestBroker, TestInstallation, command, concord_at, finish, http_get,
-    programs_of, wait_for,
+    Agent, TestBroker, TestInstallation, command, concord_at, finish, http_get, programs_of,
+    wait_for,
 };
 use concord_wire::subject::{DEFAULT_PREFIX, Service};
 use concord_wire::{Timestamp, Token};
