@@ -69,7 +69,7 @@ async fn a_second_finding_of_the_same_agent(stage: &Stage) {
     stage.settled().await;
     let again = Message::finding(&case, "alice", finding(90), 0.9);
     let sent = stage.send(&again).await;
-    check_set_aside(stage.error_to("alice", &sent).await, "INVALID_REQUEST");
+    check_set_aside(&stage.error_to("alice", &sent).await, "INVALID_REQUEST");
     stage
         .send(&Message::finding(&case, "bob", finding(10), 0.9))
         .await;
