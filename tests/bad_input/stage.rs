@@ -4,14 +4,13 @@
 use std::time::Duration;
 
 use async_nats::jetstream;
-use bytes::Bytes;
 use concord_events::dead_letter::header;
+use concord_runtime::delivery::dead_letter::COPIED_BYTES_MAX;
 use concord_testkit::{
-    Agent, Message, Plan, Stored, TestInstallation, audit, dead_letters, message_bodies, settled,
-    unique, wait_for,
+    Agent, Message, Plan, Stored, TestInstallation, audit, dead_letters, message_bodies, original,
+    settled, unique, wait_for,
 };
 use concord_wire::CaseId;
-use concord_wire::envelope::ENVELOPE_BYTES_MAX;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -185,7 +184,7 @@ impl Stage {
         message_bodies(self.client(), &format!("concord.v1.msg.*.*.{agent}.error")).await
     }
 
-    /// Waits for the dead letter that keeps `sent`; there is one, and it is the original byte for byte.
+    /// Waits for the dead letter that keeps `sent`; there is one, and it is the original byte for byte, or says where that is.
     pub(crate) async fn letter(&self, sent: &Sent) -> Stored {
         let what = format!("a dead letter of {} at {}", sent.subject, sent.sequence);
         let (letter, others) = wait_for(what, PATIENCE, async || {
@@ -199,27 +198,12 @@ impl Stage {
         })
         .await;
         assert_eq!(others, 0, "one message, one dead letter");
-        let original = if sent.bytes.len() > ENVELOPE_BYTES_MAX {
-            assert!(letter.payload.is_empty(), "what is too large is not copied");
-            self.original(&letter).await
-        } else {
-            letter.payload.clone()
-        };
+        if sent.bytes.len() > COPIED_BYTES_MAX {
+            assert!(letter.payload.is_empty(), "what is large is not copied");
+        }
+        let original = original(self.client(), &letter).await.expect("it is there");
         assert!(original == sent.bytes, "the dead letter is the original");
         letter
-    }
-
-    /// The original of a letter, from where the letter says that it is.
-    async fn original(&self, letter: &Stored) -> Bytes {
-        let stream = jetstream::new(self.client().clone())
-            .get_stream_no_info(letter.header(header::STREAM))
-            .await;
-        let sequence = letter.header(header::SEQUENCE).parse();
-        let message = stream
-            .expect("a stream")
-            .get_raw_message(sequence.expect("a sequence"))
-            .await;
-        message.expect("it is there").payload
     }
 
     /// Whether no dead letter keeps `sent`.

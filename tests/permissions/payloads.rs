@@ -8,7 +8,7 @@ use async_nats::jetstream::{self, object_store::ObjectStore};
 use async_nats::{Client, ConnectOptions};
 use concord_agent::Agent;
 use concord_encoding::PayloadReference;
-use concord_encoding::parts::{AskedPart, PAYLOAD, PUT_PAYLOAD, PutPart};
+use concord_encoding::parts::{AskedPart, PAYLOAD, PUT_PAYLOAD, PutPart, object_subject};
 use concord_events::topology::StreamKind;
 use concord_testkit::{Plan, TestInstallation, messages, stored, unique, wait_for};
 use concord_wire::subject::Service;
@@ -231,6 +231,21 @@ async fn put_of_mallory(
     let refused = ask(client, PUT_PAYLOAD, mallory, &again).await;
     let why = refused.expect_err("something else stands there");
     assert!(why.contains("another name"), "{why}");
+    // What is stored of a payload beside its parts counts towards nobody's share, so it has to be small.
+    let long = PutPart {
+        upload: unique("u"),
+        digest: "x".repeat(1 << 20),
+        ..put.clone()
+    };
+    let refused = ask(client, PUT_PAYLOAD, mallory, &long).await;
+    let why = refused.expect_err("it is no digest");
+    assert!(why.contains("SHA-256="), "{why}");
+    let named = object_subject(BUCKET, &long.object(mallory));
+    let jetstream = jetstream::new(installation.client().clone());
+    let bucket = jetstream.get_stream(format!("OBJ_{BUCKET}")).await;
+    let described = bucket.expect("it is there");
+    let described = described.get_last_raw_message_by_subject(&named).await;
+    described.expect_err("nothing is stored");
 
     let event = format!("concord.v1.event.case.{}.opened", unique("case"));
     let body = serde_json::to_vec(&put).expect("JSON");

@@ -18,7 +18,7 @@ mod limits;
 
 use asking::check_asking;
 use doing::{challenged, check_opener, check_review, check_ruling, check_views};
-use limits::{check_denied, check_failures, check_pages, check_user};
+use limits::{check_addresses, check_denied, check_failures, check_pages, check_user};
 
 /// Whether people share an account or have accounts of their own.
 #[derive(Clone, Copy, PartialEq)]
@@ -202,6 +202,7 @@ async fn work(layout: Layout) {
     let inbox = SubjectSpace::replies(rob);
     let mut user = User::connect_with_inbox(&stage.installation, rob, &inbox).await;
     check_pages(&stage, &user).await;
+    check_addresses(&stage, &user, &ruled.debate).await;
     user.check_nothing_refused();
     check_user(&stage, &mut user).await;
     check_denied(&stage).await;

@@ -156,7 +156,9 @@ impl Archive {
         let (manifest, bytes) = self.both(sealed).await?;
         let mut cases = manifest.examine(&bytes).cases.into_iter();
         let found = cases.find_map(|(id, contents)| (id == *case).then_some(contents));
-        let found = found.transpose();
+        let found = found
+            .transpose()
+            .map(|found| found.map(CaseContents::alone));
         found.map_err(|difference| self.tampered(&segment_file(&sealed.name), difference))
     }
 

@@ -21,6 +21,16 @@ pub struct CaseContents {
     pub messages: Vec<ArchivedMessage>,
 }
 
+impl CaseContents {
+    /// The same in memory of its own: a part of the segment keeps all of the segment in memory, however small it is.
+    pub(crate) fn alone(mut self) -> Self {
+        for message in &mut self.messages {
+            message.payload = Bytes::copy_from_slice(&message.payload);
+        }
+        self
+    }
+}
+
 /// The place of a segment among the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentPlace {

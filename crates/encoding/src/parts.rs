@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::PayloadReference;
+use crate::reference::is_digest;
 
 /// Bytes of each part but the last. As base64 in JSON it fits into a message of the broker.
 pub const PART_BYTES: u64 = 512 << 10;
@@ -144,6 +145,14 @@ impl PutPart {
                 format!("Give it one of 1 to {UPLOAD_BYTES_MAX} bytes."),
             ));
         }
+        // It is stored with what the object is, which counts towards nobody's share.
+        if !is_digest(&self.digest) {
+            return Err(Fault::invalid(
+                "/digest",
+                "It is no digest of a payload.",
+                "Write SHA-256= and the SHA-256 digest of the whole payload as URL-safe base64, with padding: 44 characters.",
+            ));
+        }
         let bytes = decoded(&self.data)?;
         let from = self.part.saturating_mul(PART_BYTES);
         let expected = self.size.saturating_sub(from).min(PART_BYTES);
@@ -245,47 +254,33 @@ mod tests {
         let payload = vec![b'x'; 9];
         let reference = PayloadReference::new("B", "m-1", &payload);
         let good = PutPart::of("u", &reference, &payload, 0, 0).unwrap();
-        let place = |put: PutPart, size_max| put.bytes(size_max).unwrap_err().pointer;
-        assert_eq!(place(good.clone(), 8), "/size");
-        for (bad, pointer) in [
+        type Change = fn(&mut PutPart);
+        let changes: [(Change, &str); 10] = [
+            (|put| put.size = 10, "/size"),
+            (|put| put.upload.clear(), "/upload"),
+            (|put| put.upload = "u".repeat(513), "/upload"),
+            (|put| put.digest = "x".repeat(7 << 20), "/digest"),
+            (|put| put.digest.push('='), "/digest"),
             (
-                PutPart {
-                    upload: String::new(),
-                    ..good.clone()
-                },
-                "/upload",
+                |put| put.digest = put.digest.replace("256", "512"),
+                "/digest",
             ),
-            (
-                PutPart {
-                    data: "?".into(),
-                    ..good.clone()
-                },
-                "/data",
-            ),
-            (
-                PutPart {
-                    data: "eHg=".into(),
-                    ..good.clone()
-                },
-                "/data",
-            ),
-            (
-                PutPart {
-                    part: 1,
-                    ..good.clone()
-                },
-                "/data",
-            ),
-            (
-                PutPart {
-                    part: u64::MAX,
-                    data: String::new(),
-                    ..good.clone()
-                },
-                "/data",
-            ),
-        ] {
-            assert_eq!(place(bad, 9), pointer);
+            (|put| put.digest.truncate("SHA-256=".len()), "/digest"),
+            (|put| put.data = "?".into(), "/data"),
+            (|put| put.data = "eHg=".into(), "/data"),
+            (|put| put.part = 1, "/data"),
+        ];
+        assert_eq!(good.bytes(9).unwrap(), payload);
+        for (change, pointer) in changes {
+            let mut bad = good.clone();
+            change(&mut bad);
+            assert_eq!(bad.bytes(9).unwrap_err().pointer, pointer);
         }
+        let behind_all = PutPart {
+            part: u64::MAX,
+            data: String::new(),
+            ..good
+        };
+        assert_eq!(behind_all.bytes(9).unwrap_err().pointer, "/data");
     }
 }

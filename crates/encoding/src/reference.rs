@@ -15,6 +15,10 @@ pub const PAYLOAD_BYTES_MAX: u64 = 8 << 20;
 /// Most values and names in a payload that travels by reference: as many as a message without reference has room for. In memory each takes
 /// many times its bytes, so that bytes alone are no bound: a list of digits takes sixteen times as much.
 const PAYLOAD_VALUES_MAX: usize = 1 << 19;
+/// What a digest begins with.
+const DIGEST_KIND: &str = "SHA-256=";
+/// How many characters follow: 32 bytes as base64, with padding.
+const DIGEST_CHARS: usize = 44;
 /// Most bytes of a reference. A longer payload is no reference.
 const REFERENCE_BYTES_MAX: usize = 2_048;
 
@@ -42,7 +46,7 @@ impl PayloadReference {
     /// The reference to a payload of the message with this id. The same payload of the same message is the same object.
     pub fn new(bucket: &str, message_id: &str, payload: &[u8]) -> Self {
         let digest = digest(payload);
-        let short: String = digest.chars().skip("SHA-256=".len()).take(16).collect();
+        let short: String = digest.chars().skip(DIGEST_KIND.len()).take(16).collect();
         let (bucket, object) = (bucket.to_owned(), format!("{message_id}-{short}"));
         Self {
             bucket,
@@ -170,7 +174,19 @@ fn values_in(json: &str) -> usize {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    format!("SHA-256={}", BASE64_URL_SAFE.encode(Sha256::digest(bytes)))
+    format!(
+        "{DIGEST_KIND}{}",
+        BASE64_URL_SAFE.encode(Sha256::digest(bytes))
+    )
+}
+
+/// Whether a text is the digest of some payload, in the one form in which it is written.
+pub(crate) fn is_digest(text: &str) -> bool {
+    let written = text.strip_prefix(DIGEST_KIND);
+    // The length first: the text may be as long as a message.
+    let written = written.filter(|written| written.len() == DIGEST_CHARS);
+    let decoded = written.and_then(|written| BASE64_URL_SAFE.decode(written).ok());
+    decoded.is_some_and(|bytes| bytes.len() == <Sha256 as Digest>::output_size())
 }
 
 fn fault(field: &str, what: String, advice: &str) -> Fault {

@@ -66,7 +66,7 @@ impl From<ErrorCode> for DeadReason {
     }
 }
 
-/// Headers of a message on `dead`; its body is the original, byte for byte.
+/// Headers of a message on `dead`; its body is the original, byte for byte, or empty where the original is where these say.
 pub mod header {
     concord_wire::headers! {
         /// The original's subject.
@@ -83,6 +83,8 @@ pub mod header {
         POINTER = "Concord-Dead-Pointer";
         /// What was wrong, as a sentence.
         ERROR = "Concord-Dead-Error";
+        /// The size of the original in bytes; on letters that do not have it.
+        BYTES = "Concord-Dead-Bytes";
         /// How often it was tried.
         DELIVERIES = "Concord-Dead-Deliveries";
         /// The time at which it was given up.

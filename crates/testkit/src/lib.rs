@@ -39,7 +39,9 @@ pub use message::{Message, check_unlike, unique};
 pub use mutants::{Mutant, Mutants};
 pub use programs::{binaries, concord, concord_program, nats_server, programs_of, python_tools};
 pub use random::Random;
-pub use read::{consumer_is_done, dead_letters, event_data, events, message_bodies, messages};
+pub use read::{
+    consumer_is_done, dead_letters, event_data, events, message_bodies, messages, original,
+};
 pub use round_trip::round_trip;
 pub use stored::{Stored, layout, missing_consumers, settled, settled_but, stored, stored_from};
 pub use until::{Missing, until, wait_for};

@@ -2,6 +2,8 @@
 
 use async_nats::Client;
 use async_nats::jetstream;
+use bytes::Bytes;
+use concord_events::dead_letter::header;
 use concord_events::topology::StreamKind;
 use serde_json::Value;
 
@@ -49,6 +51,26 @@ pub async fn event_data(client: &Client, filter: &str) -> Result<Vec<Value>, Str
 /// When the stream cannot be read.
 pub async fn dead_letters(client: &Client) -> Result<Vec<Stored>, String> {
     stored(client, StreamKind::Dead, ">").await
+}
+
+/// The original of a dead letter as it was sent: from the letter, or from where the letter says that it is.
+///
+/// # Errors
+/// When it is in neither.
+pub async fn original(client: &Client, letter: &Stored) -> Result<Bytes, String> {
+    if letter.header(header::BYTES).is_empty() {
+        return Ok(letter.payload.clone());
+    }
+    let sequence = letter.header(header::SEQUENCE).parse();
+    let stream = jetstream::new(client.clone())
+        .get_stream_no_info(letter.header(header::STREAM))
+        .await
+        .map_err(|error| error.to_string())?;
+    let message = stream
+        .get_raw_message(sequence.map_err(|error| format!("no sequence: {error}"))?)
+        .await
+        .map_err(|error| error.to_string())?;
+    Ok(message.payload)
 }
 
 /// Whether a durable consumer has delivered everything, and everything that it delivered is acknowledged. Otherwise the

@@ -1,6 +1,6 @@
 //! What each role sees and does, and what it is refused.
 
-use concord_testkit::{Message, events, unique, wait_for};
+use concord_testkit::{CommandOutput, Message, concord, events, unique, wait_for};
 use concord_wire::AgentId;
 use serde_json::{Value, json};
 
@@ -74,6 +74,7 @@ pub(super) async fn check_ruling(stage: &Stage, matter: &Matter) {
     let Matter { debate, ann, case } = matter;
     let has_it = |queue: &Value| queue["assigned"][0]["debate_id"] == debate.as_str();
     stage.until(amy, "queue", has_it).await;
+    reassigned(stage, debate).await;
     // Who asks under a name need not say it again.
     let brief = stage.until(amy, "queue next", |next| !next.is_null());
     let brief = brief.await;
@@ -108,6 +109,37 @@ pub(super) async fn check_ruling(stage: &Stage, matter: &Matter) {
     stage
         .good(amy, &format!("case show {case} --version 1"))
         .await;
+}
+
+/// An operator gives the debate to somebody else, and back.
+async fn reassigned(stage: &Stage, debate: &str) {
+    let amy = stage.cast.amy.to_string();
+    let ida = unique("ida");
+    let expert = json!({ "agent_id": ida, "contact": { "email": "ida@example.org" } });
+    stage.installation.register_expert(&expert).await;
+    for to in [ida, amy] {
+        let reassign = [
+            "queue",
+            "reassign",
+            debate,
+            "--to",
+            &to,
+            "--why",
+            "Holidays.",
+        ];
+        let server = ["--server", stage.installation.server_url()];
+        CommandOutput::from(concord(&[&reassign[..], &server].concat())).good();
+        let assigned = format!("debate.{debate}.assigned");
+        wait_for("the debate to hear of it", PATIENCE, async || {
+            let events = events(stage.installation.client(), &assigned).await?;
+            let last = events.last().map(|event| event.json()["data"].clone());
+            let last = last.ok_or_else(|| "none".to_owned())?;
+            let is_it =
+                last["briefed"]["expert"] == to.as_str() && last.get("instead_of").is_some();
+            is_it.then_some(()).ok_or_else(|| last.to_string())
+        })
+        .await;
+    }
 }
 
 /// A reviewer sees the gate, reviews what stands provisionally, and lets the case pass.

@@ -29,6 +29,29 @@ async fn pages(stage: &Stage, user: &User, request: &Value) -> (Vec<u64>, usize)
     }
 }
 
+/// Who had a debate before is told, and not where they are notified: that is for operators and auditors.
+pub(super) async fn check_addresses(stage: &Stage, user: &User, debate: &str) {
+    let rob = &stage.cast.rob;
+    let assigned = format!("debate.{debate}.assigned");
+    let stored = events(stage.installation.client(), &assigned).await;
+    let stored = stored.expect("readable");
+    let addresses = |event: &Value| event.to_string().matches("@example.org").count();
+    let stored: Vec<usize> = stored
+        .iter()
+        .map(|event| addresses(&event.json()))
+        .collect();
+    assert_eq!(stored, [1, 2, 2], "an address of each who has and had it");
+    let subject = format!("concord.v1.api.debate-facilitator.events.{rob}");
+    let request = json!({ "aggregate": "debate", "id": debate, "facts": ["assigned"] });
+    let answer = user.client.request(subject, request.to_string().into());
+    let answer = answer.await.expect("an answer");
+    let page: Value = serde_json::from_slice(&answer.payload).expect("a page");
+    let had = |item: &Value| item["body"]["data"].get("instead_of").is_some();
+    let items = page["items"].as_array().expect("items");
+    assert_eq!(items.iter().filter(|item| had(item)).count(), 2, "{page:#}");
+    assert_eq!(addresses(&page), 0, "{page:#}");
+}
+
 /// A case of which one page does not hold everything is shown as an operator sees it.
 pub(super) async fn check_pages(stage: &Stage, user: &User) {
     let client = stage.installation.client();

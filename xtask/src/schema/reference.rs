@@ -100,7 +100,7 @@ pub fn subjects() -> String {
             .map(|(name, doc)| [code(name), (*doc).into()]),
     );
     page.text(
-        "On `dead` the body is the original, byte for byte, and these say what became of it. Where the original is larger than an envelope may be, the body is empty, and it is in its stream at its sequence:",
+        "On `dead` the body is the original, byte for byte, and these say what became of it. Where the original has more than 4 KiB and its stream keeps it, the body is empty, and the original is in its stream at its sequence:",
     );
     page.table(
         ["header", "meaning"],

@@ -154,7 +154,7 @@ async fn a_folder_keeps_segments_and_says_which_file_is_missing_or_changed() {
     let folder = tempfile::tempdir().unwrap();
     let archive = Archive::new(Location::Folder(folder.path().join("archive")));
     assert_eq!(archive.names().await.unwrap(), Vec::<String>::new());
-    let cases = [said("c-1", "80")];
+    let cases = [said("c-1", "80"), said("c-2", "10")];
     let packed = pack(place(1, None), &cases).unwrap();
     let sealed = packed.sealed();
     archive.keep(&packed).await.unwrap();
@@ -164,6 +164,11 @@ async fn a_folder_keeps_segments_and_says_which_file_is_missing_or_changed() {
         std::slice::from_ref(&sealed.name)
     );
     assert_eq!(archive.segment(&sealed).await.unwrap(), cases);
+    // Whoever keeps one case does not keep the segment.
+    let alone = archive.case(&sealed, &cases[0].case_id).await.unwrap();
+    assert_eq!(alone.as_ref(), Some(&cases[0]));
+    let messages = alone.unwrap().messages.into_iter();
+    assert!(messages.map(|it| it.payload).all(|it| it.is_unique()));
     let file = folder
         .path()
         .join("archive/segments")

@@ -1,11 +1,12 @@
-//! Keeping what could not be processed: the original, byte for byte, and why.
+//! Keeping what could not be processed: the original, byte for byte, or where it is, and why.
 //!
-//! An original that is larger than any envelope may be is not copied: its letter is empty and says where the original is.
-//! Whoever sends many of those would have each read and written once more, and everybody else would wait meanwhile.
+//! An original of more than a few kilobytes that stays in a stream of messages is not copied: its letter is empty and says where it is.
+//! Letters have no limit of their own. Whoever sends much that is refused would have all of it read and written once more, everybody else
+//! would wait meanwhile, and the copies would fill the room that is kept for decisions.
 
 use concord_events::dead_letter::{DeadReason, header};
 use concord_events::subject::SystemSubject;
-use concord_events::topology::StreamKind;
+use concord_events::topology::{Layout, StreamKind};
 use concord_wire::envelope::ENVELOPE_BYTES_MAX;
 use concord_wire::header as wire;
 use concord_wire::{ErrorCode, Fault, Timestamp};
@@ -17,12 +18,25 @@ use crate::delivery::reject;
 use crate::event_store::Error;
 use crate::ports::{Headers, Ports};
 
+/// The largest original, in bytes, that is copied into its letter although it stays in a stream of messages. Most of what agents say has less.
+pub const COPIED_BYTES_MAX: usize = 4 << 10;
+
+/// What becomes of the original of a letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Original {
+    /// It stays where it is stored, for as long as its stream keeps it.
+    Stays,
+    /// It is deleted.
+    Goes,
+}
+
 /// Keeps a refused delivery.
 pub async fn keep<P: Ports>(
     context: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
     reason: DeadReason,
+    original: Original,
 ) -> Result<(), Error> {
     let subject = context.ports.subjects().build(&SystemSubject::DeadLetter {
         service: context.service,
@@ -35,14 +49,18 @@ pub async fn keep<P: Ports>(
     );
     let now = context.ports.now();
     let mut headers = describe(headers(&id, delivery.trace.as_ref()), delivery, fault, now);
-    let copies = copies_the_original(context, delivery);
+    let bytes = delivery.payload.len();
+    // The broker may leave no room for it all the same.
+    let copies = is_copied(context.ports.layout(), &delivery.stream, bytes, original)
+        && context.ports.has_room_for(bytes);
     if !copies {
-        let (stream, sequence) = (&delivery.stream, delivery.sequence);
-        let message = format!(
-            "{} The original is too large for a letter; it is in {stream} at {sequence}.",
-            fault.message
-        );
+        let place = match original {
+            Original::Stays => format!("is in {} at {}", delivery.stream, delivery.sequence),
+            Original::Goes => "was too large to be kept".to_owned(),
+        };
+        let message = format!("{} The original {place}.", fault.message);
         headers.insert(header::ERROR, one_line(&message));
+        headers.insert(header::BYTES, bytes.to_string());
     }
     let body = copies.then(|| delivery.payload.clone());
     let kept = context
@@ -51,15 +69,16 @@ pub async fn keep<P: Ports>(
     kept.await
 }
 
-/// Whether the letter has the original in it: where it is no larger than an envelope, or where its stream does not keep it for as long
-/// as letters are kept. The broker may leave no room for it all the same.
-fn copies_the_original<P: Ports>(context: &ServiceContext<P>, delivery: &Delivery) -> bool {
-    let bytes = delivery.payload.len();
-    let layout = context.ports.layout();
+/// Whether a letter has its original in it: where that is small, or its stream does not keep it for as long as letters are kept.
+fn is_copied(layout: &Layout, stream: &str, bytes: usize, original: Original) -> bool {
     let mut as_long = [StreamKind::Messages, StreamKind::Urgent].into_iter();
-    let stays = bytes > ENVELOPE_BYTES_MAX
-        && as_long.any(|kind| layout.stream_name(kind) == delivery.stream);
-    !stays && context.ports.has_room_for(bytes)
+    if !as_long.any(|kind| layout.stream_name(kind) == stream) {
+        return true;
+    }
+    match original {
+        Original::Stays => bytes <= COPIED_BYTES_MAX,
+        Original::Goes => bytes <= ENVELOPE_BYTES_MAX,
+    }
 }
 
 /// Keeps a delivery that failed again and again or for good, and tells its sender.
@@ -76,7 +95,7 @@ pub async fn keep_failed<P: Ports>(
         "It is kept; the operator can send it again with `concord dead retry NUMBER`.",
     );
     reject::tell_sender(context, delivery, &fault).await?;
-    keep(context, delivery, &fault, reason).await
+    keep(context, delivery, &fault, reason, Original::Stays).await
 }
 
 fn describe(mut headers: Headers, delivery: &Delivery, fault: &Fault, now: Timestamp) -> Headers {
@@ -109,4 +128,68 @@ fn one_line(text: &str) -> String {
         .map(|c| if c.is_control() { ' ' } else { c })
         .take(LENGTH_MAX)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_copies_what_is_small_and_what_would_be_gone() {
+        let layout = Layout::default();
+        for (kind, bytes, original, expected) in [
+            (
+                StreamKind::Messages,
+                COPIED_BYTES_MAX,
+                Original::Stays,
+                true,
+            ),
+            (
+                StreamKind::Messages,
+                COPIED_BYTES_MAX + 1,
+                Original::Stays,
+                false,
+            ),
+            (
+                StreamKind::Urgent,
+                COPIED_BYTES_MAX + 1,
+                Original::Stays,
+                false,
+            ),
+            (
+                StreamKind::Urgent,
+                ENVELOPE_BYTES_MAX,
+                Original::Stays,
+                false,
+            ),
+            (
+                StreamKind::Messages,
+                ENVELOPE_BYTES_MAX,
+                Original::Goes,
+                true,
+            ),
+            (
+                StreamKind::Messages,
+                ENVELOPE_BYTES_MAX + 1,
+                Original::Goes,
+                false,
+            ),
+            (
+                StreamKind::Timers,
+                ENVELOPE_BYTES_MAX,
+                Original::Stays,
+                true,
+            ),
+            (
+                StreamKind::Memory,
+                ENVELOPE_BYTES_MAX,
+                Original::Stays,
+                true,
+            ),
+        ] {
+            let stream = layout.stream_name(kind);
+            let copied = is_copied(&layout, &stream, bytes, original);
+            assert_eq!(copied, expected, "{bytes} bytes in {stream}: {original:?}");
+        }
+    }
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::codec::dialect::{plain, to_answer_in};
 use crate::context::ServiceContext;
 use crate::delivery::Delivery;
+use crate::delivery::dead_letter::{self, Original};
 use crate::event_store::Error;
 use crate::ports::Ports;
 
@@ -22,11 +23,12 @@ pub async fn refuse<P: Ports>(
     context: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
+    original: Original,
 ) -> Result<(), Error> {
     tracing::info!(subject = %delivery.subject, sequence = delivery.sequence, %fault, "Refused a message.");
     tell_sender(context, delivery, fault).await?;
     let reason = DeadReason::from(fault.code);
-    crate::delivery::dead_letter::keep(context, delivery, fault, reason).await?;
+    dead_letter::keep(context, delivery, fault, reason, original).await?;
     // No service has failed to process what came too late, though its letter has the same reason.
     context.count_dead(match fault.code {
         ErrorCode::Timeout => "late",

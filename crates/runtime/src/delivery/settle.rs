@@ -5,8 +5,9 @@ use std::time::Duration;
 use concord_events::dead_letter::DeadReason;
 
 use crate::context::ServiceContext;
+use crate::delivery::dead_letter::{self, Original};
 use crate::delivery::non_event;
-use crate::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy, dead_letter, reject};
+use crate::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy, reject};
 use crate::error_chain::ErrorChain;
 use crate::ports::Ports;
 
@@ -45,10 +46,12 @@ pub async fn settle<P: Ports, H: Handler>(
         {
             pass_over(context, delivery)
         }
-        Err(HandleError::Refused(fault)) => match reject::refuse(context, delivery, &fault).await {
-            Ok(()) => (Settlement::Terminate, "refused"),
-            Err(error) => retry(delivery, &error, policy),
-        },
+        Err(HandleError::Refused(fault)) => {
+            match reject::refuse(context, delivery, &fault, Original::Stays).await {
+                Ok(()) => (Settlement::Terminate, "refused"),
+                Err(error) => retry(delivery, &error, policy),
+            }
+        }
         Err(HandleError::DeadLetter(why)) => {
             give_up(context, delivery, &why, DeadReason::Undeliverable, policy).await
         }

@@ -16,6 +16,7 @@ use concord_wire::Fault;
 
 use crate::broker::provision::PullConsumer;
 use crate::broker::raw_message::{self, RawMessage, unparsable};
+use crate::delivery::dead_letter::Original;
 use crate::delivery::{Cost, Delivery};
 use crate::error_chain::ErrorChain;
 use crate::service::ServiceRunner;
@@ -111,7 +112,8 @@ async fn look_between(
         };
         let sequence = found.sequence;
         tracing::error!(stream = %consumer.stream, sequence, what, "A message that no client can parse is taken out.");
-        reject::refuse(runner, &delivery(consumer, found)?, &fault(what)).await?;
+        let delivery = delivery(consumer, found)?;
+        reject::refuse(runner, &delivery, &fault(what), Original::Goes).await?;
         stream.delete_message(sequence).await?;
     }
     Ok(())

@@ -24,10 +24,10 @@ use crate::service::ServiceRunner;
 use crate::service::api::{self, Call, Caller, Verb, answer};
 use crate::service::operator_api::unread;
 use crate::service::under_way::UnderWay;
-use archived::ArchivedCases;
 use matters::Matters;
 use page::{Only, Source};
 
+pub(crate) use archived::ArchivedCases;
 pub use page::{Page, PageItem};
 
 /// Names of events in one request.
@@ -166,7 +166,7 @@ struct Reader {
 impl Reader {
     fn new(runner: &ServiceRunner) -> Self {
         let broker = runner.broker.clone();
-        let archived = ArchivedCases::new(broker.clone());
+        let archived = runner.archived.clone();
         Self {
             service: runner.service,
             matters: Matters::new(broker.clone(), archived.clone()),

@@ -18,6 +18,7 @@ use crate::delivery::Handler;
 use crate::service::hand_off::Takers;
 use crate::service::health::Readiness;
 use crate::service::owned::Answerers;
+use crate::service::reading::ArchivedCases;
 use crate::service::{Replicas, ServiceContext, api};
 use crate::{Directory, NatsPorts, service::poison, service::worker};
 
@@ -39,6 +40,8 @@ pub struct ServiceRunner {
     pub replicas: Arc<Replicas>,
     pub(crate) takers: Takers,
     pub(crate) answerers: Answerers,
+    /// What is archived, for all verbs that read of it.
+    pub(crate) archived: ArchivedCases,
 }
 
 /// So many messages wait in a consumer that another replica is needed, however busy this one is: the least by which the chart scales, so that
@@ -62,6 +65,7 @@ impl ServiceRunner {
         let replicas = Arc::new(Replicas::new(&context));
         let admission = Admission::new(&context.work, Arc::clone(&restrictions), stop.clone());
         Self {
+            archived: ArchivedCases::new(context.ports.broker.clone()),
             broker: context.ports.broker.clone(),
             context,
             stop,

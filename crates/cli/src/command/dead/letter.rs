@@ -34,7 +34,7 @@ pub(crate) struct Letter {
     pub(crate) subject: String,
     /// All headers of the letter.
     pub(crate) headers: HeaderMap,
-    /// The original; empty in a list, and where the original was too large.
+    /// The original; empty in a list, and where it was not copied.
     pub(crate) payload: Bytes,
 }
 
@@ -72,7 +72,10 @@ impl Letter {
             pointer: header(header::POINTER),
             error: header(header::ERROR),
             at: time(header::AT),
-            bytes: header(BODY_SIZE).parse().unwrap_or(payload.len()),
+            bytes: [header::BYTES, BODY_SIZE]
+                .into_iter()
+                .find_map(|name| header(name).parse().ok())
+                .unwrap_or(payload.len()),
             retried: time(header::RETRIED),
         };
         let stream = header(header::STREAM);
@@ -85,7 +88,7 @@ impl Letter {
         })
     }
 
-    /// The original: from the letter or, where it is larger than an envelope may be, from its stream.
+    /// The original: from the letter or, where it was not copied, from its stream.
     pub(super) async fn original(&self, broker: &Broker) -> Result<Bytes, Failure> {
         let Some(sequence) = self
             .about
@@ -97,7 +100,7 @@ impl Letter {
         let stream = &self.stream;
         let gone = || {
             Failure::failed(format!(
-                "the original is gone: it was too large for a letter, and {stream} no longer holds it at {sequence}; \
+                "the original is gone: the letter has no copy of it, and {stream} no longer holds it at {sequence}; \
                  it is in the archive if its case is (`concord archive restore`), else only its sender can send it again"
             ))
         };

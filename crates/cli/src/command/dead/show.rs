@@ -21,8 +21,11 @@ struct Shown<'a> {
     #[serde(flatten)]
     about: &'a concord_events::dead_letter::DeadLetter,
     headers: std::collections::BTreeMap<String, String>,
-    /// The original; a text where it is no JSON.
+    /// The original; a text where it is no JSON, and null where it cannot be had.
     original: Value,
+    /// Why the original cannot be had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<String>,
 }
 
 pub(super) async fn run(broker: &Broker, args: &ShowArgs) -> Result<u8, Failure> {
@@ -35,13 +38,15 @@ pub(super) async fn run(broker: &Broker, args: &ShowArgs) -> Result<u8, Failure>
             _ => Failure::failed(format!("the output cannot be written: {error}")),
         })?;
     } else if args.json.json {
-        let payload = found.unwrap_or_default();
-        let text = || Value::String(String::from_utf8_lossy(&payload).into_owned());
-        let original = serde_json::from_slice(&payload).unwrap_or_else(|_| text());
+        let (original, missing) = match found {
+            Ok(payload) => (as_json(&payload), None),
+            Err(failure) => (Value::Null, Some(failure.to_string())),
+        };
         output::json(&Shown {
             about: &letter.about,
             headers: headers(&letter),
             original,
+            missing,
         })?;
     } else {
         let shown = found.map_or_else(
@@ -51,6 +56,11 @@ pub(super) async fn run(broker: &Broker, args: &ShowArgs) -> Result<u8, Failure>
         output::print(&text(&letter, &shown))?;
     }
     Ok(0)
+}
+
+fn as_json(payload: &[u8]) -> Value {
+    let text = || Value::String(String::from_utf8_lossy(payload).into_owned());
+    serde_json::from_slice(payload).unwrap_or_else(|_| text())
 }
 
 fn headers(letter: &Letter) -> std::collections::BTreeMap<String, String> {

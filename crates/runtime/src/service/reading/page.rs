@@ -29,8 +29,14 @@ const BYTES_MAX: usize = 128 * 1024;
 /// A body with more bytes is left out: it would not fit into an answer. No event has so many.
 const BODY_MAX: usize = 800 * 1024;
 
-/// Where events name the addresses at which people are notified.
-const CONTACTS: [(&str, &str); 2] = [("/data", "contact"), ("/data/expert", "contact")];
+/// Where events name the addresses at which people are notified. What somebody has said may have a member of that name, too, and is shown as
+/// it was said.
+const CONTACTS: [(&str, &str); 4] = [
+    ("/data", "contact"),
+    ("/data/expert", "contact"),
+    ("/data/instead_of", "contact"),
+    ("/data/person", "contact"),
+];
 
 /// One page of what is stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -243,7 +249,91 @@ fn without_contacts(event: &RawValue) -> Option<Box<RawValue>> {
 
 #[cfg(test)]
 mod tests {
+    use concord_events::{Aggregate, AggregateEvent, EventVisitor};
+    use concord_wire::payload::Contact;
+    use schemars::{JsonSchema, SchemaGenerator};
+    use serde_json::json;
+
     use super::*;
+
+    /// The places of addresses in the events of an aggregate, each with the name of its event.
+    struct Addresses;
+
+    impl EventVisitor for Addresses {
+        type Output = Vec<(&'static str, String)>;
+
+        fn visit<E: AggregateEvent>(self) -> Self::Output {
+            let events = E::EVENTS.iter().zip(E::SCHEMAS);
+            let places = events.flat_map(|(info, make)| {
+                let mut generator = SchemaGenerator::default();
+                let schema = make(&mut generator).to_value();
+                let types = Value::Object(generator.take_definitions(true));
+                let mut found = Vec::new();
+                addresses(&schema, &types, "/data", &mut Vec::new(), &mut found);
+                found.into_iter().map(|place| (info.name, place))
+            });
+            places.collect()
+        }
+    }
+
+    /// The places of addresses in what a schema describes; `within` is what it is a part of.
+    fn addresses(
+        schema: &Value,
+        types: &Value,
+        at: &str,
+        within: &mut Vec<String>,
+        found: &mut Vec<String>,
+    ) {
+        let Some(members) = schema.as_object() else {
+            let parts = schema.as_array().into_iter().flatten();
+            return parts.for_each(|part| addresses(part, types, at, within, found));
+        };
+        for (name, part) in members {
+            match (name.as_str(), part) {
+                ("$ref", Value::String(path)) => {
+                    let of = path.rsplit('/').next().unwrap().to_owned();
+                    if of == Contact::schema_name() {
+                        found.push(at.to_owned());
+                    } else if !within.contains(&of) {
+                        within.push(of.clone());
+                        addresses(&types[&of], types, at, within, found);
+                        within.pop();
+                    }
+                }
+                ("properties", Value::Object(properties)) => {
+                    for (name, property) in properties {
+                        addresses(property, types, &format!("{at}/{name}"), within, found);
+                    }
+                }
+                ("items" | "prefixItems" | "additionalProperties", part) => {
+                    addresses(part, types, &format!("{at}/*"), within, found);
+                }
+                ("anyOf" | "oneOf" | "allOf", part) => addresses(part, types, at, within, found),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn every_address_of_every_event_is_left_out() {
+        let mut number = 0;
+        for aggregate in Aggregate::ALL {
+            for (event, place) in aggregate.visit_event(Addresses) {
+                let address =
+                    json!({ "email": "ada@example.org", "webhook": "https://example.org/s3cret" });
+                let names: Vec<&str> = place.split('/').skip(1).collect();
+                let nested = names.iter().rev();
+                let stored = nested.fold(address, |inner, name| json!({ (*name): inner, "b": 1 }));
+                let shown = body_of(stored.to_string().into(), false).unwrap();
+                assert!(
+                    !shown.get().contains("example.org"),
+                    "{aggregate}.{event} has an address at {place}: {shown}"
+                );
+                number += 1;
+            }
+        }
+        assert_eq!(number, 9, "each is found");
+    }
 
     #[test]
     fn a_body_is_given_as_it_is_and_without_addresses_where_those_are_not_to_be_seen() {
@@ -261,7 +351,8 @@ mod tests {
         let expert =
             r#"{"data":{"expert":{"agent_id":"eva","contact":{"webhook":"https://example.org"}}}}"#;
         assert!(!of(expert, false).contains("example.org"));
-        let other = r#"{"fact":"opened","data":{"b":1.50}}"#;
+        let other =
+            r#"{"fact":"opened","data":{"task":{"contact":{"email":"eva@example.org"},"b":1.50}}}"#;
         assert_eq!(of(other, false), other);
         assert_eq!(of("no JSON", true), r#""no JSON""#);
         assert_eq!(of("{\"a\":", true), r#""{\"a\":""#);
