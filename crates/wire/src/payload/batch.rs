@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::exchange::sentences;
+use super::exchange::{sentences, why_refused};
 use super::{ErrorReport, Request, Response, ResponseStatus, action_of, check_name};
 use crate::envelope::from_json;
 use crate::error_code::ErrorCode;
@@ -129,6 +129,15 @@ impl PartResponse {
     pub fn of_answer(answer: &Envelope) -> Self {
         if answer.message_type == MessageType::Error {
             return Self::failed(ErrorReport::of(answer));
+        }
+        if answer.message_type == MessageType::Refuse {
+            return Self {
+                status: ResponseStatus::Failure,
+                result: Value::Null,
+                errors: vec![why_refused(answer)],
+                warnings: Vec::new(),
+                error: None,
+            };
         }
         let response = answer.payload().unwrap_or_else(|_| Response {
             status: ResponseStatus::Success,
@@ -368,6 +377,12 @@ mod tests {
                 json!({ "error_code": "NO_GPU", "error_message": "Busy." }),
                 json!(["NO_GPU: Busy."]),
             ),
+            (
+                "refuse",
+                json!({ "why": "Not my field." }),
+                json!(["Not my field."]),
+            ),
+            ("refuse", json!({}), json!(["It was refused."])),
         ] {
             let part = PartResponse::of_answer(&message(kind, &payload));
             assert_eq!(
