@@ -1,6 +1,7 @@
 //! What one agent concluded.
 
 use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -49,10 +50,17 @@ impl Severity {
 /// The payload of `finding`. Everything but `summary` is optional; the sender's confidence is in the metadata.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(extend("required" = ["summary"]))]
+#[schemars(extend(
+    "required" = ["summary"],
+    "if" = { "not": { "anyOf": [
+        { "required": ["risk_score"] }, { "required": ["severity"] }, { "required": ["recommendation"] },
+        { "required": ["impact"] }, { "required": ["critical_findings"] }, { "required": ["clauses"] },
+        { "required": ["affected_clauses"] }, { "required": ["facts"] }, { "required": ["estimates"] },
+    ] } },
+    "then" = { "properties": { "summary": { "pattern": r"\S" } } },
+))]
 pub struct Finding {
-    /// The conclusion, in a sentence or two.
-    #[schemars(regex(pattern = r"\S"))]
+    /// The conclusion, in a sentence or two. It may be empty where another field concludes something.
     pub summary: String,
     /// Risk, 0 (none) to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,19 +198,24 @@ impl Estimate {
 impl Finding {
     /// Reads a finding and checks it; pointers begin with `/payload`.
     pub fn read(payload: &RawValue) -> Result<Self, Fault> {
+        /// Whether there is one at all: most that leave it out have misspelt it.
+        #[derive(Deserialize)]
+        struct Stated {
+            summary: Option<IgnoredAny>,
+        }
         let finding: Self = from_json(payload.get().as_bytes(), "/payload")?;
+        let states = || serde_json::from_str::<Stated>(payload.get()).ok()?.summary;
+        if finding.summary.is_empty() && states().is_none() {
+            return Err(without_summary());
+        }
         finding.check()?;
         Ok(finding)
     }
 
     /// Checks the ranges that the type cannot express; pointers begin with `/payload`.
     pub fn check(&self) -> Result<(), Fault> {
-        if self.summary.trim().is_empty() {
-            return Err(Fault::invalid(
-                "/payload/summary",
-                "A finding needs a summary.",
-                "Say in a sentence what was concluded.",
-            ));
+        if self.summary.trim().is_empty() && !self.says_more() {
+            return Err(without_summary());
         }
         if let Some(score) = self.risk_score
             && !(0.0..=100.0).contains(&score)
@@ -228,6 +241,22 @@ impl Finding {
         }
         self.named()
             .try_for_each(|(pointer, name)| check_name(&format!("/payload/{pointer}"), name))
+    }
+
+    /// Whether it concludes something beside its summary, which specification 1 leaves empty where there is none.
+    fn says_more(&self) -> bool {
+        let is_said = [
+            self.risk_score.is_some(),
+            self.severity.is_some(),
+            self.recommendation.is_some(),
+            self.impact.is_some(),
+            !self.critical_findings.is_empty(),
+            !self.clauses.is_empty(),
+            !self.affected_clauses.is_empty(),
+            !self.facts.is_empty(),
+            !self.estimates.is_empty(),
+        ];
+        is_said.contains(&true)
     }
 
     /// What is compared with what others say is compared one by one.
@@ -300,6 +329,14 @@ impl Finding {
     }
 }
 
+fn without_summary() -> Fault {
+    Fault::invalid(
+        "/payload/summary",
+        "A finding needs a summary.",
+        "Say in a sentence what was concluded.",
+    )
+}
+
 /// Checks that a name is short enough to be repeated wherever it is disputed. Names are compared, so none is shortened.
 pub(crate) fn check_name(pointer: &str, name: &str) -> Result<(), Fault> {
     let bytes = json_text_bytes(name);
@@ -326,6 +363,29 @@ mod tests {
             .check()
             .err()
             .map(|fault| (fault.code, fault.pointer))
+    }
+
+    #[test]
+    fn a_summary_may_be_empty_where_something_else_is_said() {
+        for (finding, is_refused) in [
+            (json!({ "summary": "", "risk_score": 70 }), false),
+            (
+                json!({ "summary": " ", "clauses": [{ "type": "Audit Rights", "present": false }] }),
+                false,
+            ),
+            (json!({ "summary": "", "evidence": ["Section 4"] }), true),
+            (json!({ "summary": " " }), true),
+        ] {
+            let fault = fault(finding.clone()).map(|(_, pointer)| pointer);
+            assert_eq!(
+                fault,
+                is_refused.then(|| "/payload/summary".to_owned()),
+                "{finding}"
+            );
+        }
+        let without = serde_json::value::to_raw_value(&json!({ "risk_score": 70 })).unwrap();
+        let fault = Finding::read(&without).unwrap_err();
+        assert_eq!(fault.pointer, "/payload/summary", "it may be misspelt");
     }
 
     #[test]
