@@ -130,21 +130,20 @@ impl PartResponse {
         if answer.message_type == MessageType::Error {
             return Self::failed(ErrorReport::of(answer));
         }
-        if answer.message_type == MessageType::Refuse {
-            return Self {
+        let response = match answer.message_type {
+            MessageType::Refuse => Response {
                 status: ResponseStatus::Failure,
                 result: Value::Null,
                 errors: vec![why_refused(answer)],
                 warnings: Vec::new(),
-                error: None,
-            };
-        }
-        let response = answer.payload().unwrap_or_else(|_| Response {
-            status: ResponseStatus::Success,
-            result: answer.payload().unwrap_or_default(),
-            errors: Vec::new(),
-            warnings: Vec::new(),
-        });
+            },
+            _ => answer.payload().unwrap_or_else(|_| Response {
+                status: ResponseStatus::Success,
+                result: answer.payload().unwrap_or_default(),
+                errors: Vec::new(),
+                warnings: Vec::new(),
+            }),
+        };
         Self {
             status: response.status,
             result: response.result,
@@ -382,7 +381,6 @@ mod tests {
                 json!({ "why": "Not my field." }),
                 json!(["Not my field."]),
             ),
-            ("refuse", json!({}), json!(["It was refused."])),
         ] {
             let part = PartResponse::of_answer(&message(kind, &payload));
             assert_eq!(
