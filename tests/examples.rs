@@ -286,9 +286,7 @@ fn payload(envelope: &Envelope) -> Result<Value, Fault> {
     }
     match &envelope.message_type {
         MessageType::Finding | MessageType::FindingWithPrecedent => {
-            let finding: Finding = envelope.payload()?;
-            finding.check()?;
-            Ok(written(finding))
+            Ok(written(Finding::read(&envelope.payload)?))
         }
         MessageType::Agreement | MessageType::Disagreement | MessageType::Revision => {
             let answer: Answer = envelope.payload()?;

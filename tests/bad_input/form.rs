@@ -94,7 +94,10 @@ fn misshapen(case: &str) -> Vec<(Message, &'static str)> {
         (good().with("/payload", "text"), "/payload"),
         (good().with("/payload", json!([])), "/payload"),
         (good().with("/payload", Value::Null), "/payload"),
-        (good().with("/payload/summary", ""), "/payload/summary"),
+        (
+            good().with("/payload", json!({ "summary": "" })),
+            "/payload/summary",
+        ),
         (
             good().with("/payload/summary", json!({})),
             "/payload/summary",

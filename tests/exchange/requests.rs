@@ -63,6 +63,17 @@ async fn an_answered_request_ends_with_its_answer_and_one_that_nobody_answers_wi
         .await;
     let answered = requests_with(&installation, "answered", 2).await;
     check_answered(&answered[1], &odd, &mute);
+    // Nor need they be called so.
+    for (place, kind) in ["task_result", "refuse"].into_iter().enumerate() {
+        let asked = request(&ann, &mute, "ponder", json!({ "as": kind }));
+        asked.publish(client).await;
+        Message::new("_", &mute, &ann, kind, json!({ "why": "As it is." }))
+            .with("/reply_to", json!(asked.id()))
+            .publish(client)
+            .await;
+        let answered = requests_with(&installation, "answered", 3 + place).await;
+        check_answered(&answered[2 + place], &asked, &mute);
+    }
 
     let lost = request(&ann, &mute, "ponder", json!({})).with("/deadline", json!(in_millis(700)));
     let error = fails(client, &lost, "TIMEOUT").await;

@@ -99,6 +99,23 @@ async fn check_failure(stage: &Stage, agent: &str, expected: &str, part: &str) {
 }
 
 #[tokio::test]
+async fn an_answer_that_has_no_room_is_told_as_such() {
+    let server = Server::start(|_| async { (200, "x".repeat(1_100_000)) }).await;
+    let [served, program] = ["served", "program"].map(unique);
+    let endless = "import sys\nfor line in sys.stdin:\n    print('x' * 1_100_000, flush=True)";
+    let settings = format!(
+        "[[service.agents]]\nagent_id = {served:?}\nhttp = {{ url = \"{}/x\" }}\n\
+         [[service.agents]]\nagent_id = {program:?}\ncommand = [\"python3\", \"-c\", {endless:?}]\n",
+        server.url
+    );
+    let stage = Stage::start(1, &settings).await;
+    for agent in [&served, &program] {
+        check_failure(&stage, agent, "CAPACITY_EXCEEDED", "longer than").await;
+    }
+    stage.installation.holds(PATIENCE).await;
+}
+
+#[tokio::test]
 async fn each_failure_is_told_to_the_asker_and_concerns_nobody_else() {
     let servers = Servers::start().await;
     let names = [

@@ -219,6 +219,38 @@ async fn a_batch_is_taken_apart_and_answered_together() {
     stage.installation.holds(PATIENCE).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_answered_by_the_result_of_a_task_or_a_refusal_as_well() {
+    let server = Server::start(|received| async move {
+        let kind = received.body["payload"]["action"].clone();
+        let payload = match kind.as_str() {
+            Some("refuse") => json!({ "why": "Not my field." }),
+            _ => json!({ "status": "success", "result": { "done": true } }),
+        };
+        let answer = json!({ "message_type": kind, "payload": payload });
+        (200, answer.to_string())
+    })
+    .await;
+    let agent = unique("words");
+    let stage = start_hosting(&agent, &server).await;
+    let client = stage.installation.client();
+    let mut given = Vec::new();
+    for (kind, status) in [("task_result", "success"), ("refuse", "failure")] {
+        let asked = request(&stage, &agent, json!({ "action": kind, "parameters": {} }));
+        asked.publish(client).await;
+        let ended = wait_for("the request to end", PATIENCE, async || {
+            let mut ended = event_data(client, "request.*.answered").await?;
+            ended.retain(|one| one["request"]["request_id"] == asked.id());
+            ended.pop().ok_or_else(|| "it has not".to_owned())
+        })
+        .await;
+        assert_eq!(ended["answer"]["status"], status, "{ended}");
+        given.push((kind.to_owned(), asked.id().to_owned()));
+    }
+    assert_eq!(answers(&stage).await, given);
+    stage.installation.holds(PATIENCE).await;
+}
+
 /// A program that waits for a file, and then answers or ends.
 const HELD: &str = r#"import json, os, sys, time
 for line in sys.stdin:

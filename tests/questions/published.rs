@@ -6,7 +6,7 @@ use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::questions::PATIENCE;
-use crate::questions::stage::{end_of, register, response};
+use crate::questions::stage::{end_of, hears, register, response};
 
 /// What the specification prints as the result of an agent: to the session, naming the question.
 async fn publish_task_result(client: &async_nats::Client, from: &str, case: &str, asked: &str) {
@@ -109,6 +109,37 @@ async fn what_answers_no_question_is_no_dead_letter_where_tries_are_few() {
     let letters = dead_letters(client).await.unwrap();
     let letters: Vec<&str> = letters.iter().map(|one| one.subject.as_str()).collect();
     assert_eq!(letters, [""; 0]);
+}
+
+/// Whoever is woken may answer, or say that it does not concern it, by naming the notification of that in place of the question.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_may_name_the_notification_that_woke_its_sender() {
+    let installation = TestInstallation::start().await;
+    register(&installation, &["ann", "ben", "cyd"]).await;
+    let client = installation.client();
+    let question = json!({ "content": "@ann @ben @cyd what is the rate?" });
+    let asked = Message::new("_", "eva", "_any", "group_query", question);
+    asked.publish(client).await;
+    let declines = json!({ "status": "failure", "result": { "accepted": false } });
+    for (by, to, payload) in [
+        ("ann", "eva", declines),
+        ("ben", "eva", response("4.7.")),
+        ("cyd", "_all", response("About 5.")),
+    ] {
+        let told = hears(client, by, |told| told["payload"]["event"] == "woken").await;
+        Message::new("_", by, to, "response", payload)
+            .with("/reply_to", told["message_id"].clone())
+            .with("/metadata/confidence", json!(0.9))
+            .publish(client)
+            .await;
+    }
+    let end = end_of(client, "eva", asked.id()).await;
+    let result = &end["payload"]["result"];
+    assert_eq!(result["declined"][0]["by"], "ann", "{end}");
+    let mut given = vec![&result["primary"]["by"], &result["supplementary"][0]["by"]];
+    given.sort_by_key(|by| by.to_string());
+    assert_eq!(given, [&json!("ben"), &json!("cyd")], "{end}");
+    installation.holds(PATIENCE).await;
 }
 
 /// The time in so many milliseconds.

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from concord_agent import Agent
+from concord_agent.errors import RequestError, result_of
 from concord_agent.message import Message
 from concord_agent.waiting import Waiting
 from concord_agent.waking import awake, event_of
@@ -129,6 +130,26 @@ class Ending(unittest.IsolatedAsyncioTestCase):
         for asked in ("m-1", "m-2"):
             waiting.end(asked)
         self.assertFalse(waiting.hand_over(response("coordinator", "m-1")))
+
+    async def test_a_request_ends_with_whatever_answers_it_for_the_coordinator(self) -> None:
+        for sender, kind, payload, ends in (
+            ("eve", "response", {}, True),
+            ("eve", "error", {}, True),
+            ("eve", "task_result", {"content": "Yes."}, True),
+            ("eve", "refuse", {"why": "Not my field."}, True),
+            ("eve", "notification", {"event": "complete"}, True),
+            ("eve", "notification", {"event": "progress"}, False),
+            ("coordinator", "notification", {"event": "task_completed"}, False),
+            ("eve", "acknowledgement", {}, False),
+        ):
+            waiting = Waiting()
+            waiting.begin("m-1")
+            message = Message.of(said(kind, "ann", **payload) | {"from_agent": sender, "reply_to": "m-1"})
+            self.assertEqual(waiting.waits_for(message), ends, (sender, kind))
+            self.assertEqual(waiting.hand_over(message), ends, (sender, kind))
+        refused = Message.of(said("refuse", "ann", why="Not my field."))
+        with self.assertRaisesRegex(RequestError, "Not my field"):
+            result_of(refused)
 
     def test_a_notification_of_a_service_has_a_handler_of_its_own(self) -> None:
         told = said("notification", "ann", event="stand_down", data={"question": "m-1"})

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::{HeaderMap, jetstream};
 use concord_wire::payload::{
-    Card, ErrorReport, REGISTER_AGENT, Request, Response, ResponseStatus, UPDATE_AGENT,
+    Card, ErrorReport, REGISTER_AGENT, Request, Response, ResponseStatus, UPDATE_AGENT, why_refused,
 };
 use concord_wire::subject::{Service, SubjectSpace};
 use concord_wire::{
@@ -326,6 +326,9 @@ fn result(answer: &Message) -> Result<Value, Error> {
     if answer.message_type == MessageType::Error {
         return Err(Error::Refused(Box::new(ErrorReport::of(answer))));
     }
+    if answer.message_type == MessageType::Refuse {
+        return Err(failed(why_refused(answer), "Ask another agent."));
+    }
     // Not every dialect has a status; then the whole payload is the result.
     let Ok(response) = answer.payload::<Response>() else {
         return Ok(answer.payload()?);
@@ -338,12 +341,13 @@ fn result(answer: &Message) -> Result<Value, Error> {
     } else {
         response.errors.join("; ")
     };
-    Err(Error::Refused(Box::new(ErrorReport::from(&Fault::new(
-        ErrorCode::InternalError,
-        "",
-        why,
-        "Ask again.",
-    )))))
+    Err(failed(why, "Ask again."))
+}
+
+/// The error of a request that was answered and not done.
+pub(crate) fn failed(why: String, advice: &str) -> Error {
+    let fault = Fault::new(ErrorCode::InternalError, "", why, advice);
+    Error::Refused(Box::new(ErrorReport::from(&fault)))
 }
 
 /// The current time.

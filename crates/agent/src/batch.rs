@@ -7,6 +7,7 @@ use std::time::Duration;
 use concord_wire::payload::batch::{answered_by, parts};
 use concord_wire::payload::{
     BATCH, Batch, BatchResult, ErrorReport, PartResponse, Request, Response, ResponseStatus,
+    why_refused,
 };
 use concord_wire::{ErrorCode, Fault, MessageId, MessageType, Recipient};
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::agent::{REQUEST_TIMEOUT, after, now};
+use crate::agent::{REQUEST_TIMEOUT, after, failed, now};
 use crate::builder::Handler;
 use crate::pending_requests::AnswerOf;
 use crate::{Agent, Error, Message};
@@ -51,7 +52,8 @@ impl Batches {
         let Some(waiting) = state.parts.get_mut(&part) else {
             return false;
         };
-        if message.message_type.is_answer()
+        let kind = &message.message_type;
+        if (kind.is_answer() || *kind == MessageType::Refuse)
             && let Some(waiting) = waiting.take()
         {
             // Where its time is over nobody waits.
@@ -125,11 +127,15 @@ impl Agent {
         if answer.message_type == MessageType::Error {
             return Err(refused(ErrorReport::of(&answer)));
         }
+        if answer.message_type == MessageType::Refuse {
+            return Err(failed(why_refused(&answer), "Ask another agent."));
+        }
         let response: Response = answer.payload()?;
         let result: BatchResult = serde_json::from_value(response.result)?;
         if result.responses.len() != count {
             return Err(failed(
                 "The answer does not say what came of each request.".into(),
+                "Ask again.",
             ));
         }
         Ok(result.responses.into_iter().map(outcome).collect())
@@ -211,18 +217,13 @@ fn outcome(part: PartResponse) -> Result<Value, Error> {
     match (part.error, part.status) {
         (Some(error), _) => Err(refused(error)),
         (None, ResponseStatus::Failure) if part.errors.is_empty() => {
-            Err(failed("It failed.".into()))
+            Err(failed("It failed.".into(), "Ask again."))
         }
-        (None, ResponseStatus::Failure) => Err(failed(part.errors.join("; "))),
+        (None, ResponseStatus::Failure) => Err(failed(part.errors.join("; "), "Ask again.")),
         (None, _) => Ok(part.result),
     }
 }
 
 fn refused(report: ErrorReport) -> Error {
     Error::Refused(Box::new(report))
-}
-
-fn failed(why: String) -> Error {
-    let fault = Fault::new(ErrorCode::InternalError, "", why, "Ask again.");
-    refused(ErrorReport::from(&fault))
 }

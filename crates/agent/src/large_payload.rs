@@ -123,10 +123,9 @@ impl Agent {
             Err(fault) => fault,
         };
         tracing::warn!(%fault, from = %message.from_agent, "A payload cannot be had.");
-        if matches!(
-            message.message_type,
-            MessageType::Response | MessageType::Error
-        ) {
+        let kind = &message.message_type;
+        let is_answer = matches!(kind, MessageType::Response | MessageType::Error);
+        if is_answer || self.inner.pending.is_awaited(&message) {
             // The handler of the answer is given the error in its place.
             let report = serde_json::value::to_raw_value(&ErrorReport::from(&fault)).ok()?;
             return Some(Envelope {

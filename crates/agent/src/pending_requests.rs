@@ -4,13 +4,20 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use concord_wire::MessageType;
+use concord_wire::payload::notification::is_progress;
 use concord_wire::subject::Service;
 use tokio::sync::oneshot;
 
 use crate::Message;
 
 /// The message types that answer a request.
-pub(crate) const ANSWERS: [MessageType; 2] = [MessageType::Response, MessageType::Error];
+pub(crate) const ANSWERS: [MessageType; 5] = [
+    MessageType::Response,
+    MessageType::Error,
+    MessageType::TaskResult,
+    MessageType::Refuse,
+    MessageType::Notification,
+];
 /// How many answers are remembered that were delivered early and have not come from the durable inbox yet.
 const EARLY_MAX: usize = 16_384;
 
@@ -112,8 +119,11 @@ impl State {
     }
 }
 
+/// Whether a message ends the request that it names. News of Concord are about what was asked for, and say of progress that it goes on.
 fn is_answer(message: &Message) -> bool {
-    ANSWERS.contains(&message.message_type)
+    let tells = message.message_type == MessageType::Notification;
+    let is_news = || Service::parse(message.from_agent.as_str()).is_ok() || is_progress(message);
+    ANSWERS.contains(&message.message_type) && !(tells && is_news())
 }
 
 /// The requests that an answer may belong to: that of `correlation_id`, then that of `reply_to`.
@@ -150,11 +160,41 @@ mod tests {
     use super::*;
 
     fn answer(from: &str) -> Message {
+        said(from, "response", json!({}))
+    }
+
+    fn said(from: &str, kind: &str, payload: serde_json::Value) -> Message {
         let message = json!({
             "message_id": format!("a-{from}"), "timestamp": "2026-11-21T20:00:00Z", "from_agent": from, "to_agent": "ann",
-            "message_type": "response", "payload": {}, "reply_to": "m-1",
+            "message_type": kind, "payload": payload, "reply_to": "m-1",
         });
         serde_json::from_value(message).unwrap()
+    }
+
+    #[test]
+    fn a_request_ends_with_whatever_answers_it_for_the_coordinator() {
+        let event = |name: &str| json!({ "event": name, "data": {} });
+        for (from, kind, payload, ends) in [
+            ("bob", "response", json!({}), true),
+            ("bob", "error", json!({}), true),
+            ("bob", "task_result", json!({ "content": "Yes." }), true),
+            ("bob", "refuse", json!({ "why": "No." }), true),
+            ("bob", "notification", event("complete"), true),
+            ("bob", "notification", event("progress"), false),
+            (
+                "coordinator",
+                "notification",
+                event("task_completed"),
+                false,
+            ),
+            ("bob", "acknowledgement", json!({}), false),
+        ] {
+            let pending = PendingRequests::default();
+            let _waiting = pending.register("m-1", AnswerOf::Anybody);
+            let message = said(from, kind, payload);
+            assert_eq!(pending.is_awaited(&message), ends, "{kind} of {from}");
+            assert_eq!(pending.deliver(&message), ends, "{kind} of {from}");
+        }
     }
 
     #[tokio::test]

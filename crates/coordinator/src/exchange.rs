@@ -246,12 +246,9 @@ async fn find_answer<P: Ports>(
     named: &str,
     since: Timestamp,
 ) -> Result<Option<HeardAnswer>, HandleError> {
-    let answers = EXCHANGED.iter().filter(|kind| {
-        !matches!(
-            kind,
-            MessageType::Request | MessageType::Acknowledgement | MessageType::TaskResult
-        )
-    });
+    let answers = EXCHANGED
+        .iter()
+        .filter(|kind| !matches!(kind, MessageType::Request | MessageType::Acknowledgement));
     let from: Option<&AgentId> = match &opened.to {
         Recipient::Agent(agent) => Some(agent),
         Recipient::Any | Recipient::All => None,

@@ -1,8 +1,6 @@
 //! Answers to a question of the group that are told to everybody. They name the message that they answer, and not who asked: that is known from
 //! the conversation, which the agent adapter keeps.
 
-use std::time::Duration;
-
 use concord_domain::activation::conversation::{WakeMachine, conversation};
 use concord_domain::aggregates::question::may_be;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
@@ -13,13 +11,8 @@ use concord_wire::subject::{Service, Subject};
 use concord_wire::{Envelope, MessageType, Recipient, Token};
 
 use crate::exchange::Exchange;
-use crate::questions::Questions;
+use crate::questions::{AGAIN, AWAITED, Questions};
 use crate::route::question::ANSWERING;
-
-/// How long an answer waits for its question to be opened: whoever hears everything may answer before it is decided whom a question wakes.
-const AWAITED: Duration = Duration::from_secs(5);
-/// How long until it is looked for again.
-const AGAIN: Duration = Duration::from_millis(500);
 
 /// Hears what answers a question and is told to everybody; anything else is for what hears the exchange between agents.
 pub(crate) struct Published<P> {
@@ -79,10 +72,14 @@ impl<P: Ports> Handler for Published<P> {
             self.service.count_ignored("answers_nothing");
             return Ok(Ack::Acknowledge);
         }
-        let answered = self.answered(&envelope).await?;
+        let answered = match self.answered(&envelope).await? {
+            None => self.questions.waking(&envelope).await?,
+            found => found,
+        };
         let is_no_question = answered.as_ref().is_some_and(|one| !is_to_group(one));
         if !is_no_question && let Some(question) = answered {
             envelope.to_agent = Recipient::Agent(question.from);
+            envelope.reply_to = Some(question.message_id.to_string());
             if let Some(done) = self.questions.answered(&envelope, delivery).await? {
                 return Ok(done);
             }

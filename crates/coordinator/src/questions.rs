@@ -5,28 +5,36 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use concord_domain::activation::conversation::WakeMachine;
 use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::question::{
     Asking, QuestionInput, QuestionMachine, QuestionState, id_of, weigh,
 };
 use concord_domain::aggregates::track_record::{TrackRecordMachine, credibility_of};
+use concord_domain::effect::source_of;
 use concord_events::{
     DeadlineElapsed, EventMeta, QuestionBounds, QuestionOpened, StoredEvent, WakeDecided, WakeEvent,
 };
 use concord_runtime::codec::message_lookup::SearchStart;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, handlers};
+use concord_runtime::event_store;
 use concord_runtime::ports::Search;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, People, Ports};
-use concord_wire::payload::GivenAnswer;
 use concord_wire::payload::track_record::{Context as Circumstances, Query, Version};
+use concord_wire::payload::{GivenAnswer, Remembered};
 use concord_wire::subject::Lane;
-use concord_wire::{AgentId, Envelope, Timestamp, Token};
+use concord_wire::{AgentId, Envelope, Recipient, Timestamp, Token};
 
 use crate::people::Names;
 use crate::route::question::{ANSWERING, read_answer, read_published, read_synthesis};
 
+/// How long an answer waits for its question to be opened: whoever hears everything may answer before it is decided whom a question wakes.
+pub(crate) const AWAITED: Duration = Duration::from_secs(5);
+/// How long until it is looked for again.
+pub(crate) const AGAIN: Duration = Duration::from_millis(500);
 /// Answers of one agent that one search for answers reads: the first counts whose payload is what it says, and each may cost a fetch of
 /// megabytes.
 const READ_OF_ONE_MAX: usize = 4;
@@ -45,6 +53,8 @@ pub(crate) struct Questions<P> {
     questions: Arc<Aggregates<QuestionMachine, P>>,
     /// The facilitator's: they are only read.
     records: Arc<Aggregates<TrackRecordMachine, P>>,
+    /// The agent adapter's: they are only read.
+    conversations: Arc<Aggregates<WakeMachine, P>>,
     people: People<P>,
     bounds: QuestionBounds,
 }
@@ -60,6 +70,7 @@ impl<P: Ports> Questions<P> {
             service: service.clone(),
             questions: Arc::new(Aggregates::new(ports.clone(), cache)),
             records: Arc::new(Aggregates::new(ports.clone(), cache)),
+            conversations: Arc::new(Aggregates::new(ports.clone(), cache)),
             people: names.people.clone(),
             bounds,
         }
@@ -108,11 +119,30 @@ impl<P: Ports> Questions<P> {
         envelope: &Envelope,
         delivery: &Delivery,
     ) -> Result<Option<Ack>, HandleError> {
-        let Some((id, answer)) = read_answer(envelope, delivery.stored_at) else {
+        let Some((mut id, mut answer)) = read_answer(envelope, delivery.stored_at) else {
             return Ok(None);
         };
         // What is not known to the stream's leader will look for this answer when it is opened.
-        let known = self.questions.load_up_to(&id, 1).await?.state;
+        let mut known = self.questions.load_up_to(&id, 1).await?.state;
+        if known.opened.is_none()
+            && let Some(asked) = self.waking(envelope).await?
+        {
+            let named = Envelope {
+                reply_to: Some(asked.message_id.to_string()),
+                ..envelope.clone()
+            };
+            let Some(read) = read_answer(&named, delivery.stored_at) else {
+                return Ok(None);
+            };
+            (id, answer) = read;
+            known = self.questions.load_up_to(&id, 1).await?.state;
+            let is_for_asker = envelope.to_agent == Recipient::Agent(asked.from);
+            let is_early = delivery.age(self.service.ports.now()) < AWAITED;
+            // Nobody looks for what names the notification when it is opened.
+            if known.opened.is_none() && is_for_asker && is_early {
+                return Ok(Some(Ack::Later(AGAIN)));
+            }
+        }
         let Some(opened) = &known.opened else {
             return Ok(None);
         };
@@ -123,6 +153,38 @@ impl<P: Ports> Questions<P> {
         handlers::step_of_message(service, questions, id, envelope, &input, delivery)
             .await
             .map(Some)
+    }
+
+    /// The question by which an agent was woken, where its answer names the notification of that.
+    pub(crate) async fn waking(
+        &self,
+        answer: &Envelope,
+    ) -> Result<Option<Remembered>, HandleError> {
+        let named = answer.reply_to.as_deref().and_then(source_of);
+        let Some((conversation, sequence)) = named else {
+            return Ok(None);
+        };
+        let Ok(conversation) = Token::new(conversation) else {
+            return Ok(None);
+        };
+        // Anybody may name anything: what there cannot be is not looked for.
+        let known = self.conversations.load(&conversation).await?;
+        let last = known.sequences.last();
+        if last.is_none_or(|last| *last < sequence) {
+            return Ok(None);
+        }
+        let record = match self.service.ports.at::<WakeEvent>(sequence).await {
+            Ok(record) if record.meta.id == conversation => record,
+            Ok(_) | Err(event_store::Error::Unreadable { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let WakeEvent::Decided(decided) = record.event else {
+            return Ok(None);
+        };
+        let mut woken = decided.woken.iter();
+        let is_told = woken.any(|one| one.agent_id == answer.from_agent);
+        let is_question = decided.question.is_some();
+        Ok((is_told && is_question).then_some(decided.said))
     }
 
     /// Takes the answer of a synthesiser; none where the message is none.

@@ -94,10 +94,10 @@ pub use decision::{
     Outcome, RecordedFigures, Resolution, RoundRecord, SetAside, SetAsideReason, Status, Tally,
     VoteOption, Voter,
 };
-pub use exchange::result_of;
 pub use exchange::{
     ErrorReport, RATE_LIMIT, Request, Response, ResponseStatus, action_of, parameters_of,
 };
+pub use exchange::{result_of, why_refused};
 pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, Overflow};
 pub(crate) use finding::check_name;
 pub use finding::{

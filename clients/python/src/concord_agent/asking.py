@@ -81,8 +81,8 @@ class Asker(Speaker):
         fields = {"requires_response": True, "deadline": deadline} | fields
         said = envelope(self.agent_id, to, "request", payload, **fields)
         message = await self._answer_to(said, (timeout or REQUEST_TIMEOUT) + BATCH_GRACE)
-        if message.message_type == "error":
-            raise RequestError.of(message.payload)
+        if message.message_type in ("error", "refuse"):
+            result_of(message)
         return outcomes(message.payload, len(requests))
 
     async def alert(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .checks import encoded
 from .ending import end
-from .errors import RequestError, sentences
+from .errors import RequestError, sentences, why_refused
 from .message import ANSWERS, Json, Message, part_id
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Batches:
         answer = self._parts.get(str(said.get("reply_to")))
         if answer is None:
             return False
-        if said["message_type"] in ANSWERS and not answer.done():
+        if (said["message_type"] in ANSWERS or said["message_type"] == "refuse") and not answer.done():
             answer.set_result({"message_type": said["message_type"], "payload": said["payload"]})
         return True
 
@@ -168,6 +168,8 @@ def _response(answer: asyncio.Future[Json], agent_id: str) -> Json:
     payload: Json = dict(said["payload"])
     if said["message_type"] == "error":
         return _failed(payload)
+    if said["message_type"] == "refuse":
+        return {"status": "failure", "errors": [why_refused(payload)]}
     if payload.get("status") in ("success", "failure", "partial"):
         return payload
     return {"status": "success", "result": payload}

@@ -57,6 +57,13 @@ class RequestError(ConcordError):
         )
 
 
+def why_refused(refuse: Mapping[str, Any]) -> str:
+    """Why an agent refuses what it was asked for, in the words of its `refuse`."""
+    said = [refuse.get(name) for name in ("why", "reason", "content")]
+    words = [one for one in said if isinstance(one, str) and one.strip()]
+    return words[0] if words else "It was refused."
+
+
 def sentences(said: Any, otherwise: str) -> str:
     """The errors of a response as one text: the specification does not say what they are made of."""
     if not said:
@@ -73,6 +80,8 @@ def result_of(answer: Message) -> Any:
     """
     if answer.message_type == "error":
         raise RequestError.of(answer.payload)
+    if answer.message_type == "refuse":
+        raise RequestError("INTERNAL_ERROR", why_refused(answer.payload), ["Ask another agent."])
     status = answer.payload.get("status")
     if status not in ("success", "failure", "partial"):
         return answer.payload

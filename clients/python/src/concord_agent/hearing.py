@@ -18,7 +18,6 @@ from .memory import MEMORY_SYNC, Memory
 from .message import Message, is_unconfirmed
 from .payload import PayloadError, fetch, is_reference
 from .types import NOTIFICATIONS
-from .waiting import ENDS
 from .waking import awake, begin, event_of
 
 Handler = Callable[[Message], Awaitable[object]]
@@ -121,7 +120,7 @@ class Hearer(Asker):
             return dataclasses.replace(message, payload=payload)
         except PayloadError as why:
             log.warning("%s: a payload of %s cannot be had: %s", self.agent_id, message.from_agent, why)
-            if message.message_type not in ENDS:
+            if message.message_type not in ("response", "error") and not self._waiting.waits_for(message):
                 if message.requires_response:
                     await self.refuse(message, why.code, str(why), ["Put the payload again, and refer to it as it is."])
                 return None

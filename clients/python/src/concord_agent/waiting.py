@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from .checks import SERVICES
 from .errors import ConcordError
 from .message import Message
 
 #: How long a request waits for its answer when nothing else is said, in seconds.
 REQUEST_TIMEOUT = 30.0
-#: What ends a request.
-ENDS = ("response", "error")
+#: What may end a request; see :func:`ends`.
+ENDS = ("response", "error", "task_result", "refuse", "notification")
 #: Answers that are remembered until they come from the durable inbox as well.
 AHEAD_MAX = 16_384
 
@@ -46,7 +47,7 @@ class Waiting:
 
     def waits_for(self, message: Message) -> bool:
         """Whether it is an answer that a request waits for."""
-        return message.message_type in ENDS and any(
+        return ends(message) and any(
             name in self._answers and self._may_end(name, message) for name in _named(message)
         )
 
@@ -56,7 +57,7 @@ class Waiting:
 
     def hand_over(self, message: Message, *, ahead: bool = False) -> bool:
         """Gives an answer to the request that waits for it; false when none does, nor has had it ahead of the durable inbox."""
-        if message.message_type not in ENDS:
+        if not ends(message):
             return False
         for name in _named(message):
             answer = self._answers.get(name)
@@ -76,6 +77,13 @@ class Waiting:
         self._ahead[request] = None
         if len(self._ahead) > AHEAD_MAX:
             del self._ahead[next(iter(self._ahead))]
+
+
+def ends(message: Message) -> bool:
+    """Whether it ends the request that it names: news of Concord are about what was asked for, and say of progress that it goes on."""
+    if message.message_type != "notification":
+        return message.message_type in ENDS
+    return message.from_agent not in SERVICES and message.payload.get("event") != "progress"
 
 
 def _named(answer: Message) -> Iterator[str]:

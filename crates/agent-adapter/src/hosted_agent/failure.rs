@@ -7,6 +7,8 @@ use concord_wire::ErrorCode;
 
 /// The outcome of a message that is too large in the agent's dialect, in metrics and traces.
 const TOO_LARGE: &str = "too_large";
+/// The outcome of an answer that is larger than a message may be.
+const ANSWER_TOO_LARGE: &str = "answer_too_large";
 
 /// Why a hosted agent gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +27,16 @@ pub struct Failure {
 impl Failure {
     /// The failure of a call. `idempotent` says whether the server recognizes a call that is made again.
     pub fn of_call(trouble: CallFailure, idempotent: bool, why: impl Into<String>) -> Self {
-        Self::new(classify(trouble, idempotent), why)
+        let failure = Self::new(classify(trouble, idempotent), why);
+        match trouble {
+            CallFailure::TooLong => failure.with_outcome(ANSWER_TOO_LARGE),
+            _ => failure,
+        }
+    }
+
+    /// An answer has no room in a message.
+    pub(crate) fn answer_too_large(why: String) -> Self {
+        Self::local(ErrorCode::CapacityExceeded, why).with_outcome(ANSWER_TOO_LARGE)
     }
 
     /// A failure that says nothing about the agent and that a further try would not change.
@@ -63,6 +74,10 @@ impl Failure {
             _ if self.outcome == TOO_LARGE => &[
                 "Send less: in a dialect a payload may take twice as many bytes, and references are resolved.",
                 "Let the agent speak the canonical envelope: dialect = \"concord\" in its settings.",
+            ],
+            _ if self.outcome == ANSWER_TOO_LARGE => &[
+                "Ask for less at a time, or for a reference to what is large.",
+                "Have the agent answer with less: a message has room for 1 MiB.",
             ],
             ErrorCode::AgentUnavailable => &[
                 "Ask again later, or ask another agent.",

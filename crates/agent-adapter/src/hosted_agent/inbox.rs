@@ -201,6 +201,7 @@ pub(crate) fn is_alert(message: &Envelope) -> bool {
 
 /// The message that an agent is to answer: one that waits for an answer, or one to somebody else that wakes the agent.
 fn message_to_answer(message: Envelope) -> Option<Envelope> {
+    use MessageType::{Challenge, Question};
     use MessageType::{CollaborationInvite, GroupQuery, PeerRequest, Request};
     if let Some(waking) = waking_message(&message) {
         return Some(waking);
@@ -208,7 +209,7 @@ fn message_to_answer(message: Envelope) -> Option<Envelope> {
     let waits = message.requires_response
         || matches!(
             message.message_type,
-            Request | GroupQuery | PeerRequest | CollaborationInvite
+            Request | GroupQuery | PeerRequest | CollaborationInvite | Question | Challenge
         );
     waits.then_some(message)
 }
@@ -343,6 +344,8 @@ mod tests {
             ("info_update", false, false),
             ("request", false, true),
             ("peer_request", false, true),
+            ("question", false, true),
+            ("challenge", false, true),
         ] {
             assert_eq!(
                 message_to_answer(message("bob", kind, requires, json!({}))).is_some(),

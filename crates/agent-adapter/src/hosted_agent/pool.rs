@@ -64,6 +64,7 @@ impl Pool {
             Err(error @ Error::Timeout(_)) => {
                 Err(failed(CallFailure::ProgramLate, error.to_string()))
             }
+            Err(error @ Error::TooLong) => Err(failed(CallFailure::TooLong, error.to_string())),
             Err(error) => Err(failed(
                 CallFailure::ProgramEnded,
                 ErrorChain(&error).to_string(),
@@ -139,6 +140,7 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use concord_wire::ErrorCode;
     use rustix::process::{Pid, test_kill_process};
     use serde_json::json;
 
@@ -243,6 +245,17 @@ mod tests {
         let ids = started(&file).await;
         drop(answers);
         assert!(all_are_gone(ids).await, "the adapter stops");
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_an_end_is_too_large() {
+        let endless = pool("read line; head -c 1100000 /dev/zero | tr '\\000' a; cat");
+        let Err(failure) = endless.call(b"a\n", &|_| true).await else {
+            panic!("it has an end")
+        };
+        assert_eq!(failure.verdict.code, ErrorCode::CapacityExceeded);
+        let advice = failure.suggestions().concat();
+        assert!(advice.contains("Ask for less"), "{advice}");
     }
 
     #[tokio::test]

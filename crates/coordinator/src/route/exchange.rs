@@ -8,7 +8,7 @@ use concord_runtime::delivery::route::digest_of;
 pub use concord_runtime::delivery::route::is_between_agents;
 use concord_wire::fault::with_article;
 use concord_wire::payload::notification::{AnsweredLate, EventData, is_progress};
-use concord_wire::payload::{Card, ErrorReport, Notification, Request, Response};
+use concord_wire::payload::{Card, ErrorReport, Notification, Request, Response, ResponseStatus};
 use concord_wire::{Envelope, Fault, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
 
@@ -166,13 +166,15 @@ pub fn read_answer(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, 
         }),
         // Whoever asked has it already, whatever it looks like: not every dialect's answers say how it went. Neither does an
         // error need a code of ours to end a request.
-        MessageType::Response => {
+        MessageType::Response | MessageType::TaskResult => {
             let status = envelope
                 .payload::<Response>()
                 .ok()
                 .map(|response| response.status);
             answer(AnswerForm::Response, status, None)
         }
+        // Whoever refuses has answered: nothing else comes.
+        MessageType::Refuse => answer(AnswerForm::Response, Some(ResponseStatus::Failure), None),
         MessageType::Error => {
             let code = envelope
                 .payload::<ErrorReport>()
@@ -218,6 +220,33 @@ mod tests {
         assert!(matches!(said("progress"), Reply::Acknowledgement(_)));
         for event in ["complete", "in progress", "Progress", ""] {
             assert!(matches!(said(event), Reply::Answer(_)), "{event}");
+        }
+    }
+
+    #[test]
+    fn a_result_of_a_task_answers_a_request_and_a_refusal_is_an_answer_that_failed() {
+        use concord_wire::payload::ResponseStatus::{Failure, Partial};
+        for (kind, payload, status) in [
+            ("task_result", json!({ "content": "Yes." }), None),
+            ("task_result", json!({ "status": "partial" }), Some(Partial)),
+            ("refuse", json!({ "why": "Not my field." }), Some(Failure)),
+        ] {
+            let said = Envelope {
+                to_agent: Recipient::new("ann").unwrap(),
+                message_type: Token::new(kind).unwrap().into(),
+                reply_to: Some("m-ask".into()),
+                payload: serde_json::value::to_raw_value(&payload).unwrap(),
+                ..notice("x", json!({}))
+            };
+            let read = read_answer(&said, Timestamp::from_unix_millis(0)).unwrap();
+            let Some((_, Reply::Answer(heard))) = read else {
+                panic!("{kind}: {read:?}")
+            };
+            assert_eq!(
+                (heard.form, heard.status),
+                (AnswerForm::Response, status),
+                "{kind}"
+            );
         }
     }
 

@@ -115,11 +115,11 @@ pub fn classify(failure: CallFailure, idempotent: bool) -> Classification {
             may_have_arrived: true,
         } => (Timeout, uncertain, Failure),
         CallFailure::Status(503) => (AgentUnavailable, Retry::Safe, Failure),
+        CallFailure::TooLong => (CapacityExceeded, Retry::Never, Failure),
         // A server that is busy is alive.
         CallFailure::Status(429) => (CapacityExceeded, Retry::Safe, Unknown),
         CallFailure::Status(300..=399 | 401 | 403 | 404)
         | CallFailure::NotAllowed
-        | CallFailure::TooLong
         | CallFailure::Garbage => (InternalError, Retry::Never, Failure),
         // The server has understood the message and refuses it. That says nothing about the next
         // message.

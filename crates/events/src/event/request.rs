@@ -99,7 +99,7 @@ pub struct RequestAcknowledged {
 pub enum AnswerForm {
     /// An `acknowledgement`: the answer comes later.
     Acknowledgement,
-    /// A `response`.
+    /// A `response`, or a `task_result` or `refuse` in its place.
     Response,
     /// An `error`.
     Error,

@@ -193,13 +193,14 @@ impl Channel {
 }
 
 /// The message types of requests between agents: the request, and what may answer it, or a question to the group.
-pub const EXCHANGED: [MessageType; 6] = [
+pub const EXCHANGED: [MessageType; 7] = [
     MessageType::Request,
     MessageType::Acknowledgement,
     MessageType::Response,
     MessageType::Error,
     MessageType::Notification,
     MessageType::TaskResult,
+    MessageType::Refuse,
 ];
 
 /// The message types that may concern agents they are not addressed to, or that those remember as context.

@@ -171,6 +171,14 @@ pub(super) fn put_confidence(
     if !moves_confidence(kind) {
         return Ok(());
     }
+    // The coordinator states that of an alert in the payload, where it means the same.
+    if *kind == MessageType::Alert
+        && let Some(stated) = stated_confidence(fields)
+        && confidence.is_none_or(|own| own.to_bits() == stated.to_bits())
+    {
+        *confidence = None;
+        return Ok(());
+    }
     // Also without one in the metadata: one in the payload would be read as that.
     fields.check_free("confidence")?;
     confidence

@@ -58,6 +58,9 @@ impl MessageType {
             _ if names.is_empty() => format!(
                 "No service acts on a {self}. Send it to an agent, to _any (whoever can help) or to _all (everyone in the case)."
             ),
+            Self::Refuse if service == Service::DebateFacilitator => {
+                "An empty answer keeps your position in a debate; a task is refused to the coordinator.".into()
+            }
             _ => format!("Send it to the {}.", names.join(" or the ")),
         };
         Some(Fault::invalid(
@@ -117,6 +120,9 @@ mod tests {
         assert_eq!(
             told(MessageType::Request, Service::AgentAdapter),
             "Send it to the coordinator or the debate-facilitator."
+        );
+        assert!(
+            told(MessageType::Refuse, Service::DebateFacilitator).contains("keeps your position")
         );
         assert!(told(MessageType::Award, Service::Coordinator).contains("_any"));
         let unknown = MessageType::Unknown(Token::fixed("gossip"));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::exchange::sentences;
+use super::exchange::{sentences, why_refused};
 use super::{ErrorReport, Request, Response, ResponseStatus, action_of, check_name};
 use crate::envelope::from_json;
 use crate::error_code::ErrorCode;
@@ -130,12 +130,20 @@ impl PartResponse {
         if answer.message_type == MessageType::Error {
             return Self::failed(ErrorReport::of(answer));
         }
-        let response = answer.payload().unwrap_or_else(|_| Response {
-            status: ResponseStatus::Success,
-            result: answer.payload().unwrap_or_default(),
-            errors: Vec::new(),
-            warnings: Vec::new(),
-        });
+        let response = match answer.message_type {
+            MessageType::Refuse => Response {
+                status: ResponseStatus::Failure,
+                result: Value::Null,
+                errors: vec![why_refused(answer)],
+                warnings: Vec::new(),
+            },
+            _ => answer.payload().unwrap_or_else(|_| Response {
+                status: ResponseStatus::Success,
+                result: answer.payload().unwrap_or_default(),
+                errors: Vec::new(),
+                warnings: Vec::new(),
+            }),
+        };
         Self {
             status: response.status,
             result: response.result,
@@ -367,6 +375,11 @@ mod tests {
                 "error",
                 json!({ "error_code": "NO_GPU", "error_message": "Busy." }),
                 json!(["NO_GPU: Busy."]),
+            ),
+            (
+                "refuse",
+                json!({ "why": "Not my field." }),
+                json!(["Not my field."]),
             ),
         ] {
             let part = PartResponse::of_answer(&message(kind, &payload));

@@ -150,6 +150,17 @@ pub fn result_of(payload: &RawValue) -> Option<Box<RawValue>> {
     (is_response && is_said && !has_failed).then_some(result)
 }
 
+/// Why an agent refuses what it was asked for, in the words of its `refuse`.
+pub fn why_refused(refuse: &Envelope) -> String {
+    let said: Map<String, Value> = refuse.payload().unwrap_or_default();
+    let words = ["why", "reason", "content"].map(|name| said.get(name).and_then(Value::as_str));
+    let why = words
+        .into_iter()
+        .flatten()
+        .find(|why| !why.trim().is_empty());
+    why.unwrap_or("It was refused.").to_owned()
+}
+
 /// Reads sentences as agents write them: the specification does not say what the elements of these lists are, and an answer that says that it
 /// failed must not be lost over how it says why.
 pub(super) fn sentences<'de, D: Deserializer<'de>>(

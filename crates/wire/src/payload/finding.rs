@@ -1,6 +1,7 @@
 //! What one agent concluded.
 
 use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -49,10 +50,17 @@ impl Severity {
 /// The payload of `finding`. Everything but `summary` is optional; the sender's confidence is in the metadata.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(extend("required" = ["summary"]))]
+#[schemars(extend(
+    "required" = ["summary"],
+    "if" = { "not": { "anyOf": [
+        { "required": ["risk_score"] }, { "required": ["severity"] }, { "required": ["recommendation"] },
+        { "required": ["impact"] }, { "required": ["critical_findings"] }, { "required": ["clauses"] },
+        { "required": ["affected_clauses"] }, { "required": ["facts"] }, { "required": ["estimates"] },
+    ] } },
+    "then" = { "properties": { "summary": { "pattern": r"\S" } } },
+))]
 pub struct Finding {
-    /// The conclusion, in a sentence or two.
-    #[schemars(regex(pattern = r"\S"))]
+    /// The conclusion, in a sentence or two. It may be empty where another field concludes something.
     pub summary: String,
     /// Risk, 0 (none) to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,19 +198,24 @@ impl Estimate {
 impl Finding {
     /// Reads a finding and checks it; pointers begin with `/payload`.
     pub fn read(payload: &RawValue) -> Result<Self, Fault> {
+        /// Whether there is one at all: most that leave it out have misspelt it.
+        #[derive(Deserialize)]
+        struct Stated {
+            summary: Option<IgnoredAny>,
+        }
         let finding: Self = from_json(payload.get().as_bytes(), "/payload")?;
+        let states = || serde_json::from_str::<Stated>(payload.get()).ok()?.summary;
+        if finding.summary.is_empty() && states().is_none() {
+            return Err(without_summary());
+        }
         finding.check()?;
         Ok(finding)
     }
 
     /// Checks the ranges that the type cannot express; pointers begin with `/payload`.
     pub fn check(&self) -> Result<(), Fault> {
-        if self.summary.trim().is_empty() {
-            return Err(Fault::invalid(
-                "/payload/summary",
-                "A finding needs a summary.",
-                "Say in a sentence what was concluded.",
-            ));
+        if self.summary.trim().is_empty() && !self.says_more() {
+            return Err(without_summary());
         }
         if let Some(score) = self.risk_score
             && !(0.0..=100.0).contains(&score)
@@ -228,6 +241,22 @@ impl Finding {
         }
         self.named()
             .try_for_each(|(pointer, name)| check_name(&format!("/payload/{pointer}"), name))
+    }
+
+    /// Whether it concludes something beside its summary, which specification 1 leaves empty where there is none.
+    fn says_more(&self) -> bool {
+        let is_said = [
+            self.risk_score.is_some(),
+            self.severity.is_some(),
+            self.recommendation.is_some(),
+            self.impact.is_some(),
+            !self.critical_findings.is_empty(),
+            !self.clauses.is_empty(),
+            !self.affected_clauses.is_empty(),
+            !self.facts.is_empty(),
+            !self.estimates.is_empty(),
+        ];
+        is_said.contains(&true)
     }
 
     /// What is compared with what others say is compared one by one.
@@ -300,6 +329,14 @@ impl Finding {
     }
 }
 
+fn without_summary() -> Fault {
+    Fault::invalid(
+        "/payload/summary",
+        "A finding needs a summary.",
+        "Say in a sentence what was concluded.",
+    )
+}
+
 /// Checks that a name is short enough to be repeated wherever it is disputed. Names are compared, so none is shortened.
 pub(crate) fn check_name(pointer: &str, name: &str) -> Result<(), Fault> {
     let bytes = json_text_bytes(name);
@@ -315,112 +352,4 @@ pub(crate) fn check_name(pointer: &str, name: &str) -> Result<(), Fault> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn fault(finding: Value) -> Option<(ErrorCode, String)> {
-        let finding: Finding = serde_json::from_value(finding).unwrap();
-        finding
-            .check()
-            .err()
-            .map(|fault| (fault.code, fault.pointer))
-    }
-
-    #[test]
-    fn names_that_are_too_long_and_lists_of_too_many_are_refused_at_their_place() {
-        let good = "é".repeat(NAME_BYTES_MAX / 2);
-        let long = format!("{good}x");
-        let fact = |subject: &str, attribute: &str, unit: &str| json!({"subject": subject, "attribute": attribute, "value": 1, "unit": unit});
-        for (finding, pointer) in [
-            (json!({"recommendation": long}), "/payload/recommendation"),
-            (
-                json!({"critical_findings": [{"topic": long, "severity": "low"}]}),
-                "/payload/critical_findings/0/topic",
-            ),
-            (
-                json!({"clauses": [{"type": good, "present": true}, {"type": long, "present": true}]}),
-                "/payload/clauses/1/type",
-            ),
-            (
-                json!({"affected_clauses": [long]}),
-                "/payload/affected_clauses/0",
-            ),
-            (
-                json!({"facts": [fact(&long, "a", "b")]}),
-                "/payload/facts/0/subject",
-            ),
-            (
-                json!({"facts": [fact("a", &long, "b")]}),
-                "/payload/facts/0/attribute",
-            ),
-            (
-                json!({"facts": [fact("a", "b", &long)]}),
-                "/payload/facts/0/unit",
-            ),
-            (
-                json!({"estimates": [{"metric": good, "value": 1, "unit": long}]}),
-                "/payload/estimates/0/unit",
-            ),
-            (
-                json!({"estimates": vec![json!({"metric": "m", "value": 1}); COMPARED_MAX + 1]}),
-                "/payload/estimates",
-            ),
-            (
-                json!({"affected_clauses": vec!["x"; COMPARED_MAX + 1]}),
-                "/payload/affected_clauses",
-            ),
-            (
-                json!({"facts": vec![fact("a", "b", "c"); COMPARED_MAX + 1]}),
-                "/payload/facts",
-            ),
-        ] {
-            let mut finding = finding;
-            finding["summary"] = json!("Found.");
-            assert_eq!(
-                fault(finding),
-                Some((ErrorCode::CapacityExceeded, pointer.to_owned()))
-            );
-        }
-        let most = json!({"summary": "Found.", "recommendation": good, "affected_clauses": vec!["x"; COMPARED_MAX]});
-        assert_eq!(fault(most), None);
-    }
-
-    #[test]
-    fn a_text_has_as_many_bytes_as_it_has_as_json() {
-        for text in [
-            "",
-            "plain",
-            "\"quoted\" \\",
-            "\n\r\t\u{8}\u{c}\u{1}\u{1f}\u{7f}",
-            "§ 7 – 東京 🦀",
-        ] {
-            assert_eq!(
-                json_text_bytes(text) + 2,
-                serde_json::to_string(text).unwrap().len(),
-                "{text:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn null_is_an_absent_field() {
-        let found = json!({ "summary": "Found." });
-        let mut nulls = found.clone();
-        for field in [
-            "risk_score",
-            "critical_findings",
-            "clauses",
-            "affected_clauses",
-            "facts",
-        ] {
-            nulls[field] = Value::Null;
-        }
-        for field in ["estimates", "evidence", "assumptions", "historical_context"] {
-            nulls[field] = Value::Null;
-        }
-        let read = Finding::read(&serde_json::value::to_raw_value(&nulls).unwrap()).unwrap();
-        assert_eq!(serde_json::to_value(read).unwrap(), found);
-    }
-}
+mod tests;

@@ -392,5 +392,5 @@ fn check_size(message: &Envelope) -> Result<(), Failure> {
     let why = format!(
         "its answer has {bytes} bytes, more than the {ANSWER_BYTES_MAX} that there is room for"
     );
-    Err(Failure::local(ErrorCode::CapacityExceeded, why).with_outcome("too_large"))
+    Err(Failure::answer_too_large(why))
 }

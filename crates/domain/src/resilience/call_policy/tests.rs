@@ -28,7 +28,13 @@ const CLASSIFIED: [(CallFailure, ErrorCode, Retry, Retry, End); 16] = [
         Retry::Never,
         Failure,
     ),
-    (TooLong, InternalError, Retry::Never, Retry::Never, Failure),
+    (
+        TooLong,
+        CapacityExceeded,
+        Retry::Never,
+        Retry::Never,
+        Failure,
+    ),
     (Garbage, InternalError, Retry::Never, Retry::Never, Failure),
     (
         Unreachable,

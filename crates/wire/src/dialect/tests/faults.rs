@@ -219,7 +219,8 @@ panel | my_Type | {} | /message_type
 collaboration | finding | {"metadata": {"concord": 1}} | /metadata/concord
 collaboration | finding | {"content": 1} | /content
 analyst | finding | {"payload": {"finding": 1}} | /payload/finding
-analyst | alert | {"payload": {"confidence": 1}} | /payload/confidence
+analyst | alert | {"payload": {"confidence": 1}, "metadata": {"confidence": 0.5}} | /payload/confidence
+panel | alert | {"payload": {"confidence": "high"}} | /payload/confidence
 session | myType | {} | /message_type
 session | finding | {"target_agent_id": 1} | /target_agent_id
 exchange | finding | {"metadata": {"concord": {"x": 1}}} | /metadata/concord
@@ -237,6 +238,25 @@ fn what_a_dialect_cannot_say_is_a_fault_with_its_place() {
         let envelope = Envelope::decode(message.to_string().as_bytes(), &subject).unwrap();
         let fault = write(&envelope, dialect).unwrap_err();
         assert_eq!(fault.pointer, pointer, "{dialect} {kind} {change}: {fault}");
+    }
+}
+
+#[test]
+fn the_confidence_of_an_alert_is_said_once_wherever_it_stands() {
+    let subject = subject(&FINDING.replace("finding", "alert"));
+    for metadata in [json!({}), json!({ "confidence": 0.85 })] {
+        let mut message = good(Dialect::Concord);
+        message["message_type"] = "alert".into();
+        message["payload"] = json!({ "event_type": "rate_move", "confidence": 0.85 });
+        message["metadata"] = metadata;
+        let envelope = Envelope::decode(message.to_string().as_bytes(), &subject).unwrap();
+        for dialect in Dialect::ALL {
+            let written = write(&envelope, dialect).unwrap();
+            let (read, _) = read(&written, Some(dialect), &subject).unwrap();
+            let alert: crate::payload::Alert = read.payload().unwrap();
+            let stated = alert.confidence.or(read.metadata.confidence);
+            assert_eq!(stated, Some(0.85), "{dialect}");
+        }
     }
 }
 
