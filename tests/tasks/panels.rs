@@ -127,7 +127,7 @@ async fn a_panel_whose_task_ends_without_a_decision_is_cancelled() {
     // So is where the task itself is.
     let stopped = opening("panel", &json!({ "task_id": "p-5" }));
     assert_eq!(ask(client, &stopped).await.0, "response");
-    let cancel = json!({ "task_id": "p-5", "by": "oscar", "why": "Not needed." });
+    let cancel = json!({ "task_id": "p-5", "why": "Not needed." });
     installation
         .ask(service, "cancel_task", &cancel)
         .await
