@@ -18,7 +18,7 @@ const INBOX: &str = "coordinator-inbox";
 
 #[tokio::test]
 async fn a_refused_message_is_shown_and_sent_again() {
-    let installation = TestInstallation::start_without_adapter().await;
+    let installation = TestInstallation::start().await; // doctor misses a service that does not run
     let client = installation.client();
     let session = Session::new(installation.server_url());
     let none = session.good("dead list").await;
@@ -213,7 +213,7 @@ async fn what_is_sent_again_is_stored_once_whoever_has_taken_its_id() {
 /// Whoever names a subject of letters for the reply to a message has the broker store its acknowledgement there.
 #[tokio::test]
 async fn what_no_service_has_put_among_the_letters_is_none() {
-    let installation = TestInstallation::start_without_adapter().await;
+    let installation = TestInstallation::start().await; // doctor misses a service that does not run
     let client = installation.client();
     let session = Session::new(installation.server_url());
     let reply = "concord.v1.dead.coordinator.exhausted";

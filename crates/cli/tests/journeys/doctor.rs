@@ -115,9 +115,9 @@ async fn what_throws_events_away_or_holds_deliveries_up_is_found_and_mended() {
         assert!(has("CONCORD_EVENTS: max_messages is 100000"), "{found:?}");
         assert!(has("CONCORD_EVENTS: discard is Old"), "{found:?}");
         let of_consumer = match max_deliver {
-            1 => "max_deliver is 1 and should be unlimited -> restart the coordinator",
+            1 => "max_deliver is 1 and should be unlimited\" -> \"restart the coordinator",
             _ => {
-                "ack_wait is 60000s and should be 5s -> it follows from the setting work.ack_wait_ms"
+                "ack_wait is 60000s and should be 5s\" -> \"it follows from the setting work.ack_wait_ms"
             }
         };
         assert!(
