@@ -78,7 +78,7 @@ fn sixty_seeds_with_tasks_hold_and_tasks_were_done() {
         counts.add(&report.counts);
     }
     assert!(counts.tasks > 100 && counts.tasks_done > 50, "{counts:?}");
-    assert!(counts.silences > 10 && counts.joined > 5, "{counts:?}");
+    assert!(counts.silences > 5 && counts.joined > 5, "{counts:?}");
     assert!(counts.asked > 50, "{counts:?}");
 }
 
