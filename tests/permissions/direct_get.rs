@@ -75,10 +75,11 @@ async fn wait_for_decisions(client: &Client, case: &str, number: usize) -> Vec<S
 
 /// Restarts the coordinator, which then remembers nothing and still finds the card.
 async fn restart_coordinator(installation: &TestInstallation, known: [&AgentId; 2]) {
-    installation
-        .restart(Service::Coordinator, 0)
-        .await
-        .expect("it starts");
+    // One that runs would not be started again.
+    let ended = installation.terminate(Service::Coordinator, 0).await;
+    assert!(ended.expect("a process of the plan"));
+    let started = installation.restart(Service::Coordinator, 0).await;
+    started.expect("it starts");
     installation.ready().await.expect("it is ready");
     let agents = installation
         .ask(Service::Coordinator, "agents", &Value::Null)
