@@ -10,8 +10,8 @@ use concord_runtime::Broker;
 use concord_runtime::broker::{log_reader, migration, provision};
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::{
-    Agent, TestBroker, TestInstallation, command, concord_at, finish, http_get, programs_of,
-    wait_for,
+    Agent, CommandOutput, TestBroker, TestInstallation, command, concord_at, finish, http_get,
+    programs_of, wait_for,
 };
 use concord_wire::subject::{DEFAULT_PREFIX, Service};
 use concord_wire::{Timestamp, Token};
@@ -246,9 +246,16 @@ async fn an_address_for_answers_that_somebody_has_is_named_with_its_setting() {
         command.args(["--set", &set]);
     }
     let ended = finish(&mut command).await;
-    let said = ended.err.lines().last().unwrap_or_default();
+    let said = error_of(&ended);
     let named = said.contains("service.callback.listen") && said.contains(&taken);
     assert!(ended.code == 69 && named, "{ended:?}");
+}
+
+/// What a service says that ends, among the lines of its log.
+fn error_of(ended: &CommandOutput) -> &str {
+    let mut lines = ended.err.lines();
+    let said = lines.find(|line| line.starts_with("error: "));
+    said.unwrap_or_default()
 }
 
 async fn connect(test_broker: &TestBroker, prefix: &'static str) -> Broker {
@@ -276,11 +283,10 @@ async fn a_prefix_that_differs_in_capitals_takes_nothing_over() {
     let mut command = command(programs_of(&[name]).join(name));
     let servers = format!("broker.servers={}", test_broker.url());
     command.args(["--set", &servers, "--set", "storage.prefix=Q5"]);
-    let said = finish(&mut command).await.refused(69);
-    assert!(
-        said.contains("storage.prefix") && said.contains("\"q5\""),
-        "{said}"
-    );
+    let ended = finish(&mut command).await;
+    let said = error_of(&ended);
+    let named = said.contains("storage.prefix") && said.contains("\"q5\"");
+    assert!(ended.code == 69 && named, "{ended:?}");
     let events = broker.layout.stream_name(StreamKind::Events);
     let mut events = broker.jetstream.get_stream(events).await.unwrap();
     let found = events.info().await.unwrap();

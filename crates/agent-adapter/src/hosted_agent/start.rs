@@ -37,11 +37,7 @@ pub(crate) async fn start(
     let address = address.map(Arc::new);
     let pending = PendingAnswers::default();
     if let Some(address) = &address {
-        let listening = TcpListener::bind(address.listen).await;
-        let listener = listening.map_err(|error| {
-            let message = format!("nothing can listen on {}: {error}", address.listen);
-            SettingsError::new("callback.listen", message)
-        })?;
+        let listener = listener(address).await?;
         let servers = agents.iter().map(|agent| &agent.settings);
         let servers = servers.filter(|agent| agent.http.is_some());
         let dialects = servers.map(|agent| (agent.agent_id.clone(), agent.dialect));
@@ -97,6 +93,14 @@ pub(crate) async fn start(
         hosts.push(host);
     }
     Ok(hosts)
+}
+
+async fn listener(address: &CallbackAddress) -> Result<TcpListener, SettingsError> {
+    let listening = TcpListener::bind(address.listen).await;
+    listening.map_err(|error| {
+        let message = format!("nothing can listen on {}: {error}", address.listen);
+        SettingsError::new("callback.listen", message)
+    })
 }
 
 fn consume_inbox(runner: &ServiceRunner, host: &Arc<ProductionHost>) {

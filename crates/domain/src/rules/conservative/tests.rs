@@ -89,68 +89,22 @@ fn a_rule_for_a_metric_holds_for_a_challenge_of_one_subjects_too() {
 fn facts_are_compared_as_the_numbers_that_they_state() {
     let policy = Policy::contract_review();
     let of = |value: f64, unit: &str| json!({ "value": value, "unit": unit });
+    let [greater, less, equal] = [Ordering::Greater, Ordering::Less, Ordering::Equal];
+    let cost = "acme/termination cost";
+    let million = of(2.0, "USD million");
+    let december = json!("December 31, 2026");
     for (subject, one, other, expected) in [
-        (
-            "acme/termination cost",
-            json!("$2 million"),
-            json!("$900,000"),
-            Ordering::Greater,
-        ),
-        (
-            "acme/termination cost",
-            of(2.0, "USD million"),
-            of(900_000.0, "USD"),
-            Ordering::Greater,
-        ),
-        (
-            "acme/termination cost",
-            json!("28,5 %"),
-            json!("30 %"),
-            Ordering::Less,
-        ),
-        (
-            "acme/termination cost",
-            json!("28,5 %"),
-            json!(30),
-            Ordering::Less,
-        ),
-        (
-            "acme/termination cost",
-            json!("$2 million"),
-            json!("EUR 1"),
-            Ordering::Equal,
-        ),
-        (
-            "acme/cost",
-            json!("December 31, 2026"),
-            json!("January 1, 2025"),
-            Ordering::Equal,
-        ),
-        (
-            "acme/cost",
-            json!("see section 9"),
-            json!("$5"),
-            Ordering::Equal,
-        ),
+        (cost, json!("$2 million"), json!("$900,000"), greater),
+        (cost, million, of(900_000.0, "USD"), greater),
+        (cost, json!("28,5 %"), json!("30 %"), less),
+        (cost, json!("28,5 %"), json!(30), less),
+        (cost, json!("$2 million"), json!("EUR 1"), equal),
+        ("acme/cost", december, json!("January 1, 2025"), equal),
+        ("acme/cost", json!("see section 9"), json!("$5"), equal),
         // The name of what has the attribute says nothing that the attribute says otherwise, and something where it says nothing.
-        (
-            "risk limited/price",
-            json!(80),
-            json!(90),
-            Ordering::Greater,
-        ),
-        (
-            "cost of living plc/price",
-            json!(80),
-            json!(90),
-            Ordering::Greater,
-        ),
-        (
-            "termination cost/amount",
-            json!(90),
-            json!(80),
-            Ordering::Greater,
-        ),
+        ("risk limited/price", json!(80), json!(90), greater),
+        ("cost of living plc/price", json!(80), json!(90), greater),
+        ("termination cost/amount", json!(90), json!(80), greater),
     ] {
         let compared =
             |a, b| compare_about(T::FactualDisagreement, subject, &policy, Some(a), Some(b));
