@@ -273,7 +273,7 @@ pub(crate) fn text(report: &Report, under_way: u64) -> String {
     let mut text = table.to_string();
     let read = format!(
         "{}, {} and {} read",
-        count(report.events, "fact"),
+        count(report.events, "event"),
         count(report.messages, "message"),
         count(report.dead, "dead letter")
     );
